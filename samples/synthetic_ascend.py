@@ -41,8 +41,10 @@ GRID_NS = 10  # what the counters of the device resolve
 NORMAL_MHZ, SLOW_MHZ = 1800, 1200
 CUBE_CORES, VECTOR_CORES = 24, 48
 COMPUTE, PIPELINE, SUMS, COPIES = 2, 5, 6, 3  # streams
-GROUPS = {"pp": "3985310405473756128", "embd": "17522688603477080586"}
-"""Groups of both ranks, and what the communication library calls them."""
+GROUPS = {"pp": "3985310405473756128", "embd": "3985310491373102170"}
+"""Groups of both ranks, and the numbers under which the communication library knows them ..."""
+LIBRARY_NAMES = {"default_group": "group_name_0", "pp": "group_name_19", "embd": "group_name_20"}
+"""... which it makes of these names."""
 KIB, MIB = 1 << 10, 1 << 20
 OLDER_BYTES = 600 * MIB  # what PyTorch's allocator had given before the window
 SEGMENT_BYTES = 64 * MIB  # what it asks the device for at a time
@@ -873,8 +875,8 @@ def metadata(process: Process) -> Json:
         },
         "ENV_VARIABLES": {"TASK_QUEUE_ENABLE": "2", "ASCEND_LAUNCH_BLOCKING": "", "PYTORCH_NPU_ALLOC_CONF": ""},
         "parallel_group_info": {
-            f"group_name_{number}": {"group_name": name, "group_rank": process.rank, "global_ranks": list(range(RANKS))}
-            for number, name in enumerate(("default_group", *GROUPS))
+            library_name: {"group_name": name, "group_rank": process.rank, "global_ranks": list(range(RANKS))}
+            for name, library_name in LIBRARY_NAMES.items()
         },
     }  # fmt: skip
 

@@ -41,17 +41,19 @@ SCHEMAS: Mapping[str, Mapping[str, pa.DataType]] = {
         **_CALL, "start_ns": _INT, "elapse_ns": _INT, "transit_ns": _INT, "wait_ns": _INT, "synchronization_ns": _INT,
         "idle_ns": _INT,
     },
-    BANDS: {**_CALL, "band": _TEXT, "bytes": _INT, "transit_ns": _INT, "large_ratio": _FLOAT},
+    BANDS: {**_CALL, "band": _TEXT, "part_of": _TEXT, "bytes": _INT, "transit_ns": _INT, "large_ratio": _FLOAT},
     PACKETS: {**_CALL, "band": _TEXT, "packet_bytes": _INT, "count": _INT, "transit_ns": _INT},
     LINKS: {
         **_CALL, "place": _TEXT, "source": _INT, "destination": _INT, "in_group": pa.bool_(), "transport": _TEXT,
         "bytes": _INT, "transit_ns": _INT, "bytes_per_second": _FLOAT, "example": _TEXT,
     },
-    GROUPS: {"group": _TEXT, "name": _TEXT, "library_name": _TEXT, "group_rank": _INT, "ranks": _TEXT},
+    GROUPS: {"kind": _TEXT, "group": _TEXT, "name": _TEXT, "library_name": _TEXT, "group_rank": _INT, "ranks": _TEXT},
 }  # fmt: skip
 """Columns by table. ``in_group``: source and destination count within the group, for nobody stated who they are in the job.
-``place``: which of a kind's calls a link's row is about (top1, middle, bottom1, total, ...), null where it is one call.
-``ranks`` and ``stage_ranks`` read "0, 1, 2"."""
+``place``: which of a kind's calls a link's row is about (top1, middle, bottom1, total, ...), null where it is one call; a
+total without an operation is one over all calls. ``part_of``: the kind of link whose bytes and times hold these already, null
+where none does. ``ranks`` and ``stage_ranks`` read "0, 1, 2". ``step`` is the number of a step as text, null where there are
+none. A group's ``kind`` is that of the calls in it, "stage" where it is a stage of a pipeline, null where nobody says."""
 _TITLES = {
     STEP_TIMES: "Times of steps by rank",
     OPERATIONS: "Communication by call",
@@ -74,12 +76,13 @@ def job_table(name: str, columns: Mapping[str, Sequence[object]]) -> pa.Table:
 
 
 def as_stated(name: str, table: pa.Table) -> StatedTable:
-    """Returns a table of these as a trace keeps it."""
+    """Returns a table of these as a trace keeps it: without columns that nobody has."""
     columns = [
         StatedColumn(
             key, key.removesuffix("_ns").replace("_", " ").capitalize(), _unit(key), table[key].combine_chunks()
         )
         for key in SCHEMAS[name]
+        if table[key].null_count < table.num_rows
     ]
     return StatedTable(name, _TITLES[name], tuple(columns))
 
@@ -89,7 +92,7 @@ def stated_in(tables: Iterable[StatedTable], name: str) -> pa.Table | None:
     found = next((table for table in tables if table.name == name), None)
     if found is None:
         return None
-    return pa.table({column.key: column.values for column in found.columns}).cast(pa.schema(SCHEMAS[name]))
+    return job_table(name, {column.key: column.values for column in found.columns})
 
 
 def _unit(key: str) -> str:

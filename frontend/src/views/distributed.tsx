@@ -1,20 +1,18 @@
 // Distributed: what the workers of a run did together, who waited for whom, and how fast the data moved.
 import { SegmentedControl } from '@mantine/core'
-import { useMemo, useState } from 'react'
+import { useMemo } from 'react'
 import type { Query } from '../api/client'
 import type { Series, View } from '../api/payloads'
-import { categoryColor } from '../lib/color'
 import { columnScale, format } from '../lib/format'
-import { withoutShared } from '../lib/names'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
 import { setRoute, useRoute } from '../state/route'
-import { Bones, Card, MetricName, Swatch } from '../widgets/basics'
-import { Chart, SeriesTable } from '../widgets/chart'
+import { Bones, Card } from '../widgets/basics'
 import { FigureList, Headline } from '../widgets/figures'
 import { HeatMap } from '../widgets/heat'
 import { NoticeList } from '../widgets/notices'
 import { SmallTable } from '../widgets/smallTable'
+import { BarsCard } from './parts/bars'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard } from './parts/headline'
 import { pick } from './parts/pick'
@@ -24,29 +22,35 @@ import layoutCss from '../widgets/layout.module.css'
 import textCss from '../widgets/text.module.css'
 import css from './distributed.module.css'
 
-/** From so many workers on a bar is too thin: the heat map stands first. */
-const MANY = 16
 const GROUPS: Group[] = [
   { table: 'operations', label: 'Operations' },
   { table: 'collectives', label: 'Single collectives' },
   { table: 'workers', label: 'Workers' },
   { table: 'steps', label: 'Steps' },
 ]
+/** Tables of what profiles state, of those that do. */
+const STATED: Group[] = [
+  { table: 'rank_steps', label: 'Steps, as stated' },
+  { table: 'operation_types', label: 'Kinds of calls' },
+  { table: 'kinds_of_links', label: 'Kinds of links', nameStyle: 'plain' },
+  { table: 'links', label: 'Links', nameStyle: 'plain' },
+]
 
 export function Distributed({ base }: ViewProps) {
   // The view is about all workers: which one is open does not matter to the answer.
   const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
   const resource = useView('distributed', query)
+  const shown = resource.data
   return (
     <div className={css.distributed}>
       <ViewFrame resource={resource} bones={<Reading fraction={resource.fraction} />} steps={String(base.steps ?? '')}>
         {(view) => <Page view={view} />}
       </ViewFrame>
-      {resource.data && (
+      {shown && (
         <TableSection
           view="distributed"
           base={query}
-          groups={GROUPS}
+          groups={[...GROUPS, ...STATED.filter(({ table }) => pick(shown, table, 'table'))]}
           placeholder="Search workers and collectives, text or /regex/"
           detail={(row, table) => (
             <FigureList
@@ -83,6 +87,9 @@ function Page({ view }: { view: View }) {
   const matrices = Object.keys(view.payloads).flatMap((name) =>
     name.startsWith('by_step_') ? (pick(view, name, 'series') ?? []) : [],
   )
+  const series = (name: string) => pick(view, name, 'series') ?? []
+  const stated = ['step_times', 'call_times'].flatMap(series)
+  const links = ['map_link_bandwidth', 'map_link_bytes'].flatMap(series)
   return (
     <div className={`${layoutCss.grid} ${css.cards}`}>
       {headline && (
@@ -97,7 +104,11 @@ function Page({ view }: { view: View }) {
       )}
       {overlap && <BarsCard series={overlap} wide={!waiting} />}
       {waiting && <BarsCard series={waiting} wide={false} />}
-      {matrices.length > 0 && <ByStep matrices={matrices} />}
+      {matrices.length > 0 && <MapCard maps={matrices} row="Worker" param="by" label="What the heat map shows" />}
+      {stated.map((series) => (
+        <BarsCard key={series.name} series={series} wide={stated.length === 1} />
+      ))}
+      {links.length > 0 && <MapCard maps={links} row="From" param="links" label="What the map of links shows" />}
       {devices && (
         <Card className={`${layoutCss.span12} ${css.short}`} title={devices.title} subtitle="per node and process">
           <SmallTable table={devices} />
@@ -116,70 +127,12 @@ function Page({ view }: { view: View }) {
   )
 }
 
-function BarsCard({ series, wide }: { series: Series; wide: boolean }) {
-  const many = series.x.length >= MANY
-  const [form, setForm] = useState('')
-  const shown = form || (many ? 'map' : 'chart')
-  const bars = useMemo(() => ({ ...series, x: withoutShared(series.x.map(String)) }), [series])
-  return (
-    <Card
-      className={wide ? layoutCss.span12 : layoutCss.span6}
-      title={series.title}
-      subtitle={series.subtitle}
-      actions={
-        <SegmentedControl
-          size="xs"
-          value={shown}
-          onChange={setForm}
-          aria-label={`Form of ${series.title}`}
-          data={[
-            { value: 'chart', label: 'Bars' },
-            { value: 'map', label: 'Map' },
-            { value: 'table', label: 'Table' },
-          ]}
-        />
-      }
-    >
-      <div className={css.legend} hidden={shown !== 'chart'}>
-        {series.lines.map((line) => (
-          <span key={line.metric.key}>
-            <Swatch color={categoryColor(line.category)} /> <MetricName metric={line.metric} />
-          </span>
-        ))}
-      </div>
-      {shown === 'chart' && <Chart series={bars} height={280} compact />}
-      {shown === 'map' && (
-        <HeatMap
-          series={turned(series)}
-          row={series.x_metric.title}
-          dense={!wide}
-          categories={series.lines.map((line) => line.category)}
-        />
-      )}
-      {shown === 'table' && <SeriesTable series={series} />}
-    </Card>
-  )
-}
-
-/** Workers as rows and parts as columns. */
-function turned(series: Series): Series {
-  return {
-    ...series,
-    x: series.lines.map((line) => line.metric.title),
-    x_metric: { ...series.x_metric, title: '' },
-    lines: series.x.map((x, i) => ({
-      metric: { ...series.x_metric, key: String(x), title: String(x), unit: 'ns' },
-      category: 'communication',
-      values: series.lines.map((line) => line.values[i] ?? null),
-    })),
-  }
-}
-
-function ByStep({ matrices }: { matrices: Series[] }) {
+/** Heat maps of which one is shown; which one stands in the URL. */
+function MapCard({ maps, row, param, label }: { maps: Series[]; row: string; param: string; label: string }) {
   const route = useRoute()
-  const shown = matrices.find((series) => series.name === route.by) ?? matrices[0]
+  const shown = maps.find((series) => series.name === route[param]) ?? maps[0]
   const unit = columnScale(
-    'ns',
+    shown.lines[0]?.metric.unit ?? 'number',
     shown.lines.flatMap((line) => line.values),
   )
   return (
@@ -191,13 +144,13 @@ function ByStep({ matrices }: { matrices: Series[] }) {
         <SegmentedControl
           size="xs"
           value={shown.name}
-          onChange={(next) => setRoute({ by: next === matrices[0].name ? '' : next })}
-          aria-label="What the heat map shows"
-          data={matrices.map((series) => ({ value: series.name, label: series.title }))}
+          onChange={(next) => setRoute({ [param]: next === maps[0].name ? '' : next })}
+          aria-label={label}
+          data={maps.map((series) => ({ value: series.name, label: series.title }))}
         />
       }
     >
-      <HeatMap series={shown} row="Worker" />
+      <HeatMap series={shown} row={row} />
     </Card>
   )
 }

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.distributed.findings import findings, sum_of
+from tb_plugin.analyses.distributed.job import job_frames, job_notices, job_series
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.profile import profile_part
 from tb_plugin.analyses.distributed.redundancy import redundancy
@@ -68,15 +69,16 @@ class Distributed:
         """Returns the view of all parts together, or one page of one table."""
         params = replace(params, steps=_steps(parts, params))
         data = together(tuple(parts), params.steps)
-        tables = frames(data)
+        stated = job_frames(data.stated)
+        tables = {**frames(data), **stated}
         rows = worker_rows(data)
-        told = findings(data, rows, redundancy(parts), params.get("failed"))
+        told = [*findings(data, rows, redundancy(parts), params.get("failed")), *job_notices(data.stated)]
         payloads = _payloads(data, rows, told)
         whole = Part(
             coverage=_coverage(parts, params),
             frames=tables,
             payloads=payloads,
-            layout=(*payloads, "operations", "workers", "collectives", "steps", "process_groups", "devices"),
+            layout=(*payloads, "operations", "workers", "collectives", "steps", "process_groups", "devices", *stated),
         )
         return answer_view(self, whole, params)
 
@@ -118,7 +120,7 @@ def _payloads(data: Together, rows: list[Row], told: list[Notice]) -> dict[str, 
     for key, category in _MATRICES:
         if key != "wait_ns" or not data.alone:
             payloads[f"by_step_{key}"] = _matrix(data, by_step, key, category)
-    return payloads
+    return payloads | {series.name: series for series in job_series(data.stated)}
 
 
 def _headline(data: Together, rows: list[Row]) -> Figures:

@@ -2,9 +2,43 @@
 
 from __future__ import annotations
 
+from tb_plugin.analyses.jobs.metrics import METRICS as OF_JOBS
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 
+_OF_JOBS = (
+    "computing_ns", "computing_alone_ns", "overlapped_ns", "job_communication_ns", "exposed_ns", "exposed_rest_ns",
+    "exposed_receive_ns", "bubble_ns", "device_free_ns", "stage_ns", "preparing_ns", "job_calls", "elapse_ns",
+    "transit_ns", "call_wait_ns", "synchronization_ns", "call_idle_ns", "link_kind", "link_part_of", "link_bytes", "link_ns",
+    "link_bandwidth",
+)  # fmt: skip
+"""What profiles state of ranks, as wherever it is shown."""
 METRICS = SHARED.adding(
+    {key: OF_JOBS[key] for key in _OF_JOBS},
+    define(
+        "",
+        "text",
+        {
+            "link_from": ("From", "Rank that the data come from; a place in a group where nobody says whose it is."),
+            "link_to": ("To", "Rank that the data go to; a place in a group where nobody says whose it is."),
+            "link_group": ("Group", "The group that the calls were made in: its name, else the end of its number."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "ns",
+        {
+            "wait_rest_ns": ("Waiting within", "Waiting less synchronization: between the parts of a transfer."),
+            "mean_elapse_ns": ("Mean elapsed", "Elapsed over calls."),
+            "mean_transit_ns": ("Mean transit", "Transit over calls."),
+        },
+    ),
+    define(CHOSEN, "bytes", {"mean_link_bytes": ("Mean moved", "Moved over calls.")}),
+    define(CHOSEN, "count", {"packets": ("Packets", "Packets in which data moved over links of the kind.")}),
+    define(
+        CHOSEN,
+        "ratio",
+        {"large_share": ("Large packets", "Share of the packets that are large ones, as the profile draws the line.")},
+    ),
     define(
         "",
         "text",
@@ -38,7 +72,10 @@ METRICS = SHARED.adding(
             "match": ("Match", "Number of the collective that calls of several workers are."),
             "matched_workers": ("Workers", "Workers on which the collective was found."),
             "matched": ("Matched", "Calls that were found on at least one other worker as well."),
-            "unmatched": ("Unmatched", "Calls that no other worker has; they are in no wait, transfer or bandwidth."),
+            "unmatched": (
+                "Unmatched",
+                "Calls, but of groups of one rank, that no other worker has; they are in no wait, transfer or bandwidth.",
+            ),
             "arrived_last": ("Arrived last", "Matched collectives that waited for this worker."),
         },
     ),

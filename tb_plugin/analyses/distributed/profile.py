@@ -11,6 +11,7 @@ from tb_plugin.analyses.base import Frame, Params, Part
 from tb_plugin.analyses.communication import communicating, computing, exposed
 from tb_plugin.analyses.distributed.calls import Call, calls_of, groups_of
 from tb_plugin.analyses.distributed.metrics import METRICS
+from tb_plugin.analyses.distributed.stated import only_communicates, stated_frames, stated_step_times
 from tb_plugin.analyses.selection import chosen_steps, select_rows
 from tb_plugin.trace.intervals import intersect, measure_within
 from tb_plugin.trace.schema import DEVICE_WORK, of_kind
@@ -54,6 +55,7 @@ def profile_part(trace: TraceTable, params: Params) -> Part:
                 "process_groups", "Process groups", table(GROUP, _group_rows(trace)), ("group", "group_ranks"), "group"
             ),
             "devices": frame("devices", "Devices", table(DEVICE, _device_rows(trace)), ("device",), "device"),
+            **stated_frames(trace),
         },
         steps=tuple(trace.steps.label) if trace.steps.recorded else (),
     )
@@ -85,6 +87,8 @@ def _call_row(number: int, call: Call) -> dict[str, object]:
 
 def _step_rows(trace: TraceTable) -> list[dict[str, object]]:
     """Compute and communication of each step, where they overlap, and the communication that the Overview shows."""
+    if only_communicates(trace):
+        return _stated_rows(trace)
     compute, alone = computing(trace), exposed(trace)
     start, end = trace.steps.start_ns, trace.steps.end_ns
     both = intersect(compute, communicating(trace))
@@ -102,6 +106,26 @@ def _step_rows(trace: TraceTable) -> list[dict[str, object]]:
         }
         for label, (length, busy, overlap, talking) in zip(trace.steps.label, numbers, strict=True)
     ]
+
+
+def _stated_rows(trace: TraceTable) -> list[dict[str, object]]:
+    """The same as the profile states it, where it has rows of nothing but communication; null where it does not."""
+    stated, rows = stated_step_times(trace), []
+    for label in trace.steps.label:
+        row: dict[str, object] = dict.fromkeys(STEP)
+        row["step"] = label
+        if (times := stated.get(label)) is not None:
+            computing, overlap, exposed_ns, free = times.values()
+            row |= {
+                "step_total_ns": computing + exposed_ns + free,
+                "compute_ns": computing,
+                "compute_alone_ns": computing - overlap,
+                "overlap_ns": overlap,
+                "exposed_communication_ns": exposed_ns,
+                "step_other_ns": free,
+            }
+        rows.append(row)
+    return rows
 
 
 def _group_rows(trace: TraceTable) -> list[dict[str, object]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.distributed.match import codes
@@ -72,7 +73,8 @@ def worker_rows(data: Together) -> list[Row]:
     last = seen.waiting.last[one_each]
     counts = {
         "matched": data.count(seen.matched),
-        "unmatched": data.count(~seen.matched),
+        # Who is alone in a group has nobody to be matched with.
+        "unmatched": data.count(~seen.matched & _of_several(seen)),
         "bounded": data.count(seen.waiting.timing == TIMINGS.index(BOUND)),
         "estimated": data.count(seen.waiting.timing == TIMINGS.index(ESTIMATED)),
         "arrived_last": np.bincount(last[last >= 0], minlength=len(data.names)),
@@ -86,7 +88,7 @@ def worker_rows(data: Together) -> list[Row]:
     return [
         {
             "worker": name,
-            **{key: sum(int(str(row[key])) for row in data.steps[w]) for key in STEP if key != "step"},
+            **{key: _total(data.steps[w], key) for key in STEP if key != "step"},
             "latency_ns": latency[w],
             "wait_ns": None if alone else wait[w],
             "transfer_ns": None if alone else transfer[w],
@@ -96,6 +98,12 @@ def worker_rows(data: Together) -> list[Row]:
         }
         for w, name in enumerate(data.names)
     ]
+
+
+def _total(rows: Sequence[Row], key: str) -> int | None:
+    """The sum of a column; null where a row does not know its value."""
+    values = [row[key] for row in rows]
+    return None if None in values else sum(int(str(value)) for value in values)
 
 
 def step_rows(data: Together) -> list[Row]:
@@ -183,6 +191,12 @@ def _singles(data: Together) -> pa.Table:
     }
     columns = {"worker": names.take(pa.array(seen.worker)), **{key: seen.data[key] for key in CALL}, **added}
     return pa.table(columns).select([*_SINGLE_FIRST, *(key for key in columns if key not in _SINGLE_FIRST)])
+
+
+def _of_several(seen: Seen) -> Bool:
+    """Calls of groups that are not known to have one rank alone."""
+    found: Bool = np.asarray(pc.fill_null(pc.not_equal(seen.data["group_size"], 1), True))
+    return found
 
 
 def _sums(place: Int64, values: Int64, count: int) -> Int64:

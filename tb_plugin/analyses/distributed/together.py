@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Part
 from tb_plugin.analyses.collective_names import POINT_TO_POINT, UNEVEN, bus_factor
+from tb_plugin.analyses.distributed.job import StatedJob, stated_job
 from tb_plugin.analyses.distributed.match import Calls, codes, match
 from tb_plugin.analyses.distributed.waiting import Waiting, caused_ns, waiting
 from tb_plugin.trace.intervals import measure_by
@@ -84,6 +85,8 @@ class Together:
     world_size: int | None
     process_groups: Sequence[Row]
     devices: Sequence[Row]
+    stated: StatedJob
+    """What the workers state of their communication, in the chosen steps."""
 
     @property
     def alone(self) -> bool:
@@ -142,7 +145,9 @@ def _together(first: Part, parts: tuple[Part, ...], chosen: tuple[str, ...] | No
     data = pa.concat_tables([part.frames["collectives"].data for part in parts])
     worker = np.repeat(np.arange(len(parts)), [part.frames["collectives"].data.num_rows for part in parts])
     labels = _labels(data, steps)
-    seen = _seen(data, worker, labels, len(parts), world_size)
+    stated = stated_job(parts, names, chosen)
+    # A job whose size nobody states is at least as large as its groups.
+    seen = _seen(data, worker, labels, len(parts), max(world_size or 0, stated.ranks_at_least) or None)
     if wanted is not None:
         seen = seen.take(np.append(np.array([label in wanted for label in labels], np.bool_), False)[seen.step])
     groups: dict[tuple[object, object], Row] = {}
@@ -156,6 +161,7 @@ def _together(first: Part, parts: tuple[Part, ...], chosen: tuple[str, ...] | No
         steps=steps,
         seen=seen,
         world_size=world_size,
+        stated=stated,
         process_groups=sorted(groups.values(), key=lambda row: _natural(f"{row['group']} {row['group_ranks']}")),
         devices=[
             _placed(name, row)
@@ -234,6 +240,9 @@ def _calls(
             [_is(collective, names, {"send"}), _is(collective, names, {"recv"})], [worker, 1 - worker], 2
         )
         target, unknown = np.zeros_like(source), np.zeros_like(point)
+    # Whatever goes which way in a group of two, each is the other's end.
+    both = _is(collective, names, {"send_recv"}) & (_numbers(data, "group_size") == 2) & _stated(data, "group")
+    source, target, unknown = np.where(both, 0, source), np.where(both, 0, target), unknown & ~both
     source, target = np.where(point, source, -1), np.where(point, target, -1)
     # The two ends of a transfer have different names and number their calls on their own.
     name = np.where(point, len(names), collective)
@@ -252,6 +261,12 @@ def _calls(
 def _is(collective: Int64, names: Sequence[str], wanted: Set[str]) -> Bool:
     """Rows whose collective, a position in ``names``, is one of the wanted ones."""
     return np.isin(collective, [i for i, name in enumerate(names) if name in wanted])
+
+
+def _stated(data: pa.Table, key: str) -> Bool:
+    """Which rows have a text in a column."""
+    found: Bool = np.asarray(pc.not_equal(pc.fill_null(data[key], ""), ""))
+    return found
 
 
 def _numbers(data: pa.Table, key: str) -> Int64:

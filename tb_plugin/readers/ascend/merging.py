@@ -55,6 +55,22 @@ def with_kernels(
     return made, row
 
 
+class NamedRows:
+    """A part of the columns: what names of rows need to tell something."""
+
+    def __init__(self, name: Any, kind: Any) -> None:
+        self.name = name
+        self.kind = kind
+
+
+def device_places(number: Any) -> tuple[list[str], Any]:
+    """Returns the devices by number, and of each row its place among them."""
+    found, place = np.unique(number[number != MISSING], return_inverse=True)
+    of_rows = np.full(len(number), MISSING, np.int16)
+    of_rows[number != MISSING] = place
+    return [str(each) for each in found.tolist()], of_rows
+
+
 def _appended(made: dict[str, Any], kernels: Kernels, some: Int64, row: Int32, interner: Interner) -> dict[str, Any]:
     ids, count = interner.text, len(some)
     on_stream = kernels.stream[some] != MISSING

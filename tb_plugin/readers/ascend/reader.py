@@ -13,13 +13,15 @@ from tb_plugin.devices import describe_all
 from tb_plugin.errors import UnreadableTrace, UserError
 from tb_plugin.readers.ascend import filenames as files
 from tb_plugin.readers.ascend.about import MOST_BYTES, metadata_of, settings_in
+from tb_plugin.readers.ascend.communication import MOST_BYTES as MOST_DOCUMENT
+from tb_plugin.readers.ascend.communication import PER_BYTE, Job, document_in, job_of, kernel_steps
 from tb_plugin.readers.ascend.csv_table import CsvTable, read_table
 from tb_plugin.readers.ascend.database import Content, Database, analysed, content_of, opened
 from tb_plugin.readers.ascend.filenames import READER_ID, candidates, kind_of, rank_in
 from tb_plugin.readers.ascend.kernels import DURATION, NAME, START, kernels_of
 from tb_plugin.readers.ascend.lanes import Lanes, named_lanes
 from tb_plugin.readers.ascend.memory import blocks_of, events_of, totals_of
-from tb_plugin.readers.ascend.merging import no_rows_at_all, with_kernels
+from tb_plugin.readers.ascend.merging import NamedRows, device_places, no_rows_at_all, with_kernels
 from tb_plugin.readers.ascend.stated import stated_table
 from tb_plugin.readers.ascend.timeline import Timeline
 from tb_plugin.readers.ascend.trace_view import Events, OneFile
@@ -34,7 +36,6 @@ from tb_plugin.readers.meanings import call_names, class_names, name_flags, own_
 from tb_plugin.readers.stream import TextStream
 from tb_plugin.recorders import TORCH_NPU
 from tb_plugin.trace.report import Issue, ReadReport
-from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import CounterEvents, RawTrace
 
@@ -49,7 +50,8 @@ _NEEDED = {
     files.MEMORY: ("Component", "Timestamp(us)"),
 }
 """Columns without which nothing can be said."""
-_IN_TABLES = (files.STEPS, files.MODULES, *files.STATED)
+_IN_TABLES = (files.MODULES, *files.STATED)
+_DOCUMENTS = (files.COMMUNICATION, files.MATRIX)
 
 
 class AscendReader:
@@ -72,7 +74,9 @@ class AscendReader:
         """Returns the memory that reading files of these sizes takes at its peak."""
         stored = {name: size for name, size in sizes.items() if kind_of(name) in _DATABASES}
         texts = {name: size for name, size in sizes.items() if name not in stored}
-        return need_bytes(texts) + int(PER_DATABASE_BYTE * sum(size.stored_bytes for size in stored.values()))
+        documents = sum(min(size.text_bytes(1), MOST_DOCUMENT) for n, size in texts.items() if kind_of(n) in _DOCUMENTS)
+        of_databases = PER_DATABASE_BYTE * sum(size.stored_bytes for size in stored.values())
+        return need_bytes(texts) + int(of_databases + PER_BYTE * documents)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
         """Returns the profile. Raises UnreadableTrace where no file can be read, and what ``progress`` raises."""
@@ -95,6 +99,7 @@ class _Reading:
         self._read_any = False
         self._tried: frozenset[str] = frozenset()
         self._kept: dict[str, CsvTable] = {}
+        self._documents: dict[str, dict[str, Any]] = {}
         self._state = ReadState(0.0, 0, {})
         self._passed_over = set(source.names())
 
@@ -104,15 +109,22 @@ class _Reading:
         report, columns, counters = self._trace_view(events)
         interner, names = events.collected.interner, _Names.of(events.collected.names)
         known = len(columns["start_ns"]) + len(counters.time_ns)
+        self._read_documents()
         found = self._databases(interner, report is not None)
+        metadata, job = self._job(found)
         if found.columns is not None:
             columns, counters, names = found.columns, found.counters, _Names.of(found)
+        is_drawn = known > 0 or found.columns is not None
         log = IssueLog()
         collective = np.zeros(0, np.int32)
         use, of_use = np.empty(0, np.uint8), np.empty(0, np.int32)
         kernels, placed = found.kernels, found.placed
         if (table := self._table(files.KERNELS)) is not None:
             kernels, placed = kernels_of(table, interner, log), None
+        steps = found.steps
+        if not is_drawn:
+            steps = steps or (kernel_steps(kernels, interner.texts) if kernels is not None else job.steps())
+            kernels = kernels or job.kernels(interner)
         if kernels is not None:
             columns, row = with_kernels(columns, kernels, interner, placed)
             collective, of_use, use = row[kernels.is_collective], row, kernels.uses_matrix_unit
@@ -122,22 +134,21 @@ class _Reading:
             memory |= {"memory": events_of(table, interner, interner.text("")), "blocks": blocks_of(table, interner)}
         if (table := self._table_or(files.MEMORY, found)) is not None:
             memory["totals"] = totals_of(table, interner)
-        stated = [
+        stated = job.stated()
+        stated += [
             stated_table(kind, table) for kind in _IN_TABLES if (table := self._table_or(kind, found)) is not None
         ]
-        stated += [stated_table(name, table) for name, table in found.tables.items() if name not in files.KNOWN]
-        is_drawn = known > 0 or found.columns is not None
         if not is_drawn and (table := self._table(files.OPERATORS)) is not None:
             stated.append(stated_table(files.OPERATORS, table))
-        metadata = self._metadata(found)
         if not self._read_any:
             raise UnreadableTrace("No file of the profile could be read.", do=_PARSE_AGAIN)
-        rows = _Rows(columns["name"], columns["kind"])
+        columns["collectives"] = job.collectives(columns, interner)
+        rows = NamedRows(columns["name"], columns["kind"])
         classes = class_names(rows, interner, self._options.class_rules, log)
         flags = name_flags(rows, interner.texts, collective, own_communication(rows, classes))
         flags["uses_matrix_unit"][of_use] = use
         lanes = named_lanes(columns["device"], columns["pid"], columns["tid"], interner.texts)
-        devices, place = _devices(columns.pop("device"))
+        devices, place = device_places(columns.pop("device"))
         self._pass_over_the_rest()
         for kind, of_table in self._logs:
             self._told(kind, of_table)
@@ -164,7 +175,7 @@ class _Reading:
             calls=call_names(rows, interner.texts),
             classes=classes,
             stated=tuple(stated),
-            stated_steps=found.steps,
+            stated_steps=steps,
         )
 
     def _trace_view(self, events: Events) -> tuple[ReadReport | None, dict[str, Any], CounterEvents]:
@@ -248,11 +259,12 @@ class _Reading:
         if not _DATABASES & set(self._names):
             return Content()
         # What a file really says is known when it is read.
-        tables = {kind: self._table(kind) for kind in (files.KERNELS, files.BLOCKS, files.MEMORY, *_IN_TABLES)}
+        asked = (files.KERNELS, files.BLOCKS, files.MEMORY, files.STEPS, *_IN_TABLES)
+        tables = {kind: self._table(kind) for kind in asked}
         self._tried = frozenset(tables)
         self._kept = {kind: table for kind, table in tables.items() if table is not None}
         texts = frozenset(self._kept) | ({files.TRACE} if is_drawn else set())
-        texts |= {files.COMMUNICATION, files.MATRIX} & set(self._names)
+        texts |= set(self._documents)
         rows = self._database("db", lambda database: content_of(database, interner, texts))
         more = self._database(files.ANALYSED, lambda database: analysed(database, texts))
         return replace(rows, tables={**more.tables, **rows.tables})
@@ -286,7 +298,32 @@ class _Reading:
         self._read_any = self._read_any or content is not None
         return content or Content()
 
-    def _metadata(self, database: Content) -> dict[str, Any]:
+    def _read_documents(self) -> None:
+        """Reads what is said of communication: a database is asked only for what is not there."""
+        for kind in _DOCUMENTS:
+            log = IssueLog()
+            content = self._content(kind, log, MOST_DOCUMENT)
+            if content is not None and (document := document_in(content, log)) is not None:
+                self._documents[kind] = document
+                self._read_any = True
+            self._logs.append((kind, log))
+
+    def _job(self, database: Content) -> tuple[dict[str, Any], Job]:
+        """What the profile says of itself and of its job."""
+        metadata, groups = self._metadata(database)
+        rank = metadata.get("distributedInfo", {}).get("rank")
+        steps = self._table_or(files.STEPS, database)
+        logs = (IssueLog(), IssueLog(), IssueLog())
+        calls, links = (self._documents.pop(kind, None) for kind in _DOCUMENTS)
+        job = job_of(rank, groups, steps, (calls, links), database.tables, logs)
+        for kind, document, log in zip(
+            (*_DOCUMENTS, files.STEPS), (calls, links, files.STEPS in self._names), logs, strict=True
+        ):
+            self._logs.append((kind if document else files.ANALYSED, log))
+        return metadata, job
+
+    def _metadata(self, database: Content) -> tuple[dict[str, Any], Any]:
+        """What the profile says of itself, and the groups of ranks that it lists."""
         found = []
         for kind in ("info", files.ABOUT):
             content = self._content(kind, IssueLog(), MOST_BYTES)
@@ -297,7 +334,8 @@ class _Reading:
                 found.append({})
         ranks = (rank_in(name) for name in self._source.names())
         rank = next((rank for rank in ranks if rank is not None), database.rank)
-        return metadata_of(found[0], {**database.about, **found[1]}, rank)
+        about = {**database.about, **found[1]}
+        return metadata_of(found[0], about, rank), about.get("parallel_group_info")
 
     def _pass_over_the_rest(self) -> None:
         """Counts files of which nothing was needed, as the calls of operators beside a trace view."""
@@ -348,22 +386,6 @@ class _Names:
             return cls(found.process_names, found.thread_names, found.process_order, {})
         processes, threads = found.processes(), found.threads()
         return cls(processes, threads, found.process_order, Lanes((), processes, threads).order(found.thread_order))
-
-
-class _Rows:
-    """Rows of which the names tell something."""
-
-    def __init__(self, name: Any, kind: Any) -> None:
-        self.name = name
-        self.kind = kind
-
-
-def _devices(number: Any) -> tuple[list[str], Any]:
-    """The devices by number, and of each row its place among them."""
-    found, place = np.unique(number[number != MISSING], return_inverse=True)
-    of_rows = np.full(len(number), MISSING, np.int16)
-    of_rows[number != MISSING] = place
-    return [str(each) for each in found.tolist()], of_rows
 
 
 def _last(name: str) -> str:

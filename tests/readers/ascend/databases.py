@@ -83,6 +83,19 @@ TABLES = {
     "NPU_INFO": "id INTEGER, name TEXT",
     "HOST_INFO": "hostUid TEXT, hostName TEXT",
     "RANK_DEVICE_MAP": "rankId INTEGER, deviceId INTEGER",
+    "CommAnalyzerTime": (
+        "hccl_op_name TEXT, group_name TEXT, start_timestamp NUMERIC, elapse_time NUMERIC, transit_time NUMERIC, "
+        "wait_time NUMERIC, synchronization_time NUMERIC, idle_time NUMERIC, step TEXT, type TEXT"
+    ),
+    "CommAnalyzerBandwidth": (
+        "hccl_op_name TEXT, group_name TEXT, transport_type TEXT, transit_size NUMERIC, transit_time NUMERIC, "
+        "bandwidth NUMERIC, large_packet_ratio NUMERIC, package_size NUMERIC, count NUMERIC, total_duration NUMERIC, "
+        "step TEXT, type TEXT"
+    ),
+    "CommAnalyzerMatrix": (
+        "hccl_op_name TEXT, group_name TEXT, src_rank TEXT, dst_rank TEXT, transport_type TEXT, transit_size NUMERIC, "
+        "transit_time NUMERIC, bandwidth NUMERIC, step TEXT, type TEXT, op_name TEXT"
+    ),
     "StepTraceTime": "deviceId INTEGER, step TEXT, computing NUMERIC, communication_not_overlapped NUMERIC, free NUMERIC",
 }  # fmt: skip
 

@@ -258,10 +258,10 @@ def test_analysed_tables_are_stated() -> None:
     raw = read({ANALYSED: database({"StepTraceTime": STEPS})})
     table = raw.stated[0]
     assert (table.name, [column.title for column in table.columns]) == (
-        "step_trace_time",
-        ["Device_id", "Step", "Computing", "Communication(Not Overlapped)", "Free"],
+        "step_times",
+        ["Device", "Step", "Computing", "Exposed", "Free"],
     )
-    assert [column.values[0].as_py() for column in table.columns] == [3, 13, 8903.431, 98071.947, 25258.144]
+    assert [column.values[0].as_py() for column in table.columns] == [3, "13", 8903431, 98071947, 25258144]
 
 
 def test_the_text_counts_for_what_it_has() -> None:
@@ -275,8 +275,8 @@ def test_the_text_counts_for_what_it_has() -> None:
         f"{folder}/memory_record.csv": b"",
     }
     raw = read(files)
-    steps = [table for table in raw.stated if table.name == "step_trace_time"]
-    assert [len(table.columns) for table in steps] == [2]
+    steps = [table for table in raw.stated if table.name == "step_times"]
+    assert [[column.key for column in table.columns] for table in steps] == [["rank", "step", "computing_ns"]]
     assert raw.blocks.bytes.tolist() == [1024]
     assert len(raw.totals.time_ns) == 2, "an empty file has nothing, so that the database counts"
     assert "mm_cube" in names(raw, slice(None))

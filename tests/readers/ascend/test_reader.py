@@ -69,7 +69,7 @@ PARTS = {
     "kernel_details.csv": lambda raw: "add" in raw.strings.take(raw.name).to_pylist(),
     "operator_memory.csv": lambda raw: len(raw.blocks.start_ns) == 4 and len(raw.memory.time_ns) == 4,
     "memory_record.csv": lambda raw: len(raw.totals.time_ns) == 1,
-    "step_trace_time.csv": lambda raw: "step_trace_time" in [table.name for table in raw.stated],
+    "step_trace_time.csv": lambda raw: "step_times" in [table.name for table in raw.stated],
     "op_statistic.csv": lambda raw: "op_statistic" in [table.name for table in raw.stated],
     "profiler_info_3.json": lambda raw: raw.metadata.get("with_stack") is True,
     "profiler_metadata.json": lambda raw: raw.metadata.get("note") == "mine",
@@ -147,9 +147,9 @@ def test_calls_of_operators_are_shown_where_no_trace_view_has_them() -> None:
 
 
 def test_stated_numbers_are_as_the_file_has_them() -> None:
-    (table,) = (each for each in raw_of(small()).stated if each.name == "step_trace_time")
+    (table,) = (each for each in raw_of(small()).stated if each.name == "step_times")
     assert [(c.key, c.values.to_pylist()) for c in table.columns] == [
-        ("device_id", [4]), ("step", [12]), ("computing", [12.25]), ("free", [8873.756000000001]),
+        ("rank", [3]), ("device", [4]), ("step", ["12"]), ("computing_ns", [12250]), ("free_ns", [8873756]),
     ]  # fmt: skip
 
 
@@ -190,5 +190,6 @@ def test_a_recorded_profile_cut_off_in_each_file() -> None:
     whole = raw_of(folder(ALEXNET))
     for name in names_of:
         raw = raw_of(Files({**content, name: content[name][: len(content[name]) * 2 // 3]}))
-        assert {issue.file for issue in raw.report.issues} <= {name.rpartition("/")[2]}
+        told = {issue.file for issue in raw.report.issues if issue.code != "links_in_group"}
+        assert told <= {name.rpartition("/")[2]}
         assert len(raw.start_ns) <= len(whole.start_ns) and assemble(raw) is not None

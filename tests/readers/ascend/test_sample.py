@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.kernels import Kernels
 from tb_plugin.analyses.modules import Modules
 from tb_plugin.analyses.operators import Operators
+from tb_plugin.payloads import Table
+from tb_plugin.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, stated_in
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 from tests.samples import OURS, SAMPLES, made
@@ -79,15 +83,59 @@ def test_times_of_steps_are_those_of_the_kernels(case: Case) -> None:
 
 
 def test_the_stated_times_of_steps(case: Case) -> None:
-    (table,) = (each for each in case.trace.stated if each.name == "step_trace_time")
+    (table,) = (each for each in case.trace.stated if each.name == "step_times")
     columns = {column.key: column.values.to_pylist() for column in table.columns}
-    keys = {
-        "computing_ns": "computing", "communication_ns": "communication", "free_ns": "free", "bubble_ns": "bubble",
-        "stage_ns": "stage", "not_overlapped_ns": "communication_not_overlapped", "preparing_ns": "preparing",
-    }  # fmt: skip
-    for key, column in keys.items():
-        assert [round(value * 1000) for value in columns[column]] == [step[key] for step in case.truth["steps"]], key
-    assert columns["step"] == [12, 13] and set(columns["device_id"]) == {case.truth["device"]}
+    for key in (
+        "computing_ns", "communication_ns", "overlapped_ns", "free_ns", "bubble_ns", "stage_ns", "exposed_ns", "preparing_ns",
+    ):  # fmt: skip
+        said = [step["not_overlapped_ns" if key == "exposed_ns" else key] for step in case.truth["steps"]]
+        assert columns[key] == said, key
+    assert columns["step"] == ["12", "13"] and set(columns["device"]) == {case.truth["device"]}
+
+
+def test_communication(case: Case) -> None:
+    """Calls, what they moved, and whose the groups are, as they were invented."""
+    tables = {name: stated_in(case.trace.stated, name) for name in (OPERATIONS, BANDS, LINKS, GROUPS)}
+    calls, bands, links, groups = (found.to_pylist() for found in tables.values() if found is not None)
+    said = {one["name"]: one for one in case.truth["collectives"]}
+    assert [row["operation"] for row in sorted(calls, key=lambda row: row["start_ns"])] == [*said]
+    for row in calls:
+        one = said[row["operation"]]
+        assert (row["rank"], row["step"]) == (case.truth["rank"], str(one["step"]))
+        times = ("elapse_ns", "transit_ns", "wait_ns", "idle_ns")
+        assert [row[key] for key in times] == [one[key] for key in times]
+        assert abs(row["start_ns"] - one["start_ns"]) < 500, "a float of microseconds since 1970"
+    moved = {row["operation"]: row["bytes"] for row in bands if row["part_of"] is None}
+    assert moved == {name: one["bytes"] for name, one in said.items()}
+    names = {row["group"]: (row["name"], row["ranks"]) for row in groups}
+    assert {names[row["group"]] for row in calls} == {("pp", "0, 1"), ("embd", "0, 1")}
+    assert not any(row["in_group"] for row in links)
+    other, total = 1 - case.truth["rank"], [row for row in links if row["place"] == "total"]
+    sent = [row["bytes"] for row in total if row["destination"] == other]
+    assert sum(sent) == sum(one["bytes"] for one in said.values() if "receive" not in one["name"])
+
+
+def test_collectives_know_their_groups(case: Case) -> None:
+    args, texts = case.trace.collectives, case.trace.strings
+    found = {case.name(row): place for place, row in enumerate(args.row.tolist())}
+    for one in case.truth["collectives"]:
+        place = found[one["name"]]
+        assert texts[int(args.group_description[place])] == one["group"]
+        assert texts[int(args.group_ranks[place])] == "[0, 1]" and args.group_size[place] == 2
+        assert texts[int(args.dtype[place])] == "float32"
+
+
+def test_who_waits_for_whom() -> None:
+    """The slow rank is waited for as long as it was invented, of matched calls without a sequence number."""
+    parts = []
+    for rank, truth in TRUTH.items():
+        (name,) = (each.name for each in OURS if each.name.startswith(f"synthetic_ascend/rank_{rank}_"))
+        parts.append((replace(Distributed().part(made(name), Params()), worker=f"rank{rank}"), truth))
+    answer = Distributed().answer([part for part, _ in parts], Params(table="workers"))
+    assert isinstance(answer, Table)
+    for row, (_, truth) in zip(answer.rows, parts, strict=True):
+        assert (row["matched"], row["unmatched"], row["bounded"]) == (len(truth["collectives"]), 0, 0)
+        assert abs(row["wait_ns"] - sum(truth["waited_for_ns"].values())) <= 20 * len(truth["collectives"])
 
 
 def test_kernels_by_name(case: Case) -> None:

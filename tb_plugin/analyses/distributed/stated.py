@@ -1,0 +1,138 @@
+"""What a rank's profile states of its communication, in sums that are small enough to be laid beside those of all ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.collective_names import collective_name
+from tb_plugin.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, STEP_TIMES, job_table, stated_in
+from tb_plugin.trace.schema import EventKind
+from tb_plugin.trace.table import TraceTable
+
+RANK, STEPS, CALLS, MOVED, BETWEEN, MEMBERS = (
+    "stated_rank", "stated_steps", "stated_calls", "stated_bands", "stated_links", "stated_groups",
+)  # fmt: skip
+"""Tables of a part: who it is, times of its steps, and sums of calls, kinds of links and links; and its groups."""
+TIMES = ("elapse_ns", "transit_ns", "wait_ns", "synchronization_ns", "idle_ns")
+_CALL = ["step", "kind", "operation", "group"]
+TOTAL = "total"
+
+
+def stated_frames(trace: TraceTable) -> dict[str, Frame]:
+    """Returns what the profile states, nothing where it states nothing of its communication and steps."""
+    found = {name: stated_in(trace.stated, name) for name in (STEP_TIMES, OPERATIONS, BANDS, PACKETS, LINKS, GROUPS)}
+    if all(table is None for table in found.values()):
+        return {}
+    tables = {name: job_table(name, {}) if table is None else table for name, table in found.items()}
+    links = tables[LINKS]
+    who = pa.table(
+        {
+            "rank": pa.array([_rank(trace)], pa.int64()),
+            "alone": pa.array([only_communicates(trace)]),
+            "ranks_at_least": pa.array([_least(links, tables[GROUPS])], pa.int64()),
+        }
+    )
+    data = {
+        RANK: who,
+        STEPS: tables[STEP_TIMES],
+        CALLS: _calls(tables[OPERATIONS], tables[BANDS]),
+        MOVED: _moved(tables[BANDS], tables[PACKETS]),
+        BETWEEN: _between(links),
+        MEMBERS: tables[GROUPS],
+    }
+    return {name: Frame(name, name, (), table, (), table.column_names[0]) for name, table in data.items()}
+
+
+def only_communicates(trace: TraceTable) -> bool:
+    """Returns whether calls of communication are all that the profile has rows of."""
+    return len(trace) > 0 and bool((trace.is_collective & (trace.kind == EventKind.KERNEL)).all())
+
+
+def stated_step_times(trace: TraceTable) -> dict[str | None, dict[str, int]]:
+    """Returns the stated times of each step, of those that state all that a step consists of."""
+    table = stated_in(trace.stated, STEP_TIMES)
+    keys = ("computing_ns", "overlapped_ns", "exposed_ns", "free_ns")
+    return {
+        row["step"]: {key: row[key] for key in keys}
+        for row in (table.to_pylist() if table is not None else ())
+        if all(row[key] is not None for key in keys)
+    }
+
+
+def summed(table: pa.Table, keys: Sequence[str], sums: Sequence[str]) -> pa.Table:
+    """Returns the sums of columns by key, under their own names; null where no row has a value."""
+    found = table.group_by(list(keys), use_threads=False).aggregate([(key, "sum") for key in sums])
+    return found.rename_columns({f"{key}_sum": key for key in sums})
+
+
+def _rank(trace: TraceTable) -> int | None:
+    info = trace.metadata.get("distributedInfo")
+    rank = info.get("rank") if isinstance(info, dict) else None
+    return rank if isinstance(rank, int) else None
+
+
+def _least(links: pa.Table, groups: pa.Table) -> int:
+    """How many ranks the job has at the very least: as many as one group has."""
+    sizes = [len(ranks.split(",")) for ranks in groups["ranks"].drop_null().to_pylist()]
+    ends = pa.table(
+        {
+            "group": pa.concat_arrays([*links["group"].chunks, *links["group"].chunks] or [pa.array([], pa.string())]),
+            "end": pa.concat_arrays(
+                [*links["source"].chunks, *links["destination"].chunks] or [pa.array([], pa.int64())]
+            ),
+        }
+    )
+    counts = ends.group_by("group", use_threads=False).aggregate([("end", "count_distinct")])
+    found: int = max([1, *sizes, *counts["end_count_distinct"].to_pylist()])
+    return found
+
+
+def _calls(operations: pa.Table, bands: pa.Table) -> pa.Table:
+    """Sums of the calls of a kind by step and group, with all that they moved."""
+    counted = operations.append_column("calls", pa.array(np.ones(operations.num_rows, np.int64)))
+    made = summed(_spelled(counted), _CALL, (*TIMES, "calls"))
+    whole = summed(_spelled(bands.filter(pc.is_null(bands["part_of"]))), _CALL, ("bytes",))
+    bytes_of = dict(
+        zip(zip(*(whole[key].to_pylist() for key in _CALL), strict=True), whole["bytes"].to_pylist(), strict=True)
+    )
+    keys = zip(*(made[key].to_pylist() for key in _CALL), strict=True)
+    # Calls of which no kind of link is stated moved nothing over any.
+    moved = [bytes_of.get(key, 0 if bands.num_rows else None) for key in keys]
+    return made.append_column("bytes", pa.array(moved, pa.int64()))
+
+
+def _spelled(table: pa.Table) -> pa.Table:
+    """Calls with the one spelling of what they do in place of their names."""
+    encoded = table["operation"].combine_chunks().dictionary_encode()
+    names = pa.array([collective_name(name) for name in encoded.dictionary.to_pylist()], pa.string())
+    return table.set_column(table.column_names.index("operation"), "operation", names.take(encoded.indices))
+
+
+def _moved(bands: pa.Table, packets: pa.Table) -> pa.Table:
+    """Sums of kinds of links by step and group, with packets and how many of them are large."""
+    keys = [*_CALL, "band"]
+    counts = summed(packets, keys, ("count",))
+    count_of = dict(
+        zip(zip(*(counts[key].to_pylist() for key in keys), strict=True), counts["count"].to_pylist(), strict=True)
+    )
+    count = [count_of.get(key) for key in zip(*(bands[key].to_pylist() for key in keys), strict=True)]
+    ratios = bands["large_ratio"].to_pylist()
+    large = [None if n is None or ratio is None else n * ratio for n, ratio in zip(count, ratios, strict=True)]
+    known = [None if ratio is None else n for n, ratio in zip(count, ratios, strict=True)]
+    made = bands.append_column("packets", pa.array(known, pa.int64())).append_column(
+        "large", pa.array(large, pa.float64())
+    )
+    return summed(made, ("step", "kind", "group", "band", "part_of"), ("bytes", "transit_ns", "packets", "large"))
+
+
+def _between(links: pa.Table) -> pa.Table:
+    """Sums of links by step and group: of kinds of calls their totals, of single calls all."""
+    place = links["place"]
+    chosen = links.filter(pc.or_(pc.is_null(place), pc.fill_null(pc.equal(place, TOTAL), False)))
+    keys = ("step", "group", "source", "destination", "in_group", "transport")
+    return summed(chosen, keys, ("bytes", "transit_ns"))
