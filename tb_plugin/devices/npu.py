@@ -18,4 +18,5 @@ NPU = DeviceFamily(
     property_keys=frozenset({"npuName"}),
     metadata_keys=("ascend", "npu", "torch_npu"),
     multiprocessor="AI core",
+    collective_backend=lambda properties: "hccl",  # what both makers call their library
 )

@@ -137,7 +137,7 @@ def test_lanes_of_a_device_are_called_what_they_are_and_stand_in_order() -> None
     table = table_of(view(*rows))
     names = [name for name, track in zip(track_names(table), table.tracks, strict=True) if track.is_device]
     assert [name.title for name in sorted(names, key=lambda name: name.order)] == [
-        "Stream 2 · compute", "Group 0 Communication · communication", "Plane 0", "Computing", "Free",
+        "Stream 2 · compute", "Group 0 Communication · HCCL …1", "Plane 0", "Computing", "Free",
     ]  # fmt: skip
 
 
