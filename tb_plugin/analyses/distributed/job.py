@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -45,6 +46,18 @@ class StatedJob:
     ranks: Mapping[str, int]
     ranks_at_least: int
     tables: Mapping[str, pa.Table]
+
+    @cached_property
+    def moving_ns(self) -> Mapping[str, int]:
+        """Returns how long data moved for each worker, at most: of links side by side the sum."""
+        if not self:
+            return {}
+        bands, calls = self.tables[MOVED], self.tables[CALLS]
+        found: dict[str, int] = {}
+        for table in (bands.filter(pc.is_null(bands["part_of"])), calls):
+            for row in summed(table, ("worker",), ("transit_ns",)).to_pylist():
+                found[row["worker"]] = max(found.get(row["worker"], 0), row["transit_ns"] or 0)
+        return found
 
     def __bool__(self) -> bool:
         """Whether any worker states anything."""
@@ -103,9 +116,7 @@ def job_notices(job: StatedJob) -> list[Notice]:
         )
         notices.append(Notice("communication_alone", "info", text, "Keep all files of the profile.", []))
     if job.lacking:
-        text = (
-            f"{', '.join(job.lacking)} state nothing of their communication: they are in no table of links and calls."
-        )
+        text = f"No communication is stated of {', '.join(job.lacking)}: tables and maps of calls and links lack it."
         notices.append(Notice("communication_unstated", "info", text, "Record all ranks with the same options.", []))
     return notices
 
