@@ -13,7 +13,7 @@ import pytest
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.distributed.groups import group_codes, kind_codes
-from tb_plugin.analyses.distributed.job import MOST_DRAWN
+from tb_plugin.analyses.distributed.links import MOST_DRAWN
 from tb_plugin.payloads import Notices, Series, Table, View
 from tb_plugin.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, SCHEMAS, STEP_TIMES, as_stated
 from tb_plugin.trace.table import TraceTable
@@ -203,6 +203,16 @@ def test_calls_are_of_one_kind_where_a_worker_does_not_know_their_size() -> None
     )
     both_know = kind_codes(worker, zero, zero, zero, np.array([5, 7, 5, -1])).tolist()
     assert both_know[0] == both_know[2] and len({*both_know}) == 3
+
+
+def test_a_bounded_transfer_is_no_advice_where_data_moved_for_less() -> None:
+    """Two of three ranks: their calls take 100 ns each, and 100 ns of communication in 1.1 us of a step are worth a word."""
+    three = made(LINKS, between(0, 1, 1, in_group=True), between(0, 2, 1, in_group=True))
+    for transit, advised in ((10, False), (90, True)):
+        calls = [call("0", f"allReduce_{place}", transit_ns=transit) for place in range(2)]
+        tables = [rank(number, three, made(OPERATIONS, *calls)) for number in (0, 1)]
+        tables = [replace(table, metadata={}) for table in tables]
+        assert ("communication_transfer" in told(view_of(parts_of(*tables)))) is advised
 
 
 def between(source: int, destination: int, size: int, **more: Any) -> dict[str, Any]:

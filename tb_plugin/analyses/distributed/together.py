@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.base import Part
 from tb_plugin.analyses.collective_names import POINT_TO_POINT, UNEVEN, bus_factor
 from tb_plugin.analyses.distributed.groups import group_codes, kind_codes
-from tb_plugin.analyses.distributed.job import StatedJob, stated_job
 from tb_plugin.analyses.distributed.match import Calls, codes, match
+from tb_plugin.analyses.distributed.stated import StatedJob, stated_job
 from tb_plugin.analyses.distributed.waiting import Waiting, caused_ns, waiting
 from tb_plugin.trace.intervals import measure_by
 from tb_plugin.trace.memo import remembered
