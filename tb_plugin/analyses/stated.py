@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +11,12 @@ import pyarrow as pa
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Column, Metric, Table, Unit, View
+from tb_plugin.trace.open import StatedColumn
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
 
+_UNITS: Mapping[str, Unit] = {"ns": "ns", "bytes": "bytes"}
+"""Units as profiles write them -> those of pages, of the same size."""
 ROW = Metric("stated_row", "Row", "count", "Place of the row in the table that the profile states.")
 
 
@@ -49,8 +52,7 @@ class Stated:
 
 def _frames(trace: TraceTable) -> Iterator[Frame]:
     for table in trace.stated:
-        columns = [(c.key, f"{c.title} ({c.unit})" if c.unit else c.title, c.values) for c in table.columns]
-        yield _frame(table.name, table.title, [(key, title, _unit(values), values) for key, title, values in columns])
+        yield _frame(table.name, table.title, [(c.key, *_shown(c), c.values) for c in table.columns])
     blocks, totals = trace.blocks, trace.totals
     if len(blocks.start_ns):
         yield _frame(
@@ -84,6 +86,15 @@ def _frames(trace: TraceTable) -> Iterator[Frame]:
 
 def _known(values: npt.NDArray[np.signedinteger]) -> pa.Array:
     return pa.array(values, mask=values == MISSING)
+
+
+def _shown(column: StatedColumn) -> tuple[str, Unit]:
+    """Title and unit of a column: a unit that pages know is shown as theirs, another one stands in the title."""
+    unit = _unit(column.values)
+    own = _UNITS.get(column.unit) if unit == "number" else None
+    if own is not None:
+        return column.title, own
+    return f"{column.title} ({column.unit})" if column.unit else column.title, unit
 
 
 def _unit(values: pa.Array) -> Unit:

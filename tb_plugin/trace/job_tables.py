@@ -96,4 +96,6 @@ def stated_in(tables: Iterable[StatedTable], name: str) -> pa.Table | None:
 
 
 def _unit(key: str) -> str:
+    if key == "start_ns":
+        return "ns since 1970"
     return "ns" if key.endswith("_ns") else "bytes" if key.endswith("bytes") else ""

@@ -6,12 +6,14 @@ import random
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.distributed import Distributed
-from tb_plugin.analyses.distributed.job import MOST_DRAWN
+from tb_plugin.analyses.distributed.groups import group_codes, kind_codes
+from tb_plugin.analyses.distributed.links import MOST_DRAWN
 from tb_plugin.payloads import Notices, Series, Table, View
 from tb_plugin.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, SCHEMAS, STEP_TIMES, as_stated
 from tb_plugin.trace.table import TraceTable
@@ -163,7 +165,7 @@ def test_the_order_of_calls_says_nothing() -> None:
 
 def test_a_rank_that_states_nothing_is_named_and_removes_nothing() -> None:
     view = view_of(parts_of(telling(), rank(1)))
-    assert told(view)["communication_unstated"].startswith("rank1 ")
+    assert "of rank1:" in told(view)["communication_unstated"]
     assert len(view.payloads["overlap"].x) == 2 and view.payloads["call_times"].x == ["rank0"]
 
 
@@ -177,6 +179,40 @@ def test_a_rank_of_communication_alone_has_the_steps_that_it_states() -> None:
     assert (rows["rank1"]["compute_ns"], rows["rank1"]["step_total_ns"]) == (500, 900)
     unknown = rank(1, made(OPERATIONS, *CALLS), also=False)
     assert lines(view_of(parts_of(rank(0), unknown)), "overlap")["compute_alone_ns"] == [100, None]
+
+
+def test_a_group_has_one_code_whatever_a_worker_knows_of_it() -> None:
+    names, listed = ["123586", "…586", "9", "999", "…9", "…777"], ["", "[0, 1]", "[2, 3]"]
+    group = np.array([0, 1, 0, 2, 3, 4, 5])
+    ranks = np.array([1, 0, 0, 0, 0, 0, 0])
+    found = group_codes(group, names, ranks, listed).tolist()
+    assert len({found[0], found[1], found[2]}) == 1, "by the end of its name, and with the ranks that one call states"
+    assert len({*found}) == 5, "an end that several names have, or none, is a group of its own"
+    of_one_name = group_codes(np.array([0, 0, 0]), ["tp"], np.array([1, 2, 0]), listed).tolist()
+    assert len({*of_one_name}) == 3, (
+        "groups of one name with other ranks are others; nobody knows whose the last call is"
+    )
+
+
+def test_calls_are_of_one_kind_where_a_worker_does_not_know_their_size() -> None:
+    worker, zero = np.array([0, 0, 1, 1]), np.zeros(4, np.int64)
+    elements = np.array([5, 7, -1, -1])
+    assert len({*kind_codes(worker, zero, zero, worker, elements).tolist()}) == 1
+    assert len({*kind_codes(worker, worker, zero, zero, elements).tolist()}) == 3, (
+        "in another group nobody lacks a size"
+    )
+    both_know = kind_codes(worker, zero, zero, zero, np.array([5, 7, 5, -1])).tolist()
+    assert both_know[0] == both_know[2] and len({*both_know}) == 3
+
+
+def test_a_bounded_transfer_is_no_advice_where_data_moved_for_less() -> None:
+    """Two of three ranks: their calls take 100 ns each, and 100 ns of communication in 1.1 us of a step are worth a word."""
+    three = made(LINKS, between(0, 1, 1, in_group=True), between(0, 2, 1, in_group=True))
+    for transit, advised in ((10, False), (90, True)):
+        calls = [call("0", f"allReduce_{place}", transit_ns=transit) for place in range(2)]
+        tables = [rank(number, three, made(OPERATIONS, *calls)) for number in (0, 1)]
+        tables = [replace(table, metadata={}) for table in tables]
+        assert ("communication_transfer" in told(view_of(parts_of(*tables)))) is advised
 
 
 def between(source: int, destination: int, size: int, **more: Any) -> dict[str, Any]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import get_args
 
 from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.distributed.findings import findings, sum_of
-from tb_plugin.analyses.distributed.job import job_frames, job_notices, job_series
+from tb_plugin.analyses.distributed.job import job_findings, job_frames, job_notices, job_series
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.profile import profile_part
 from tb_plugin.analyses.distributed.redundancy import redundancy
@@ -16,7 +17,19 @@ from tb_plugin.analyses.distributed.tables import frames, step_rows, worker_rows
 from tb_plugin.analyses.distributed.together import Row, Together, together
 from tb_plugin.analyses.replicas import FRAME
 from tb_plugin.errors import BadRequest
-from tb_plugin.payloads import CoverageInfo, Figures, Line, Metric, Notice, Notices, Payload, Series, Table, View
+from tb_plugin.payloads import (
+    CoverageInfo,
+    Figures,
+    Line,
+    Metric,
+    Notice,
+    Notices,
+    Payload,
+    Series,
+    Severity,
+    Table,
+    View,
+)
 from tb_plugin.trace.table import TraceTable
 
 _STEP_PARTS = (
@@ -72,7 +85,10 @@ class Distributed:
         stated = job_frames(data.stated)
         tables = {**frames(data), **stated}
         rows = worker_rows(data)
-        told = [*findings(data, rows, redundancy(parts), params.get("failed")), *job_notices(data.stated)]
+        told = findings(data, rows, redundancy(parts), params.get("failed"))
+        if data.stated:
+            told = [*told, *job_findings(data.stated), *job_notices(data.stated)]
+            told.sort(key=lambda notice: get_args(Severity).index(notice.severity))
         payloads = _payloads(data, rows, told)
         whole = Part(
             coverage=_coverage(parts, params),

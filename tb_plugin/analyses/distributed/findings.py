@@ -59,7 +59,7 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str) -
         return notices
     return [
         *([late] if (late := _straggler(rows)) is not None else _waiting(rows)),
-        *_transferring(rows),
+        *_transferring([row for row in rows if not _moved_less(data, row)]),
         *held,
         *notices,
     ]
@@ -122,6 +122,12 @@ def _transferring(rows: list[Row]) -> list[Notice]:
             SEND_LESS[0].upper() + SEND_LESS[1:],
         )
     ]
+
+
+def _moved_less(data: Together, row: Row) -> bool:
+    """Whether the worker states that its data moved for less than half of what is, at most, transfer: a rank is missing."""
+    moved = data.stated.moving_ns.get(str(row["worker"]))
+    return moved is not None and bool(sum_of([row], "bounded")) and 2 * moved < sum_of([row], "transfer_ns")
 
 
 def _about(rule: str, losing: list[Row], what: str, todo: str) -> Notice:

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analyses.base import Frame, Part
+from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.distributed.links import in_order, link_maps, link_rows, link_totals, speed
 from tb_plugin.analyses.distributed.metrics import METRICS
-from tb_plugin.analyses.distributed.stated import BETWEEN, CALLS, MEMBERS, MOVED, RANK, STEPS, TIMES, summed
-from tb_plugin.analyses.jobs.steps import rank_means, step_bars
+from tb_plugin.analyses.distributed.stated import BETWEEN, CALLS, MEMBERS, MOVED, STEPS, TIMES, StatedJob, summed
+from tb_plugin.analyses.jobs.slow import findings
+from tb_plugin.analyses.jobs.stages import stages_of
+from tb_plugin.analyses.jobs.steps import rank_means, stage_means, step_bars
 from tb_plugin.analyses.metrics import CHOSEN
 from tb_plugin.payloads import Column, Line, Notice, Series
-from tb_plugin.trace.job_tables import STEP_TIMES, job_table
+from tb_plugin.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_TIMES, job_table
 
-MOST_DRAWN = 64
-"""Ranks of the map of links; with more a cell is too small to be seen."""
 _PARTS = (
     ("transit_ns", "transfer"), ("synchronization_ns", "wait"), ("wait_rest_ns", "sync"), ("call_idle_ns", "idle"),
 )  # fmt: skip
@@ -33,46 +33,6 @@ _OF_STEPS = (
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
-class StatedJob:
-    """What the workers state, with a column ``worker`` first, restricted to the chosen steps."""
-
-    names: tuple[str, ...]
-    lacking: tuple[str, ...]
-    """Workers that state nothing of their communication."""
-    alone: tuple[str, ...]
-    """Workers of which nothing but communication is recorded."""
-    ranks: Mapping[str, int]
-    ranks_at_least: int
-    tables: Mapping[str, pa.Table]
-
-    def __bool__(self) -> bool:
-        """Whether any worker states anything."""
-        return bool(self.tables)
-
-
-def stated_job(parts: Sequence[Part], names: Sequence[str], chosen: tuple[str, ...] | None) -> StatedJob:
-    """Returns what the parts of the workers of these names state."""
-    having = [(name, part) for name, part in zip(names, parts, strict=True) if RANK in part.frames]
-    about = {name: part.frames[RANK].data.to_pylist()[0] for name, part in having}
-    tables = {}
-    for key in (STEPS, CALLS, MOVED, BETWEEN, MEMBERS) if having else ():
-        every = [_of(name, part.frames[key].data) for name, part in having]
-        table = pa.concat_tables(every)
-        if chosen is not None and "step" in table.column_names:
-            table = table.filter(pc.is_in(table["step"], pa.array(chosen, pa.string())))
-        tables[key] = table
-    telling = {name for name, part in having if part.frames[CALLS].data.num_rows}
-    return StatedJob(
-        names=tuple(names),
-        lacking=tuple(name for name in names if name not in telling) if telling else (),
-        alone=tuple(name for name, row in about.items() if row["alone"]),
-        ranks={name: row["rank"] for name, row in about.items() if row["rank"] is not None},
-        ranks_at_least=max((row["ranks_at_least"] for row in about.values()), default=0),
-        tables=tables,
-    )
-
-
 def job_frames(job: StatedJob) -> dict[str, Frame]:
     """Returns the tables: communication by step, by what calls do, by kind of link, and links; those that have rows."""
     if not job:
@@ -81,7 +41,7 @@ def job_frames(job: StatedJob) -> dict[str, Frame]:
         _frame("rank_steps", "Steps, as stated", step_rows(job), ("worker", "step"), "worker"),
         _frame("operation_types", "Kinds of calls", _type_rows(job), ("worker", "collective"), "collective"),
         _frame("kinds_of_links", "Kinds of links", _band_rows(job), ("worker", "link_kind"), "link_kind"),
-        _frame("links", "Links", _link_rows(job), ("link_from", "link_to", "link_kind", "link_group"), "link_kind"),
+        _frame("links", "Links", link_rows(job), ("link_from", "link_to", "link_kind", "link_group"), "link_kind"),
     )
     return {frame.name: frame for frame in every if frame is not None}
 
@@ -90,7 +50,7 @@ def job_series(job: StatedJob) -> list[Series]:
     """Returns pictures: what steps consist of, what calls spend their time with, and maps of links."""
     if not job:
         return []
-    return [*_step_times(job), *_call_times(job), *_maps(job)]
+    return [*_step_times(job), *_call_times(job), *link_maps(job)]
 
 
 def job_notices(job: StatedJob) -> list[Notice]:
@@ -103,11 +63,29 @@ def job_notices(job: StatedJob) -> list[Notice]:
         )
         notices.append(Notice("communication_alone", "info", text, "Keep all files of the profile.", []))
     if job.lacking:
-        text = (
-            f"{', '.join(job.lacking)} state nothing of their communication: they are in no table of links and calls."
-        )
+        text = f"No communication is stated of {', '.join(job.lacking)}: tables and maps of calls and links lack it."
         notices.append(Notice("communication_unstated", "info", text, "Record all ranks with the same options.", []))
     return notices
+
+
+def job_findings(job: StatedJob) -> list[Notice]:
+    """Returns what stands out of times of steps and of links: the same of ranks here as of an analysis of a whole job."""
+    if not job:
+        return []
+    times = _in_schema(STEP_TIMES, job.tables[STEPS])
+    ranks = rank_means(times)
+    tables = {
+        STEP_TIMES: times,
+        GROUPS: _in_schema(GROUPS, job.tables[MEMBERS]),
+        LINKS: _in_schema(LINKS, job.tables[BETWEEN]),
+        OPERATIONS: _in_schema(OPERATIONS, job.tables[CALLS]),
+    }
+    stages = stages_of(tables)
+    return findings(ranks, stages, stage_means(times, stages), link_totals(job))
+
+
+def _in_schema(name: str, table: pa.Table) -> pa.Table:
+    return job_table(name, {key: table[key].combine_chunks() for key in SCHEMAS[name] if key in table.column_names})
 
 
 def step_rows(job: StatedJob) -> list[Row]:
@@ -121,7 +99,7 @@ def step_rows(job: StatedJob) -> list[Row]:
         key = row["worker"], row["step"]
         rows.setdefault(key, {"worker": key[0], "step": key[1]}).update(_call_times_of(row))
     order = {name: place for place, name in enumerate(job.names)}
-    return sorted(rows.values(), key=lambda row: (order[row["worker"]], _number(row["step"])))
+    return sorted(rows.values(), key=lambda row: (order[row["worker"]], in_order(row["step"])))
 
 
 def _type_rows(job: StatedJob) -> list[Row]:
@@ -157,104 +135,13 @@ def _band_rows(job: StatedJob) -> list[Row]:
                 "link_part_of": row["part_of"],
                 "link_bytes": row["bytes"],
                 "link_ns": row["transit_ns"],
-                "link_bandwidth": _speed(row["bytes"], row["transit_ns"]),
+                "link_bandwidth": speed(row["bytes"], row["transit_ns"]),
                 "packets": packets or None,
                 "large_share": large / packets if packets else None,
             }
         )
     return sorted(made, key=lambda row: (job.names.index(row["worker"]), row["link_part_of"] or row["link_kind"],
                                          row["link_part_of"] is not None, row["link_kind"]))  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Ends:
-    """Where links of all ranks lead: by group and place in it the rank of the job."""
-
-    rank: Mapping[tuple[str, int], int]
-    name: Mapping[str, str]
-
-    @classmethod
-    def of(cls, job: StatedJob) -> _Ends:
-        """Returns what ranks state of the members of their groups, each of itself and some of all."""
-        rank: dict[tuple[str, int], int] = {}
-        name = {}
-        for row in job.tables[MEMBERS].to_pylist():
-            group = row["group"]
-            if row["name"]:
-                name[group] = row["name"]
-            if row["ranks"]:
-                rank |= {(group, place): int(one) for place, one in enumerate(row["ranks"].split(","))}
-            elif row["group_rank"] is not None and row["worker"] in job.ranks:
-                rank[group, row["group_rank"]] = job.ranks[row["worker"]]
-        return cls(rank, name)
-
-    def label(self, group: str | None, place: int, *, in_group: bool) -> str:
-        """Returns the rank of the job, or the place in a group of which nobody says who stands there."""
-        if not in_group:
-            return str(place)
-        known = self.rank.get((group or "", place))
-        return str(known) if known is not None else f"{place} in {self.title(group)}"
-
-    def title(self, group: str | None) -> str:
-        """Returns what a group is called in a few characters."""
-        return self.name.get(group or "") or (f"…{group[-3:]}" if group and len(group) > 3 else group or "a group")
-
-
-def _link_rows(job: StatedJob) -> list[Row]:
-    """Links with both ends as they are shown. Of a link that both ends state, what its source says counts."""
-    ends = _Ends.of(job)
-    keys = ("worker", "group", "source", "destination", "in_group", "transport")
-    stated: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in summed(job.tables[BETWEEN], keys, ("bytes", "transit_ns")).to_pylist():
-        pair = tuple(ends.label(row["group"], row[end], in_group=row["in_group"]) for end in ("source", "destination"))
-        stated[pair[0], pair[1]].append(row)
-    made: dict[tuple[str, str, str | None, str | None], Row] = {}
-    for (source, destination), rows in stated.items():
-        own = [row for row in rows if str(job.ranks.get(row["worker"])) == source]
-        for row in own or rows:
-            group = ends.title(row["group"])
-            into = made.setdefault(
-                (source, destination, row["transport"], group),
-                {"link_from": source, "link_to": destination, "link_kind": row["transport"], "link_group": group,
-                 "link_bytes": 0, "link_ns": 0},
-            )  # fmt: skip
-            into["link_bytes"] += row["bytes"] or 0
-            into["link_ns"] += row["transit_ns"] or 0
-    for row in made.values():
-        row["link_bandwidth"] = _speed(row["link_bytes"], row["link_ns"])
-    return sorted(
-        made.values(), key=lambda row: (_number(row["link_from"]), _number(row["link_to"]), row["link_group"])
-    )
-
-
-def _maps(job: StatedJob) -> list[Series]:
-    moved: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
-    for row in _link_rows(job):
-        if row["link_from"] != row["link_to"]:
-            sums = moved[row["link_from"], row["link_to"]]
-            sums[0] += row["link_bytes"]
-            sums[1] += row["link_ns"]
-    if not moved:
-        return []
-    ranks = sorted({end for pair in moved for end in pair}, key=_number)
-    sources, places = sorted({pair[0] for pair in moved}, key=_number), ranks[:MOST_DRAWN]
-    subtitle = "from rank (row) to rank (column); copies within a rank are in the table"
-    if len(ranks) > MOST_DRAWN:
-        subtitle += f"; the first {MOST_DRAWN} of {len(ranks)} ranks"
-    made = []
-    for key, title in (("link_bandwidth", "Bandwidth of links"), ("link_bytes", "Bytes over links")):
-        metric = METRICS.metric(key, window=CHOSEN)
-        lines = []
-        for source in sources[:MOST_DRAWN]:
-            cells = [moved.get((source, place)) for place in places]
-            values: list[int | float | None] = [
-                None if cell is None else cell[0] if key == "link_bytes" else _speed(cell[0], cell[1]) for cell in cells
-            ]
-            lines.append(
-                Line(msgspec.structs.replace(metric, key=source, title=f"Rank {source}"), "communication", values)
-            )
-        made.append(Series(f"map_{key}", title, subtitle, METRICS.metric("link_to", "To"), [*places], lines, "lines"))
-    return made
 
 
 def _step_times(job: StatedJob) -> list[Series]:
@@ -338,19 +225,5 @@ _TYPES = {
 }  # fmt: skip
 
 
-def _of(name: str, table: pa.Table) -> pa.Table:
-    return table.add_column(0, "worker", pa.array([name] * table.num_rows, pa.string()))
-
-
 def _over(value: int | None, count: int | None) -> int | None:
     return value // count if value is not None and count else None
-
-
-def _speed(size: int | None, time: int | None) -> int | None:
-    return size * 1_000_000_000 // time if size is not None and time else None
-
-
-def _number(label: str | None) -> tuple[bool, int, str]:
-    """Numbers by their value, before all other labels."""
-    text = label or ""
-    return not text.isdecimal(), int(text) if text.isdecimal() else 0, text

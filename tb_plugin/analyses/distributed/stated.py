@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.base import Frame, Part
 from tb_plugin.analyses.collective_names import collective_name
 from tb_plugin.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, STEP_TIMES, job_table, stated_in
 from tb_plugin.trace.schema import EventKind
@@ -68,6 +70,58 @@ def summed(table: pa.Table, keys: Sequence[str], sums: Sequence[str]) -> pa.Tabl
     """Returns the sums of columns by key, under their own names; null where no row has a value."""
     found = table.group_by(list(keys), use_threads=False).aggregate([(key, "sum") for key in sums])
     return found.rename_columns({f"{key}_sum": key for key in sums})
+
+
+@dataclass(frozen=True, eq=False)
+class StatedJob:
+    """What the workers state, with a column ``worker`` first, restricted to the chosen steps."""
+
+    names: tuple[str, ...]
+    lacking: tuple[str, ...]
+    """Workers that state nothing of their communication."""
+    alone: tuple[str, ...]
+    """Workers of which nothing but communication is recorded."""
+    ranks: Mapping[str, int]
+    ranks_at_least: int
+    tables: Mapping[str, pa.Table]
+
+    @cached_property
+    def moving_ns(self) -> Mapping[str, int]:
+        """Returns how long data moved for each worker, at most: of links side by side the sum."""
+        if not self:
+            return {}
+        bands, calls = self.tables[MOVED], self.tables[CALLS]
+        found: dict[str, int] = {}
+        for table in (bands.filter(pc.is_null(bands["part_of"])), calls):
+            for row in summed(table, ("worker",), ("transit_ns",)).to_pylist():
+                found[row["worker"]] = max(found.get(row["worker"], 0), row["transit_ns"] or 0)
+        return found
+
+    def __bool__(self) -> bool:
+        """Whether any worker states anything."""
+        return bool(self.tables)
+
+
+def stated_job(parts: Sequence[Part], names: Sequence[str], chosen: tuple[str, ...] | None) -> StatedJob:
+    """Returns what the parts of the workers of these names state."""
+    having = [(name, part) for name, part in zip(names, parts, strict=True) if RANK in part.frames]
+    about = {name: part.frames[RANK].data.to_pylist()[0] for name, part in having}
+    tables = {}
+    for key in (STEPS, CALLS, MOVED, BETWEEN, MEMBERS) if having else ():
+        every = [_of(name, part.frames[key].data) for name, part in having]
+        table = pa.concat_tables(every)
+        if chosen is not None and "step" in table.column_names:
+            table = table.filter(pc.is_in(table["step"], pa.array(chosen, pa.string())))
+        tables[key] = table
+    telling = {name for name, part in having if part.frames[CALLS].data.num_rows}
+    return StatedJob(
+        names=tuple(names),
+        lacking=tuple(name for name in names if name not in telling) if telling else (),
+        alone=tuple(name for name, row in about.items() if row["alone"]),
+        ranks={name: row["rank"] for name, row in about.items() if row["rank"] is not None},
+        ranks_at_least=max((row["ranks_at_least"] for row in about.values()), default=0),
+        tables=tables,
+    )
 
 
 def _rank(trace: TraceTable) -> int | None:
@@ -134,5 +188,9 @@ def _between(links: pa.Table) -> pa.Table:
     """Sums of links by step and group: of kinds of calls their totals, of single calls all."""
     place = links["place"]
     chosen = links.filter(pc.or_(pc.is_null(place), pc.fill_null(pc.equal(place, TOTAL), False)))
-    keys = ("step", "group", "source", "destination", "in_group", "transport")
+    keys = ("step", "kind", "group", "source", "destination", "in_group", "transport")
     return summed(chosen, keys, ("bytes", "transit_ns"))
+
+
+def _of(name: str, table: pa.Table) -> pa.Table:
+    return table.add_column(0, "worker", pa.array([name] * table.num_rows, pa.string()))

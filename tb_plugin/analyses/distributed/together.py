@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Part
 from tb_plugin.analyses.collective_names import POINT_TO_POINT, UNEVEN, bus_factor
-from tb_plugin.analyses.distributed.job import StatedJob, stated_job
+from tb_plugin.analyses.distributed.groups import group_codes, kind_codes
 from tb_plugin.analyses.distributed.match import Calls, codes, match
+from tb_plugin.analyses.distributed.stated import StatedJob, stated_job
 from tb_plugin.analyses.distributed.waiting import Waiting, caused_ns, waiting
 from tb_plugin.trace.intervals import measure_by
 from tb_plugin.trace.memo import remembered
@@ -229,7 +230,7 @@ def _calls(
     data: pa.Table, worker: Int64, step: Int64, collective: Int64, names: Sequence[str], here: tuple[int, int | None]
 ) -> Calls:
     """What matching compares. ``here`` is how many workers are here, and how many ranks the job has (None = unknown)."""
-    group = codes(texts_of(data, "group")[0], texts_of(data, "group_ranks")[0])
+    group = group_codes(*texts_of(data, "group"), *texts_of(data, "group_ranks"))
     elements = _numbers(data, "elements")
     point = _is(collective, names, POINT_TO_POINT)
     source, target = _numbers(data, "source_rank"), _numbers(data, "destination_rank")
@@ -247,12 +248,13 @@ def _calls(
     # The two ends of a transfer have different names and number their calls on their own.
     name = np.where(point, len(names), collective)
     uneven = _is(collective, names, UNEVEN)
+    group = codes(group, source, target)
     return Calls(
         worker=worker,
         step=step,
-        group=codes(group, source, target),
+        group=group,
         name=name,
-        kind=codes(name, texts_of(data, "dtype")[0], np.where(uneven, -1, elements)),
+        kind=kind_codes(worker, group, name, texts_of(data, "dtype")[0], np.where(uneven, -1, elements)),
         sequence=np.where(point, -1, _numbers(data, "sequence")),
         lost=unknown,
     )

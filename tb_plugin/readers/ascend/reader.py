@@ -43,6 +43,10 @@ _PARSE_AGAIN = "Parse it again: torch_npu.profiler.profiler.analyse()."
 _DATABASES = frozenset({"db", files.ANALYSED})
 PER_DATABASE_BYTE = 6.0
 """Memory at the peak of a read per byte of a database: 4.7 to 6.0 were measured (2,000,000 and 500,000 rows, no stacks)."""
+_COMMUNICATION_ALONE = (
+    "no file of the profile has rows, so that calls of communication stand for what the device did: of computing nothing is "
+    "known but what tables state"
+)
 _INCOMPLETE = frozenset({"file_lost", "database_cut", "database_damaged"})
 _NEEDED = {
     files.KERNELS: (NAME, START, DURATION),
@@ -124,7 +128,9 @@ class _Reading:
         steps = found.steps
         if not is_drawn:
             steps = steps or (kernel_steps(kernels, interner.texts) if kernels is not None else job.steps())
-            kernels = kernels or job.kernels(interner)
+            if kernels is None and (kernels := job.kernels(interner)) is not None:
+                told = files.COMMUNICATION if files.COMMUNICATION in self._names else files.ANALYSED
+                self._note(self._names.get(told, told), "communication_alone", _COMMUNICATION_ALONE)
         if kernels is not None:
             columns, row = with_kernels(columns, kernels, interner, placed)
             collective, of_use, use = row[kernels.is_collective], row, kernels.uses_matrix_unit

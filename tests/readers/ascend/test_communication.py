@@ -68,6 +68,11 @@ def metadata(ranks: list[int], own: int) -> Json:
     return {"parallel_group_info": groups, "distributed_args": {"world_size": 4}}
 
 
+def told(raw: RawTrace, file: str = "") -> set[str]:
+    """What the report tells, but that nothing beside calls has rows."""
+    return codes(raw, file) - {"communication_alone"}
+
+
 def stated(raw: RawTrace, name: str) -> list[Json]:
     table = stated_in(raw.stated, name)
     return [] if table is None else table.to_pylist()
@@ -90,7 +95,7 @@ def test_calls_kinds_of_links_and_packets() -> None:
     ]  # fmt: skip
     (packet,) = stated(raw, PACKETS)
     assert (packet["packet_bytes"], packet["count"], packet["transit_ns"]) == (8388608, 1, 401_680)
-    assert codes(raw) == set() and raw.report.complete
+    assert told(raw) == set() and raw.report.complete
 
 
 def test_without_other_rows_calls_are_what_the_device_did() -> None:
@@ -100,6 +105,7 @@ def test_without_other_rows_calls_are_what_the_device_did() -> None:
         step_trace_time="Device_id,Step,Computing,Free\r\n5,13,1,2\r\n",
     )  # fmt: skip
     raw, trace = raw_of(source), table_of(source)
+    assert codes(raw, "communication.json") == {"communication_alone"}
     assert trace.strings.take(trace.name).to_pylist() == ["hcom_send__128_3_1", "hcom_allReduce__170_4_1"]
     assert (trace.kind == EventKind.KERNEL).all() and trace.is_collective.all()
     assert [device.id for device in trace.devices] == ["5"] and trace.dur_ns.tolist() == [2_500_000] * 2
@@ -195,7 +201,7 @@ def test_links_are_between_ranks_of_the_job() -> None:
 def test_links_that_name_no_two_ranks_are_told(pair: str) -> None:
     found = {"step": {"collective": {"allreduce-total@7": {pair: link(), "0-1": link()}}}}
     raw = raw_of(files(communication_matrix=found, step_trace_time="Step,Free\n1,2\n"))
-    assert len(stated(raw, LINKS)) == 1 and "bad_link" in codes(raw, "communication_matrix.json")
+    assert len(stated(raw, LINKS)) == 1 and "bad_link" in told(raw, "communication_matrix.json")
 
 
 def test_times_of_steps_in_three_eras() -> None:
@@ -209,9 +215,9 @@ def test_times_of_steps_in_three_eras() -> None:
     (row,) = stated(raw_of(files(step_trace_time=f"{new}4,,231290.09999999995,1,2,3,4,5,6,7,8\n")), STEP_TIMES)
     assert (row["device"], row["step"], row["computing_ns"], row["preparing_ns"]) == (4, None, 231_290_100, 8000)
     raw = raw_of(files(step_trace_time="Step,Computing,Later\n1,2,3\n", communication=small()))
-    assert codes(raw, "step_trace_time.csv") == {"unknown_column"} and len(stated(raw, STEP_TIMES)) == 1
+    assert told(raw, "step_trace_time.csv") == {"unknown_column"} and len(stated(raw, STEP_TIMES)) == 1
     raw = raw_of(files(step_trace_time="Step,Later\n1,2\n", communication=small()))
-    assert codes(raw, "step_trace_time.csv") == {"missing_columns"} and stated(raw, STEP_TIMES) == []
+    assert told(raw, "step_trace_time.csv") == {"missing_columns"} and stated(raw, STEP_TIMES) == []
 
 
 ANALYSED_TABLES: Mapping[str, Any] = {
@@ -249,7 +255,7 @@ def test_a_database_says_the_same() -> None:
 def test_the_database_counts_where_the_text_cannot_be_read() -> None:
     folder = ANALYSED.rpartition("/")[0]
     raw = read({ANALYSED: database(ANALYSED_TABLES), f"{folder}/communication.json": b'{"step13": {"p2p": {'})
-    assert len(stated(raw, OPERATIONS)) == 2 and "damaged" in codes(raw, "communication.json")
+    assert len(stated(raw, OPERATIONS)) == 2 and "damaged" in told(raw, "communication.json")
 
 
 # ---------------------------------------------------------------------------------------------------- whatever a file holds
@@ -270,7 +276,7 @@ def test_any_value_may_be_something_else(odd: Any) -> None:
     assert (send["start_ns"], send["wait_ns"]) == (None, None) and send["elapse_ns"] == 2_500_000
     assert stated(raw, BANDS)[0]["bytes"] is None and len(stated(raw, BANDS)) == 6
     assert stated(raw, PACKETS) == [] and len(raw.start_ns) == 1
-    assert codes(raw, "communication.json") or odd in (None, "N/A")
+    assert told(raw, "communication.json") or odd in (None, "N/A")
 
 
 SEND = ("step13", "p2p", f"hcom_send__128_3_1@{PP}")
@@ -292,9 +298,7 @@ def test_any_part_may_be_of_another_type(place: tuple[str, ...], odd: Any) -> No
     assert len(stated(raw, OPERATIONS)) == (
         0 if len(place) == 1 else 2 if len(place) == 4 and "Band" in place[-1] else 1
     )
-    assert (
-        codes(raw, "communication.json") == ({"bad_class"} if len(place) < 3 else {"bad_call"}) or "Band" in place[-1]
-    )
+    assert told(raw, "communication.json") == ({"bad_class"} if len(place) < 3 else {"bad_call"}) or "Band" in place[-1]
 
 
 def test_bare_words_are_no_values() -> None:
@@ -325,7 +329,7 @@ def test_bare_words_are_no_values() -> None:
 def test_a_file_that_cannot_be_read_takes_nothing_else_along(name: str, content: bytes, code: str) -> None:
     source = files(step_trace_time="Step,Free\n1,2\n", profiler_info={"rank_id": 1})
     raw = raw_of(Files({**source.content, f"{OUTPUT}{name}.json": content}))
-    assert codes(raw) == {code} == codes(raw, f"{name}.json")
+    assert told(raw) == {code} == told(raw, f"{name}.json")
     assert [table.name for table in raw.stated] == [STEP_TIMES]
 
 

@@ -186,7 +186,7 @@ def test_one_rank_without_a_file_removes_nothing_else() -> None:
     view = VIEW.answer(some, Params())
     assert isinstance(view, View)
     told = {notice.rule: notice.text for notice in view.payloads["findings"].notices}
-    assert told["communication_unstated"].startswith("rank_2 ")
+    assert "of rank_2:" in told["communication_unstated"]
 
 
 def test_two_of_four_ranks_say_who_waits_with_bounds() -> None:
@@ -220,6 +220,12 @@ def test_four_ranks_of_which_two_have_communication_alone() -> None:
     assert isinstance(view, View)
     told = {notice.rule: notice.text for notice in view.payloads["findings"].notices}
     assert "rank_1, rank_3" in told["communication_alone"] and "communication_unstated" not in told
+    (uneven,) = (notice for notice in view.payloads["findings"].notices if notice.rule == "uneven_stages")
+    assert {figure.metric.key: figure.value for figure in uneven.figures} == {
+        "job_stage": "2, 3", "computing_ns": 401_131_700, "spread_ratio": pytest.approx(401_131_700 / 231_290_100 - 1),
+    }  # fmt: skip
+    severity = [notice.severity for notice in view.payloads["findings"].notices]
+    assert severity == sorted(severity, key=["high", "medium", "low", "info"].index)
 
 
 def test_links_of_a_pipeline_in_ranks_of_the_job() -> None:
