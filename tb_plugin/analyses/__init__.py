@@ -9,6 +9,7 @@ from tb_plugin.analyses.allocator_events import AllocatorEvents
 from tb_plugin.analyses.backward_pass import BackwardPass
 from tb_plugin.analyses.base import Analysis
 from tb_plugin.analyses.categories import Categories
+from tb_plugin.analyses.cluster import ClusterAnalysis
 from tb_plugin.analyses.collectives import Collectives
 from tb_plugin.analyses.diff import Diff
 from tb_plugin.analyses.distributed import Distributed
@@ -63,6 +64,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     AllocationStacks(),
     Stated(),
     Distributed(),
+    ClusterAnalysis(),
     RanksMemory(),
     Collectives(),
     RanksCollectives(),

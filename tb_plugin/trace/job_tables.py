@@ -41,17 +41,19 @@ SCHEMAS: Mapping[str, Mapping[str, pa.DataType]] = {
         **_CALL, "start_ns": _INT, "elapse_ns": _INT, "transit_ns": _INT, "wait_ns": _INT, "synchronization_ns": _INT,
         "idle_ns": _INT,
     },
-    BANDS: {**_CALL, "band": _TEXT, "bytes": _INT, "transit_ns": _INT, "large_ratio": _FLOAT},
+    BANDS: {**_CALL, "band": _TEXT, "part_of": _TEXT, "bytes": _INT, "transit_ns": _INT, "large_ratio": _FLOAT},
     PACKETS: {**_CALL, "band": _TEXT, "packet_bytes": _INT, "count": _INT, "transit_ns": _INT},
     LINKS: {
         **_CALL, "place": _TEXT, "source": _INT, "destination": _INT, "in_group": pa.bool_(), "transport": _TEXT,
         "bytes": _INT, "transit_ns": _INT, "bytes_per_second": _FLOAT, "example": _TEXT,
     },
-    GROUPS: {"group": _TEXT, "name": _TEXT, "library_name": _TEXT, "group_rank": _INT, "ranks": _TEXT},
+    GROUPS: {"kind": _TEXT, "group": _TEXT, "name": _TEXT, "library_name": _TEXT, "group_rank": _INT, "ranks": _TEXT},
 }  # fmt: skip
 """Columns by table. ``in_group``: source and destination count within the group, for nobody stated who they are in the job.
-``place``: which of a kind's calls a link's row is about (top1, middle, bottom1, total, ...), null where it is one call.
-``ranks`` and ``stage_ranks`` read "0, 1, 2"."""
+``place``: which of a kind's calls a link's row is about (top1, middle, bottom1, total, ...), null where it is one call; a
+total without an operation is one over all calls. ``part_of``: the kind of link whose bytes and times hold these already, null
+where none does. ``ranks`` and ``stage_ranks`` read "0, 1, 2". ``step`` is the number of a step as text, null where there are
+none. A group's ``kind`` is that of the calls in it, "stage" where it is a stage of a pipeline, null where nobody says."""
 _TITLES = {
     STEP_TIMES: "Times of steps by rank",
     OPERATIONS: "Communication by call",

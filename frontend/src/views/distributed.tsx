@@ -1,20 +1,18 @@
 // Distributed: what the workers of a run did together, who waited for whom, and how fast the data moved.
 import { SegmentedControl } from '@mantine/core'
-import { useMemo, useState } from 'react'
+import { useMemo } from 'react'
 import type { Query } from '../api/client'
 import type { Series, View } from '../api/payloads'
-import { categoryColor } from '../lib/color'
 import { columnScale, format } from '../lib/format'
-import { withoutShared } from '../lib/names'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
 import { setRoute, useRoute } from '../state/route'
-import { Bones, Card, MetricName, Swatch } from '../widgets/basics'
-import { Chart, SeriesTable } from '../widgets/chart'
+import { Bones, Card } from '../widgets/basics'
 import { FigureList, Headline } from '../widgets/figures'
 import { HeatMap } from '../widgets/heat'
 import { NoticeList } from '../widgets/notices'
 import { SmallTable } from '../widgets/smallTable'
+import { BarsCard } from './parts/bars'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard } from './parts/headline'
 import { pick } from './parts/pick'
@@ -24,8 +22,6 @@ import layoutCss from '../widgets/layout.module.css'
 import textCss from '../widgets/text.module.css'
 import css from './distributed.module.css'
 
-/** From so many workers on a bar is too thin: the heat map stands first. */
-const MANY = 16
 const GROUPS: Group[] = [
   { table: 'operations', label: 'Operations' },
   { table: 'collectives', label: 'Single collectives' },
@@ -114,65 +110,6 @@ function Page({ view }: { view: View }) {
       )}
     </div>
   )
-}
-
-function BarsCard({ series, wide }: { series: Series; wide: boolean }) {
-  const many = series.x.length >= MANY
-  const [form, setForm] = useState('')
-  const shown = form || (many ? 'map' : 'chart')
-  const bars = useMemo(() => ({ ...series, x: withoutShared(series.x.map(String)) }), [series])
-  return (
-    <Card
-      className={wide ? layoutCss.span12 : layoutCss.span6}
-      title={series.title}
-      subtitle={series.subtitle}
-      actions={
-        <SegmentedControl
-          size="xs"
-          value={shown}
-          onChange={setForm}
-          aria-label={`Form of ${series.title}`}
-          data={[
-            { value: 'chart', label: 'Bars' },
-            { value: 'map', label: 'Map' },
-            { value: 'table', label: 'Table' },
-          ]}
-        />
-      }
-    >
-      <div className={css.legend} hidden={shown !== 'chart'}>
-        {series.lines.map((line) => (
-          <span key={line.metric.key}>
-            <Swatch color={categoryColor(line.category)} /> <MetricName metric={line.metric} />
-          </span>
-        ))}
-      </div>
-      {shown === 'chart' && <Chart series={bars} height={280} compact />}
-      {shown === 'map' && (
-        <HeatMap
-          series={turned(series)}
-          row={series.x_metric.title}
-          dense={!wide}
-          categories={series.lines.map((line) => line.category)}
-        />
-      )}
-      {shown === 'table' && <SeriesTable series={series} />}
-    </Card>
-  )
-}
-
-/** Workers as rows and parts as columns. */
-function turned(series: Series): Series {
-  return {
-    ...series,
-    x: series.lines.map((line) => line.metric.title),
-    x_metric: { ...series.x_metric, title: '' },
-    lines: series.x.map((x, i) => ({
-      metric: { ...series.x_metric, key: String(x), title: String(x), unit: 'ns' },
-      category: 'communication',
-      values: series.lines.map((line) => line.values[i] ?? null),
-    })),
-  }
 }
 
 function ByStep({ matrices }: { matrices: Series[] }) {

@@ -4,6 +4,7 @@ import { AllocationStacks } from './allocationStacks'
 import { Allocations } from './allocations'
 import { BackwardPass } from './backward'
 import { Categories } from './categories'
+import { Cluster } from './cluster'
 import { Collectives, RanksCollectives } from './collectives'
 import { Diff } from './diff'
 import { Distributed } from './distributed'
@@ -49,6 +50,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   growth: Growth,
   allocation_stacks: AllocationStacks,
   distributed: Distributed,
+  cluster: Cluster,
   ranks_memory: RanksMemory,
   collectives: Collectives,
   execution_nodes: ExecutionNodes,
