@@ -63,10 +63,10 @@ class ClusterAnalysis:
         if notes := _notes(cluster):
             payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notes)
         if ranks:
-            payloads["rank_times"] = step_bars("rank_times", "Step time by rank", "mean step", ranks)
+            payloads["rank_times"] = step_bars("rank_times", "Step time by rank", "mean step", "job_rank", ranks)
         if of_stages:
-            text = "mean step, of each time the largest of the stage's ranks"
-            payloads["stage_times"] = step_bars("stage_times", "Step time by stage", text, of_stages)
+            text = "the largest time of any of its ranks, each part for itself"
+            payloads["stage_times"] = step_bars("stage_times", "Step time by stage", text, "job_stage", of_stages)
         payloads |= {series.name: series for series in link_maps(totals)}
         facts = {"cluster.ranks": len(ranks), "cluster.stages": len(stages)}
         facts |= {f"cluster.{rule}": sum(notice.rule == rule for notice in told) for rule in ("slow_rank", "slow_link")}

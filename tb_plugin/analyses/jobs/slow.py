@@ -96,9 +96,9 @@ def _slow_rank(slow: SlowRank) -> Notice:
 
 
 def _free_rank(slow: SlowRank) -> Notice:
-    figures = [*_compared(slow), METRICS.figure("free_ns_of_device", slow.time_ns)]
+    figures = [*_compared(slow), METRICS.figure("device_free_ns", slow.time_ns)]
     text = (
-        "The device of rank {job_rank} has nothing to do for {free_ns_of_device} a step, {above_median} above the median "
+        "The device of rank {job_rank} has nothing to do for {device_free_ns} a step, {above_median} above the median "
         "{median_ns} of {compared_count} ranks"
     )
     todo = "Its host is late: compare its processor, its data loading and what else runs on that machine."

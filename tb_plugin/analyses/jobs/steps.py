@@ -14,10 +14,11 @@ from tb_plugin.analyses.jobs.stages import TIMES, Stage, ranks_in, ranks_text, s
 from tb_plugin.payloads import Line, Series
 
 _PARTS = (
-    ("preparing_ns", "other"), ("computing_alone_ns", "compute"), ("overlapped_ns", "overlap"),
-    ("exposed_rest_ns", "communication"), ("exposed_receive_ns", "wait"), ("free_ns_of_device", "idle"),
+    ("preparing_ns", "runtime"), ("computing_alone_ns", "compute"), ("overlapped_ns", "overlap"),
+    ("exposed_rest_ns", "communication"), ("exposed_receive_ns", "wait"), ("device_free_ns", "idle"),
 )  # fmt: skip
-_FREE = {"free_ns": "free_ns_of_device"}
+_SHOWN = {"free_ns": "device_free_ns", "communication_ns": "job_communication_ns"}
+"""Times whose names mean something else elsewhere."""
 _INDEXES = ("dp_index", "pp_index", "tp_index")
 
 
@@ -65,7 +66,7 @@ def step_frame(times: pa.Table, stages: Sequence[Stage]) -> Frame:
             rows["stage_ranks"], pa.chunked_array([pa.array([place.get(r) for r in ranks], pa.string())])
         ),
         "step": rows["step"],
-        **{_FREE.get(key, key): rows[key] for key in _COLUMNS},
+        **{_SHOWN.get(key, key): rows[key] for key in _COLUMNS},
         **{key: rows[key] for key in _INDEXES},
     }
     empty = tuple(key for key, column in data.items() if column.null_count == len(column))
@@ -77,17 +78,17 @@ _COLUMNS = ("computing_ns", "overlapped_ns", "communication_ns", "exposed_ns", "
             "stage_ns")  # fmt: skip
 
 
-def step_bars(name: str, title: str, subtitle: str, rows: Sequence[RankTimes]) -> Series:
-    """Returns a bar for each rank or stage: what the mean step consists of."""
+def step_bars(name: str, title: str, subtitle: str, key: str, rows: Sequence[RankTimes]) -> Series:
+    """Returns a bar for each rank or stage (``key`` says which): what the mean step consists of."""
     parts = [_parts(row.times) for row in rows]
+    receives = any(each.get("exposed_receive_ns") for each in parts)
+    titles = {} if receives else {"exposed_rest_ns": METRICS["exposed_ns"].title}
     lines = [
-        Line(METRICS.metric(key), category, [each.get(key) for each in parts])
-        for key, category in _PARTS
-        if any(each.get(key) for each in parts)
+        Line(METRICS.metric(part, titles.get(part, "")), category, [each.get(part) for each in parts])
+        for part, category in _PARTS
+        if any(each.get(part) for each in parts)
     ]
-    return Series(
-        name, title, subtitle, METRICS.metric("job_rank"), [label(row.ranks) for row in rows], lines, "stacked_bars"
-    )
+    return Series(name, title, subtitle, METRICS.metric(key), [label(row.ranks) for row in rows], lines, "stacked_bars")
 
 
 def label(ranks: Stage) -> str:
@@ -108,7 +109,7 @@ def _parts(times: dict[str, int]) -> dict[str, int]:
         )
         parts["exposed_receive_ns"] = times["exposed_ns"] - parts["exposed_rest_ns"]
     if "free_ns" in times:
-        parts["free_ns_of_device"] = times["free_ns"]
+        parts["device_free_ns"] = times["free_ns"]
     return parts
 
 

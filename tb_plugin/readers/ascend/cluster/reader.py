@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -22,6 +23,7 @@ from tb_plugin.readers.ascend.cluster.texts import (
     group_into,
     groups_into,
     matrix_into,
+    ranks_text,
     steps_into,
 )
 from tb_plugin.readers.ascend.csv_table import read_table
@@ -190,8 +192,16 @@ class _Reading:
 
 
 def _more_groups(groups: Mapping[str, list[int]], rows: Rows) -> None:
-    """Adds groups that only the file of calls knows, with the ranks under which it lists them."""
+    """Names groups that are listed by their ranks alone, and adds those that only the file of calls knows."""
     known = {row["group"] for row in rows.rows(GROUPS)}
+    unnamed: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows.rows(GROUPS):
+        if row["group"] is None and row["kind"] == "collective":
+            unnamed[row["ranks"]].append(row)
     for group, ranks in groups.items():
-        if group not in known and ranks:
+        if group in known or not ranks:
+            continue
+        if found := unnamed.get(ranks_text(ranks)):
+            found.pop(0)["group"] = group
+        else:
             group_into(rows, ranks, None, group)

@@ -28,13 +28,13 @@ class Rows:
 
     def __init__(self, log: IssueLog) -> None:
         self.log = log
-        self._rows: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+        self._rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
 
     def add(self, table: str, **values: Any) -> None:
         """Adds a row."""
         self._rows[table].append(values)
 
-    def rows(self, table: str) -> Sequence[Mapping[str, Any]]:
+    def rows(self, table: str) -> Sequence[dict[str, Any]]:
         """Returns the rows of a table so far."""
         return self._rows.get(table, ())
 
@@ -92,7 +92,7 @@ class Rows:
         )
 
 
-def _with_parts(bands: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _with_parts(bands: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Rows of kinds of links, with the kind that a kind is part of, where the call states both."""
     whole = {(*map(row.get, _CALL), row["band"]) for row in bands}
     return [

@@ -68,9 +68,13 @@ def communication_into(document: Mapping[str, Any], rows: Rows) -> dict[str, lis
             times = _object(info, "Communication Time Info")
             if times:
                 rows.operation(call, [times.get(title) for title in _TIMES])
+            else:
+                rows.log.add("bad_row", "dropped", example=name)
             for band, moved in _object(info, "Communication Bandwidth Info").items():
                 if isinstance(moved, dict):
                     _band_into(rows, call, band, moved)
+                else:
+                    rows.log.add("bad_row", "dropped", example=band)
     return groups
 
 
@@ -79,6 +83,8 @@ def _band_into(rows: Rows, call: Mapping[str, Any], band: str, moved: Mapping[st
     for size, packets in _object(moved, "Size Distribution").items():
         if isinstance(packets, list) and len(packets) == 2:
             packets_into(rows, call, band, size, packets[0], packets[1])
+        else:
+            rows.log.add("bad_row", "dropped", example=size)
 
 
 def packets_into(rows: Rows, call: Mapping[str, Any], band: str, size: Any, count: Any, time: Any) -> None:
@@ -109,9 +115,12 @@ def matrix_into(document: Mapping[str, Any], rows: Rows) -> None:
 def groups_into(document: Mapping[str, Any], rows: Rows) -> None:
     """Adds groups of ranks, and the stages of a pipeline where the file lists them.
 
-    A list under "p2p" is a stage, unless a group in which ranks send and receive has just these ranks.
+    A list under "p2p" is a stage, unless a group in which ranks send and receive has just these ranks. Of a file that was cut
+    off nobody knows which it is.
     """
     named = []
+    is_cut = any(code == "truncated_tail" for code, _ in rows.log.entries)
+    kinds = ("collective",) if is_cut else ("collective", P2P)
     for each in document.get("comm_group_parallel_info") or ():
         if not isinstance(each, dict) or not (ranks := ranks_in(each.get("rank_set"))):
             rows.log.add("bad_row", "dropped", example=str(each))
@@ -119,7 +128,7 @@ def groups_into(document: Mapping[str, Any], rows: Rows) -> None:
         if each.get("group_name"):
             named.append((each.get("type"), ranks))
             group_into(rows, ranks, each.get("type"), each["group_name"], each.get("pg_name"), each.get("group_id"))
-    for kind in ("collective", P2P):
+    for kind in kinds:
         lists = document.get(kind)
         for each in lists if isinstance(lists, list) else ():
             ranks = ranks_in(each)
