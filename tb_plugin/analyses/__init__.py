@@ -30,6 +30,7 @@ from tb_plugin.analyses.overview import Overview
 from tb_plugin.analyses.phases import PhasesAnalysis
 from tb_plugin.analyses.range import Range
 from tb_plugin.analyses.ranks_collectives import RanksCollectives
+from tb_plugin.analyses.ranks_kernels import RanksKernels
 from tb_plugin.analyses.ranks_memory import RanksMemory
 from tb_plugin.analyses.segments import Segments
 from tb_plugin.analyses.snapshot_diff import SnapshotDiff
@@ -64,6 +65,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     AllocationStacks(),
     Stated(),
     Distributed(),
+    RanksKernels(),
     ClusterAnalysis(),
     RanksMemory(),
     Collectives(),

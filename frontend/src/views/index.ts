@@ -21,6 +21,7 @@ import { Modules } from './modules'
 import { Operators } from './operators'
 import { Overview } from './overview'
 import { Phases } from './phases'
+import { RanksKernels } from './ranksKernels'
 import { RanksMemory } from './ranksMemory'
 import { Segments } from './segments'
 import { SnapshotDiff } from './snapshotDiff'
@@ -51,6 +52,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   allocation_stacks: AllocationStacks,
   distributed: Distributed,
   cluster: Cluster,
+  ranks_kernels: RanksKernels,
   ranks_memory: RanksMemory,
   collectives: Collectives,
   execution_nodes: ExecutionNodes,

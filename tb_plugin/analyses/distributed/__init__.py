@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view, coverage_of
 from tb_plugin.analyses.distributed.findings import findings, sum_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.profile import profile_part
@@ -15,7 +15,7 @@ from tb_plugin.analyses.distributed.tables import frames, step_rows, worker_rows
 from tb_plugin.analyses.distributed.together import Row, Together, together
 from tb_plugin.analyses.replicas import FRAME
 from tb_plugin.errors import BadRequest
-from tb_plugin.payloads import CoverageInfo, Figures, Line, Metric, Notice, Notices, Payload, Series, Table, View
+from tb_plugin.payloads import Figures, Line, Metric, Notice, Notices, Payload, Series, Table, View
 from tb_plugin.trace.table import TraceTable
 
 _STEP_PARTS = (
@@ -73,7 +73,7 @@ class Distributed:
         told = findings(data, rows, redundancy(parts), params.get("failed"))
         payloads = _payloads(data, rows, told)
         whole = Part(
-            coverage=_coverage(parts, params),
+            coverage=coverage_of(parts, params),
             frames=tables,
             payloads=payloads,
             layout=(*payloads, "operations", "workers", "collectives", "steps", "process_groups", "devices"),
@@ -91,17 +91,6 @@ def _steps(parts: Sequence[Part], params: Params) -> tuple[str, ...] | None:
             "The windows of the workers have no step in common.", "window", "Choose a step for all of them."
         )
     return common or None
-
-
-def _coverage(parts: Sequence[Part], params: Params) -> CoverageInfo:
-    every = [part.coverage for part in parts]
-    return CoverageInfo(
-        window_ns=max(c.window_ns or 0 for c in every),
-        fraction_read=min(c.fraction_read for c in every),
-        complete=all(c.complete for c in every),
-        steps=None if params.steps is None else list(params.steps),
-        window=next((c.window for c in every if c.window is not None), None),
-    )
 
 
 def _payloads(data: Together, rows: list[Row], told: list[Notice]) -> dict[str, Payload]:
