@@ -1,4 +1,4 @@
-"""Kernels by rank: of which kernel the duration differs most from rank to rank, and which rank is the slow one."""
+"""Rank kernels: of which kernel the duration differs most from rank to rank, and which rank is the slow one."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class RanksKernels:
     """The view of the kernels of all workers of a run and span."""
 
     id = "ranks_kernels"
-    title = "Kernels by rank"
+    title = "Rank kernels"
     model = TraceTable
     traits = Traits("Ranks", "picture", hidden=True, whole="It compares steps of all workers.")
     scope: Scope = "workers"
@@ -213,23 +213,23 @@ def _across(parts: Sequence[Part]) -> list[Kind]:
 
 
 def _frame_across(kinds: Sequence[Kind]) -> Frame:
-    data = pa.table(
-        {
-            **_texts([kind.key for kind in kinds]),
-            "kernel_workers": pa.array([len(kind.workers) for kind in kinds], pa.int64()),
-            "calls": pa.array([kind.calls for kind in kinds], pa.int64()),
-            "total_ns": pa.array([sum(kind.totals) for kind in kinds], pa.int64()),
-            "ranks_deviation_ns": pa.array([sqrt(kind.variance) for kind in kinds], pa.float64()),
-            "slowest_ratio": pa.array([kind.slower for kind in kinds], pa.float64()),
-            "mean_of_ranks_ns": pa.array([sum(kind.means) / len(kind.means) for kind in kinds], pa.float64()),
-            "slowest_worker": pa.array([kind.workers[kind.slowest] for kind in kinds], pa.string()),
-            "slowest_mean_ns": pa.array([kind.means[kind.slowest] for kind in kinds], pa.float64()),
-            "fastest_worker": pa.array([kind.workers[kind.fastest] for kind in kinds], pa.string()),
-            "fastest_mean_ns": pa.array([kind.means[kind.fastest] for kind in kinds], pa.float64()),
-            "total_apart_ns": pa.array([max(kind.totals) - min(kind.totals) for kind in kinds], pa.int64()),
-        }
-    )
-    return Frame(_ACROSS, "Kernels", _columns(data), data, _KEY, "name", Sort("ranks_deviation_ns", descending=True))
+    columns = {
+        **_texts([kind.key for kind in kinds]),
+        "ranks_deviation_ns": pa.array([sqrt(kind.variance) for kind in kinds], pa.float64()),
+        "slowest_ratio": pa.array([kind.slower for kind in kinds], pa.float64()),
+        "slowest_worker": pa.array([kind.workers[kind.slowest] for kind in kinds], pa.string()),
+        "slowest_mean_ns": pa.array([kind.means[kind.slowest] for kind in kinds], pa.float64()),
+        "fastest_worker": pa.array([kind.workers[kind.fastest] for kind in kinds], pa.string()),
+        "fastest_mean_ns": pa.array([kind.means[kind.fastest] for kind in kinds], pa.float64()),
+        "mean_of_ranks_ns": pa.array([sum(kind.means) / len(kind.means) for kind in kinds], pa.float64()),
+        "kernel_workers": pa.array([len(kind.workers) for kind in kinds], pa.int64()),
+        "calls": pa.array([kind.calls for kind in kinds], pa.int64()),
+        "total_ns": pa.array([sum(kind.totals) for kind in kinds], pa.int64()),
+        "total_apart_ns": pa.array([max(kind.totals) - min(kind.totals) for kind in kinds], pa.int64()),
+    }
+    order = Sort("ranks_deviation_ns", descending=True)
+    data = pa.table(columns)
+    return Frame(_ACROSS, "Kernels", _columns(data), data, _KEY, "name", order)
 
 
 def _frame_of_ranks(parts: Sequence[Part]) -> Frame:
@@ -242,8 +242,10 @@ def _frame_of_ranks(parts: Sequence[Part]) -> Frame:
 
 
 def _columns(data: pa.Table) -> list[Column]:
+    """Columns with the long texts behind the numbers; types where somebody asks for them."""
     empty = tuple(key for key in _KEY[1:] if not any(data[key].to_pylist()))
-    return METRICS.columns(*data.column_names, hidden=empty)
+    keys = [key for key in data.column_names if key not in _KEY[1:]]
+    return METRICS.columns(*keys, *_KEY[1:], hidden=(*empty, "kernel_types"))
 
 
 def _texts(keys: Sequence[tuple[str, str, str]]) -> Mapping[str, pa.Array]:

@@ -3,7 +3,6 @@ import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../api/client'
 import type { View } from '../api/payloads'
-import { shortenMiddle } from '../lib/names'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
 import { openElsewhere } from '../state/route'
@@ -24,7 +23,6 @@ const GROUPS: Group[] = [
   { table: 'kernels_across_ranks', label: 'All workers' },
   { table: 'kernels_by_rank', label: 'Each worker' },
 ]
-const LONGEST_NAME = 48
 
 export function RanksKernels({ base, profile }: ViewProps) {
   // The view is about all workers: which one is open does not matter to the answer.
@@ -67,17 +65,6 @@ function Page({ view }: { view: View }) {
   const answer = pick(view, 'answer', 'notices')?.notices ?? []
   const map = pick(view, 'slower_map', 'series')
   const notes = pick(view, 'data_quality', 'notices')
-  const short = useMemo(
-    () =>
-      map && {
-        ...map,
-        lines: map.lines.map((line) => ({
-          ...line,
-          metric: { ...line.metric, title: shortenMiddle(line.metric.title, LONGEST_NAME) },
-        })),
-      },
-    [map],
-  )
   return (
     <div className={layoutCss.column}>
       {answer.length > 0 && (
@@ -94,9 +81,9 @@ function Page({ view }: { view: View }) {
           <NoticeList notices={notes.notices} onLink={followLink} none="" />
         </Card>
       )}
-      {short && (
-        <Card title={short.title} subtitle={short.subtitle}>
-          <HeatMap series={short} row="Kernel" />
+      {map && (
+        <Card title={map.title} subtitle={map.subtitle}>
+          <HeatMap series={map} row="Kernel" />
         </Card>
       )}
     </div>
