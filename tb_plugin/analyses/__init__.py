@@ -9,6 +9,7 @@ from tb_plugin.analyses.allocator_events import AllocatorEvents
 from tb_plugin.analyses.backward_pass import BackwardPass
 from tb_plugin.analyses.base import Analysis
 from tb_plugin.analyses.categories import Categories
+from tb_plugin.analyses.cluster import ClusterAnalysis
 from tb_plugin.analyses.collectives import Collectives
 from tb_plugin.analyses.diff import Diff
 from tb_plugin.analyses.distributed import Distributed
@@ -29,6 +30,7 @@ from tb_plugin.analyses.overview import Overview
 from tb_plugin.analyses.phases import PhasesAnalysis
 from tb_plugin.analyses.range import Range
 from tb_plugin.analyses.ranks_collectives import RanksCollectives
+from tb_plugin.analyses.ranks_kernels import RanksKernels
 from tb_plugin.analyses.ranks_memory import RanksMemory
 from tb_plugin.analyses.segments import Segments
 from tb_plugin.analyses.snapshot_diff import SnapshotDiff
@@ -63,6 +65,8 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     AllocationStacks(),
     Stated(),
     Distributed(),
+    RanksKernels(),
+    ClusterAnalysis(),
     RanksMemory(),
     Collectives(),
     RanksCollectives(),

@@ -335,6 +335,18 @@ def _equal(values: pa.ChunkedArray, text: str) -> Bool:
     return _flags(pc.fill_null(pc.equal(values, int(text)), False))
 
 
+def coverage_of(parts: Sequence[Part], params: Params) -> CoverageInfo:
+    """Returns what stands behind an answer about several profiles."""
+    every = [part.coverage for part in parts]
+    return CoverageInfo(
+        window_ns=max(c.window_ns or 0 for c in every),
+        fraction_read=min(c.fraction_read for c in every),
+        complete=all(c.complete for c in every),
+        steps=None if params.steps is None else list(params.steps),
+        window=next((c.window for c in every if c.window is not None), None),
+    )
+
+
 def bounds_of(trace: TraceTable, params: Params) -> tuple[int, int]:
     """Returns ``start_ns`` and ``end_ns``, by default those of the trace. Raises BadRequest."""
     start, end = (whole_number(params, key) for key in ("start_ns", "end_ns"))

@@ -101,7 +101,8 @@ def _group_places(entries: list[Entry], wanted: list[str] | None) -> list[tuple[
     """Views about all workers, and the runs and spans in which they apply to any worker."""
     found: list[tuple[Analysis[Any], Place]] = []
     for analysis in registry.analyses():
-        if analysis.scope != "workers" or (wanted is not None and analysis.id not in wanted):
+        is_asked = analysis.traits.place == "page" if wanted is None else analysis.id in wanted
+        if analysis.scope != "workers" or not is_asked:
             continue
         with_it = (e for e in entries if any(view.id == analysis.id and view.available for view in navigation(e)))
         places = dict.fromkeys(Place(e.found.run, None, e.found.span, e.window) for e in with_it)

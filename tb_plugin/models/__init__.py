@@ -6,6 +6,7 @@ from typing import Any
 
 from tb_plugin.models.base import Model
 from tb_plugin.models.category_memory import CategoryMemoryModel
+from tb_plugin.models.cluster import ClusterModel
 from tb_plugin.models.execution_trace import ExecutionTraceModel
 from tb_plugin.models.flight import FlightModel
 from tb_plugin.models.memory_flow import MemoryFlowModel
@@ -21,4 +22,5 @@ MODELS: tuple[Model[Any, Any], ...] = (
     FlightModel(),
     StackProfileModel(),
     ExecutionTraceModel(),
+    ClusterModel(),
 )

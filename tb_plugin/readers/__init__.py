@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tb_plugin.readers.ascend import AscendReader
+from tb_plugin.readers.ascend import AscendClusterReader, AscendReader
 from tb_plugin.readers.base import Reader
 from tb_plugin.readers.chrome_json import ChromeJsonReader
 from tb_plugin.readers.execution_trace import ExecutionTraceReader
@@ -21,6 +21,7 @@ _KINETO, _CHROME_JSON = KinetoReader(), ChromeJsonReader()
 
 READERS: tuple[Reader[Any], ...] = (
     AscendReader(),
+    AscendClusterReader(),
     _KINETO,
     MegEngineReader(),
     _CHROME_JSON,

@@ -147,7 +147,7 @@ class Workspace:
             views = [view for view in there if _of_several(view) is None]
             wanted = [view for view in views if (view not in pictures if view_ids is None else view in view_ids)]
             of_jobs = [view for view in there if (found := _of_several(view)) is not None and found.scope == "workers"]
-            counted = [view for view in of_jobs if view_ids is None or view in view_ids]
+            counted = [view for view in of_jobs if (view not in pictures if view_ids is None else view in view_ids)]
             question = AskNumbers(file_of(entry), tuple(wanted), tuple(views[:1]), tuple(counted), params)
             answer = self._run(entry, question)
             if answer is not None:

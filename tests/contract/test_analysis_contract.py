@@ -20,6 +20,7 @@ from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Analysis, Frame, Params, Part, matching, page
 from tb_plugin.analyses.base import rows_of as on_the_wire
 from tb_plugin.category_memory.table import CategoryMemory
+from tb_plugin.cluster.table import Cluster
 from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.execution_trace.table import ExecutionTrace
 from tb_plugin.flight.table import Flight
@@ -37,6 +38,7 @@ from tests.golden.rewrite import FOLDER as GOLDEN
 from tests.golden.rewrite import folder_of
 from tests.memory_flow import T, flow, no_flow
 from tests.metrics import ALL as DOCUMENTED
+from tests.readers.ascend.clusters import cluster
 from tests.samples import ALL, BY_NAME, OURS, Sample, made
 from tests.snapshots import event, snapshot
 from tests.stack_profiles import stack_profile
@@ -269,6 +271,7 @@ EMPTY = {
     MemoryFlow: lambda: no_flow(),
     StackProfile: lambda: stack_profile("a;b 0"),
     ExecutionTrace: lambda: execution_trace(document()),
+    Cluster: lambda: cluster({"communication_group.json": {}}),
 }
 SMALL = {
     TraceTable: lambda: trace().op("aten::mm", 0, 5).launches(kernel("gemm", 4)).table(),
@@ -278,6 +281,7 @@ SMALL = {
     MemoryFlow: lambda: flow(T(64, 512, 10, 90)),
     StackProfile: lambda: stack_profile("a;b 1"),
     ExecutionTrace: lambda: execution_trace(document(node(2, 1, "a"))),
+    Cluster: lambda: cluster({"cluster_step_trace_time.csv": "Step,Type,Index,Computing\n1,rank,0,5\n"}),
 }
 """Profiles of each model of ours."""
 

@@ -24,6 +24,7 @@ NO_PROFILES = (
     "README.md",
     "synthetic.py",
     "synthetic_ascend.py",
+    "synthetic_ascend_cluster.py",
     "synthetic_faults.py",
     "synthetic_megengine.py",
     "synthetic_memory.py",

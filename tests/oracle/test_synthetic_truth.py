@@ -19,7 +19,7 @@ DIFFERENT_WORDS = {"compute_exposed_ns": "compute_ns"} | {
 def workers() -> list[tuple[str, Json]]:
     found = []
     for path in sorted((SAMPLES / "truth").glob("*.json")):
-        if path.stem in ("synthetic_ascend", "synthetic_megengine"):
+        if path.stem in ("synthetic_ascend", "synthetic_ascend_cluster", "synthetic_megengine"):
             continue  # other programs, with other truths: tests/readers/ascend/test_sample.py, tests/test_megengine_truth.py
         truth = json.loads(path.read_text())
         listed = truth["workers"]

@@ -62,7 +62,7 @@ export function ofModel(catalog: Catalog, model: string): Catalog {
 }
 
 /** Views that set the workers of a run side by side and say nothing of one alone, and the model that they are about. */
-const OF_SEVERAL: Readonly<Record<string, string>> = { ranks_memory: 'snapshot' }
+const OF_SEVERAL: Readonly<Record<string, string>> = { ranks_memory: 'snapshot', ranks_kernels: 'trace' }
 
 /** What the catalog says of a profile that matters to who has it open: whether it is read, and which file it is. */
 export const seenAs = (span: SpanInfo | null) => (span ? `${span.state === 'ready'} ${span.size_bytes}` : '')

@@ -4,6 +4,7 @@ import { AllocationStacks } from './allocationStacks'
 import { Allocations } from './allocations'
 import { BackwardPass } from './backward'
 import { Categories } from './categories'
+import { Cluster } from './cluster'
 import { Collectives, RanksCollectives } from './collectives'
 import { Diff } from './diff'
 import { Distributed } from './distributed'
@@ -20,6 +21,7 @@ import { Modules } from './modules'
 import { Operators } from './operators'
 import { Overview } from './overview'
 import { Phases } from './phases'
+import { RanksKernels } from './ranksKernels'
 import { RanksMemory } from './ranksMemory'
 import { Segments } from './segments'
 import { SnapshotDiff } from './snapshotDiff'
@@ -49,6 +51,8 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   growth: Growth,
   allocation_stacks: AllocationStacks,
   distributed: Distributed,
+  cluster: Cluster,
+  ranks_kernels: RanksKernels,
   ranks_memory: RanksMemory,
   collectives: Collectives,
   execution_nodes: ExecutionNodes,

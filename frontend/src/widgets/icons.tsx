@@ -79,5 +79,7 @@ NAV.categories = NAV.memory
 NAV.snapshot_diff = NAV.diff
 NAV.collectives = NAV.launches
 NAV.ranks_collectives = NAV.distributed
+NAV.cluster = NAV.distributed
+NAV.ranks_kernels = NAV.kernels
 
 export const NavIcon = ({ view }: { view: string }) => path(NAV[view] ?? 'M5 5h14v14H5zM5 10h14')

@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import get_args
 
-from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view, coverage_of
 from tb_plugin.analyses.distributed.findings import findings, sum_of
 from tb_plugin.analyses.distributed.job import job_findings, job_frames, job_notices, job_series
 from tb_plugin.analyses.distributed.metrics import METRICS
@@ -18,7 +18,6 @@ from tb_plugin.analyses.distributed.together import Row, Together, together
 from tb_plugin.analyses.replicas import FRAME
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import (
-    CoverageInfo,
     Figures,
     Line,
     Metric,
@@ -91,7 +90,7 @@ class Distributed:
             told.sort(key=lambda notice: get_args(Severity).index(notice.severity))
         payloads = _payloads(data, rows, told)
         whole = Part(
-            coverage=_coverage(parts, params),
+            coverage=coverage_of(parts, params),
             frames=tables,
             payloads=payloads,
             layout=(*payloads, "operations", "workers", "collectives", "steps", "process_groups", "devices", *stated),
@@ -109,17 +108,6 @@ def _steps(parts: Sequence[Part], params: Params) -> tuple[str, ...] | None:
             "The windows of the workers have no step in common.", "window", "Choose a step for all of them."
         )
     return common or None
-
-
-def _coverage(parts: Sequence[Part], params: Params) -> CoverageInfo:
-    every = [part.coverage for part in parts]
-    return CoverageInfo(
-        window_ns=max(c.window_ns or 0 for c in every),
-        fraction_read=min(c.fraction_read for c in every),
-        complete=all(c.complete for c in every),
-        steps=None if params.steps is None else list(params.steps),
-        window=next((c.window for c in every if c.window is not None), None),
-    )
 
 
 def _payloads(data: Together, rows: list[Row], told: list[Notice]) -> dict[str, Payload]:

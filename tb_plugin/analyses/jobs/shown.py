@@ -1,0 +1,102 @@
+"""What is shown of tables about the ranks of a job, whoever states them: an analysis of the job, or each rank of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.jobs.metrics import METRICS
+from tb_plugin.analyses.jobs.slow import findings
+from tb_plugin.analyses.jobs.stages import STAGE, Stage, stages_of
+from tb_plugin.analyses.jobs.steps import rank_means, stage_means, step_bars, step_frame
+from tb_plugin.analyses.jobs.traffic import band_frame, communication_frame, link_frame, link_maps, link_totals
+from tb_plugin.payloads import Notice, Series
+from tb_plugin.trace.job_tables import GROUPS, LINKS, SCHEMAS, STEP_TIMES, job_table
+
+TABLES = ("job_steps", "job_communication", "job_bands", "job_links", "job_groups")
+"""Names of the frames, in the order in which they are shown."""
+
+
+@dataclass(frozen=True, eq=False)
+class JobShown:
+    """Findings, pictures and tables of a job."""
+
+    ranks: int
+    """How many ranks state times."""
+    stages: tuple[Stage, ...]
+    groups: int
+    findings: list[Notice]
+    pictures: list[Series]
+    """Bars by rank and by stage, and maps of links; those of which nothing is stated are not there."""
+    frames: dict[str, Frame]
+
+
+def job_shown(tables: Mapping[str, pa.Table]) -> JobShown:
+    """Returns what is shown of tables by the names of ``trace.job_tables``; one that is not there is empty."""
+    every = {name: tables.get(name, job_table(name, {})) for name in SCHEMAS}
+    times, stages = every[STEP_TIMES], stages_of(every)
+    ranks, of_stages = rank_means(times), stage_means(times, stages)
+    totals = link_totals(every[LINKS])
+    pictures = []
+    if ranks:
+        pictures.append(step_bars("rank_times", "Step time by rank", "mean step", "job_rank", ranks))
+    if of_stages:
+        text = "the largest time of any of its ranks, each part for itself"
+        pictures.append(step_bars("stage_times", "Step time by stage", text, "job_stage", of_stages))
+    frames = (
+        step_frame(times, stages),
+        communication_frame(every),
+        band_frame(every),
+        link_frame(totals),
+        _groups(every[GROUPS]),
+    )
+    return JobShown(
+        len(ranks),
+        stages,
+        sum(kind != STAGE for kind in every[GROUPS]["kind"].to_pylist()),
+        findings(ranks, stages, of_stages, totals),
+        [*pictures, *link_maps(totals)],
+        {frame.name: frame for frame in frames},
+    )
+
+
+def together(tables: Iterable[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
+    """Returns the tables of several profiles, each about its rank, as those of the job.
+
+    A group that several ranks state is one, with its ranks where any of them knows these.
+    """
+    parts = list(tables)
+    made = {
+        name: pa.concat_tables([each[name] for each in parts if name in each])
+        for name in SCHEMAS
+        if any(name in each for each in parts)
+    }
+    if GROUPS in made:
+        made[GROUPS] = _each_once(made[GROUPS])
+    return made
+
+
+def _each_once(groups: pa.Table) -> pa.Table:
+    rows: dict[tuple[str | None, str | None], dict[str, object]] = {}
+    for row in groups.to_pylist():
+        key = row["group"], None if row["group"] else row["ranks"]
+        found = rows.setdefault(key, row | {"group_rank": None})
+        for column, value in row.items():
+            if found[column] is None and column != "group_rank":
+                found[column] = value
+    return pa.Table.from_pylist(list(rows.values()), groups.schema)
+
+
+def _groups(table: pa.Table) -> Frame:
+    data = {
+        "members": table["ranks"],
+        "group_name": table["name"],
+        "group_kind": table["kind"],
+        "group": table["group"],
+    }
+    empty = tuple(key for key, column in data.items() if column.null_count == len(column))
+    columns = METRICS.columns(*data, hidden=empty)
+    return Frame("job_groups", "Groups", columns, pa.table(data), ("members", "group"), "members")

@@ -1,0 +1,77 @@
+"""Numbers as the files write them, as exact whole numbers of small units."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from typing import Any, TypeVar
+
+from tb_plugin.readers.issues import IssueLog
+
+MICROSECONDS, MILLISECONDS, MEGABYTES, GIGABYTES = 3, 6, 6, 9
+"""Powers of ten that lead to nanoseconds, and to bytes: a megabyte of communication is a million."""
+Found = TypeVar("Found")
+MOST_RANK = 10**9
+_EXACT = Context(prec=80, rounding=ROUND_HALF_EVEN)
+_LARGEST = 2**63 - 1
+_NONE = frozenset({"", "NA", "N/A", "NULL", "nan", "NaN", "None"})
+_RANKS = re.compile(r"[0-9]{1,9}")
+
+
+def scaled(value: Any, power: int, log: IssueLog) -> int | None:
+    """Returns a number times ten to a power, rounded to the nearest whole number; None where there is none."""
+    return _told(value, _exact(value, power), log)
+
+
+def real(value: Any, log: IssueLog) -> float | None:
+    """Returns a number as a float; None where there is none."""
+    try:
+        found = None if value is None or isinstance(value, bool | list | dict) else float(value)
+    except (ValueError, OverflowError):
+        found = None
+    return _told(value, found if found is not None and abs(found) < float("inf") else None, log)
+
+
+def rank_of(value: Any) -> int | None:
+    """Returns the rank that a number or its text names; None where it names none."""
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+    return int(text) if text.isascii() and text.isdecimal() and int(text[:10]) < MOST_RANK else None
+
+
+def ranks_in(value: Any) -> list[int]:
+    """Returns the ranks that a list, or a text such as "(0, 1)", names, each once and in order."""
+    if isinstance(value, list):
+        found: Iterable[int | None] = (rank_of(each) for each in value)
+    else:
+        found = (int(text) for text in _RANKS.findall(value)) if isinstance(value, str) else ()
+    return sorted({rank for rank in found if rank is not None})
+
+
+def step_of(value: Any) -> str | None:
+    """Returns the number of a step as text; None where there are no steps."""
+    text = str(value).strip().removeprefix("step") if value is not None else ""
+    return text or None
+
+
+def _exact(value: Any, power: int) -> int | None:
+    if value is None or isinstance(value, bool | list | dict):
+        return None
+    try:
+        number = Decimal(str(value).strip())
+        # Not the power of ten of a number that is far beyond 64 bits.
+        if not number.is_finite() or number.adjusted() > 20:
+            return None
+        found = int(number.scaleb(power, _EXACT).to_integral_value(ROUND_HALF_EVEN, _EXACT))
+    except (InvalidOperation, ValueError):  # a whole number of more digits than Python prints
+        return None
+    return found if abs(found) <= _LARGEST else None
+
+
+def _told(value: Any, found: Found | None, log: IssueLog) -> Found | None:
+    """What was found; that nothing was is told, but where the cell says so itself."""
+    if found is None and (isinstance(value, list | dict) or str(value).strip() not in _NONE):
+        log.add(
+            "bad_cell", "note", example="a list or an object" if isinstance(value, list | dict) else str(value)[:80]
+        )
+    return found

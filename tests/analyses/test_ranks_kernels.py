@@ -1,0 +1,162 @@
+"""Kernels side by side: variance across ranks by hand, on traces of GPUs and of NPUs."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+from math import sqrt
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tb_plugin.analyses import ranks_kernels
+from tb_plugin.analyses.base import Params, Part
+from tb_plugin.analyses.ranks_kernels import Kind, RanksKernels
+from tb_plugin.payloads import Notice, Notices, Series, Table, View
+from tb_plugin.trace.table import TraceTable
+from tests.builders import kernel, trace
+from tests.conftest import SAMPLE_FILES, sample
+from tests.readers.ascend.folders import ALEXNET, folder, needs_recorded, table_of
+
+RUNS = [{"a": [10, 20], "b": [5]}, {"a": [30], "b": [5]}, {"a": [20, 20], "c": [1]}]
+"""Durations in microseconds of each kernel on three ranks."""
+
+
+def rank(runs: dict[str, list[int]]) -> TraceTable:
+    made, at = trace(), 0
+    for name, durations in runs.items():
+        for dur in durations:
+            made.op(f"aten::{name}", at, 1).launches(kernel(name, dur))
+            at += 100
+    return made.table()
+
+
+def parts_of(tables: Sequence[TraceTable], params: Params = Params()) -> list[Part]:  # noqa: B008
+    view = RanksKernels()
+    return [replace(view.part(table, params), worker=f"rank{place}") for place, table in enumerate(tables)]
+
+
+def answer(parts: Sequence[Part], **asked: Any) -> Any:
+    return RanksKernels().answer(parts, Params(**asked))
+
+
+def told(view: View, name: str = "answer") -> list[Notice]:
+    found = view.payloads[name]
+    assert isinstance(found, Notices)
+    return found.notices
+
+
+def across(tables: Sequence[TraceTable]) -> list[dict[str, Any]]:
+    found = answer(parts_of(tables), table="kernels_across_ranks", limit=None)
+    assert isinstance(found, Table)
+    return found.rows
+
+
+def test_variance_across_ranks_by_hand() -> None:
+    rows = {row["name"]: row for row in across([rank(runs) for runs in RUNS])}
+    a = rows["a"]
+    means = [15_000.0, 30_000.0, 20_000.0]
+    assert a["ranks_deviation_ns"] == pytest.approx(statistics.pstdev(means))
+    assert (a["kernel_workers"], a["calls"], a["total_ns"]) == (3, 5, 100_000)
+    assert (a["slowest_worker"], a["fastest_worker"], a["slowest_ratio"]) == ("rank1", "rank0", 1.0)
+    assert (a["slowest_mean_ns"], a["fastest_mean_ns"], a["total_apart_ns"]) == (30_000, 15_000, 10_000)
+    assert (rows["b"]["ranks_deviation_ns"], rows["b"]["kernel_workers"], rows["c"]["kernel_workers"]) == (0, 2, 1)
+    assert [row["name"] for row in across([rank(runs) for runs in RUNS])] == ["a", "b", "c"]
+
+
+def test_each_worker_has_its_own_variance() -> None:
+    found = answer(parts_of([rank(runs) for runs in RUNS]), table="kernels_by_rank", limit=None)
+    (row,) = (row for row in found.rows if (row["worker"], row["name"]) == ("rank0", "a"))
+    assert (row["mean_ns"], row["min_ns"], row["max_ns"], row["rank_deviation_ns"]) == (15_000, 10_000, 20_000, 5_000)
+
+
+def test_what_is_said() -> None:
+    view = answer(parts_of([rank(runs) for runs in RUNS]))
+    assert [notice.rule for notice in told(view)] == ["kernels_differ"]
+    figures = {figure.metric.key: figure.value for figure in told(view)[0].figures}
+    assert (figures["name"], figures["slowest_worker"], figures["slowest_ratio"]) == ("a", "rank1", 1.0)
+    series = view.payloads["slower_map"]
+    assert isinstance(series, Series) and series.x == ["rank0", "rank1", "rank2"]
+    assert [line.values for line in series.lines] == [[0, 1, pytest.approx(1 / 3)], [0, 0, None]]
+    alike = answer(parts_of([rank({"a": [5]})] * 2))
+    assert [notice.rule for notice in told(alike)] == ["kernels_alike"]
+    alone = answer(parts_of([rank({"a": [5]})]))
+    assert told(alone) == [] and "slower_map" not in alone.payloads
+    failed = answer(parts_of([rank({"a": [5]})]), extra=(("failed", "rank7"),))
+    assert [notice.rule for notice in told(failed, "data_quality")] == ["worker_failed"]
+
+
+def test_a_slow_rank_is_named() -> None:
+    usual = {name: [10] for name in "abc"}
+    view = answer(parts_of([rank(usual), rank(usual), rank({"a": [12], "b": [13], "c": [9]})]))
+    notice = told(view)[1]
+    figures = {figure.metric.key: figure.value for figure in notice.figures}
+    assert notice.rule == "kernels_slow_rank"
+    assert figures == {"slowest_worker": "rank2", "slowest_kinds": 2, "shared_kinds": 3}
+
+
+def test_kinds_with_least_time_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranks_kernels, "MOST_GROUPS", 1)
+    parts = parts_of([rank(runs) for runs in RUNS])
+    view = answer(parts)
+    figures = {figure.metric.key: figure.value for figure in told(view, "data_quality")[0].figures}
+    assert figures == {"left_out_kernels": 3, "left_out_kernels_ns": 11_000}
+    assert [row["name"] for row in answer(parts, table="kernels_across_ranks").rows] == ["a"]
+
+
+def test_shapes_and_types_tell_kernels_apart() -> None:
+    def made(first: int, second: int) -> TraceTable:
+        return (
+            trace()
+            .op("aten::mm", 0, 1, shapes=[[2, 8]], **{"Input type": ["float"]})
+            .launches(kernel("gemm", first))
+            .op("aten::mm", 200, 1, shapes=[[4, 8]], **{"Input type": ["float"]})
+            .launches(kernel("gemm", second))
+            .table()
+        )
+
+    rows = across([made(10, 50), made(20, 50)])
+    assert [(row["input_shape"], row["kernel_types"], row["kernel_workers"]) for row in rows] == [
+        ("[[2, 8]]", '["float"]', 2),
+        ("[[4, 8]]", '["float"]', 2),
+    ]
+    assert [row["ranks_deviation_ns"] for row in rows] == [5_000, 0]
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=1, max_size=40))
+def test_it_is_the_variance_of_means(means: list[int]) -> None:
+    kind = Kind(("a", "", ""), [f"rank{place}" for place in range(len(means))], 1, [*map(float, means)], means)
+    assert sqrt(kind.variance) == pytest.approx(statistics.pstdev(means), abs=1e-6 * max(means))
+    assert (means[kind.slowest], means[kind.fastest]) == (max(means), min(means))
+    assert kind.slower is None if not min(means) else kind.slower == pytest.approx(max(means) / min(means) - 1)
+
+
+def test_the_planted_rank_of_a_sample_is_found() -> None:
+    """Rank 2 computes slower; communication, in which the others wait for it, is not compared."""
+    tables = [sample(name) for name in SAMPLE_FILES if name.startswith("synthetic_ddp/")]
+    view = answer(parts_of(tables))
+    assert [notice.rule for notice in told(view)] == ["kernels_differ", "kernels_slow_rank"]
+    assert {notice.figures[place].value for notice, place in zip(told(view), (1, 0), strict=True)} == {"rank2"}
+    names = {row["name"] for row in across(tables)}
+    assert not any("nccl" in name.lower() for name in names) and len(names) > 20
+
+
+def test_steps_are_chosen() -> None:
+    tables = [sample(name) for name in SAMPLE_FILES if name.startswith("synthetic_ddp/")][:2]
+    whole = sum(row["calls"] for row in across(tables))
+    labels = tuple(tables[0].steps.label)[:1]
+    chosen = answer(parts_of(tables, Params(steps=labels)), table="kernels_across_ranks", limit=None, steps=labels)
+    assert sum(row["calls"] for row in chosen.rows) == whole // 3
+
+
+@needs_recorded
+def test_kernels_of_npus_have_shapes_and_types_of_their_own() -> None:
+    """Each row of the table of kernels is in one kind, with the digits of its duration."""
+    tables = [table_of(folder(ALEXNET.parent / name.name)) for name in sorted(ALEXNET.parent.glob("rank_*"))]
+    rows = across(tables)
+    (row,) = (row for row in rows if row["name"] == "aclnnAddmm_MatMulCommon_MatMulV2" and row["slowest_ratio"] > 0.1)
+    assert row["kernel_workers"] == 2 and ";" in row["input_shape"] and "FLOAT" in row["kernel_types"]
+    assert sum(row["calls"] for row in rows) == 2 * (191 - 4)
