@@ -17,5 +17,6 @@ NPU = DeviceFamily(
     device_names=r"ascend|\bnpu\b|gaudi|habana",
     property_keys=frozenset({"npuName"}),
     metadata_keys=("ascend", "npu", "torch_npu"),
-    multiprocessor="AI core",
+    matrix_unit="cube units",
+    multiprocessor="AI Core",
 )

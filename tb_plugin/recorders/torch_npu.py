@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tb_plugin.recorders.pytorch import PYTORCH
-from tb_plugin.trace.recorder import Advice
+from tb_plugin.trace.recorder import Advice, KernelFacts
 
 _ACTIVITY = "Add torch_npu.profiler.ProfilerActivity.NPU to profile(activities=...)."
 _LEVEL = "Level1 records communication: experimental_config=_ExperimentalConfig(profiler_level=ProfilerLevel.Level1)."
@@ -48,10 +48,23 @@ def _translated(advice: Mapping[str, Advice]) -> dict[str, Advice]:
     return {key: one for key, one in made.items() if key not in _LEFT_OUT} | _OWN
 
 
+KERNELS = KernelFacts(
+    type=("Type",),
+    # Level0 leaves the first one out, and the trace view says it of what it draws.
+    core=("Accelerator Core", "Task Type"),
+    shapes=("Input Shapes",),
+    # operator_details.csv counts these two as work with AI Core, and no MIX_AIC and MIX_AIV, which run there as well.
+    counted=("AI_CORE", "AI_VECTOR_CORE"),
+    counted_word="AI Core",
+    first=("Type", "Accelerator Core", "Step Id", "Wait Time(us)", "Block Dim", "Block Num", "Input Shapes"),
+)
+
 TORCH_NPU = replace(
     PYTORCH,
     id="torch_npu",
     name="torch_npu's profiler",
     advice=_translated(PYTORCH.advice),
     packages=(*PYTORCH.packages, "torch_npu"),
+    kernels=KERNELS,
+    ranges_are_calls=True,
 )

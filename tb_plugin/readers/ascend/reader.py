@@ -20,6 +20,7 @@ from tb_plugin.readers.ascend.kernels import DURATION, NAME, START, kernels_of
 from tb_plugin.readers.ascend.lanes import Lanes
 from tb_plugin.readers.ascend.memory import blocks_of, events_of, totals_of
 from tb_plugin.readers.ascend.merging import no_rows_at_all, with_kernels
+from tb_plugin.readers.ascend.operators import operators_of
 from tb_plugin.readers.ascend.stated import stated_table
 from tb_plugin.readers.ascend.timeline import Timeline
 from tb_plugin.readers.ascend.trace_view import Events, OneFile
@@ -47,6 +48,7 @@ _NEEDED = {
     files.KERNELS: (NAME, START, DURATION),
     files.BLOCKS: ("Size(KB)", "Allocation Time(us)", "Release Time(us)"),
     files.MEMORY: ("Component", "Timestamp(us)"),
+    files.OPERATORS: ("Name",),
 }
 """Columns without which nothing can be said."""
 _IN_TABLES = (files.STEPS, files.MODULES, *files.STATED)
@@ -128,7 +130,7 @@ class _Reading:
         stated += [stated_table(name, table) for name, table in found.tables.items() if name not in files.KNOWN]
         is_drawn = known > 0 or found.columns is not None
         if not is_drawn and (table := self._table(files.OPERATORS)) is not None:
-            stated.append(stated_table(files.OPERATORS, table))
+            stated.append(operators_of(files.OPERATORS, table))
         metadata = self._metadata(found)
         if not self._read_any:
             raise UnreadableTrace("No file of the profile could be read.", do=_PARSE_AGAIN)
