@@ -19,6 +19,7 @@ from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.readable import readable_names
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.stated_kernels import cores, frames_of
+from tb_plugin.analyses.wording import capital
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Breakdown, Column, Payload, Slice, Sort, Table, View
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, KernelClass, of_kind
@@ -277,14 +278,10 @@ def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tup
     present = [key for key in keys if key in row_key or not _always_null(table[key])]
     hidden += tuple(key for key in row_key if _always_null(table[key]))
     shown: list[Column] = METRICS.columns(
-        *present, hidden=hidden, share=("total_ns",), titles={"uses_matrix_unit": _capital(units)}
+        *present, hidden=hidden, share=("total_ns",), titles={"uses_matrix_unit": capital(units)}
     )
     order = [("total_ns", "descending"), *((key, "ascending") for key in row_key)]
     return Frame(name, title, shown, table.sort_by(order), row_key, "name", Sort("total_ns", True))
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
 
 
 def _always_null(column: pa.ChunkedArray) -> bool:
@@ -310,4 +307,4 @@ def _matrix_unit(trace: TraceTable, kernels: Int64, units: str) -> Breakdown:
         if ns or category != "rest"
     ]
     subtitle = METRICS.metric("uses_matrix_unit").definition
-    return Breakdown("matrix_unit", _capital(units), subtitle, "ns", time.total_ns, slices, "donut")
+    return Breakdown("matrix_unit", capital(units), subtitle, "ns", time.total_ns, slices, "donut")

@@ -125,7 +125,7 @@ def stated_calls(trace: TraceTable) -> Calls | None:
     ids = {key: np.asarray(pc.fill_null(column.indices, MISSING)).astype(np.int32) for key, column in columns.items()}
     shape = np.where(ids["input_shape"] == MISSING, MISSING, ids["input_shape"] + len(columns["name"].dictionary))
     count = table.num_rows
-    times = {key: table[key].to_numpy() for key in TIMES}
+    times = {key: pc.fill_null(table[key], 0).to_numpy() for key in TIMES}
     none, nobody = np.zeros(count, np.int64), np.full(count, MISSING, np.int32)
     apart = np.arange(count)
     return Calls(

@@ -20,6 +20,7 @@ from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.no_operator import kernels_without, reason_breakdown, reason_times
 from tb_plugin.analyses.operator_calls import Calls, operator_calls, stated_calls
 from tb_plugin.analyses.selection import select_rows
+from tb_plugin.analyses.wording import capital
 from tb_plugin.payloads import Figures, Payload, Sort, Table, View
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, of_kind
 from tb_plugin.trace.stated_operators import stated_operators
@@ -283,7 +284,7 @@ def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tup
     hidden += ("core_eligible", "core_self_ns", "core_total_ns", "core_total_ratio")
     hidden += ("matrix_self_ratio",) if shown.cores else ()
     share = tuple(key for key in keys if key in ("device_self_ns", "host_self_ns"))
-    units, cores = shown.units, shown.cores
+    units, cores = capital(shown.units), shown.cores
     titles = {
         "matrix_eligible": f"{units} eligible",
         "matrix_self_ratio": f"{units} self",

@@ -17,7 +17,7 @@ TIMES = {
     "device_total_ns": "Device total", "core_self_ns": "Device self, counted cores",
     "core_total_ns": "Device total, counted cores",
 }  # fmt: skip
-"""Whole nanoseconds; host self with the calls of the runtime."""
+"""Whole nanoseconds, null = not stated; host self with the calls of the runtime."""
 SCHEMA = pa.schema([*((key, _TEXT) for key in TEXTS), *((key, _INT) for key in TIMES)])
 
 
@@ -33,4 +33,6 @@ def as_stated(table: pa.Table) -> StatedTable:
 def stated_operators(tables: Iterable[StatedTable]) -> pa.Table | None:
     """Returns the calls among the tables that a trace keeps; None where it states none."""
     found = next((table for table in tables if table.name == NAME), None)
-    return None if found is None else pa.table({each.key: each.values for each in found.columns}).cast(SCHEMA)
+    if found is None:
+        return None
+    return pa.table({each.key: each.values for each in found.columns if each.key in SCHEMA.names}).cast(SCHEMA)

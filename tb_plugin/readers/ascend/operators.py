@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,6 +15,8 @@ from tb_plugin.readers.ascend.csv_table import CsvTable
 from tb_plugin.readers.ascend.stated import stated_table
 from tb_plugin.trace.open import StatedTable
 from tb_plugin.trace.stated_operators import SCHEMA, as_stated
+
+Int64 = npt.NDArray[np.int64]
 
 _TIMES = {
     "host_self_ns": "Host Self Duration(us)", "host_total_ns": "Host Total Duration(us)",
@@ -23,12 +27,12 @@ _TEXTS = ("Name", "Input Shapes", "Call Stack")
 
 
 def operators_of(name: str, table: CsvTable) -> StatedTable:
-    """Returns the calls of the table; times to the nanosecond, 0 where a cell holds none. Others follow as they are."""
+    """Returns the calls of the table; times to the nanosecond, null where a cell has none. Others follow as they are."""
     columns = {
         "name": pc.fill_null(table.texts("Name"), ""),
         "input_shape": _formed(table.texts("Input Shapes"), as_shapes),
         "call_stack": _formed(table.texts("Call Stack"), as_stack),
-        **{key: pa.array(table.nanoseconds(title)[0]) for key, title in _TIMES.items()},
+        **{key: _known(*table.nanoseconds(title)) for key, title in _TIMES.items()},
     }
     calls = as_stated(pa.table(columns).cast(SCHEMA))
     known = {*_TEXTS, *_TIMES.values()}
@@ -42,3 +46,7 @@ def _formed(cells: pa.Array, form: Callable[[str], str]) -> pa.Array:
     encoded = cells.dictionary_encode()
     formed = pa.array([form(text) or None for text in encoded.dictionary.to_pylist()], pa.large_string())
     return formed.take(encoded.indices)
+
+
+def _known(values: Int64, there: npt.NDArray[np.bool_]) -> pa.Array:
+    return pa.array(values, mask=~there)
