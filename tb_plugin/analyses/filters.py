@@ -16,6 +16,7 @@ from tb_plugin.analyses.backward import BackwardOperators, backward_operators
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.module_paths import module_paths
 from tb_plugin.analyses.names import MODULE_PREFIXES
+from tb_plugin.analyses.operator_calls import is_call, nesting
 from tb_plugin.analyses.runtime_calls import Callers, callers
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Metric
@@ -66,7 +67,9 @@ def _kind(trace: TraceTable, text: str) -> Bool:
     if text.upper() not in EventKind.__members__:
         kinds = ", ".join(kind.name.lower() for kind in EventKind)
         raise BadRequest(f"No such kind: {text[:40]}.", "where", f"Kinds are {kinds}.")
-    return _flags(trace.kind, EventKind[text.upper()])
+    chosen = EventKind[text.upper()]
+    # What the tables of operators count as their calls.
+    return is_call(trace) if chosen == EventKind.OPERATOR else _flags(trace.kind, chosen)
 
 
 def _external_id(trace: TraceTable, text: str) -> Bool:
@@ -124,7 +127,7 @@ FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
     "operator": _operator,
     "input_shape": _shape,
     "kind": _kind,
-    "outermost": lambda trace, text: (trace.operator == MISSING) == (text == "true"),
+    "outermost": lambda trace, text: (nesting(trace).call == MISSING) == (text == "true"),
     "external_id": _external_id,
     "category": lambda trace, text: _flags(trace.category, trace.strings.find(text)),
     "grid": _launch("grid"),

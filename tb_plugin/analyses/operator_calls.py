@@ -13,6 +13,7 @@ from tb_plugin.analyses.grouping import Forest, Spans, sum_by, with_ancestors
 from tb_plugin.analyses.kernel_facts import on_counted_cores
 from tb_plugin.analyses.selection import Selection
 from tb_plugin.trace import tree
+from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, MatrixUse, of_kind
 from tb_plugin.trace.stated_operators import TIMES, stated_operators
@@ -62,13 +63,10 @@ class Calls:
 
 def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
     """Returns every chosen operator call with its own and its nested device time."""
-    ranges = _ranges(trace)
-    is_call = of_kind(trace.kind, EventKind.OPERATOR)
-    is_call[ranges] = True
-    rows = np.flatnonzero(selection.rows & is_call)
+    rows = np.flatnonzero(selection.rows & is_call(trace))
     position = places_of(rows, len(trace))
     runtime = selection.of(trace, EventKind.RUNTIME)
-    nested = _nested(trace, np.flatnonzero(is_call)) if len(ranges) else _Nested(trace.operator, trace.self_ns)
+    nested = nesting(trace)
     work = selection.of(trace, *DEVICE_WORK)
     owner = position[trace.operator[work]]
     kernel = trace.kind[work] == EventKind.KERNEL
@@ -161,17 +159,28 @@ def _ranges(trace: TraceTable) -> Int64:
     return found
 
 
+def is_call(trace: TraceTable) -> Bool:
+    """Returns which rows are calls of operators: operators, and ranges that their tool calls so."""
+    calls = of_kind(trace.kind, EventKind.OPERATOR)
+    calls[_ranges(trace)] = True
+    return calls
+
+
 @dataclass(frozen=True, eq=False)
-class _Nested:
-    """By row of the trace."""
+class CallNesting:
+    """How calls of operators nest, by row of the trace."""
 
     call: Int32
-    """The innermost call around a row, itself excluded."""
+    """The innermost call around a row, itself excluded; on a device the operator that launched it."""
     self_ns: Int64
 
 
-def _nested(trace: TraceTable, calls: Int64) -> _Nested:
-    """Where ranges are calls as well: around what they stand, and what is left of those that have other parts now."""
+@remembered
+def nesting(trace: TraceTable) -> CallNesting:
+    """Returns how calls nest: as operators do, and where ranges are calls as well, these among them."""
+    if not len(_ranges(trace)):
+        return CallNesting(trace.operator, trace.self_ns)
+    calls = np.flatnonzero(is_call(trace))
     call, self_ns = trace.operator.copy(), trace.self_ns.copy()
     ends = trace.ends(calls)
     among = tree.nest(trace.track[calls], trace.start_ns[calls], ends)
@@ -191,7 +200,7 @@ def _nested(trace: TraceTable, calls: Int64) -> _Nested:
     other[found.parent[is_range & (found.parent != MISSING)]] = True
     other &= trace.kind[both] != EventKind.RUNTIME
     self_ns[both[other]] = own[other]
-    return _Nested(call, self_ns)
+    return CallNesting(call, self_ns)
 
 
 def _rows(members: Int64, places: Int32) -> Int32:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tb_plugin.analyses.base import Params, Part
+from tb_plugin.analyses.events import Events
 from tb_plugin.analyses.kernels import Kernels
 from tb_plugin.analyses.operators import Operators
 from tb_plugin.errors import BadRequest
@@ -75,6 +76,15 @@ def test_ranges_that_are_written_as_operators_are_calls(operators: dict[str, dic
     assert (step["device_self_ns"], step["device_total_ns"]) == (0, 18000)
     assert operators["aten::mm"]["host_self_ns"] == 3000
     assert "ProfilerStep#7" not in operators
+
+
+def test_rows_of_operators_lead_to_their_events(trace: TraceTable) -> None:
+    def found(*where: tuple[str, str]) -> list[str]:
+        frame = Events().part(trace, Params(where=where)).frames["instances"]
+        return sorted(frame.data["name"].to_pylist())
+
+    assert found(("name", "Optimizer.step#SGD.step"), ("kind", "operator")) == ["Optimizer.step#SGD.step"]
+    assert found(("kind", "operator"), ("outermost", "true")) == ["Optimizer.step#SGD.step", "aten::topk"]
 
 
 def test_shares_of_the_cores_that_the_tool_counts(operators: dict[str, dict[str, Any]]) -> None:
