@@ -1,22 +1,37 @@
 // Kernels: where the device's compute time went, by kernel, by launch, and the copies beside them.
-import { Select } from '@mantine/core'
-import type { Table } from '../api/payloads'
+import { Button, Checkbox, Select } from '@mantine/core'
+import { useMemo } from 'react'
+import type { Query } from '../api/client'
+import type { Figure, Link, Table, View } from '../api/payloads'
+import type { Row } from '../lib/pages'
 import { useView } from '../state/data'
 import { joinList, splitList } from '../state/hash'
+import { followLink, showInTimeline } from '../state/links'
 import { setRoute, useRoute } from '../state/route'
 import { Bones } from '../widgets/basics'
+import { FigureList } from '../widgets/figures'
+import { TimelineIcon } from '../widgets/icons'
 import { Donuts } from './parts/donuts'
 import { ViewFrame } from './parts/frame'
 import { RowDetail } from './parts/rowDetail'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
+import layoutCss from '../widgets/layout.module.css'
 import frameCss from './parts/frame.module.css'
 
-const GROUPS: Group[] = [
-  { table: 'kernels', label: 'By kernel' },
-  { table: 'kernels_by_launch', label: 'By launch properties' },
+const SINGLE = 'kernel_rows'
+/** `with` is the payload that a view has beside such a table: profiles that state nothing of kernels have neither. */
+const GROUPS: (Group & { with?: string })[] = [
+  { table: 'kernels', label: 'By kernel', filters: ['name', 'class'] },
+  { table: 'kernels_by_type', label: 'By type', with: 'types', filters: ['kernel_type', 'core'], nameStyle: 'plain' },
+  { table: 'kernels_by_type_shape', label: 'By shapes', with: 'types', filters: ['kernel_type'], nameStyle: 'plain' },
+  { table: 'kernels_by_launch', label: 'By launch properties', filters: ['name', 'class'] },
+  { table: SINGLE, label: 'Single kernels', with: 'cores', filters: ['name'] },
   { table: 'copies', label: 'Copies', filters: ['name', 'kind', 'direction'] },
 ]
+
+const groupsOf = (view: View | undefined, chosen: string | undefined) =>
+  GROUPS.filter((group) => !group.with || group.table === chosen || view?.payloads[group.with])
 
 const hasClasses = (table: Table | null) => Boolean(table?.columns.some(({ metric }) => metric.key === 'class'))
 const CLASS = 'class:'
@@ -43,24 +58,87 @@ function ClassFilter({ names }: { names: readonly string[] }) {
   )
 }
 
+/** A slice filters the table that is shown where that has its column, else the first one. */
+const followIn = (groups: readonly Group[], chosen: string | undefined) => (link: Link) => {
+  const column = link.params.where?.split(':')[0] ?? ''
+  const shown = groups.find((group) => group.table === chosen) ?? groups[0]
+  const stays = 'group' in link.params || shown.filters?.includes(column)
+  followLink(stays ? link : { ...link, params: { group: '', sort: '', cols: '', ...link.params } })
+}
+
+/** Communication may take most of the time: how the rest is spread shows without it. */
+function Communication({ counts }: { counts: boolean }) {
+  return (
+    <Checkbox
+      size="sm"
+      label="Communication"
+      checked={counts}
+      onChange={() => setRoute({ communication: counts ? '0' : '', row: '' }, true)}
+    />
+  )
+}
+
+/** One kernel: everything that the profile states of it. */
+function Single({ row, table }: { row: Row; table: Table }) {
+  const { start_ns: start, dur_ns: dur, event } = row
+  const figures: Figure[] = table.columns.flatMap(({ metric }) =>
+    metric.key === 'event' || (row[metric.key] ?? null) === null
+      ? []
+      : [{ metric, value: row[metric.key] ?? null, note: '' }],
+  )
+  return (
+    <div className={layoutCss.column}>
+      {typeof start === 'number' && typeof dur === 'number' && typeof event === 'number' && (
+        <span>
+          <Button
+            size="compact-xs"
+            variant="default"
+            leftSection={<TimelineIcon />}
+            onClick={() => showInTimeline(event, start, dur)}
+          >
+            Show in timeline
+          </Button>
+        </span>
+      )}
+      <FigureList figures={figures} whole />
+    </div>
+  )
+}
+
 export function Kernels({ base }: ViewProps) {
-  const resource = useView('kernels', base)
+  const { communication, group } = useRoute()
+  const counts = communication !== '0'
+  const asked: Query = useMemo(() => (counts ? base : { ...base, communication: 0 }), [base, counts])
+  const resource = useView('kernels', asked)
   const donut = resource.data?.payloads.classes
   const classes = donut?.kind === 'breakdown' ? donut.parts.map((part) => part.metric.key) : []
+  const communicates = !counts || classes.includes('communication')
+  const groups = useMemo(() => groupsOf(resource.data ?? undefined, group), [resource.data, group])
   return (
     <div className={frameCss.page}>
       <ViewFrame resource={resource} bones={<Bones height={200} />} steps={String(base.steps ?? '')}>
-        {(view) => <Donuts payloads={view.payloads} />}
+        {(view) => <Donuts payloads={view.payloads} onLink={followIn(groups, group)} />}
       </ViewFrame>
       {(resource.data || !resource.problem) && (
         <TableSection
           view="kernels"
-          base={base}
-          groups={GROUPS}
+          base={asked}
+          groups={groups}
           nameStyle="kernel"
-          filters={(table) => hasClasses(table) && <ClassFilter names={classes} />}
+          filters={(table) => (
+            <>
+              {hasClasses(table) && <ClassFilter names={classes} />}
+              {communicates && <Communication counts={counts} />}
+            </>
+          )}
           placeholder="Search kernels, text or /regex/"
-          detail={(row, table) => <RowDetail row={row} table={table} base={base} stacks={false} />}
+          detail={(row, table) =>
+            table.name === SINGLE ? (
+              <Single row={row} table={table} />
+            ) : (
+              <RowDetail row={row} table={table} base={base} stacks={false} />
+            )
+          }
         />
       )}
     </div>

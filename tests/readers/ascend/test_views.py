@@ -84,6 +84,9 @@ def test_rows_of_operators_lead_to_their_events(trace: TraceTable) -> None:
         return sorted(frame.data["name"].to_pylist())
 
     assert found(("name", "Optimizer.step#SGD.step"), ("kind", "operator")) == ["Optimizer.step#SGD.step"]
+    assert found(("kernel_type", "MatMulV2"), ("core", "AI_CORE")) == ["mm_1", "mm_2"]
+    assert found(("kernel_shapes", "2,4")) == ["add"]
+    assert found(("kernel_shapes", ""), ("kernel_type", "TopKV2")) == ["topk"] and found(("core", "none")) == []
     assert found(("kind", "operator"), ("outermost", "true")) == ["Optimizer.step#SGD.step", "aten::topk"]
 
 

@@ -93,7 +93,9 @@ function Kinds({ holds }: { holds: Holds }) {
         </span>
       ))}
       {holds.device && (
-        <span title="The corner of kernels that use matrix units, by their name or by what the trace says">◥ matrix units</span>
+        <span title="The corner of kernels that use matrix units, by their name or by what the trace says">
+          ◥ matrix units
+        </span>
       )}
     </>
   )
