@@ -113,7 +113,7 @@ class Kernels:
             payloads["types"] = donut(
                 "types", "Types", frames["kernels_by_type"], "total_ns", view="kernels", group="kernels_by_type"
             )
-        if by_core := cores(trace, kernels):
+        if by_core := cores(trace, kernels, linked="kernels_by_type" in frames):
             payloads["cores"] = by_core
         if units:
             payloads["matrix_unit"] = _matrix_unit(trace, kernels, units)

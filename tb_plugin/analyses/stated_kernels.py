@@ -58,18 +58,23 @@ def frames_of(trace: TraceTable, kernels: Int64) -> dict[str, Frame]:
     return frames
 
 
-def cores(trace: TraceTable, kernels: Int64) -> Breakdown | None:
-    """Returns the kernel time by the part of the device that ran it; None where the profile states none."""
+def cores(trace: TraceTable, kernels: Int64, linked: bool) -> Breakdown | None:
+    """Returns the kernel time by the part of the device that ran it; None where the profile states none.
+
+    ``linked``: slices lead to the table by type and core.
+    """
     core = stated_text(trace, trace.recorder.kernels.core, kernels)
     if not (core != MISSING).any():
         return None
     groups = group(core)
     total = groups.sum(trace.dur_ns[kernels])
-    metric, linked = METRICS.metric("total_ns"), (core == MISSING).any()
+    metric = METRICS.metric("total_ns")
     slices: list[Slice] = []
     for place in np.argsort(-total, kind="stable").tolist():
-        text = trace.strings[int(core[groups.first[place]])] or _NOT_STATED
-        link = None if linked else Link("kernels", {"group": "kernels_by_type", "where": f"core:{text}"}, text)
+        stated = trace.strings[int(core[groups.first[place]])]
+        text = stated or _NOT_STATED
+        where = {"group": "kernels_by_type", "where": f"core:{stated}"}
+        link = Link("kernels", where, text) if linked else None
         own = Metric(text, text, metric.unit, f"{metric.definition} Kernels on {text}.", metric.window)
         slices.append(Slice(own, f"slice{len(slices)}" if len(slices) < 10 else "rest", int(total[place]), link))
     return Breakdown("cores", "Cores", METRICS.metric("core").definition, "ns", int(total.sum()), slices, "donut")

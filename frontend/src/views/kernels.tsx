@@ -2,7 +2,7 @@
 import { Button, Checkbox, Select } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../api/client'
-import type { Figure, Link, Table, View } from '../api/payloads'
+import type { Figure, Link, Metric, Scalar, Table, View } from '../api/payloads'
 import type { Row } from '../lib/pages'
 import { useView } from '../state/data'
 import { joinList, splitList } from '../state/hash'
@@ -25,7 +25,7 @@ const GROUPS: (Group & { with?: string })[] = [
   { table: 'kernels', label: 'By kernel', filters: ['name', 'class'] },
   { table: 'kernels_by_type', label: 'By type', with: 'types', filters: ['kernel_type', 'core'], nameStyle: 'plain' },
   { table: 'kernels_by_type_shape', label: 'By shapes', with: 'types', filters: ['kernel_type'], nameStyle: 'plain' },
-  { table: 'kernels_by_launch', label: 'By launch properties', filters: ['name', 'class'] },
+  { table: 'kernels_by_launch', label: 'By launch', filters: ['name', 'class'] },
   { table: SINGLE, label: 'Single kernels', with: 'cores', filters: ['name'] },
   { table: 'copies', label: 'Copies', filters: ['name', 'kind', 'direction'] },
 ]
@@ -78,14 +78,13 @@ function Communication({ counts }: { counts: boolean }) {
   )
 }
 
+const IN_COLUMNS = 3
+
 /** One kernel: everything that the profile states of it. */
 function Single({ row, table }: { row: Row; table: Table }) {
   const { start_ns: start, dur_ns: dur, event } = row
-  const figures: Figure[] = table.columns.flatMap(({ metric }) =>
-    metric.key === 'event' || (row[metric.key] ?? null) === null
-      ? []
-      : [{ metric, value: row[metric.key] ?? null, note: '' }],
-  )
+  const figures = table.columns.flatMap(({ metric }) => factOf(metric, row[metric.key] ?? null))
+  const length = Math.ceil(figures.length / IN_COLUMNS)
   return (
     <div className={layoutCss.column}>
       {typeof start === 'number' && typeof dur === 'number' && typeof event === 'number' && (
@@ -100,9 +99,23 @@ function Single({ row, table }: { row: Row; table: Table }) {
           </Button>
         </span>
       )}
-      <FigureList figures={figures} whole />
+      <div className={layoutCss.grid}>
+        {Array.from({ length: IN_COLUMNS }, (_, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: columns never move
+          <div className={layoutCss.span4} key={at}>
+            <FigureList figures={figures.slice(at * length, (at + 1) * length)} whole />
+          </div>
+        ))}
+      </div>
     </div>
   )
+}
+
+/** A fact as a figure; whole numbers under names of the profile's own mostly name something, and read as they were written. */
+function factOf(metric: Metric, value: Scalar): Figure[] {
+  if (metric.key === 'event' || value === null) return []
+  const names = metric.unit === 'number' && Number.isInteger(value)
+  return [names ? { metric: { ...metric, unit: 'text' }, value: String(value), note: '' } : { metric, value, note: '' }]
 }
 
 export function Kernels({ base }: ViewProps) {
