@@ -16,7 +16,7 @@ from tb_plugin.readers.ascend.about import MOST_BYTES, metadata_of, settings_in
 from tb_plugin.readers.ascend.csv_table import CsvTable, read_table
 from tb_plugin.readers.ascend.database import Content, Database, analysed, content_of, opened
 from tb_plugin.readers.ascend.filenames import READER_ID, candidates, kind_of, rank_in
-from tb_plugin.readers.ascend.kernels import DURATION, NAME, START, kernels_of
+from tb_plugin.readers.ascend.kernels import DURATION, NAME, START, kernels_of, uses_of_tasks
 from tb_plugin.readers.ascend.lanes import Lanes
 from tb_plugin.readers.ascend.memory import blocks_of, events_of, totals_of
 from tb_plugin.readers.ascend.merging import no_rows_at_all, with_kernels
@@ -138,6 +138,7 @@ class _Reading:
         classes = class_names(rows, interner, self._options.class_rules, log)
         flags = name_flags(rows, interner.texts, collective, own_communication(rows, classes))
         flags["uses_matrix_unit"][of_use] = use
+        flags["uses_matrix_unit"] = uses_of_tasks(columns, flags["uses_matrix_unit"], interner)
         devices, place = _devices(columns.pop("device"))
         self._pass_over_the_rest()
         for kind, of_table in self._logs:
