@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.filters import EVENT
@@ -114,6 +115,11 @@ def _rows(trace: TraceTable, kernels: Int64, stated: list[OpenColumn]) -> Frame:
         "event": pa.array(rows),
     }
     columns = METRICS.columns("name", "dur_ns", "start_ns", "operator", "device", hidden=("start_ns", "device"))
+    for key in trace.recorder.kernels.step:
+        found = [column for column in stated if column.key == key]
+        if found and "step" not in data:
+            data["step"] = pc.cast(_values(trace, found[0], rows)[0], pa.string())
+            columns += METRICS.columns("step")
     first = {key: place for place, key in enumerate(trace.recorder.kernels.first)}
     facts = sorted(stated, key=lambda column: first.get(column.key, len(first)))
     for column in facts:

@@ -64,10 +64,11 @@ KERNELS = KernelFacts(
     # Level0 leaves the first one out, and the trace view says it of what it draws.
     core=("Accelerator Core", "Task Type"),
     shapes=("Input Shapes",),
+    step=("Step Id",),
     # operator_details.csv counts these two as work with AI Core, and no MIX_AIC and MIX_AIV, which run there as well.
     counted=("AI_CORE", "AI_VECTOR_CORE"),
     counted_word="AI Core",
-    first=("Type", "Accelerator Core", "Step Id", "Wait Time(us)", "Block Dim", "Block Num", "Input Shapes"),
+    first=("Type", "Accelerator Core", "Wait Time(us)", "Block Dim", "Block Num", "Input Shapes"),
 )
 
 TORCH_NPU = replace(

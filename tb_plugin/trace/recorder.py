@@ -116,6 +116,8 @@ class KernelFacts:
     core: tuple[str, ...] = ()
     """The part of the device that runs it."""
     shapes: tuple[str, ...] = ()
+    step: tuple[str, ...] = ()
+    """Number of the step that it ran in."""
     counted: tuple[str, ...] = ()
     """Values of ``core`` whose time the tool's own tables of operators count beside that of all kernels."""
     counted_word: str = ""

@@ -1,6 +1,6 @@
 // Kernels: where the device's compute time went, by kernel, by launch, and the copies beside them.
-import { Button, Checkbox, Select } from '@mantine/core'
-import { useMemo } from 'react'
+import { Button, Checkbox, Select, TextInput } from '@mantine/core'
+import { useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Figure, Link, Metric, Scalar, Table, View } from '../api/payloads'
 import type { Row } from '../lib/pages'
@@ -26,14 +26,14 @@ const GROUPS: (Group & { with?: string })[] = [
   { table: 'kernels_by_type', label: 'By type', with: 'types', filters: ['kernel_type', 'core'], nameStyle: 'plain' },
   { table: 'kernels_by_type_shape', label: 'By shapes', with: 'types', filters: ['kernel_type'], nameStyle: 'plain' },
   { table: 'kernels_by_launch', label: 'By launch', filters: ['name', 'class'] },
-  { table: SINGLE, label: 'Single kernels', with: 'cores', filters: ['name'] },
+  { table: SINGLE, label: 'Single kernels', with: 'cores', filters: ['name', 'step'] },
   { table: 'copies', label: 'Copies', filters: ['name', 'kind', 'direction'] },
 ]
 
 const groupsOf = (view: View | undefined, chosen: string | undefined) =>
   GROUPS.filter((group) => !group.with || group.table === chosen || view?.payloads[group.with])
 
-const hasClasses = (table: Table | null) => Boolean(table?.columns.some(({ metric }) => metric.key === 'class'))
+const hasColumn = (table: Table | null, key: string) => Boolean(table?.columns.some(({ metric }) => metric.key === key))
 const CLASS = 'class:'
 
 /** Kernels of one class: also what a slice of the donut chooses. */
@@ -54,6 +54,38 @@ function ClassFilter({ names }: { names: readonly string[] }) {
       value={chosen}
       onChange={choose}
       clearable
+    />
+  )
+}
+
+const STEP = 'step:'
+const DEBOUNCE_MS = 300
+
+/** Kernels of one step, of profiles that number it. */
+function StepFilter() {
+  const where = splitList(useRoute().where)
+  const chosen = where.find((item) => item.startsWith(STEP))?.slice(STEP.length) ?? ''
+  const [text, setText] = useState(chosen)
+  const timer = useRef(0)
+  useEffect(() => setText(chosen), [chosen])
+  useEffect(() => () => window.clearTimeout(timer.current), [])
+  const choose = (step: string) => {
+    const others = where.filter((item) => !item.startsWith(STEP))
+    setRoute({ where: joinList(step ? [...others, STEP + step] : others), row: '' })
+  }
+  return (
+    <TextInput
+      size="sm"
+      w={80}
+      aria-label="Step of kernels"
+      placeholder="Step"
+      value={text}
+      onChange={(event) => {
+        const step = event.currentTarget.value.trim()
+        setText(step)
+        window.clearTimeout(timer.current)
+        timer.current = window.setTimeout(() => choose(step), DEBOUNCE_MS)
+      }}
     />
   )
 }
@@ -140,7 +172,8 @@ export function Kernels({ base }: ViewProps) {
           nameStyle="kernel"
           filters={(table) => (
             <>
-              {hasClasses(table) && <ClassFilter names={classes} />}
+              {hasColumn(table, 'step') && <StepFilter />}
+              {hasColumn(table, 'class') && <ClassFilter names={classes} />}
               {communicates && <Communication counts={counts} />}
             </>
           )}

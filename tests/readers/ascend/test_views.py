@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tb_plugin.analyses import stated_kernels
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.events import Events
 from tb_plugin.analyses.kernels import Kernels
@@ -139,6 +140,13 @@ def test_single_kernels_have_every_column_of_the_file(trace: TraceTable) -> None
     assert rows["add"]["args.Mood"] == "good" and rows["add"]["args.aic_mac_time(us)"] is None
 
 
+def test_of_many_kernels_the_longest_are_listed(trace: TraceTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stated_kernels, "MOST_ROWS", 2)
+    frame = kernels(trace).frames["kernel_rows"]
+    assert frame.title == "Single kernels, the 2 longest of 5"
+    assert frame.data["name"].to_pylist() == ["hcom_allReduce__1_0", "mm_1"]
+
+
 def test_communication_may_be_left_out(trace: TraceTable) -> None:
     part = kernels(trace, communication="0")
     assert part.facts["kernels.calls"] == 4 and part.facts["kernels.communication_ns"] == 0
@@ -150,10 +158,11 @@ def test_communication_may_be_left_out(trace: TraceTable) -> None:
 
 
 def test_a_filter_by_what_the_file_says(trace: TraceTable) -> None:
-    answer: Any = Kernels().answer(
-        [kernels(trace)], Params(table="kernel_rows", where=(("args.Step Id", "7"), ("args.Type", "MatMulV2")))
-    )
-    assert answer.matched_rows == 2 and answer.total_rows == 5
+    for where, count in (
+        ((("args.Step Id", "7"), ("args.Type", "MatMulV2")), 2), ((("step", "7"),), 5), ((("step", "8"),), 0),
+    ):  # fmt: skip
+        answer: Any = Kernels().answer([kernels(trace)], Params(table="kernel_rows", where=where))
+        assert answer.matched_rows == count and answer.total_rows == 5
 
 
 def test_without_facts_there_are_no_tables_of_them() -> None:
