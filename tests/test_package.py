@@ -25,6 +25,10 @@ SHARED = {
     "analyses": {
         "advice",
         "hardware_streams",
+        "kernel_facts",
+        "kernel_groups",
+        "operator_calls",
+        "stated_kernels",
         "recorded_units",
         "in_timeline",
         "jobs",

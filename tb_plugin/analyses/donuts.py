@@ -10,19 +10,23 @@ from tb_plugin.payloads import Breakdown, Link, Metric, Slice
 SLICES = 10
 
 
-def donut(name: str, title: str, frame: Frame, key: str, view: str) -> Breakdown:
-    """Returns the ``SLICES`` rows of a frame with most of ``key``, and the rest. A slice leads to its row of the table."""
+def donut(name: str, title: str, frame: Frame, key: str, view: str, group: str = "") -> Breakdown:
+    """Returns the ``SLICES`` rows of a frame with most of ``key``, and the rest. A slice leads to its row of the table.
+
+    ``group`` is the table that it leads to where that is not the first one of the view.
+    """
     data = frame.data.sort_by([(key, "descending")])
     total = int(pc.sum(data[key]).as_py() or 0)
     (definition,) = (column.metric for column in frame.columns if column.metric.key == key)
     slices = []
+    where = {"group": group} if group else {}
     for i, row in enumerate(data.slice(0, SLICES).to_pylist()):
         if row[key] > 0:
             text = str(row[frame.name_column])
             metric = Metric(
                 text, row.get("readable") or text, definition.unit, definition.definition, definition.window
             )
-            link = Link(view, {"where": f"{frame.name_column}:{text}"}, text)
+            link = Link(view, where | {"where": f"{frame.name_column}:{text}"}, text)
             slices.append(Slice(metric, f"slice{i}", row[key], link))
     rest = total - sum(int(s.value) for s in slices)
     if rest:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -14,11 +14,14 @@ import pyarrow as pa
 from tb_plugin.analyses.annotations import calls_of
 from tb_plugin.analyses.backward import BackwardOperators, backward_operators
 from tb_plugin.analyses.code_lines import code_lines
+from tb_plugin.analyses.kernel_facts import stated_text
 from tb_plugin.analyses.module_paths import module_paths
 from tb_plugin.analyses.names import MODULE_PREFIXES
+from tb_plugin.analyses.operator_calls import is_call, nesting
 from tb_plugin.analyses.runtime_calls import Callers, callers
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Metric
+from tb_plugin.trace.recorder import KernelFacts
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
 from tb_plugin.trace.table import TraceTable
 
@@ -66,7 +69,9 @@ def _kind(trace: TraceTable, text: str) -> Bool:
     if text.upper() not in EventKind.__members__:
         kinds = ", ".join(kind.name.lower() for kind in EventKind)
         raise BadRequest(f"No such kind: {text[:40]}.", "where", f"Kinds are {kinds}.")
-    return _flags(trace.kind, EventKind[text.upper()])
+    chosen = EventKind[text.upper()]
+    # What the tables of operators count as their calls.
+    return is_call(trace) if chosen == EventKind.OPERATOR else _flags(trace.kind, chosen)
 
 
 def _external_id(trace: TraceTable, text: str) -> Bool:
@@ -82,6 +87,24 @@ def _launch(column: str) -> Callable[[TraceTable, str], Bool]:
         return _flags(value, trace.strings.find(text) if text else MISSING)
 
     return matches
+
+
+def _stated(keys: Callable[[KernelFacts], Sequence[str]]) -> Callable[[TraceTable, str], Bool]:
+    """Kernels of which the profile states this; an empty text: those of which it states nothing."""
+
+    def matches(trace: TraceTable, text: str) -> Bool:
+        kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
+        found = stated_text(trace, keys(trace.recorder.kernels), kernels)
+        return _flagged(trace, kernels[found == (trace.strings.find(text) if text else MISSING)])
+
+    return matches
+
+
+def _flagged(trace: TraceTable, rows: npt.NDArray[np.int64]) -> Bool:
+    """A flag for each row of the trace, set for these."""
+    flags = np.zeros(len(trace), np.bool_)
+    flags[rows] = True
+    return flags
 
 
 def _phase(trace: TraceTable, text: str) -> Bool:
@@ -124,12 +147,15 @@ FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
     "operator": _operator,
     "input_shape": _shape,
     "kind": _kind,
-    "outermost": lambda trace, text: (trace.operator == MISSING) == (text == "true"),
+    "outermost": lambda trace, text: (nesting(trace).call == MISSING) == (text == "true"),
     "external_id": _external_id,
     "category": lambda trace, text: _flags(trace.category, trace.strings.find(text)),
     "grid": _launch("grid"),
     "block": _launch("block"),
     "direction": _launch("direction"),
+    "kernel_type": _stated(lambda facts: facts.type),
+    "core": _stated(lambda facts: facts.core),
+    "kernel_shapes": _stated(lambda facts: facts.shapes),
     "caller_phase": _phase,
     "caller_frame": _frame,
     "backward_operator": _backward(lambda trace, every: every.name, lambda trace, every: every.names),

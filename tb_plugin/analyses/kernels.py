@@ -11,12 +11,16 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.donuts import donut
-from tb_plugin.analyses.grouping import Groups, group, ratio, shares
+from tb_plugin.analyses.grouping import Groups, group, ratio
 from tb_plugin.analyses.kernel_classes import class_slices, class_time, named_kernels, word_of
+from tb_plugin.analyses.kernel_groups import STATISTICS, statistics
 from tb_plugin.analyses.matrix_unit import matrix_time, matrix_units, matrix_uses
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.readable import readable_names
 from tb_plugin.analyses.selection import select_rows
+from tb_plugin.analyses.stated_kernels import cores, frames_of
+from tb_plugin.analyses.wording import capital
+from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Breakdown, Column, Payload, Slice, Sort, Table, View
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, KernelClass, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -65,7 +69,6 @@ METRICS = SHARED.adding(
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
-STATISTICS = ("calls", "total_ns", "total_share", "mean_ns", "min_ns", "max_ns", "p50_ns", "p99_ns")
 LAUNCH = ("grid", "block", "registers", "shared_memory")
 
 
@@ -86,13 +89,13 @@ class Kernels:
         return Missing("The trace holds no device events.", trace.recorder.todo("view.kernels"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the chosen steps."""
-        return params.chosen
+        """Depends on the chosen steps, and on whether communication counts."""
+        return (*params.chosen, params.get("communication"))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns all tables. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, *params.chosen)
-        kernels = selection.of(trace, EventKind.KERNEL)
+        kernels = _counted(trace, selection.of(trace, EventKind.KERNEL), params)
         units = matrix_units(trace, kernels)
         times = class_time(trace, kernels)
         copies = selection.of(trace, EventKind.MEMCPY, EventKind.MEMSET)
@@ -100,11 +103,18 @@ class Kernels:
             "kernels": _by_name(trace, kernels, units),
             "kernels_by_launch": _by_launch(trace, kernels, units),
             "copies": _copies(trace, copies),
+            **frames_of(trace, kernels),
         }
         payloads: dict[str, Payload] = {
             "classes": _classes(times),
             "kernels_total": donut("kernels_total", "Kernel time", frames["kernels"], "total_ns", view="kernels"),
         }
+        if "kernels_by_type" in frames:
+            payloads["types"] = donut(
+                "types", "Types", frames["kernels_by_type"], "total_ns", view="kernels", group="kernels_by_type"
+            )
+        if by_core := cores(trace, kernels, linked="kernels_by_type" in frames):
+            payloads["cores"] = by_core
         if units:
             payloads["matrix_unit"] = _matrix_unit(trace, kernels, units)
         facts = {"kernels.calls": len(kernels), "kernels.names": frames["kernels"].data.num_rows}
@@ -116,28 +126,20 @@ class Kernels:
         return answer_view(self, parts[0], params)
 
 
+def _counted(trace: TraceTable, kernels: Int64, params: Params) -> Int64:
+    """The kernels that count: all, or with ``communication=0`` those that do not communicate. Raises BadRequest."""
+    chosen = params.get("communication", "1")
+    if chosen not in ("0", "1"):
+        raise BadRequest("communication is 0 or 1.", "communication", f"Got {chosen[:40]!r}.")
+    return kernels if chosen == "1" else kernels[~trace.is_collective[kernels]]
+
+
 def _section(trace: TraceTable, column: str, missing: float = MISSING) -> npt.NDArray[np.generic]:
     """A column of the device section, spread over all rows of the table."""
     values = getattr(trace.device_args, column)
     spread = np.full(len(trace), missing, values.dtype)
     spread[trace.device_args.row] = values
     return spread
-
-
-def _statistics(groups: Groups, dur: Int64) -> dict[str, pa.Array]:
-    calls, total = groups.count(), groups.sum(dur)
-    p50, p99 = groups.percentiles(dur, 0.5, 0.99)
-    data = {
-        "calls": calls,
-        "total_ns": total,
-        "total_share": shares(total),
-        "mean_ns": ratio(total, calls),
-        "min_ns": groups.min(dur),
-        "max_ns": groups.max(dur),
-        "p50_ns": p50,
-        "p99_ns": p99,
-    }
-    return {key: pa.array(values) for key, values in data.items()}
 
 
 def _weighted(groups: Groups, values: Float64, dur: Int64) -> pa.Array:
@@ -161,7 +163,7 @@ def _efficiency(trace: TraceTable, kernels: Int64, groups: Groups) -> dict[str, 
 def _by_name(trace: TraceTable, kernels: Int64, units: str) -> Frame:
     groups = group(trace.name[kernels])
     data = {"name": trace.strings.take(trace.name[kernels][groups.first])}
-    data |= _statistics(groups, trace.dur_ns[kernels])
+    data |= statistics(groups, trace.dur_ns[kernels])
     data |= _efficiency(trace, kernels, groups)
     data["uses_matrix_unit"] = matrix_uses(groups, trace.uses_matrix_unit[kernels])
     data |= _class_columns(trace, trace.name[kernels][groups.first])
@@ -193,7 +195,7 @@ def _by_launch(trace: TraceTable, kernels: Int64, units: str) -> Frame:
         "registers": _known(launch["registers"][first]),
         "shared_memory": _known(launch["shared_memory"][first]),
     }
-    data |= _statistics(groups, trace.dur_ns[kernels])
+    data |= statistics(groups, trace.dur_ns[kernels])
     data |= _efficiency(trace, kernels, groups)
     data["uses_matrix_unit"] = matrix_uses(groups, trace.uses_matrix_unit[kernels])
     eligible = np.where(operator == MISSING, False, trace.matrix_eligible[operator])
@@ -251,7 +253,7 @@ def _copies(trace: TraceTable, copies: Int64) -> Frame:
     }
     if stated:
         data["direction"] = pc.fill_null(trace.strings.take(direction[groups.first]), "")
-    data |= _statistics(groups, dur)
+    data |= statistics(groups, dur)
     data["bytes"] = pa.array(total_bytes, mask=~groups.any(known))
     data["bandwidth"] = pa.array(bandwidth, mask=timed == 0)
     return _frame(
@@ -276,14 +278,10 @@ def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tup
     present = [key for key in keys if key in row_key or not _always_null(table[key])]
     hidden += tuple(key for key in row_key if _always_null(table[key]))
     shown: list[Column] = METRICS.columns(
-        *present, hidden=hidden, share=("total_ns",), titles={"uses_matrix_unit": _capital(units)}
+        *present, hidden=hidden, share=("total_ns",), titles={"uses_matrix_unit": capital(units)}
     )
     order = [("total_ns", "descending"), *((key, "ascending") for key in row_key)]
     return Frame(name, title, shown, table.sort_by(order), row_key, "name", Sort("total_ns", True))
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
 
 
 def _always_null(column: pa.ChunkedArray) -> bool:
@@ -309,4 +307,4 @@ def _matrix_unit(trace: TraceTable, kernels: Int64, units: str) -> Breakdown:
         if ns or category != "rest"
     ]
     subtitle = METRICS.metric("uses_matrix_unit").definition
-    return Breakdown("matrix_unit", _capital(units), subtitle, "ns", time.total_ns, slices, "donut")
+    return Breakdown("matrix_unit", capital(units), subtitle, "ns", time.total_ns, slices, "donut")

@@ -19,3 +19,8 @@ def noun(count: float, one: str, many: str = "") -> str:
 def counted(count: int, one: str, many: str = "") -> str:
     """Returns a number with its noun: ``1 segment``, ``2,148 segments``."""
     return f"{count:,} {noun(count, one, many)}"
+
+
+def capital(words: str) -> str:
+    """Returns words that begin a title."""
+    return words[:1].upper() + words[1:]

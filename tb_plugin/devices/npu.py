@@ -17,6 +17,7 @@ NPU = DeviceFamily(
     device_names=r"ascend|\bnpu\b|gaudi|habana",
     property_keys=frozenset({"npuName"}),
     metadata_keys=("ascend", "npu", "torch_npu"),
-    multiprocessor="AI core",
+    matrix_unit="cube units",
+    multiprocessor="AI Core",
     collective_backend=lambda properties: "hccl",  # what both makers call their library
 )

@@ -17,7 +17,7 @@ from tb_plugin.trace.classes import ClassNames
 from tb_plugin.trace.column_file import kept, one_list, read_columns, write_columns
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedColumn, StatedTable
-from tb_plugin.trace.recorder import Advice, HostNames, OperatorNames, Recorder, StageFrames, ThreadRole
+from tb_plugin.trace.recorder import Advice, HostNames, KernelFacts, OperatorNames, Recorder, StageFrames, ThreadRole
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import (
@@ -38,7 +38,7 @@ from tb_plugin.trace.table import (
     Whole,
 )
 
-SCHEMA_VERSION = 13
+SCHEMA_VERSION = 14
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 
 SECTIONS: dict[str, type[Any]] = {
@@ -202,8 +202,14 @@ def recorder_of(header: dict[str, Any]) -> Recorder:
         stages,
         host,
         operators,
+        KernelFacts(**{key: _tuple(value) for key, value in header["kernels"].items()}),
+        header["ranges_are_calls"],
         header["lacks"],
     )
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _device(header: dict[str, Any]) -> DeviceInfo:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +16,16 @@ from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.numbering import numbered
 from tb_plugin.trace.open import OpenColumn
-from tb_plugin.trace.schema import MISSING, MatrixUse
+from tb_plugin.trace.schema import MISSING, EventKind, MatrixUse
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
+UInt8 = npt.NDArray[np.uint8]
 
 NAME, START, DURATION = "Name", "Start Time(us)", "Duration(us)"
 WAIT = "Wait Time(us)"
-DEVICE, STREAM, CORE = "Device_id", "Stream ID", "Accelerator Core"
+DEVICE, STREAM, CORE, TASK = "Device_id", "Stream ID", "Accelerator Core", "Task Type"
 _CUBE = frozenset({"AI_CORE", "MIX_AIC"})
 _GROUPS = frozenset({"HCCL", "COMMUNICATION"})
 _SHAPES = "Shapes"
@@ -73,6 +76,17 @@ def kernels_of(table: CsvTable, interner: Interner, log: IssueLog) -> Kernels:
         uses_matrix_unit=np.where(collective, MatrixUse.NO, use).astype(np.uint8),
         facts=tuple(_facts(table, row, interner)),
     )
+
+
+def uses_of_tasks(columns: Mapping[str, Any], use: UInt8, interner: Interner) -> UInt8:
+    """Returns the MatrixUse of each row; of kernels of which nothing else tells it by the type of their task."""
+    use = use.copy()
+    for column in columns["others"]:
+        if column.key == TASK and column.is_text:
+            cube = np.isin(column.value, [interner.text(word) for word in sorted(_CUBE)])
+            unknown = (columns["kind"][column.row] == EventKind.KERNEL) & (use[column.row] == MatrixUse.UNKNOWN)
+            use[column.row[unknown]] = np.where(cube[unknown], MatrixUse.YES, MatrixUse.NO)
+    return use
 
 
 def places_among(kernels: Kernels, name: Int32, start_ns: Int64, rows: Int64) -> Int32:

@@ -18,10 +18,11 @@ from tb_plugin.readers.ascend.communication import PER_BYTE, Job, document_in, j
 from tb_plugin.readers.ascend.csv_table import CsvTable, read_table
 from tb_plugin.readers.ascend.database import Content, Database, analysed, content_of, opened
 from tb_plugin.readers.ascend.filenames import READER_ID, candidates, kind_of, rank_in
-from tb_plugin.readers.ascend.kernels import DURATION, NAME, START, kernels_of
+from tb_plugin.readers.ascend.kernels import DURATION, NAME, START, kernels_of, uses_of_tasks
 from tb_plugin.readers.ascend.lanes import Lanes, named_lanes
 from tb_plugin.readers.ascend.memory import blocks_of, events_of, totals_of
 from tb_plugin.readers.ascend.merging import NamedRows, device_places, no_rows_at_all, with_kernels
+from tb_plugin.readers.ascend.operators import operators_of
 from tb_plugin.readers.ascend.stated import stated_table
 from tb_plugin.readers.ascend.timeline import Timeline
 from tb_plugin.readers.ascend.trace_view import Events, OneFile
@@ -52,6 +53,7 @@ _NEEDED = {
     files.KERNELS: (NAME, START, DURATION),
     files.BLOCKS: ("Size(KB)", "Allocation Time(us)", "Release Time(us)"),
     files.MEMORY: ("Component", "Timestamp(us)"),
+    files.OPERATORS: ("Name",),
 }
 """Columns without which nothing can be said."""
 _IN_TABLES = (files.MODULES, *files.STATED)
@@ -145,7 +147,7 @@ class _Reading:
             stated_table(kind, table) for kind in _IN_TABLES if (table := self._table_or(kind, found)) is not None
         ]
         if not is_drawn and (table := self._table(files.OPERATORS)) is not None:
-            stated.append(stated_table(files.OPERATORS, table))
+            stated.append(operators_of(files.OPERATORS, table))
         if not self._read_any:
             raise UnreadableTrace("No file of the profile could be read.", do=_PARSE_AGAIN)
         columns["collectives"] = job.collectives(columns, interner)
@@ -153,6 +155,7 @@ class _Reading:
         classes = class_names(rows, interner, self._options.class_rules, log)
         flags = name_flags(rows, interner.texts, collective, own_communication(rows, classes))
         flags["uses_matrix_unit"][of_use] = use
+        flags["uses_matrix_unit"] = uses_of_tasks(columns, flags["uses_matrix_unit"], interner)
         lanes = named_lanes(columns["device"], columns["pid"], columns["tid"], interner.texts)
         devices, place = device_places(columns.pop("device"))
         self._pass_over_the_rest()

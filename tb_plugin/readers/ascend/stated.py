@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 import pyarrow as pa
@@ -15,7 +16,6 @@ _UNIT = re.compile(r"(?P<title>.*?)\s*\((?P<unit>us|ms|KB|MB|GB/s|MB/s|%|MHz|byt
 _KEY = re.compile(r"[^A-Za-z0-9]+")
 _TITLES = {
     "step_trace_time.csv": "Times of steps",
-    "operator_details.csv": "Calls of operators",
     "op_statistic.csv": "Kernels by type",
     "api_statistic.csv": "Calls by name",
     "npu_module_mem.csv": "Memory of components",
@@ -26,11 +26,11 @@ _TITLES = {
 }
 
 
-def stated_table(name: str, table: CsvTable) -> StatedTable:
-    """Returns the table of a file: columns of numbers where all cells are numbers."""
+def stated_table(name: str, table: CsvTable, titles: Sequence[str] | None = None) -> StatedTable:
+    """Returns the table of a file, of these columns or all: numbers where all cells are numbers."""
     last = PurePosixPath(name).name
     columns = []
-    for title in table.titles:
+    for title in table.titles if titles is None else titles:
         match = _UNIT.match(title)
         columns.append(
             StatedColumn(

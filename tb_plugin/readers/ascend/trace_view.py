@@ -11,13 +11,16 @@ from tb_plugin.readers.chrome.rules.events import Event
 from tb_plugin.readers.chrome.rules.rows import Collected
 from tb_plugin.readers.issues import IssueLog
 
+IN_PAIRS = frozenset({"torch_to_npu"})
+"""Arrows whose id is when their task begins, as tasks of two streams may at once. Their ends stand side by side in files."""
+
 
 class Events:
     """One pass over the trace view."""
 
     def __init__(self, log: IssueLog) -> None:
         self.log = log
-        self.collected = Collected(log)
+        self.collected = Collected(log, IN_PAIRS)
         self._phases_seen = False
 
     def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
@@ -27,7 +30,7 @@ class Events:
 
     def restart(self) -> None:
         """Forgets everything: a later event list replaces the one read so far."""
-        self.collected = Collected(self.log)
+        self.collected = Collected(self.log, IN_PAIRS)
 
     def state(self, fraction: float) -> ReadState:
         """Returns what was read so far, with ``fraction`` of the stored bytes."""

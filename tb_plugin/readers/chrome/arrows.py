@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tb_plugin.readers.chrome.columns import Column
 from tb_plugin.readers.chrome.events import ChromeEvent
 from tb_plugin.readers.chrome.interning import Ids, Interner, as_text
+from tb_plugin.trace.numbering import numbered
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import ArrowEnds
 
@@ -61,8 +62,12 @@ def _hashable(value: Any) -> Any:
 class Arrows:
     """Ends of arrows as columns, waiting for their partners: either end may come first in the file."""
 
-    def __init__(self, interner: Interner) -> None:
+    def __init__(self, interner: Interner, in_pairs: frozenset[str] = frozenset()) -> None:
+        """``in_pairs``: names of arrows of which each begin is followed by its end in the file, so that place tells those of
+        one id apart.
+        """
         self._interner = interner
+        self._in_pairs = in_pairs
         self._keys = Keys()
         self._columns = {
             "time": Column(np.int64),
@@ -109,7 +114,7 @@ class Arrows:
         or ``t`` before it; one before the first ``s`` from that, for clocks of host and device differ a little.
         """
         columns = {name: column.take() for name, column in self._columns.items()}
-        key, rank, time = columns["key"], columns["rank"], columns["time"]
+        key, rank, time = self._apart(columns), columns["rank"], columns["time"]
         count = len(key)
         order = np.lexsort((np.arange(count), rank, time, key))
         is_first = np.concatenate(([True], key[order][1:] != key[order][:-1])) if count else np.empty(0, np.bool_)
@@ -143,6 +148,26 @@ class Arrows:
             end_row=row[head],
         )
         return ends, int(count - joined.sum())
+
+    def _apart(self, columns: dict[str, Any]) -> Int32:
+        """The key of each end; of arrows in pairs the second begin and end of a key have one of their own, and so on."""
+        key: Int32 = columns["key"]
+        names = [self._interner.text(name) for name in sorted(self._in_pairs)]
+        paired = np.flatnonzero(np.isin(columns["name"], names))
+        if not len(paired):
+            return key
+        side = key[paired].astype(np.int64) * len(_RANK) + columns["rank"][paired]
+        order = np.argsort(side, kind="stable")
+        begins = np.concatenate(([True], side[order][1:] != side[order][:-1]))
+        nth = np.empty(len(paired), np.int64)
+        nth[order] = np.arange(len(paired)) - np.flatnonzero(begins)[np.cumsum(begins) - 1]
+        again = np.flatnonzero(nth > 0)
+        if not len(again):
+            return key
+        of, _ = numbered(key[paired[again]] * np.int64(nth.max() + 1) + nth[again])
+        key = key.copy()
+        key[paired[again]] = int(key.max()) + 1 + of
+        return key
 
     def _append(self, **columns: Any) -> None:
         for name, column in columns.items():

@@ -201,3 +201,12 @@ def test_recorded_kernels_without_a_trace_view(path: Any, count: int) -> None:
 def fact_of_rows(raw: RawTrace, key: str) -> list[str]:
     (column,) = (each for each in raw.others if each.key == key)
     return list(raw.strings.take(column.value).to_pylist())
+
+
+def test_at_level0_the_trace_view_tells_what_runs_on_cube_units() -> None:
+    head = "Name,Type,Accelerator Core,Start Time(us),Duration(us)"
+    lines = [f"{name},N/A,N/A,{at(us)}\t,2" for name, us in (("mm", 1), ("add", 5), ("odd", 9))]
+    tasks = (task("mm", 1, 2, "AI_CORE"), task("add", 5, 2, "AI_VECTOR_CORE"))
+    raw = raw_of(profile(lines, *tasks, head=head))
+    use = dict(zip(raw.strings.take(raw.name).to_pylist(), raw.uses_matrix_unit.tolist(), strict=True))
+    assert use == {"mm": MatrixUse.YES, "add": MatrixUse.NO, "odd": MatrixUse.UNKNOWN}

@@ -9,6 +9,8 @@ from typing import Any, BinaryIO
 
 import pytest
 
+from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.operators import Operators
 from tb_plugin.errors import StorageError, UnreadableTrace
 from tb_plugin.trace.assemble import assemble
 from tests.readers.ascend.folders import ALEXNET, OUTPUT, Files, codes, files, folder, needs_recorded, raw_of, table_of
@@ -26,7 +28,7 @@ def small() -> Files:
         memory_record=f"Component,Timestamp(us),Total Allocated(MB),Device Type\r\nPTA,{at(3)}\t,1,NPU:4\r\n",
         step_trace_time="Device_id,Step,Computing,Free\r\n4,12,12.25,8873.756000000001\r\n",
         op_statistic="Device_id,OP Type,Total Time(us)\r\n4,MatMulV2,10.25\r\n",
-        operator_details='Name,Call Stack,Host Self Duration(us)\r\naten::mm,"a;\r\nb;\r\n",4.5\r\n',
+        operator_details='Name,Call Stack,Host Self Duration(us),Mood\r\naten::mm,"a;\r\nb;\r\n",4.5,good\r\n',
         profiler_info_3={
             "rank_id": "3",
             "config": {"common_config": {"with_stack": True}},
@@ -140,10 +142,15 @@ def test_a_folder_of_which_nothing_can_be_read() -> None:
 
 def test_calls_of_operators_are_shown_where_no_trace_view_has_them() -> None:
     raw = raw_of(without("trace_view.json"))
-    (table,) = (each for each in raw.stated if each.name == "operator_details")
-    assert [column.title for column in table.columns] == ["Name", "Call Stack", "Host Self Duration"]
-    assert table.columns[2].unit == "us" and table.columns[2].values.to_pylist() == [4.5]
-    assert "operator_details" not in [each.name for each in raw_of(small()).stated]
+    (table,) = (each for each in raw.stated if each.name == "operator_calls")
+    values = {column.key: column.values.to_pylist() for column in table.columns}
+    assert values["name"] == ["aten::mm"] and values["call_stack"] == ["a;b"] and values["mood"] == ["good"]
+    assert values["host_self_ns"] == [4500] and values["device_self_ns"] == [None], "nobody states it"
+    assert "operator_calls" not in [each.name for each in raw_of(small()).stated]
+    part = Operators().part(assemble(raw), Params())
+    (row,) = part.frames["operators"].data.to_pylist()
+    assert row["calls"] == part.facts["operators.calls"] == 1 and row["host_self_ns"] == 4500 and row["has_stack"]
+    assert part.frames["operators_outermost"].data.num_rows == 0, "which call lies in which is not known"
 
 
 def test_stated_numbers_are_as_the_file_has_them() -> None:

@@ -181,9 +181,10 @@ def test_numbers_of_arrows_above_what_floats_hold() -> None:
     assert of_tasks(20.001, 20.002, 20.003) == ["op0", "op1", "op2"]
 
 
-@pytest.mark.xfail(strict=True, reason="both arrows have one number, and arrows of a number are joined by time alone")
 def test_tasks_that_begin_at_once_on_two_streams() -> None:
+    """Both arrows have one number: their ends stand side by side in the file."""
     assert of_tasks(30.0, 30.0) == ["op0", "op1"]
+    assert of_tasks(30.0, 30.0, 40.0, 40.0) == ["op0", "op1", "op2", "op3"]
 
 
 def test_without_arrows_the_connection_tells_the_call() -> None:

@@ -1,7 +1,7 @@
 // The row of donuts above a table. A slice filters the table.
 import { SegmentedControl, Tooltip, UnstyledButton } from '@mantine/core'
 import { useState } from 'react'
-import type { Payload } from '../../api/payloads'
+import type { Link, Payload } from '../../api/payloads'
 import { splitList } from '../../state/hash'
 import { followLink } from '../../state/links'
 import { useRoute } from '../../state/route'
@@ -26,7 +26,9 @@ function Titled({ title, help }: { title: string; help: string }) {
   )
 }
 
-export function Donuts({ payloads }: { payloads: Record<string, Payload> }) {
+/** `onLink`: what a slice does, where it is not to follow its link as it is. */
+export function Donuts(props: { payloads: Record<string, Payload>; onLink?: (link: Link) => void }) {
+  const { payloads, onLink = followLink } = props
   const route = useRoute()
   const [open, setOpen] = useState(true)
   const [kind, setKind] = useState('self')
@@ -35,8 +37,8 @@ export function Donuts({ payloads }: { payloads: Record<string, Payload> }) {
   if (donuts.length === 0) return null
   // Four donuts at once would push the table off the page: self or total, as in the table's columns.
   const paired = donuts.length > 2 && donuts.every((payload) => /_(self|total)$/.test(payload.name))
-  // Of three the first stands, and one of the others beside it.
-  const others = !paired && donuts.length === 3 ? donuts.slice(1) : []
+  // Of more than two the first stands, and one of the others beside it.
+  const others = !paired && donuts.length > 2 ? donuts.slice(1) : []
   const beside = others.find((payload) => payload.name === kind) ?? others[0]
   const shown = paired
     ? donuts.filter((payload) => payload.name.endsWith(`_${kind}`))
@@ -83,7 +85,7 @@ export function Donuts({ payloads }: { payloads: Record<string, Payload> }) {
                 )
               }
             >
-              <Donut payload={payload} onLink={followLink} active={activeOf(payload)} />
+              <Donut payload={payload} onLink={onLink} active={activeOf(payload)} />
             </Card>
           ))}
         </div>

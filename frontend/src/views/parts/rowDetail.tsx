@@ -33,6 +33,9 @@ const EVENT_KEYS = new Set([
   'grid',
   'block',
   'direction',
+  'kernel_type',
+  'core',
+  'kernel_shapes',
   'category',
   'caller_phase',
   'caller_frame',
@@ -69,19 +72,23 @@ export function RowDetail(props: {
   const [copied, copy] = useCopied()
   const payloads = events.data?.payloads ?? {}
   const name = readableName(row, table.name_column)
+  // A profile may state calls without saying when they were.
+  const untimed = payloads.instances?.kind === 'table' && payloads.instances.total_rows === 0
   return (
     <div className={css.grid}>
       <div data-testid="detail-name" className={css.name}>
         <span className={textCss.mono}>{name.length > 36 ? name : ''}</span>
         <span className={textCss.row}>
-          <Button
-            size="compact-xs"
-            variant="default"
-            leftSection={<TimelineIcon />}
-            onClick={() => showHits(where, rowId(row, table.row_key))}
-          >
-            Show in timeline
-          </Button>
+          {!untimed && (
+            <Button
+              size="compact-xs"
+              variant="default"
+              leftSection={<TimelineIcon />}
+              onClick={() => showHits(where, rowId(row, table.row_key))}
+            >
+              Show in timeline
+            </Button>
+          )}
           {actions}
           <Button size="compact-xs" variant="default" onClick={() => copy(rowText(row, table.columns))}>
             {copied ? 'Copied' : 'Copy row'}
@@ -90,8 +97,9 @@ export function RowDetail(props: {
       </div>
       {events.problem && <ProblemPanel problem={events.problem} />}
       {!events.data && !events.problem && <Bones height={170} />}
-      {events.data && <Distribution distribution={payloads.distribution} summary={payloads.summary} />}
-      {payloads.instances?.kind === 'table' && <Instances table={payloads.instances} />}
+      {untimed && <p className={textCss.none}>The trace does not say when these calls were.</p>}
+      {events.data && !untimed && <Distribution distribution={payloads.distribution} summary={payloads.summary} />}
+      {!untimed && payloads.instances?.kind === 'table' && <Instances table={payloads.instances} />}
       {payloads.instances?.kind === 'table' && more?.(payloads.instances)}
       {stacks && <Stacks where={whereOf(row, table).filter((item) => /^(name|input_shape):/.test(item))} base={base} />}
     </div>

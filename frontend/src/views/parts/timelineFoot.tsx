@@ -93,7 +93,7 @@ function Kinds({ holds }: { holds: Holds }) {
         </span>
       ))}
       {holds.device && (
-        <span title="The corner of kernels that use matrix units (Tensor Cores, Matrix Cores, XMX), by their name">
+        <span title="The corner of kernels that use matrix units, by their name or by what the trace says">
           ◥ matrix units
         </span>
       )}

@@ -46,13 +46,14 @@ _TYPES: dict[str, type[Any]] = {
 class Collected:
     """Everything that a trace holds. ``add`` changes nothing when it raises NeedsDigits."""
 
-    def __init__(self, log: IssueLog) -> None:
+    def __init__(self, log: IssueLog, in_pairs: frozenset[str] = frozenset()) -> None:
+        """``in_pairs``: see Arrows."""
         self.interner = Interner()
         self.counters = Counters(self.interner, log)
         self.names = Names()
         self.seen = 0
         self.by_kind: Counter[str] = Counter()
-        self._arrows = Arrows(self.interner)
+        self._arrows = Arrows(self.interner, in_pairs)
         self._others = Others(self.interner)
         self._stacks = {False: CallStacks(self.interner), True: CallStacks(self.interner)}
         self._count = 0
