@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tb_plugin.readers.ascend import filenames as files
 from tb_plugin.readers.ascend.csv_table import CsvTable
 from tb_plugin.readers.ascend.kernels import ids_of
 from tb_plugin.readers.chrome.interning import Interner
-from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals
+from tb_plugin.readers.issues import IssueLog
+from tb_plugin.trace.open import ONLY_RELEASED, AllocatorBlocks, AllocatorTotals, StatedMemory
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import MemoryEvents
 
@@ -24,9 +29,22 @@ NPU_TYPE = 20
 """c10's PrivateUse1, which torch_npu calls npu."""
 KIB, MIB = 1024.0, 1024.0**2
 _DEVICE = re.compile(r"(?i)NPU:(\d{1,6})\Z")
-PYTORCH, GRAPH = "PTA", "GE"
+PYTORCH, GRAPH, BOTH = "PTA", "GE", "PTA+GE"
 OF_GRAPH = "cann::"
 """How names begin of what the graph engine's allocator gave."""
+
+
+def memory_in(tables: Mapping[str, CsvTable], interner: Interner, log: IssueLog) -> dict[str, Any]:
+    """Returns what the files about memory that are there say, by the fields of a RawTrace. The totals are told in ``log``."""
+    found: dict[str, Any] = {}
+    if (table := tables.get(files.BLOCKS)) is not None:
+        found["memory"], found["stated_memory"] = events_of(table, interner, interner.text(""))
+        found["blocks"] = blocks_of(table, interner)
+    if (table := tables.get(files.MEMORY)) is not None:
+        found["totals"] = totals_of(table, interner, log)
+    if (table := tables.get(files.MODULES)) is not None and table.has("Component"):
+        found["components"] = components_of(table, interner)
+    return found
 
 
 def blocks_of(table: CsvTable, interner: Interner) -> AllocatorBlocks:
@@ -47,27 +65,36 @@ def blocks_of(table: CsvTable, interner: Interner) -> AllocatorBlocks:
     )
 
 
-def events_of(table: CsvTable, interner: Interner, thread: int) -> MemoryEvents:
-    """Returns an allocation and a release for each block of PyTorch's allocator, with the totals beside them.
+def events_of(table: CsvTable, interner: Interner, thread: int) -> tuple[MemoryEvents, StatedMemory]:
+    """Returns an allocation and a release for each block with the totals of its allocator, and who asked for it.
 
-    The graph engine's allocator has totals of its own, so that a series of both would be none; ``blocks_of`` has its blocks.
-    The file has no addresses: each block has the number of its row. ``thread`` is the string id of who is said to have asked.
+    The graph engine's blocks are told apart: its allocator has totals of its own, and a series of both would be none.
+    The file has no addresses: each block has the number of its row. It has no threads either: all events have ``thread``.
+    A block that was there before the recording has a negative size, and no allocation.
     """
     size = _bytes(table.numbers("Size(KB)"), KIB)
     device = _devices(table.texts("Device Type"))
-    ours = ~_of_graph(table)
+    pooled, is_pooled = table.nanoseconds("Active Release Time(us)")
+    name = ids_of(table.texts("Name"), interner)
+    allocator = np.where(_of_graph(table), interner.text(GRAPH), MISSING)
     parts = []
     for when, sign in (("Allocation", 1), ("Release", -1)):
         time, there = table.nanoseconds(f"{when} Time(us)")
-        row = np.flatnonzero(there & ours & (size != MISSING) & (size != 0))
+        row = np.flatnonzero(there & (size != MISSING) & (size != 0))
         allocated, reserved = (
             _bytes(table.numbers(f"{when} Total {what}(MB)"), MIB)[row] for what in ("Allocated", "Reserved")
         )
-        parts.append((time[row], sign * np.abs(size[row]), row + 1, allocated, reserved, device[row]))
-    time, change, address, allocated, reserved, number = (np.concatenate(each) for each in zip(*parts, strict=True))
+        who = name[row] if sign > 0 else np.full(len(row), MISSING)
+        again = np.where(is_pooled & (sign < 0), pooled, MISSING)[row]
+        parts.append(
+            (time[row], sign * np.abs(size[row]), row + 1, allocated, reserved, device[row], who, allocator[row], again)
+        )
+    time, change, address, allocated, reserved, number, who, given_by, again = (
+        np.concatenate(each) for each in zip(*parts, strict=True)
+    )
     order = np.argsort(time, kind="stable")
-    who = np.full(len(order), thread, np.int32)
-    return MemoryEvents(
+    nobody = np.full(len(order), thread, np.int32)
+    events = MemoryEvents(
         time_ns=time[order],
         bytes=change[order],
         address=address[order].astype(np.int64),
@@ -75,13 +102,59 @@ def events_of(table: CsvTable, interner: Interner, thread: int) -> MemoryEvents:
         total_reserved=reserved[order],
         device_type=np.full(len(order), NPU_TYPE, np.int32),
         device_id=number[order],
-        pid=who,
-        tid=who,
+        pid=nobody,
+        tid=nobody,
+    )
+    return events, StatedMemory(who[order].astype(np.int32), given_by[order].astype(np.int32), again[order])
+
+
+def components_of(table: CsvTable, interner: Interner) -> AllocatorTotals:
+    """Returns what parts of the software hold. A negative value says that only a release was seen."""
+    time, there = table.nanoseconds("Timestamp(us)")
+    row = np.flatnonzero(there)
+    value = table.numbers("Total Reserved(MB)")[row]
+    none = np.full(len(row), MISSING, np.int64)
+    return AllocatorTotals(
+        time_ns=time[row],
+        allocated=none,
+        reserved=np.where(value < 0, ONLY_RELEASED, _bytes(value, MIB)),
+        active=none,
+        allocator=ids_of(table.texts("Component"), interner)[row],
+        device_type=np.full(len(row), NPU_TYPE, np.int32),
+        device_id=_devices(table.texts("Device"))[row],
     )
 
 
-def totals_of(table: CsvTable, interner: Interner) -> AllocatorTotals:
-    """Returns the totals of all allocators and components."""
+def totals_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTotals:
+    """Returns the totals of all allocators. Of a device without rows of both allocators together they are added up."""
+    found = _stated_totals(table, interner)
+    both, pytorch, graph = (interner.text(name) for name in (BOTH, PYTORCH, GRAPH))
+    parts = [found]
+    for device in np.unique(found.device_id[np.isin(found.allocator, (pytorch, graph))]).tolist():
+        ours = found.device_id == device
+        if not (ours & (found.allocator == both)).any():
+            parts.append(_added_up(found, ours, pytorch, graph, both))
+            log.add("added_up", "note", count=len(parts[-1].time_ns))
+    return AllocatorTotals(**{f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(found)})
+
+
+def _added_up(of: AllocatorTotals, ours: npt.NDArray[np.bool_], pytorch: int, graph: int, both: int) -> AllocatorTotals:
+    """A total of both allocators after each total of either: with the last one of the other, where there was any."""
+    row = np.flatnonzero(ours & np.isin(of.allocator, (pytorch, graph)))
+    row = row[np.argsort(of.time_ns[row], kind="stable")]
+    place = np.arange(len(row))
+    last = [np.maximum.accumulate(np.where(of.allocator[row] == one, place, -1)) for one in (pytorch, graph)]
+    columns = {f.name: getattr(of, f.name)[row] for f in fields(of)}
+    for key in ("allocated", "reserved", "active"):
+        values = columns[key]
+        sides = [np.where(at >= 0, values[at], MISSING) for at in last]
+        sum_of = sum(np.where(side == MISSING, 0, side) for side in sides)
+        columns[key] = np.where(np.all([side == MISSING for side in sides], axis=0), MISSING, sum_of)
+    return AllocatorTotals(**{**columns, "allocator": np.full(len(row), both, np.int32)})
+
+
+def _stated_totals(table: CsvTable, interner: Interner) -> AllocatorTotals:
+    """The totals that the table has."""
     time, there = table.nanoseconds("Timestamp(us)")
     row = np.flatnonzero(there)
     allocated, reserved, active = (

@@ -18,7 +18,7 @@ from tb_plugin.readers.ascend.database import Content, Database, analysed, conte
 from tb_plugin.readers.ascend.filenames import READER_ID, candidates, kind_of, rank_in
 from tb_plugin.readers.ascend.kernels import DURATION, NAME, START, kernels_of
 from tb_plugin.readers.ascend.lanes import Lanes
-from tb_plugin.readers.ascend.memory import blocks_of, events_of, totals_of
+from tb_plugin.readers.ascend.memory import memory_in
 from tb_plugin.readers.ascend.merging import no_rows_at_all, with_kernels
 from tb_plugin.readers.ascend.stated import stated_table
 from tb_plugin.readers.ascend.timeline import Timeline
@@ -117,14 +117,14 @@ class _Reading:
             columns, row = with_kernels(columns, kernels, interner, placed)
             collective, of_use, use = row[kernels.is_collective], row, kernels.uses_matrix_unit
             self._told(files.KERNELS, log)
-        memory: dict[str, Any] = {}
-        if (table := self._table_or(files.BLOCKS, found)) is not None:
-            memory |= {"memory": events_of(table, interner, interner.text("")), "blocks": blocks_of(table, interner)}
-        if (table := self._table_or(files.MEMORY, found)) is not None:
-            memory["totals"] = totals_of(table, interner)
-        stated = [
-            stated_table(kind, table) for kind in _IN_TABLES if (table := self._table_or(kind, found)) is not None
-        ]
+        tables = {
+            kind: table
+            for kind in (files.BLOCKS, files.MEMORY, *_IN_TABLES)
+            if (table := self._table_or(kind, found)) is not None
+        }
+        memory = memory_in(tables, interner, log)
+        self._told(files.MEMORY, log)
+        stated = [stated_table(kind, tables[kind]) for kind in _IN_TABLES if kind in tables]
         stated += [stated_table(name, table) for name, table in found.tables.items() if name not in files.KNOWN]
         is_drawn = known > 0 or found.columns is not None
         if not is_drawn and (table := self._table(files.OPERATORS)) is not None:
