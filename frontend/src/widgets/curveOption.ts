@@ -21,6 +21,8 @@ export interface CurveMarks {
   moment: number | null
   /** What the x axis shows; absent: from the first point to the last. */
   window?: readonly [number, number]
+  /** What the y axis is about; absent: the first line. */
+  axis?: string
 }
 
 /** Room around the drawing, in pixels: what lies over it stands in the same frame. */
@@ -135,7 +137,7 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isB
     },
     yAxis: {
       type: 'value',
-      name: `${isStacked(series) ? 'Memory' : (series.lines[0]?.metric.title ?? '')} (${scale.symbol})`,
+      name: `${marks.axis ?? (isStacked(series) ? 'Memory' : (series.lines[0]?.metric.title ?? ''))} (${scale.symbol})`,
       nameLocation: 'middle',
       nameGap: 48,
       nameTextStyle: text,

@@ -11,6 +11,7 @@ from tb_plugin.analyses.base import Frame, Number, Params, whole_number
 from tb_plugin.analyses.device_memory.window import MemoryRange
 from tb_plugin.analyses.memory.totals import (
     Totals,
+    chosen_figures,
     component_facts,
     components_figures,
     components_frame,
@@ -53,6 +54,7 @@ def stated_of(trace: TraceTable, params: Params, window: MemoryRange) -> Stated:
         first = [one for one in totals if one.device == totals[0].device]
         width = min(max(whole_number(params, "width") or WIDTH, 50), 5000)
         payloads["allocators"] = peaks_figures(first, window)
+        payloads["allocator_peaks"] = chosen_figures(first, params.get("allocator"), window)
         payloads["allocator_curve"] = totals_curve(first, params.get("allocator"), window, width)
         frames["memory_allocators"] = totals_frame(window, totals)
     if components:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import structs
 
 from tb_plugin.analyses.allocator import HOST_TYPE
 from tb_plugin.analyses.base import Frame, Number
@@ -195,6 +196,22 @@ def peaks_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
                    one.peak(key, window)[0], key)
         )  # fmt: skip
     return Figures("allocators", "Allocators", every[0].device if every else "", figures)
+
+
+def chosen_figures(every: Sequence[Totals], chosen: str, window: MemoryRange) -> Figures:
+    """Returns the peaks of one allocator and when they were reached, or what each of all reserved at most."""
+    device = every[0].device if every else ""
+    if not chosen:
+        return structs.replace(peaks_figures(every, window), name="allocator_peaks", title="Peaks", subtitle=device)
+    figures = []
+    for one in every:
+        for key in one.levels if one.name == chosen else ():
+            most, when = one.peak(key, window)
+            figures += [
+                METRICS.figure(f"stated_peak_{key}_bytes", most),
+                METRICS.figure(f"stated_peak_{key}_at_ns", when),
+            ]
+    return Figures("allocator_peaks", f"Peaks of {chosen}", device, figures)
 
 
 def totals_curve(every: Sequence[Totals], chosen: str, window: MemoryRange, width: int) -> Series:
