@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+from msgspec import structs
 
 from tb_plugin.analyses.base import (
     OWN_ONLY,
@@ -33,7 +34,7 @@ from tb_plugin.analyses.memory.live import live_at, live_frame
 from tb_plugin.analyses.memory.origins import Origins, origins_of
 from tb_plugin.analyses.memory.owners import Owners, owners_of
 from tb_plugin.analyses.memory.shapes import Varying, shape_frame, varying_shapes
-from tb_plugin.analyses.memory.stated import stated_devices, stated_of
+from tb_plugin.analyses.memory.stated import stated_devices, stated_notices, stated_of, without_blocks
 from tb_plugin.analyses.memory.tables import Scene, operator_frame, outermost_frame
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.errors import BadRequest
@@ -92,12 +93,16 @@ class Memory:
                 payloads["block_states"] = summary.states_bar(devices[0], seen.frames["memory_events"].data)
             payloads["driver_calls"] = summary.driver_figures(seen.calls)
             payloads["advice"] = findings_of(scene, devices, peaks, seen.steps, seen.shapes, seen.calls)
-            payloads["data_quality"] = summary.data_notices(trace, devices[0], scene.window)
+            notes = summary.data_notices(trace, devices[0], scene.window)
+            told = (*notes.notices, *stated_notices(scene, devices[0]))
+            payloads["data_quality"] = structs.replace(notes, notices=list(told))
             payloads["devices"] = summary.devices_figures(every, [peak_of(d, scene.window) for d in every])
         frames = {**seen.frames, "memory_peak": live_frame(scene, live, when)}
         stated = stated_of(trace, params, scene.window)
         facts |= stated.facts
         payloads |= stated.payloads
+        if not devices:
+            payloads["data_quality"] = without_blocks(trace)
         frames |= stated.frames
         changing = ["memory_shapes"] if frames["memory_shapes"].data.num_rows else []
         # Of levels alone nobody knows a block: tables of them would be empty.

@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tb_plugin.analyses.base import Frame, Number, Params, whole_number
+from tb_plugin.analyses.device_memory.records import Device
 from tb_plugin.analyses.device_memory.window import MemoryRange
+from tb_plugin.analyses.memory.metrics import METRICS
+from tb_plugin.analyses.memory.tables import Scene
 from tb_plugin.analyses.memory.totals import (
     Totals,
     chosen_figures,
@@ -22,8 +25,9 @@ from tb_plugin.analyses.memory.totals import (
     totals_frame,
     totals_of,
 )
-from tb_plugin.payloads import Payload
+from tb_plugin.payloads import Notice, Notices, Payload
 from tb_plugin.trace.intervals import union
+from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
 
 WIDTH = 800
@@ -61,6 +65,58 @@ def stated_of(trace: TraceTable, params: Params, window: MemoryRange) -> Stated:
         payloads["component_counts"] = components_figures(components, span)
         frames["memory_components"] = components_frame(components, span, zeros=bool(params.get("zeros")))
     return Stated({**facts_of(totals, window), **component_facts(components, span)}, payloads, frames)
+
+
+def stated_notices(scene: Scene, device: Device) -> list[Notice]:
+    """Returns what follows for a device from a profile that names who asked for blocks; nothing where it names nobody."""
+    trace, blocks = scene.trace, device.blocks
+    if not len(trace.stated_memory.name):
+        return []
+    event = device.record[blocks.allocation[blocks.allocation != MISSING]]
+    named = event[trace.stated_memory.name[event] != MISSING]
+    alone = int((scene.owners.operator[named] == MISSING).sum())
+    notices = []
+    if len(named):
+        more = " Of {blocks} of them it recorded no call of that name: what is around it is not known." if alone else ""
+        figures = [METRICS.figure("allocations", len(named)), *([METRICS.figure("blocks", alone)] if alone else [])]
+        notices.append(
+            Notice(
+                rule="memory_named",
+                severity="info",
+                text="The profile itself names who asked for {allocations} blocks of {device}, and nobody who released them: "
+                f"all releases stand outside of operators.{more}",
+                todo="",
+                figures=[*figures, METRICS.figure("device", device.name)],
+            )
+        )
+    older = blocks.bytes[blocks.allocation == MISSING]
+    if len(older):
+        notices.append(
+            Notice(
+                rule="memory_older",
+                severity="info",
+                text="{blocks} blocks of {device}, {block_bytes} in all, were allocated before the recording and released in "
+                "it: their recorded sizes are negative, and they count as releases alone.",
+                todo="",
+                figures=[
+                    METRICS.figure("blocks", len(older)),
+                    METRICS.figure("device", device.name),
+                    METRICS.figure("block_bytes", int(older.sum())),
+                ],
+            )
+        )
+    return notices
+
+
+def without_blocks(trace: TraceTable) -> Notices:
+    """Returns that no block is recorded, and how blocks are."""
+    what = " and ".join(
+        word for word, of in (("totals of allocators", trace.totals), ("what components hold", trace.components))
+        if len(of.time_ns)
+    )  # fmt: skip
+    text = f"Only {what} are recorded, and no blocks: what was allocated by whom is not known."
+    notice = Notice(rule="memory_totals_only", severity="info", text=text, todo=trace.recorder.todo("view.memory"))
+    return Notices("data_quality", "About these numbers", "data", [notice])
 
 
 def _chosen(every: Sequence[Totals], device: str) -> list[Totals]:
