@@ -106,7 +106,8 @@ class Memory:
         frames |= stated.frames
         changing = ["memory_shapes"] if frames["memory_shapes"].data.num_rows else []
         # Of levels alone nobody knows a block: tables of them would be empty.
-        tables = [] if devices and all(map(summary.is_levels_only, devices)) else ["memory_operators", *changing]
+        is_bare = all(map(summary.is_levels_only, devices)) and (devices or stated.frames)
+        tables = [] if is_bare else ["memory_operators", *changing]
         return Part(seen.coverage, facts, frames, payloads, (*payloads, *tables, *stated.frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:

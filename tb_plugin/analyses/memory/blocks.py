@@ -73,9 +73,9 @@ def block_frame(window: MemoryRange, origins: Origins, blocks: pa.Table, devices
 
 _BLOCK_KEYS = (
     "name", "caller", "outermost_operator", "module", *ORIGINS, "device", "block_bytes", "allocated_at_ns",
-    "released_at_ns", "pooled_at_ns", "lifetime_ns", "block_state", "outlives_step", "block_number", "recorded_bytes",
+    "released_at_ns", "pooled_at_ns", "lifetime_ns", "block_state", "outlives_step", "block_number", "signed_bytes",
 )  # fmt: skip
-_STATED = ("pooled_at_ns", "recorded_bytes")
+_STATED = ("pooled_at_ns", "signed_bytes")
 """What only some profiles state."""
 _STANDING = tuple(key for key in _BLOCK_KEYS if key != "block_state")
 """What a block has whatever the window."""
@@ -143,7 +143,7 @@ def _table(trace: TraceTable, owners: Owners, origins: Origins, of: _Numbers, na
         "lifetime_ns": pa.array(of.end - of.begin, mask=~(has_allocation & has_release)),
         "block_number": pa.array(of.number),
         "pooled_at_ns": pa.array(of.pooled, mask=of.pooled == MISSING),
-        "recorded_bytes": _recorded(trace, of),
+        "signed_bytes": _recorded(trace, of),
         "paired": pa.array(paired),
     }
     return pa.table({key: data[key] for key in (*_STANDING, "paired")})

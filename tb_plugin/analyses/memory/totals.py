@@ -124,7 +124,7 @@ def components_frame(every: Sequence[Totals], window: MemoryRange, *, zeros: boo
     """
     found = [(one, one.peak("reserved", window)) for one in every]
     found = [(one, peak) for one, peak in found if zeros or peak[0] != 0]
-    found.sort(key=lambda pair: -1 if pair[1][0] is None else -pair[1][0])
+    found.sort(key=lambda pair: (pair[1][0] is None, -(pair[1][0] or 0)))
     rows = [one for one, _ in found]
     released = [int((one.levels["reserved"] == ONLY_RELEASED).sum()) if one.levels else 0 for one in rows]
     data = {

@@ -44,7 +44,7 @@ OF_TOTALS = (
                for key, what in _WHAT.items()},
             **{f"stated_peak_{key}_bytes": (f"Peak {key}", f"Most bytes {what} at a time, as the profile states them.")
                for key, what in _WHAT.items()},
-            "recorded_bytes": (
+            "signed_bytes": (
                 "Recorded size",
                 "Size as the profile states it: negative where the block was released here and allocated before.",
             ),

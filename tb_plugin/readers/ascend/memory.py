@@ -47,6 +47,12 @@ def memory_in(tables: Mapping[str, CsvTable], interner: Interner, log: IssueLog)
     return found
 
 
+def devices_in(found: Mapping[str, Any]) -> Int32:
+    """Returns the numbers of the devices that the files about memory name: such a one may have no kernels."""
+    numbers = [found[key].device_id for key in ("memory", "totals", "components") if key in found]
+    return np.unique(np.concatenate((np.empty(0, np.int32), *numbers)))
+
+
 def blocks_of(table: CsvTable, interner: Interner) -> AllocatorBlocks:
     """Returns the blocks; one that was there before the recording has no begin, one that is held at its end none."""
     start, has_start = table.nanoseconds("Allocation Time(us)")
@@ -126,13 +132,14 @@ def components_of(table: CsvTable, interner: Interner) -> AllocatorTotals:
 
 
 def totals_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTotals:
-    """Returns the totals of all allocators. Of a device without rows of both allocators together they are added up."""
+    """Returns the totals of all allocators. Where a device has them of both and none of both together, they are added up."""
     found = _stated_totals(table, interner)
     both, pytorch, graph = (interner.text(name) for name in (BOTH, PYTORCH, GRAPH))
     parts = [found]
-    for device in np.unique(found.device_id[np.isin(found.allocator, (pytorch, graph))]).tolist():
+    for device in np.unique(found.device_id).tolist():
         ours = found.device_id == device
-        if not (ours & (found.allocator == both)).any():
+        there = set(found.allocator[ours].tolist())
+        if both not in there and {pytorch, graph} <= there:
             parts.append(_added_up(found, ours, pytorch, graph, both))
             log.add("added_up", "note", count=len(parts[-1].time_ns))
     return AllocatorTotals(**{f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(found)})

@@ -18,7 +18,7 @@ from tb_plugin.readers.ascend.database import Content, Database, analysed, conte
 from tb_plugin.readers.ascend.filenames import READER_ID, candidates, kind_of, rank_in
 from tb_plugin.readers.ascend.kernels import DURATION, NAME, START, kernels_of
 from tb_plugin.readers.ascend.lanes import Lanes
-from tb_plugin.readers.ascend.memory import memory_in
+from tb_plugin.readers.ascend.memory import devices_in, memory_in
 from tb_plugin.readers.ascend.merging import no_rows_at_all, with_kernels
 from tb_plugin.readers.ascend.stated import stated_table
 from tb_plugin.readers.ascend.timeline import Timeline
@@ -136,7 +136,7 @@ class _Reading:
         classes = class_names(rows, interner, self._options.class_rules, log)
         flags = name_flags(rows, interner.texts, collective, own_communication(rows, classes))
         flags["uses_matrix_unit"][of_use] = use
-        devices, place = _devices(columns.pop("device"))
+        devices, place = _devices(columns.pop("device"), devices_in(memory))
         self._pass_over_the_rest()
         for kind, of_table in self._logs:
             self._told(kind, of_table)
@@ -356,11 +356,11 @@ class _Rows:
         self.kind = kind
 
 
-def _devices(number: Any) -> tuple[list[str], Any]:
-    """The devices by number, and of each row its place among them."""
-    found, place = np.unique(number[number != MISSING], return_inverse=True)
+def _devices(number: Any, others: Any) -> tuple[list[str], Any]:
+    """The devices by number, also ``others`` without rows, and of each row its place among them."""
+    found = np.union1d(number[number != MISSING], others)
     of_rows = np.full(len(number), MISSING, np.int16)
-    of_rows[number != MISSING] = place
+    of_rows[number != MISSING] = np.searchsorted(found, number[number != MISSING])
     return [str(each) for each in found.tolist()], of_rows
 
 
