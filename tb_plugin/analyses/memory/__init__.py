@@ -101,7 +101,7 @@ class Memory:
         stated = stated_of(trace, params, scene.window)
         facts |= stated.facts
         payloads |= stated.payloads
-        if not devices:
+        if stated.frames and not devices:
             payloads["data_quality"] = without_blocks(trace)
         frames |= stated.frames
         changing = ["memory_shapes"] if frames["memory_shapes"].data.num_rows else []
