@@ -319,6 +319,36 @@ def test_the_last_call_of_a_name_that_is_open_asked() -> None:
     ]  # fmt: skip
 
 
+def test_chosen_steps_limit_totals_components_and_blocks_alike() -> None:
+    """What was held when a step began counts for it, what comes after it does not."""
+    view = [
+        *process(10, "Python", "CPU"), thread(10, 1, "main"),
+        *(x(f"ProfilerStep#{n}", 10, 1, f"{BASE + us}.000", 10, "cpu_op") for n, us in ((1, 0), (2, 20), (3, 40))),
+        *(x("aten::mm", 10, 1, f"{BASE + us}.000", 5, "cpu_op") for us in (1, 21, 41)),
+    ]  # fmt: skip
+    trace = profile(
+        trace_view=view,
+        memory_record=csv(
+            TOTALS, *(total("PTA", us, used, 9, used) for us, used in ((2, 8.0), (12, 3.0), (22, 4.0), (42, 7.0)))
+        ),
+        operator_memory=csv(
+            BLOCKS, *(block("aten::mm", 1.0 + us, us, us + 12, "10.0,20.0,10.0,9.0,20.0,9.0") for us in (2, 22, 42))
+        ),
+        npu_module_mem=csv(MODULES, *(module("HCCL", us, mib) for us, mib in ((5, 30.0), (25, 20.0), (45, 25.0)))),
+    )
+    chosen = {"steps": ("2",)}
+    assert peaks(trace, "allocated", **chosen) == {"PTA": 4 * MIB} and peaks(trace, "allocated") == {"PTA": 8 * MIB}
+    held = [row["stated_peak_reserved_bytes"] for row in table(trace, "memory_components", **chosen)]
+    assert held == [30 * MIB], "when the step began"
+    assert [row["allocation_step"] for row in table(trace, "memory_events", **chosen)] == ["2"]
+    kept = [(row["allocation_step"], row["kept_bytes"]) for row in table(trace, "memory_steps")]
+    assert sorted(kept) == [("1", 3 * 1024), ("2", 23 * 1024), ("3", 43 * 1024)]
+    series = asked(trace, allocator="PTA", **chosen).payloads["allocator_curve"]
+    assert (series.x[0], series.x[-1]) == (20_000, 30_000)
+    at_moment = table(trace, "memory_peak", at_ns=23_000)
+    assert [(row["name"], row["live_bytes"]) for row in at_moment if row["blocks"]] == [("aten::mm", 23 * 1024)]
+
+
 @needs_recorded
 @needs_time
 @pytest.mark.parametrize("rank", [0, 1])

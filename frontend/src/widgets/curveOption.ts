@@ -142,6 +142,8 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isB
       nameGap: 48,
       nameTextStyle: text,
       splitNumber: isBare ? 3 : 4,
+      // The axis of x may begin before 0.
+      axisLine: { onZero: false },
       axisLabel: { ...text, formatter: number },
       splitLine: { lineStyle: { color: theme.line } },
     },

@@ -62,7 +62,7 @@ def block_frame(window: MemoryRange, origins: Origins, blocks: pa.Table, devices
         title="Memory blocks",
         columns=METRICS.columns(
             *_told(blocks, origins),
-            hidden=("block_number", "module", *ORIGINS, "outlives_step", *hidden_of(devices)),
+            hidden=("block_number", "module", *ORIGINS, "pooled_at_ns", "outlives_step", *hidden_of(devices)),
         ),
         data=table.select(_BLOCK_KEYS),
         row_key=("device", "block_number"),
@@ -72,8 +72,8 @@ def block_frame(window: MemoryRange, origins: Origins, blocks: pa.Table, devices
 
 
 _BLOCK_KEYS = (
-    "name", "caller", "outermost_operator", "module", *ORIGINS, "device", "block_bytes", "allocated_at_ns",
-    "released_at_ns", "pooled_at_ns", "lifetime_ns", "block_state", "outlives_step", "block_number", "signed_bytes",
+    "name", "caller", "outermost_operator", "module", *ORIGINS, "device", "block_bytes", "signed_bytes", "allocated_at_ns",
+    "released_at_ns", "pooled_at_ns", "lifetime_ns", "block_state", "outlives_step", "block_number",
 )  # fmt: skip
 _STATED = ("pooled_at_ns", "signed_bytes")
 """What only some profiles state."""
@@ -100,7 +100,6 @@ class _Numbers:
 
 def _told(blocks: pa.Table, origins: Origins) -> list[str]:
     """The columns of which the trace tells anything."""
-    # A size with a sign tells something where one is negative.
     empty = {key for key in _STATED if blocks[key].null_count == blocks.num_rows}
     return [key for key in origins.told(_BLOCK_KEYS) if key not in empty]
 

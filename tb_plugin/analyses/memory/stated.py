@@ -77,8 +77,12 @@ def stated_notices(scene: Scene, device: Device) -> list[Notice]:
     alone = int((scene.owners.operator[named] == MISSING).sum())
     notices = []
     if len(named):
-        more = " Of {blocks} of them it recorded no call of that name: what is around it is not known." if alone else ""
-        figures = [METRICS.figure("allocations", len(named)), *([METRICS.figure("blocks", alone)] if alone else [])]
+        which = "{blocks} of them have" if alone < len(named) else "They have"
+        more = f" {which} no recorded call of that name: what is around it is not known." if alone else ""
+        figures = [
+            METRICS.figure("allocations", len(named)),
+            *([METRICS.figure("blocks", alone)] if 0 < alone < len(named) else []),
+        ]
         notices.append(
             Notice(
                 rule="memory_named",

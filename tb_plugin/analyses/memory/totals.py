@@ -27,7 +27,7 @@ from tb_plugin.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-LEVELS = {"allocated": "kernel", "active": "slice2", "reserved": "memcpy"}
+LEVELS = {"allocated": "kernel", "active": "slice1", "reserved": "memcpy"}
 """What is stated of an allocator, and the colour of its curve."""
 
 

@@ -2,7 +2,7 @@
 import { Checkbox, NativeSelect } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Figures, Profile, View } from '../../api/payloads'
-import { counted, format } from '../../lib/format'
+import { format } from '../../lib/format'
 import { setRoute, useRoute } from '../../state/route'
 import { Card } from '../../widgets/basics'
 import { type CurveMarks, windowOf } from '../../widgets/curveOption'
@@ -72,7 +72,7 @@ export function ZeroSwitch({ counts }: { counts: Figures | null }) {
     <Checkbox
       size="sm"
       checked={Boolean(zeros)}
-      label={`Show ${counted(zero, 'component')} that held nothing`}
+      label={`With ${zero.toLocaleString('en-US')} that held nothing`}
       onChange={(event) => setRoute({ zeros: event.currentTarget.checked ? '1' : '', row: '' }, true)}
     />
   )
