@@ -97,11 +97,12 @@ def _stated_calls(trace: TraceTable) -> Int64:
     parent = nest(group, start, end).parent
     asked = np.flatnonzero(stated != MISSING)
     for track in np.unique(trace.track[calls]).tolist():
-        own = track * width + stated[asked].astype(np.int64)
-        place = np.minimum(np.searchsorted(pairs, own), len(pairs) - 1)
-        called = pairs[place] == own
-        event = asked[called]
-        call = innermost(group, start, end, parent, place[called].astype(np.int32), time[event])
+        here = pairs[pairs // width == track] % width
+        calls_it = np.zeros(width, np.bool_)
+        calls_it[here] = True
+        event = asked[calls_it[stated[asked]]]
+        place = np.searchsorted(pairs, track * width + stated[event].astype(np.int64)).astype(np.int32)
+        call = innermost(group, start, end, parent, place, time[event])
         row = np.append(calls, MISSING)[call]
         # Rows stand in order of time: of the calls on several threads the one that began last.
         found[event] = np.maximum(found[event], row)

@@ -17,6 +17,7 @@ from tb_plugin.readers.ascend.csv_table import CsvTable
 from tb_plugin.readers.ascend.kernels import ids_of
 from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.readers.issues import IssueLog
+from tb_plugin.trace.numbering import numbered
 from tb_plugin.trace.open import ONLY_RELEASED, AllocatorBlocks, AllocatorTotals, StatedMemory
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import MemoryEvents
@@ -28,23 +29,26 @@ Float64 = npt.NDArray[np.float64]
 NPU_TYPE = 20
 """c10's PrivateUse1, which torch_npu calls npu."""
 KIB, MIB = 1024.0, 1024.0**2
+MOST_NAMES = 2_000
+"""Allocators or components of devices: CANN has 78 components."""
 _DEVICE = re.compile(r"(?i)NPU:(\d{1,6})\Z")
 PYTORCH, GRAPH, BOTH = "PTA", "GE", "PTA+GE"
 OF_GRAPH = "cann::"
 """How names begin of what the graph engine's allocator gave."""
 
 
-def memory_in(tables: Mapping[str, CsvTable], interner: Interner, log: IssueLog) -> dict[str, Any]:
-    """Returns what the files about memory that are there say, by the fields of a RawTrace. The totals are told in ``log``."""
+def memory_in(tables: Mapping[str, CsvTable], interner: Interner) -> tuple[dict[str, Any], dict[str, IssueLog]]:
+    """Returns what the files about memory say, by the fields of a RawTrace; and what was left out or added, by file."""
     found: dict[str, Any] = {}
+    logs = {files.MEMORY: IssueLog(), files.MODULES: IssueLog()}
     if (table := tables.get(files.BLOCKS)) is not None:
         found["memory"], found["stated_memory"] = events_of(table, interner, interner.text(""))
         found["blocks"] = blocks_of(table, interner)
     if (table := tables.get(files.MEMORY)) is not None:
-        found["totals"] = totals_of(table, interner, log)
+        found["totals"] = totals_of(table, interner, logs[files.MEMORY])
     if (table := tables.get(files.MODULES)) is not None and table.has("Component"):
-        found["components"] = components_of(table, interner)
-    return found
+        found["components"] = components_of(table, interner, logs[files.MODULES])
+    return found, logs
 
 
 def devices_in(found: Mapping[str, Any]) -> Int32:
@@ -114,13 +118,13 @@ def events_of(table: CsvTable, interner: Interner, thread: int) -> tuple[MemoryE
     return events, StatedMemory(who[order].astype(np.int32), given_by[order].astype(np.int32), again[order])
 
 
-def components_of(table: CsvTable, interner: Interner) -> AllocatorTotals:
+def components_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTotals:
     """Returns what parts of the software hold. A negative value says that only a release was seen."""
     time, there = table.nanoseconds("Timestamp(us)")
     row = np.flatnonzero(there)
     value = table.numbers("Total Reserved(MB)")[row]
     none = np.full(len(row), MISSING, np.int64)
-    return AllocatorTotals(
+    found = AllocatorTotals(
         time_ns=time[row],
         allocated=none,
         reserved=np.where(value < 0, ONLY_RELEASED, _bytes(value, MIB)),
@@ -129,11 +133,12 @@ def components_of(table: CsvTable, interner: Interner) -> AllocatorTotals:
         device_type=np.full(len(row), NPU_TYPE, np.int32),
         device_id=_devices(table.texts("Device"))[row],
     )
+    return _few(found, log)
 
 
 def totals_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTotals:
     """Returns the totals of all allocators. Where a device has them of both and none of both together, they are added up."""
-    found = _stated_totals(table, interner)
+    found = _few(_stated_totals(table, interner), log)
     both, pytorch, graph = (interner.text(name) for name in (BOTH, PYTORCH, GRAPH))
     parts = [found]
     for device in np.unique(found.device_id).tolist():
@@ -143,6 +148,16 @@ def totals_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTo
             parts.append(_added_up(found, ours, pytorch, graph, both))
             log.add("added_up", "note", count=len(parts[-1].time_ns))
     return AllocatorTotals(**{f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(found)})
+
+
+def _few(totals: AllocatorTotals, log: IssueLog) -> AllocatorTotals:
+    """Totals without those of more names and devices than any machine has: each gets a curve and a row of its own."""
+    pair, count = numbered(totals.device_id.astype(np.int64) << 32 | totals.allocator.astype(np.int64) + 1)
+    if count <= MOST_NAMES:
+        return totals
+    kept = pair < MOST_NAMES
+    log.add("many_names", "dropped", count=int((~kept).sum()))
+    return AllocatorTotals(**{f.name: getattr(totals, f.name)[kept] for f in fields(totals)})
 
 
 def _added_up(of: AllocatorTotals, ours: npt.NDArray[np.bool_], pytorch: int, graph: int, both: int) -> AllocatorTotals:

@@ -122,8 +122,9 @@ class _Reading:
             for kind in (files.BLOCKS, files.MEMORY, *_IN_TABLES)
             if (table := self._table_or(kind, found)) is not None
         }
-        memory = memory_in(tables, interner, log)
-        self._told(files.MEMORY, log)
+        memory, logs = memory_in(tables, interner)
+        for kind, told in logs.items():
+            self._told(kind, told)
         stated = [stated_table(kind, tables[kind]) for kind in _IN_TABLES if kind in tables]
         stated += [stated_table(name, table) for name, table in found.tables.items() if name not in files.KNOWN]
         is_drawn = known > 0 or found.columns is not None

@@ -139,6 +139,14 @@ def test_totals_of_every_component() -> None:
     assert totals.device_id.tolist() == [4] * 5
 
 
+def test_more_names_than_any_machine_has_are_left_out_and_counted() -> None:
+    rows = [f"C{i},{at(1)},1.0,NPU:{i % 3}" for i in range(2_100)]
+    raw = raw_of(files(npu_module_mem="\n".join(["Component,Timestamp(us),Total Reserved(MB),Device", *rows])))
+    assert len(raw.components.time_ns) == 2_000
+    (issue,) = raw.report.issues
+    assert (issue.code, issue.outcome, issue.count, issue.file) == ("many_names", "dropped", 100, "npu_module_mem.csv")
+
+
 def test_times_of_a_trace_without_rows_count_from_its_first_moment() -> None:
     table = table_of(files(operator_memory="\r\n".join([NEW, *LINES]) + "\r\n"))
     times = table.blocks.start_ns[table.blocks.start_ns != MISSING]
