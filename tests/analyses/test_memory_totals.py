@@ -175,6 +175,8 @@ def test_devices_are_apart() -> None:
     assert peaks(trace, "allocated", device="npu:0") == {"PTA": 9 * MIB, "PTA+GE": MIB}
     assert len(table(trace, "memory_allocators")) == 4
     assert asked(trace, device="npu:5").payloads["allocator_curve"].subtitle == "npu:5"
+    offered = asked(trace, device="npu:5").payloads["allocator_devices"].figures
+    assert [(each.metric.title, each.value) for each in offered] == [("npu:0", 64 * MIB), ("npu:5", 64 * MIB)]
     with pytest.raises(BadRequest, match="npu:7"):
         asked(trace, device="npu:7")
 

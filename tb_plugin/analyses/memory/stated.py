@@ -19,6 +19,7 @@ from tb_plugin.analyses.memory.totals import (
     components_figures,
     components_frame,
     components_of,
+    devices_figures,
     facts_of,
     peaks_figures,
     totals_curve,
@@ -58,6 +59,7 @@ def stated_of(trace: TraceTable, params: Params, window: MemoryRange) -> Stated:
         first = [one for one in totals if one.device == totals[0].device]
         width = min(max(whole_number(params, "width") or WIDTH, 50), 5000)
         payloads["allocators"] = peaks_figures(first, window)
+        payloads["allocator_devices"] = devices_figures(totals_of(trace), window)
         payloads["allocator_peaks"] = chosen_figures(first, params.get("allocator"), window)
         payloads["allocator_curve"] = totals_curve(first, params.get("allocator"), window, width)
         frames["memory_allocators"] = totals_frame(window, totals)

@@ -198,6 +198,17 @@ def peaks_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
     return Figures("allocators", "Allocators", every[0].device if every else "", figures)
 
 
+def devices_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
+    """Returns which devices totals are stated of, each with the most that any of its allocators reserved."""
+    about = METRICS["stated_peak_reserved_bytes"]
+    figures = []
+    for device in _devices(every):
+        peaks = [one.peak("reserved", window)[0] for one in every if one.device == device]
+        most = max((peak for peak in peaks if peak is not None), default=None)
+        figures.append(Figure(Metric(f"device.{device}", device, "bytes", about.definition, about.window), most))
+    return Figures("allocator_devices", "Devices", "", figures)
+
+
 def chosen_figures(every: Sequence[Totals], chosen: str, window: MemoryRange) -> Figures:
     """Returns the peaks of one allocator and when they were reached, or what each of all reserved at most."""
     device = every[0].device if every else ""

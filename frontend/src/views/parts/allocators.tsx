@@ -7,6 +7,7 @@ import { setRoute, useRoute } from '../../state/route'
 import { Card } from '../../widgets/basics'
 import { type CurveMarks, windowOf } from '../../widgets/curveOption'
 import { FigureList } from '../../widgets/figures'
+import { DevicePicker } from './devicePicker'
 import { CurveCard } from './memoryCurve'
 import { pick } from './pick'
 import css from '../memory.module.css'
@@ -21,11 +22,27 @@ export function AllocatorCards({ view, profile, hasBlocks }: { view: View; profi
   const series = pick(view, 'allocator_curve', 'series')
   const names = pick(view, 'allocators', 'figures')
   const peaks = pick(view, 'allocator_peaks', 'figures')
+  const devices = pick(view, 'allocator_devices', 'figures')
+  const above = pick(view, 'devices', 'figures')?.figures.map(({ metric }) => metric.title) ?? []
+  // Of a device without blocks nothing stands above.
+  const hasMore = devices?.figures.some(({ metric }) => !above.includes(metric.title)) && devices.figures.length > 1
   const peak = useMemo(
     () => (series && allocator ? firstPeak(peaks, windowOf(series)) : null),
     [series, peaks, allocator],
   )
   if (!series || !names || !peaks) return null
+  const choice = (
+    <NativeSelect
+      size="xs"
+      aria-label="Allocator"
+      value={allocator}
+      onChange={(event) => setRoute({ allocator: event.currentTarget.value }, true)}
+      data={[
+        { value: '', label: ALL },
+        ...names.figures.map(({ metric }) => ({ value: metric.title, label: metric.title })),
+      ]}
+    />
+  )
   return (
     <div className={css.top}>
       <CurveCard
@@ -35,16 +52,16 @@ export function AllocatorCards({ view, profile, hasBlocks }: { view: View; profi
         peak={peak}
         axis={allocator ? 'Memory' : 'Reserved'}
         lead={
-          <NativeSelect
-            size="xs"
-            aria-label="Allocator"
-            value={allocator}
-            onChange={(event) => setRoute({ allocator: event.currentTarget.value }, true)}
-            data={[
-              { value: '', label: ALL },
-              ...names.figures.map(({ metric }) => ({ value: metric.title, label: metric.title })),
-            ]}
-          />
+          <>
+            {devices && hasMore && (
+              <DevicePicker
+                devices={devices}
+                chosen={series.subtitle}
+                cleared={{ where: '', row: '', allocator: '' }}
+              />
+            )}
+            {choice}
+          </>
         }
       />
       <Card className={css.peaks} title={peaks.title} subtitle={peaks.subtitle}>
