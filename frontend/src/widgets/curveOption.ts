@@ -48,13 +48,13 @@ export function visibleBands(bands: readonly Band[], [start, end]: [number, numb
   })
 }
 
-/** Where the first line has no values: what lies between null points is not counted. */
+/** Where no line has a value: what lies between such points is not counted. */
 export function gapsOf(series: Series): Band[] {
-  const values = series.lines[0]?.values ?? []
+  const isEmpty = series.x.map(
+    (_, i) => series.lines.length > 0 && series.lines.every((line) => (line.values[i] ?? null) === null),
+  )
   return series.x.flatMap((x, i) =>
-    i > 0 && values[i] === null && values[i - 1] === null
-      ? [{ label: '', start: Number(series.x[i - 1]), end: Number(x) }]
-      : [],
+    i > 0 && isEmpty[i] && isEmpty[i - 1] ? [{ label: '', start: Number(series.x[i - 1]), end: Number(x) }] : [],
   )
 }
 
