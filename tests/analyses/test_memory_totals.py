@@ -351,6 +351,17 @@ def test_chosen_steps_limit_totals_components_and_blocks_alike() -> None:
     assert [(row["name"], row["live_bytes"]) for row in at_moment if row["blocks"]] == [("aten::mm", 23 * 1024)]
 
 
+def test_totals_of_no_time_are_set_aside_and_counted() -> None:
+    view = [*process(10, "Python", "CPU"), thread(10, 1, "main"), x("aten::mm", 10, 1, f"{BASE}.000", 30, "cpu_op")]
+    rows = [total("PTA", 3, 5.0, 9, 5.0), "PTA,0,700.0,900,700.0,,NPU:0"]
+    modules = ["0,HCCL,0,80.0,NPU:0", module("HCCL", 2, 7.0)]
+    trace = profile(trace_view=view, memory_record=csv(TOTALS, *rows), npu_module_mem=csv(MODULES, *modules))
+    assert peaks(trace, "allocated") == {"PTA": 5 * MIB}
+    assert [row["stated_peak_reserved_bytes"] for row in table(trace, "memory_components")] == [7 * MIB]
+    (issue,) = trace.report.issues
+    assert (issue.code, issue.outcome, issue.count) == ("impossible_time", "quarantined", 2)
+
+
 @needs_recorded
 @needs_time
 @pytest.mark.parametrize("rank", [0, 1])
