@@ -1024,21 +1024,19 @@ def operator_memory(process: Process) -> str:
     return _csv([*titles, "Stream Ptr", "Device Type"], (row for *_, row in sorted(rows, key=lambda row: row[:2])))
 
 
+def component_levels(process: Process) -> dict[str, list[tuple[int, int]]]:
+    """Returns what each component reserves when it is looked at; -1 KB where a release was seen and nothing else."""
+    sizes = {"SLOG": 0, "HCCL": 404 * MIB, "RUNTIME": 92 * MIB, "GE": GRAPH_POOL_BYTES, "AICPU": 0, "TDT": -1024}
+    levels = {name: [(at, size) for at in sampled(process)] for name, size in sizes.items()}
+    return {**levels, "APP": process_levels(process)}
+
+
 def npu_module_mem(process: Process) -> str:
-    whole = dict(process_levels(process))
-    rows = []
-    for name, size in (
-        ("SLOG", 0),
-        ("HCCL", 404 * MIB),
-        ("RUNTIME", 92 * MIB),
-        ("GE", GRAPH_POOL_BYTES),
-        ("AICPU", 0),
-        ("APP", -1),
-    ):
-        for at in sampled(process):
-            rows.append(
-                [process.device, name, stamp(at), _mb(whole[at] if size < 0 else size), f"NPU:{process.device}"]
-            )
+    rows = [
+        [process.device, name, stamp(at), _mb(size), f"NPU:{process.device}"]
+        for name, levels in component_levels(process).items()
+        for at, size in levels
+    ]
     return _csv(["Device_id", "Component", "Timestamp(us)", "Total Reserved(MB)", "Device"], rows)
 
 
@@ -1465,6 +1463,10 @@ def _memory_of(process: Process) -> Json:
         "older_than_the_window": sum(block.start_ns is None for block in blocks),
         "held_at_the_end": sum(block.end_ns is None for block in blocks),
         "of_the_graph_engine": sum(block.allocator == "GE" for block in blocks),
+        "peak_of_components_bytes": {
+            name: max((size for _, size in levels if size >= 0), default=None)
+            for name, levels in component_levels(process).items()
+        },
     }  # fmt: skip
 
 

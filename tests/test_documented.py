@@ -39,6 +39,8 @@ PLACES = {
     "<rule>": "[a-z_0-9]+",
     "<metric>": "[a-z_]+",
     "<unit>": "[a-z]+",
+    "<allocator>": "[A-Z+]+",
+    "<component>": "[A-Z]+",
 }
 SEVERAL = [analysis for analysis in ANALYSES if analysis.scope != "profile"]
 

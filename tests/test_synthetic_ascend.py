@@ -292,6 +292,10 @@ def test_memory(ranks: list[Rank]) -> None:
                 column = [row[f"Total {what.title()}(MB)"] for row in records if row["Component"] == component]
                 assert max(Decimal(cell) for cell in column) * 1024**2 == peak, (component, what)
         assert all(row["Total Allocated(MB)"] == "" for row in records if row["Component"] == "APP")
+        parts = rank.table("npu_module_mem.csv")
+        for component, peak in said["peak_of_components_bytes"].items():
+            cells = [Decimal(row["Total Reserved(MB)"]) * 1024**2 for row in parts if row["Component"] == component]
+            assert cells and (max(cells) == peak if peak is not None else set(cells) == {-1024}), component
 
 
 def test_planted_things_are_there(ranks: list[Rank]) -> None:

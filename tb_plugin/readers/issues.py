@@ -37,6 +37,8 @@ TEXTS = {
     "unpaired_wait": "arrows between device events of which one is missing were left out",
     "bad_row": "rows that do not fit their heading, or without a name or a time, were left out",
     "bad_cell": "cells that hold no number where one belongs count as empty",
+    "added_up": "totals of both allocators together are not recorded: they are the last totals of both, added up",
+    "many_names": "totals of more than 2,000 allocators and components were left out",
     "many_columns": "columns beyond the first 512 were left out",
     "missing_time": "events without a readable time were left out",
     "missing_duration": "events without a duration count as 0 ns",

@@ -34,6 +34,7 @@ _OWN = {
     "view.idle": Advice(_ACTIVITY),
     "view.operators": Advice("Add torch_npu.profiler.ProfilerActivity.CPU to profile(activities=...)."),
     "view.distributed": Advice(_LEVEL),
+    "view.memory": Advice("torch_npu.profiler.profile(profile_memory=True) records them."),
     "launch_bound": Advice(_LAUNCHES),
     "launch_bound.inference": Advice(_LAUNCHES),
     "slow_first_step": Advice(

@@ -16,7 +16,7 @@ from tb_plugin.errors import KeptLost
 from tb_plugin.trace.classes import ClassNames
 from tb_plugin.trace.column_file import kept, one_list, read_columns, write_columns
 from tb_plugin.trace.hardware import DeviceInfo
-from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedColumn, StatedTable
+from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedColumn, StatedMemory, StatedTable
 from tb_plugin.trace.recorder import Advice, HostNames, KernelFacts, OperatorNames, Recorder, StageFrames, ThreadRole
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.strings import StringTable
@@ -50,13 +50,15 @@ SECTIONS: dict[str, type[Any]] = {
     "calls": CallNames,
     "classes": ClassNames,
     "memory": MemoryEvents,
+    "stated_memory": StatedMemory,
     "counters": CounterEvents,
     "counter_series": CounterSeries,
     "arrows": Arrows,
     "blocks": AllocatorBlocks,
     "totals": AllocatorTotals,
+    "components": AllocatorTotals,
 }
-_RARE = ("arrows", "classes", "counter_series", "blocks", "totals")
+_RARE = ("arrows", "classes", "counter_series", "blocks", "totals", "stated_memory", "components")
 """Sections that take no room in the file of a trace without them."""
 _AGAIN = "It is made anew from the trace: ask again."
 _STEP_COLUMNS = ("start_ns", "end_ns", "host_start_ns", "host_end_ns")

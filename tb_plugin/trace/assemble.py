@@ -12,10 +12,10 @@ from tb_plugin.trace import links, recorded_arrows, tree
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.lanes import lanes
 from tb_plugin.trace.numbering import firsts, numbered, places_of
-from tb_plugin.trace.open import blocks_from, moved_columns, totals_from
+from tb_plugin.trace.open import blocks_from, moved_columns
 from tb_plugin.trace.order import kinds, plausible, sort
 from tb_plugin.trace.overflow import clipped, told
-from tb_plugin.trace.quarantine import counters_of, memory_of, set_aside, sized
+from tb_plugin.trace.quarantine import counters_of, memory_of, set_aside, sized, totals_of
 from tb_plugin.trace.rows import Nests, Rows
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, OP_TREE, EventKind, of_kind
 from tb_plugin.trace.steps import STEP_NAME, DeviceWork, find_steps, whole_trace
@@ -75,8 +75,10 @@ def assemble(raw: RawTrace) -> TraceTable:
     python_parent = _python(rows, nests)
     collective = _collective(raw.is_collective[order], rows, operator, launch)
     counters, untimely = counters_of(raw.counters, origin)
-    memory, early, unsized, untotalled = memory_of(raw.memory, origin)
-    report = set_aside(raw.report, "impossible_time", len(aside) + untimely + early)
+    memory, stated_memory, early, unsized, untotalled = memory_of(raw.memory, raw.stated_memory, origin)
+    totals, strange = totals_of(raw.totals, origin)
+    components, odd = totals_of(raw.components, origin)
+    report = set_aside(raw.report, "impossible_time", len(aside) + untimely + early, strange + odd)
     report = set_aside(report, "impossible_size", unsized, untotalled)
     report = told(without_outside(report, outside), cut)
     arrows, unbound = recorded_arrows.bound(raw.arrows, raw.strings, rows, tracks, origin, position)
@@ -113,6 +115,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         calls=raw.calls,
         classes=raw.classes,
         memory=memory,
+        stated_memory=stated_memory,
         counters=counters,
         counter_series=raw.counter_series,
         arrows=arrows,
@@ -127,7 +130,8 @@ def assemble(raw: RawTrace) -> TraceTable:
         others=moved_columns(raw.others, position),
         stated=raw.stated,
         blocks=blocks_from(raw.blocks, origin),
-        totals=totals_from(raw.totals, origin),
+        totals=totals,
+        components=components,
     )
 
 
@@ -137,7 +141,15 @@ def _origin(raw: RawTrace, order: Int64) -> int:
         return raw.window.origin_ns
     times = [int(raw.start_ns[order[0]])] if len(order) else []
     stated = () if raw.stated_steps is None else (raw.stated_steps.start_ns,)
-    for others in (raw.memory.time_ns, raw.counters.time_ns, raw.blocks.start_ns, raw.totals.time_ns, *stated):
+    blocks = raw.blocks.start_ns[raw.blocks.start_ns != MISSING]
+    for others in (
+        raw.memory.time_ns,
+        raw.counters.time_ns,
+        blocks,
+        raw.totals.time_ns,
+        *stated,
+        raw.components.time_ns,
+    ):
         if not times and len(others):
             times = [int(others.min())]
     return times[0] if times else 0

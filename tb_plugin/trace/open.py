@@ -72,6 +72,22 @@ class StatedSteps:
     end_ns: Int64
 
 
+ONLY_RELEASED = -2
+"""Stands for a total of which a profile says that only a release was seen, so that nobody knows how much is held."""
+
+
+@dataclass(frozen=True, eq=False)
+class StatedMemory:
+    """What a profile itself says of its allocator events: a row for each of them, or none at all. -1 = it does not say."""
+
+    name: Int32 = no_rows(np.int32)
+    """String id of who asked for the block, of an allocation."""
+    allocator: Int32 = no_rows(np.int32)
+    """String id of the allocator, where it is not the framework's own: its blocks and totals are apart."""
+    pooled_ns: Int64 = no_rows(np.int64)
+    """When the memory of a release was back in the pool. Times as those of the events."""
+
+
 @dataclass(frozen=True, eq=False)
 class AllocatorBlocks:
     """Blocks of which a profile states both times. -1 = absent. Times as the rows' ``start_ns``."""
@@ -91,7 +107,10 @@ class AllocatorBlocks:
 
 @dataclass(frozen=True, eq=False)
 class AllocatorTotals:
-    """Totals of allocators over time, each until the next of its allocator and device. -1 = absent."""
+    """Totals of allocators (or of parts of the software) over time, each until the next of its allocator and device.
+
+    -1 = absent; ``reserved`` may be ``ONLY_RELEASED``.
+    """
 
     time_ns: Int64 = no_rows(np.int64)
     allocated: Int64 = no_rows(np.int64)

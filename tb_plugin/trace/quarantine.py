@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 import numpy as np
+import numpy.typing as npt
 
+from tb_plugin.trace.open import AllocatorTotals, StatedMemory, totals_from
 from tb_plugin.trace.order import MOST, far_from, summable
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import CounterEvents, DeviceArgs, MemoryEvents
+
+Int64 = npt.NDArray[np.int64]
 
 _MOST_OF_A_RATE = 1e18
 """Blocks on a multiprocessor, or an occupancy, that no sum over a trace turns into infinity."""
@@ -41,8 +45,11 @@ def sized(args: DeviceArgs) -> DeviceArgs:
     return replace(args, bytes=sizes, blocks_per_sm=blocks, occupancy=occupancy)
 
 
-def memory_of(memory: MemoryEvents, origin: int) -> tuple[MemoryEvents, int, int, int]:
-    """Returns allocator events by time; how many have an impossible time, an impossible size, and a total that cannot be.
+def memory_of(
+    memory: MemoryEvents, stated: StatedMemory, origin: int
+) -> tuple[MemoryEvents, StatedMemory, int, int, int]:
+    """Returns allocator events by time, and what is stated of them; how many have an impossible time, an impossible size,
+    and a total that cannot be.
 
     The first two are left out, the third have no total.
     """
@@ -58,7 +65,23 @@ def memory_of(memory: MemoryEvents, origin: int) -> tuple[MemoryEvents, int, int
         over = np.abs(columns[key].astype(np.float64)) > MOST
         columns[key] = np.where(over, MISSING, columns[key])
         wrong |= over
-    return MemoryEvents(**columns), int(far.sum()), int(big.sum()), int(wrong.sum())
+    return MemoryEvents(**columns), _stated(stated, order, origin), int(far.sum()), int(big.sum()), int(wrong.sum())
+
+
+def _stated(stated: StatedMemory, order: Int64, origin: int) -> StatedMemory:
+    """What is stated of the events that are kept, in their order."""
+    if not len(stated.name):
+        return stated
+    pooled = stated.pooled_ns[order]
+    known = (pooled != MISSING) & ~far_from(pooled, origin)
+    return StatedMemory(stated.name[order], stated.allocator[order], np.where(known, pooled - origin, MISSING))
+
+
+def totals_of(totals: AllocatorTotals, origin: int) -> tuple[AllocatorTotals, int]:
+    """Returns totals by time, and how many have an impossible time and are left out."""
+    far = far_from(totals.time_ns, origin)
+    kept = AllocatorTotals(**{f.name: getattr(totals, f.name)[~far] for f in fields(totals)})
+    return totals_from(kept, origin), int(far.sum())
 
 
 def counters_of(counters: CounterEvents, origin: int) -> tuple[CounterEvents, int]:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from tb_plugin.trace.classes import ClassNames
 from tb_plugin.trace.columns import no_rows
 from tb_plugin.trace.hardware import DeviceInfo
-from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedSteps, StatedTable
+from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedMemory, StatedSteps, StatedTable
 from tb_plugin.trace.recorder import UNKNOWN_RECORDER, Recorder
 from tb_plugin.trace.report import ReadReport
 from tb_plugin.trace.schema import MISSING, CallRole, EventKind
@@ -270,6 +270,7 @@ class RawTrace:
     device_args: DeviceArgs = field(default_factory=DeviceArgs)
     collectives: CollectiveArgs = field(default_factory=CollectiveArgs)
     memory: MemoryEvents = field(default_factory=MemoryEvents)
+    stated_memory: StatedMemory = field(default_factory=StatedMemory)
     counters: CounterEvents = field(default_factory=CounterEvents)
     counter_series: CounterSeries = field(default_factory=CounterSeries)
     flows: Flows = field(default_factory=Flows)
@@ -303,6 +304,8 @@ class RawTrace:
     stated: tuple[StatedTable, ...] = ()
     blocks: AllocatorBlocks = field(default_factory=AllocatorBlocks)
     totals: AllocatorTotals = field(default_factory=AllocatorTotals)
+    components: AllocatorTotals = field(default_factory=AllocatorTotals)
+    """What parts of the device's software hold, under the names of these parts."""
 
 
 @dataclass(frozen=True)
@@ -447,6 +450,7 @@ class TraceTable:
     calls: CallNames
     classes: ClassNames
     memory: MemoryEvents
+    stated_memory: StatedMemory
     counters: CounterEvents
     counter_series: CounterSeries
     arrows: Arrows
@@ -464,6 +468,7 @@ class TraceTable:
     stated: tuple[StatedTable, ...]
     blocks: AllocatorBlocks
     totals: AllocatorTotals
+    components: AllocatorTotals
     recorder: Recorder
     """The tool that recorded it, in words."""
 

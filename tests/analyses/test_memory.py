@@ -247,11 +247,23 @@ def test_the_outermost_operators_recounted(name: str) -> None:
     for tid, start, end, text in operators:
         by_thread.setdefault(tid, []).append((start, end, text))
     expected: Counter[str] = Counter()
-    for at, size, tid in zip(memory.time_ns.tolist(), memory.bytes.tolist(), memory.tid.tolist(), strict=True):
-        calls = by_thread.get(table.strings[tid], [])
+    stated = table.stated_memory.name.tolist() or [MISSING] * len(memory.time_ns)
+    rows_named: dict[int, list[int]] = {}
+    for operator in np.flatnonzero(table.kind == EventKind.OPERATOR).tolist():
+        rows_named.setdefault(int(table.name[operator]), []).append(operator)
+    for at, size, tid, name in zip(
+        memory.time_ns.tolist(), memory.bytes.tolist(), memory.tid.tolist(), stated, strict=True
+    ):
+        if name != MISSING:  # the last call of the name that is open; its root stands on the same thread
+            calls_of = [r for r in rows_named.get(name, []) if table.start_ns[r] <= at < table.ends(np.array([r]))[0]]
+            thread = table.tracks[table.track[calls_of[-1]]].tid if calls_of else ""
+        else:
+            thread = table.strings[tid]
+        calls = by_thread.get(thread, [])
         place = bisect_right(calls, (at, 1 << 62, "")) - 1
         inside = place >= 0 and calls[place][0] <= at < calls[place][1]
-        expected[calls[place][2] if inside else "(no operator)"] += max(size, 0)
+        nobody = "(no operator)" if name == MISSING else table.strings[name]
+        expected[calls[place][2] if inside else nobody] += max(size, 0)
     found: Counter[str] = Counter()
     for r in rows(table, "memory", "memory_operators_outermost"):
         found[r["name"]] += r["allocation_bytes"]

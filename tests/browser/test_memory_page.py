@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import unquote
+
 import pytest
 from playwright.sync_api import Frame
 
@@ -187,3 +189,36 @@ def test_live_memory_by_outermost_operator_or_the_one_that_allocated(open_tab: O
     live.get_by_role("button", name=first).first.click()
     tab.settle()
     assert tab.state()["where"] == f"name:{first}"
+
+
+def test_the_totals_of_an_allocator_and_the_components(open_tab: Open) -> None:
+    """The chosen allocator is in the URL, its peaks stand beside its curve; empty components are behind a switch."""
+    tab = open_tab()
+    rank = {"run": "synthetic_ascend", "worker": "rank0"}
+    place = {**rank, "view": "memory"}
+    frame = tab.open(**place)
+    assert_healthy(frame)
+    curves = frame.locator("[data-testid=curve]")
+    assert curves.count() == 2
+    frame.get_by_label("Allocator", exact=True).select_option("PTA+GE")
+    frame = tab.settle()
+    assert unquote(tab.state()["allocator"]) == "PTA+GE"
+    card = frame.locator("section[aria-label='Peaks of PTA+GE']")
+    payload = ask(tab.address, "view/memory", **rank, allocator="PTA+GE")["payloads"]["allocator_peaks"]
+    assert [each.strip() for each in card.locator("dt").all_inner_texts()] == [
+        figure["metric"]["title"] for figure in payload["figures"]
+    ]
+    frame = tab.open(**place, group="memory_components")
+    rows = frame.locator("[role=table]")
+    few = rows.get_attribute("aria-rowcount")
+    every = ask(tab.address, "table/memory/memory_components", **rank, device="npu:0", zeros="1")
+    frame.get_by_role("checkbox", name="held nothing").click()
+    frame = tab.settle()
+    assert rows.get_attribute("aria-rowcount") == str(every["total_rows"] + 1) != few
+    assert tab.state()["zeros"] == "1"
+
+
+def test_pages_of_other_traces_have_one_curve(open_tab: Open) -> None:
+    frame = open_tab().open(run="synthetic_gpu", view="memory")
+    assert frame.locator("[data-testid=curve]").count() == 1
+    assert not frame.get_by_role("radio", name="Allocators").count()

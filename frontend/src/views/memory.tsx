@@ -3,19 +3,19 @@ import { Button, NativeSelect } from '@mantine/core'
 import { createContext, memo, useCallback, useContext, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Breakdown, Catalog, Figures, Notices, Profile, Series, Table, View } from '../api/payloads'
-import { categoryColor } from '../lib/color'
 import { format } from '../lib/format'
 import { shortFrame } from '../lib/frames'
 import { shortenMiddle } from '../lib/names'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
 import { setRoute, useRoute } from '../state/route'
-import { Bones, Card, Swatch } from '../widgets/basics'
+import { Bones, Card } from '../widgets/basics'
 import { BreakdownBar, type OnLink } from '../widgets/breakdown'
-import { Curve, CurveBlock, CurveButtons } from '../widgets/curve'
+import { CurveBlock } from '../widgets/curve'
 import { type Band, type CurveMarks, windowOf } from '../widgets/curveOption'
 import { FigureList, Headline } from '../widgets/figures'
 import { NoticeList } from '../widgets/notices'
+import { ALLOCATORS, AllocatorCards, COMPONENTS, ZeroSwitch } from './parts/allocators'
 import { BesideCard } from './parts/beside'
 import { DevicePicker } from './parts/devicePicker'
 import { FlowBeside } from './parts/flowBeside'
@@ -33,11 +33,11 @@ import {
   SHAPES,
   STEPS,
 } from './parts/memoryBlocks'
+import { CurveCard } from './parts/memoryCurve'
 import { pick } from './parts/pick'
 import { RowDetail } from './parts/rowDetail'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
-import breakdownCss from '../widgets/breakdown.module.css'
 import layoutCss from '../widgets/layout.module.css'
 import textCss from '../widgets/text.module.css'
 import css from './memory.module.css'
@@ -46,7 +46,7 @@ import frameCss from './parts/frame.module.css'
 /** Absent where the trace has levels alone: tables of blocks would be empty. */
 const OPERATORS = 'memory_operators'
 const OUTERMOST = 'memory_operators_outermost'
-const groupsAt = (moment: string | undefined, hasSteps: boolean, hasShapes: boolean): Group[] => [
+const blockGroups = (moment: string | undefined, hasSteps: boolean, hasShapes: boolean): Group[] => [
   { table: OPERATORS, label: 'By operator', filters: ['name', 'device'] },
   { table: OUTERMOST, label: 'Outermost', filters: ['name', 'device'] },
   { table: BLOCKS, label: 'Blocks', filters: [...OF_BLOCK, 'device'] },
@@ -66,6 +66,12 @@ const groupsAt = (moment: string | undefined, hasSteps: boolean, hasShapes: bool
     : []),
   ...(hasShapes ? [{ table: SHAPES, label: 'Changing shapes', filters: ['name', 'device'] }] : []),
 ]
+/** Of totals that the profile states itself. */
+const OF_TOTALS: Group[] = [
+  { table: ALLOCATORS, label: 'Allocators', filters: ['allocator', 'device'], nameStyle: 'plain' },
+  { table: COMPONENTS, label: 'Components', filters: ['component', 'device'], nameStyle: 'plain' },
+]
+const TABLES = [OPERATORS, ALLOCATORS, COMPONENTS]
 const KIND = { kind: 'operator' }
 const ALONE = { kind: 'operator', outermost: 'true' }
 const LINES = 'live_frames'
@@ -98,10 +104,10 @@ interface Marking {
 
 const Page = memo(({ base, catalog, profile, onPoint, onOpen }: ViewProps & Marking) => {
   const route = useRoute()
-  const { device = '', start_ns = '', end_ns = '', at_ns = '' } = route
+  const { device = '', start_ns = '', end_ns = '', at_ns = '', allocator = '' } = route
   const query = useMemo<Query>(
-    () => ({ ...base, device, start_ns, end_ns, at_ns }),
-    [base, device, start_ns, end_ns, at_ns],
+    () => ({ ...base, device, start_ns, end_ns, at_ns, allocator }),
+    [base, device, start_ns, end_ns, at_ns, allocator],
   )
   const resource = useView('memory', query)
   const shown = deviceOf(resource.data, device)
@@ -125,13 +131,12 @@ const Page = memo(({ base, catalog, profile, onPoint, onOpen }: ViewProps & Mark
         {(view) => <Top view={view} profile={profile} catalog={catalog} onLink={follow} />}
       </ViewFrame>
       <div ref={tables} className={css.anchor} />
-      {shown && resource.data?.payloads[OPERATORS] && (
+      {shown && resource.data && TABLES.some((name) => resource.data?.payloads[name]) && (
         <Tables
           base={query}
           device={shown}
-          states={resource.data ? pick(resource.data, 'block_states', 'breakdown') : null}
+          view={resource.data}
           hasSteps={profile.steps.length > 0}
-          hasShapes={Boolean(resource.data?.payloads[SHAPES])}
           onPoint={onPoint}
           onOpen={onOpen}
         />
@@ -142,7 +147,8 @@ const Page = memo(({ base, catalog, profile, onPoint, onOpen }: ViewProps & Mark
 
 function deviceOf(view: View | null, chosen: string): string {
   const summary = view ? pick(view, 'summary', 'figures') : null
-  return chosen || (summary?.title ?? '')
+  const stated = view ? pick(view, 'allocator_curve', 'series') : null
+  return chosen || (summary?.title ?? stated?.subtitle ?? '')
 }
 
 const SNAPSHOT = { view: 'allocations', params: { axis: 'time' } }
@@ -155,6 +161,7 @@ function Top({ view, profile, catalog, onLink }: { view: View; profile: Profile;
   const calls = pick(view, 'driver_calls', 'figures')
   const bars = LIVE.flatMap(({ payload }) => pick(view, payload, 'breakdown') ?? [])
   const hasBlocks = bars.length > 0 || view.payloads[OPERATORS] !== undefined
+  const peak = useMemo(() => (series ? peakOf(summary, windowOf(series)) : null), [series, summary])
   const flow = <FlowBeside catalog={catalog} profile={profile} />
   return (
     <div className={layoutCss.column}>
@@ -172,9 +179,14 @@ function Top({ view, profile, catalog, onLink }: { view: View; profile: Profile;
         </HeadlineCard>
       )}
       <div className={css.top}>
-        {series && <CurveCard series={series} summary={summary} profile={profile} hasBlocks={hasBlocks} />}
+        {series && (
+          <CurveCard series={series} profile={profile} hasBlocks={hasBlocks} peak={peak}>
+            <PointedBlock series={series} />
+          </CurveCard>
+        )}
         {bars.length > 0 ? <LiveCard bars={bars} onLink={onLink} /> : flow}
       </div>
+      <AllocatorCards view={view} profile={profile} hasBlocks={hasBlocks} />
       <Notes notes={notes} calls={calls} onLink={onLink} />
       {bars.length > 0 && flow}
       <BesideCard catalog={catalog} profile={profile} label="Open the snapshot" target={() => SNAPSHOT} />
@@ -183,7 +195,7 @@ function Top({ view, profile, catalog, onLink }: { view: View; profile: Profile;
 }
 
 /** What means nothing on another device. */
-const ELSEWHERE = { where: '', row: '', at_ns: '' }
+const ELSEWHERE = { where: '', row: '', at_ns: '', allocator: '' }
 
 const figureOf = (figures: Figures | null, key: string) =>
   figures?.figures.find((figure) => figure.metric.key === key) ?? null
@@ -191,75 +203,18 @@ const figureOf = (figures: Figures | null, key: string) =>
 /** Characters of who made the peak, beside it: half of a narrow chart holds them. */
 const PEAK_ROOM = 26
 
-function marksOf(series: Series, summary: Figures | null, profile: Profile, moment: number | null): CurveMarks {
-  const bands = profile.steps.map((step) => ({ label: step.label, start: step.host_start_ns, end: step.host_end_ns }))
+function peakOf(summary: Figures | null, [start, end]: readonly [number, number]): CurveMarks['peak'] {
   const top = figureOf(summary, 'peak_allocated_bytes')
   const when = figureOf(summary, 'peak_time_ns')?.value
-  const [start, end] = windowOf(series)
-  const peak =
-    top && typeof top.value === 'number' && typeof when === 'number' && when >= start && when <= end
-      ? { x: when, y: top.value, label: `${format(top.value, 'bytes')} ${shortenMiddle(top.note, PEAK_ROOM)}` }
-      : null
-  return { bands, peak, moment }
-}
-
-function CurveCard(props: {
-  series: Series
-  summary: Figures | null
-  profile: Profile
-  /** What was live at a moment is known. */
-  hasBlocks: boolean
-}) {
-  const { series, summary, profile, hasBlocks } = props
-  const route = useRoute()
-  const moment = route.at_ns ? Number(route.at_ns) : null
-  const marks = useMemo(() => marksOf(series, summary, profile, moment), [series, summary, profile, moment])
-  const zoomed = Boolean(route.start_ns || route.end_ns)
-  const [start, end] = windowOf(series)
-  const zoom = (low: number, high: number) => setRoute({ start_ns: String(low), end_ns: String(high), row: '' }, true)
-  const reset = () => setRoute({ start_ns: '', end_ns: '', row: '' }, true)
-  return (
-    <Card
-      title={series.title}
-      subtitle={
-        zoomed
-          ? `${format(start, 'ns')} to ${format(end, 'ns')}: the tables show this window`
-          : `drag to zoom${hasBlocks ? ' · click: what was live then' : ''}`
-      }
-      actions={<CurveButtons window={[start, end]} zoomed={zoomed} onWindow={zoom} onReset={reset} />}
-    >
-      <Curve
-        series={series}
-        marks={marks}
-        height={232}
-        onWindow={zoom}
-        // Its first click chose a moment, which nobody asked for.
-        onReset={() => setRoute({ start_ns: '', end_ns: '', at_ns: '', row: '' }, true)}
-        onMoment={hasBlocks ? (at) => setRoute({ at_ns: String(at) }, true) : undefined}
-      >
-        <PointedBlock series={series} />
-      </Curve>
-      <ul className={breakdownCss.key}>
-        {series.lines.map((line) => (
-          <LineKey key={line.metric.key} title={line.metric.title} category={line.category} />
-        ))}
-        {profile.steps.length > 0 && <li>Numbers above: profiler steps</li>}
-      </ul>
-    </Card>
-  )
+  return top && typeof top.value === 'number' && typeof when === 'number' && when >= start && when <= end
+    ? { x: when, y: top.value, label: `${format(top.value, 'bytes')} ${shortenMiddle(top.note, PEAK_ROOM)}` }
+    : null
 }
 
 function PointedBlock({ series }: { series: Series }) {
   const life = useContext(Pointed)
   return life && <CurveBlock series={series} life={life} />
 }
-
-const LineKey = ({ title, category }: { title: string; category: string }) => (
-  <li>
-    <Swatch color={categoryColor(category)} />
-    {title}
-  </li>
-)
 
 /** Characters of a line of Python that a bar has room for. */
 const LINE_ROOM = 32
@@ -342,20 +297,32 @@ function Notes({ notes, calls, onLink }: { notes: Notices[]; calls: Figures | nu
 interface TablesProps extends Marking {
   base: Query
   device: string
-  states: Breakdown | null
+  view: View
   hasSteps: boolean
-  hasShapes: boolean
 }
 
-function Tables({ base, device, states, hasSteps, hasShapes, onPoint, onOpen }: TablesProps) {
+function Tables({ base, device, view, hasSteps, onPoint, onOpen }: TablesProps) {
   const route = useRoute()
+  const { at_ns, zeros = '' } = route
+  const states = pick(view, 'block_states', 'breakdown')
   const limits = LIMITS.map((key) => route[key] ?? '').join(' ')
   const query = useMemo<Query>(() => {
     const values = limits.split(' ')
-    return { ...base, device, ...Object.fromEntries(LIMITS.map((key, i) => [key, values[i]])) }
-  }, [base, device, limits])
-  const groups = useMemo(() => groupsAt(route.at_ns, hasSteps, hasShapes), [route.at_ns, hasSteps, hasShapes])
-  const filters = (table: Table | null) => route.group === BLOCKS && <BlockFilters table={table} states={states} />
+    return { ...base, device, zeros, ...Object.fromEntries(LIMITS.map((key, i) => [key, values[i]])) }
+  }, [base, device, zeros, limits])
+  const groups = useMemo(
+    () => [
+      ...(view.payloads[OPERATORS] ? blockGroups(at_ns, hasSteps, Boolean(view.payloads[SHAPES])) : []),
+      ...OF_TOTALS.filter(({ table }) => view.payloads[table]),
+    ],
+    [view, at_ns, hasSteps],
+  )
+  const filters = (table: Table | null) => (
+    <>
+      {route.group === BLOCKS && <BlockFilters table={table} states={states} />}
+      {table?.name === COMPONENTS && <ZeroSwitch counts={pick(view, 'component_counts', 'figures')} />}
+    </>
+  )
   return (
     <TableSection
       view="memory"

@@ -39,6 +39,8 @@ it('finds where nothing is counted', () => {
     [20, 40],
   ])
   expect(gapsOf({ ...series, lines: [] })).toEqual([])
+  const other = { ...series.lines[0], values: series.x.map(() => 1) }
+  expect(gapsOf({ ...series, lines: [...series.lines, other] })).toEqual([])
 })
 
 it('counts the axis in the unit of its highest point', () => {

@@ -21,6 +21,8 @@ export interface CurveMarks {
   moment: number | null
   /** What the x axis shows; absent: from the first point to the last. */
   window?: readonly [number, number]
+  /** What the y axis is about; absent: the first line. */
+  axis?: string
 }
 
 /** Room around the drawing, in pixels: what lies over it stands in the same frame. */
@@ -46,13 +48,13 @@ export function visibleBands(bands: readonly Band[], [start, end]: [number, numb
   })
 }
 
-/** Where the first line has no values: what lies between null points is not counted. */
+/** Where no line has a value: what lies between such points is not counted. */
 export function gapsOf(series: Series): Band[] {
-  const values = series.lines[0]?.values ?? []
+  const isEmpty = series.x.map(
+    (_, i) => series.lines.length > 0 && series.lines.every((line) => (line.values[i] ?? null) === null),
+  )
   return series.x.flatMap((x, i) =>
-    i > 0 && values[i] === null && values[i - 1] === null
-      ? [{ label: '', start: Number(series.x[i - 1]), end: Number(x) }]
-      : [],
+    i > 0 && isEmpty[i] && isEmpty[i - 1] ? [{ label: '', start: Number(series.x[i - 1]), end: Number(x) }] : [],
   )
 }
 
@@ -135,11 +137,13 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isB
     },
     yAxis: {
       type: 'value',
-      name: `${isStacked(series) ? 'Memory' : (series.lines[0]?.metric.title ?? '')} (${scale.symbol})`,
+      name: `${marks.axis ?? (isStacked(series) ? 'Memory' : (series.lines[0]?.metric.title ?? ''))} (${scale.symbol})`,
       nameLocation: 'middle',
       nameGap: 48,
       nameTextStyle: text,
       splitNumber: isBare ? 3 : 4,
+      // The axis of x may begin before 0.
+      axisLine: { onZero: false },
       axisLabel: { ...text, formatter: number },
       splitLine: { lineStyle: { color: theme.line } },
     },

@@ -60,6 +60,8 @@ class Device:
     has_totals: bool
     has_addresses: bool
     address: Int64
+    allocator: str = ""
+    """As the profile names it; the framework's own has no name here."""
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -96,23 +98,34 @@ def name_in(trace: TraceTable, kind: int, number: int) -> str:
 
 
 def devices_of(trace: TraceTable) -> list[Device]:
-    """Returns the devices that allocator events name: accelerators by type and number, then the host."""
-    memory = trace.memory
+    """Returns the devices that events of the framework's allocator name: accelerators by type and number, then the host."""
+    return [device for device in allocators_of(trace) if not device.allocator]
+
+
+def allocators_of(trace: TraceTable) -> list[Device]:
+    """Returns what allocator events are about: each device once for each allocator that gives memory of it.
+
+    The framework's own stand first: accelerators by type and number, the host, then other allocators by their names.
+    """
+    memory, stated = trace.memory, trace.stated_memory.allocator
     number = np.where(memory.device_type == HOST_TYPE, MISSING, memory.device_id).astype(np.int64)
     kind = memory.device_type.astype(np.int64)
     key = (kind << 32) + number + 1
+    whose = stated if len(stated) else np.full(len(key), MISSING, np.int32)
     found = []
-    for value in np.unique(key).tolist():
-        rows = np.flatnonzero(key == value)
-        found.append(_device(trace, rows, int(kind[rows[0]]), int(number[rows[0]])))
-    return [d for d in found if not d.is_host] + [d for d in found if d.is_host]
+    for allocator in np.unique(whose).tolist():
+        name = "" if allocator == MISSING else trace.strings[allocator]
+        for value in np.unique(key[whose == allocator]).tolist():
+            rows = np.flatnonzero((key == value) & (whose == allocator))
+            found.append(_device(trace, rows, int(kind[rows[0]]), int(number[rows[0]]), name))
+    return sorted(found, key=lambda device: (device.allocator, device.is_host))
 
 
-def _device(trace: TraceTable, rows: Int64, kind: int, number: int) -> Device:
+def _device(trace: TraceTable, rows: Int64, kind: int, number: int, allocator: str) -> Device:
     memory = trace.memory
     size, total, address = memory.bytes[rows], memory.total_allocated[rows], memory.address[rows]
     return Device(
-        name=name_in(trace, kind, number),
+        name=f"{name_in(trace, kind, number)} {allocator}".rstrip(),
         is_host=kind == HOST_TYPE,
         number=number,
         record=rows,
@@ -123,6 +136,7 @@ def _device(trace: TraceTable, rows: Int64, kind: int, number: int) -> Device:
         has_totals=bool((total != MISSING).any()),
         has_addresses=bool(_has_address(address).any()),
         address=address,
+        allocator=allocator,
     )
 
 

@@ -101,7 +101,12 @@ def swings_notice(
 
 
 def room_of(trace: TraceTable, device: Device, window: MemoryRange) -> tuple[int, int] | None:
-    """Returns the device's memory, and what of it was never reserved; None where the trace does not tell both."""
+    """Returns the device's memory, and what of it was never reserved; None where the trace does not tell both.
+
+    Another allocator than the framework's shares the device with it: it has no room of its own.
+    """
+    if device.allocator:
+        return None
     memory, peak = memory_of(trace, device), reserved_peak_of(device, window)
     if not memory or peak is None or peak.value <= 0:
         return None

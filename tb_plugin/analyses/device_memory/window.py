@@ -39,7 +39,7 @@ class MemoryRange:
 
 def window_of(trace: TraceTable, params: Params) -> MemoryRange:
     """Returns the window asked for. Raises BadRequest for one that is none."""
-    times = trace.memory.time_ns
+    times = np.concatenate((trace.memory.time_ns, trace.totals.time_ns))
     first = min(trace.coverage.start_ns, int(times.min(initial=trace.coverage.start_ns)))
     last = max(trace.coverage.end_ns, int(times.max(initial=trace.coverage.end_ns)))
     start, end, steps = first, last, None

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+from msgspec import structs
 
 from tb_plugin.analyses.base import (
     OWN_ONLY,
@@ -20,7 +21,7 @@ from tb_plugin.analyses.base import (
     whole_number,
 )
 from tb_plugin.analyses.device_memory.peaks import Peak, peak_of
-from tb_plugin.analyses.device_memory.records import Device, devices_of
+from tb_plugin.analyses.device_memory.records import Device, allocators_of
 from tb_plugin.analyses.device_memory.window import window_of
 from tb_plugin.analyses.driver_calls import DriverCalls, driver_calls, step_time
 from tb_plugin.analyses.memory import summary
@@ -33,6 +34,7 @@ from tb_plugin.analyses.memory.live import live_at, live_frame
 from tb_plugin.analyses.memory.origins import Origins, origins_of
 from tb_plugin.analyses.memory.owners import Owners, owners_of
 from tb_plugin.analyses.memory.shapes import Varying, shape_frame, varying_shapes
+from tb_plugin.analyses.memory.stated import stated_devices, stated_notices, stated_of, without_blocks
 from tb_plugin.analyses.memory.tables import Scene, operator_frame, outermost_frame
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.errors import BadRequest
@@ -44,7 +46,7 @@ from tb_plugin.trace.table import TraceTable
 WIDTH = 800
 """Columns of the curve unless the client names another width."""
 _WINDOW = ("device", "start_ns", "end_ns")
-OWN = (*_WINDOW, "at_ns", "width")
+OWN = (*_WINDOW, "at_ns", "width", "allocator", "zeros")
 
 
 class Memory:
@@ -58,13 +60,13 @@ class Memory:
     borrows = OWN_ONLY
 
     def missing(self, trace: TraceTable) -> Missing | None:
-        """Needs allocator events."""
-        if len(trace.memory.time_ns):
+        """Needs allocator events, or totals of allocators or components."""
+        if len(trace.memory.time_ns) or len(trace.totals.time_ns) or len(trace.components.time_ns):
             return None
         return Missing("The trace holds no memory events.", trace.recorder.todo("view.memory"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the chosen steps, the device, the window, the moment and the width."""
+        """Depends on the chosen steps, the device, the window, the moment, the width, the allocator and ``zeros``."""
         return (params.steps, *(params.get(key) for key in OWN))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
@@ -75,7 +77,7 @@ class Memory:
         peaks = seen.peaks
         facts: dict[str, Number] = {}
         for device, peak in zip(devices, peaks, strict=True):
-            facts |= summary.facts_of(device, scene.window, peak)
+            facts |= summary.facts_of(device, scene.window, peak) if not device.allocator else {}
         moment = whole_number(params, "at_ns")
         at = [p.at if moment is None else d.at(moment) for d, p in zip(devices, peaks, strict=True)]
         live = [live_at(scene, device, position) for device, position in zip(devices, at, strict=True)]
@@ -91,13 +93,22 @@ class Memory:
                 payloads["block_states"] = summary.states_bar(devices[0], seen.frames["memory_events"].data)
             payloads["driver_calls"] = summary.driver_figures(seen.calls)
             payloads["advice"] = findings_of(scene, devices, peaks, seen.steps, seen.shapes, seen.calls)
-            payloads["data_quality"] = summary.data_notices(trace, devices[0], scene.window)
+            notes = summary.data_notices(trace, devices[0], scene.window)
+            told = (*notes.notices, *stated_notices(scene, devices[0]))
+            payloads["data_quality"] = structs.replace(notes, notices=list(told))
             payloads["devices"] = summary.devices_figures(every, [peak_of(d, scene.window) for d in every])
         frames = {**seen.frames, "memory_peak": live_frame(scene, live, when)}
+        stated = stated_of(trace, params, scene.window)
+        facts |= stated.facts
+        payloads |= stated.payloads
+        if stated.frames and not devices:
+            payloads["data_quality"] = without_blocks(trace)
+        frames |= stated.frames
         changing = ["memory_shapes"] if frames["memory_shapes"].data.num_rows else []
         # Of levels alone nobody knows a block: tables of them would be empty.
-        tables = [] if devices and all(map(summary.is_levels_only, devices)) else ["memory_operators", *changing]
-        return Part(seen.coverage, facts, frames, payloads, (*payloads, *tables))
+        is_bare = all(map(summary.is_levels_only, devices)) and (devices or stated.frames)
+        tables = [] if is_bare else ["memory_operators", *changing]
+        return Part(seen.coverage, facts, frames, payloads, (*payloads, *tables, *stated.frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page of one device (the first unless one is named), or one of its tables."""
@@ -126,7 +137,7 @@ class _Seen:
 @remembered
 def _records(trace: TraceTable) -> tuple[Owners, Origins, list[Device], pa.Table]:
     """What depends on the trace alone."""
-    owners, devices = owners_of(trace), devices_of(trace)
+    owners, devices = owners_of(trace), allocators_of(trace)
     origins = origins_of(trace, owners)
     return owners, origins, devices, every_block(trace, owners, origins, devices)
 
@@ -135,7 +146,7 @@ def _records(trace: TraceTable) -> tuple[Owners, Origins, list[Device], pa.Table
 def _seen(trace: TraceTable, params: Params) -> _Seen:
     """``params`` has the steps and what _WINDOW names, nothing else. Raises BadRequest."""
     owners, origins, every, blocks = _records(trace)
-    devices = _chosen(every, params.get("device"))
+    devices = _chosen(trace, every, params.get("device"))
     scene = Scene(trace, owners, origins, window_of(trace, params))
     peaks = [peak_of(device, scene.window) for device in devices]
     steps = [step_blocks(scene, device) for device in devices]
@@ -163,11 +174,11 @@ def _seen(trace: TraceTable, params: Params) -> _Seen:
     )
 
 
-def _chosen(devices: list[Device], name: str) -> list[Device]:
+def _chosen(trace: TraceTable, devices: list[Device], name: str) -> list[Device]:
     if not name:
         return devices
     found = [device for device in devices if device.name == name]
-    if not found:
-        known = ", ".join(device.name for device in devices) or "none"
+    if not found and name not in (stated := stated_devices(trace)):
+        known = ", ".join(sorted({device.name for device in devices} | stated)) or "none"
         raise BadRequest(f"The trace has no memory events of {name[:40]}.", "device", f"It has them of: {known}.")
     return found

@@ -33,7 +33,9 @@ RELEASED, LATER, KEPT, OLDER, UNPAIRED = range(5)
 
 def every_block(trace: TraceTable, owners: Owners, origins: Origins, devices: Sequence[Device]) -> pa.Table:
     """Returns all blocks of some devices, the largest first: what ``block_frame`` chooses from, and ``paired``."""
-    found = [_numbers(device, place) for place, device in enumerate(sorted(devices, key=lambda device: device.name))]
+    found = [
+        _numbers(trace, device, place) for place, device in enumerate(sorted(devices, key=lambda device: device.name))
+    ]
     none = _Numbers(*(np.empty(0, np.int64) for _ in fields(_Numbers)))
     columns = zip(*(vars(one).values() for one in (none, *found)), strict=True)
     every = _Numbers(*map(np.concatenate, columns))
@@ -59,8 +61,8 @@ def block_frame(window: MemoryRange, origins: Origins, blocks: pa.Table, devices
         name="memory_events",
         title="Memory blocks",
         columns=METRICS.columns(
-            *origins.told(_BLOCK_KEYS),
-            hidden=("block_number", "module", *ORIGINS, "outlives_step", *hidden_of(devices)),
+            *_told(blocks, origins),
+            hidden=("block_number", "module", *ORIGINS, "pooled_at_ns", "outlives_step", *hidden_of(devices)),
         ),
         data=table.select(_BLOCK_KEYS),
         row_key=("device", "block_number"),
@@ -70,9 +72,11 @@ def block_frame(window: MemoryRange, origins: Origins, blocks: pa.Table, devices
 
 
 _BLOCK_KEYS = (
-    "name", "caller", "outermost_operator", "module", *ORIGINS, "device", "block_bytes", "allocated_at_ns",
-    "released_at_ns", "lifetime_ns", "block_state", "outlives_step", "block_number",
+    "name", "caller", "outermost_operator", "module", *ORIGINS, "device", "block_bytes", "signed_bytes", "allocated_at_ns",
+    "released_at_ns", "pooled_at_ns", "lifetime_ns", "block_state", "outlives_step", "block_number",
 )  # fmt: skip
+_STATED = ("pooled_at_ns", "signed_bytes")
+"""What only some profiles state."""
 _STANDING = tuple(key for key in _BLOCK_KEYS if key != "block_state")
 """What a block has whatever the window."""
 
@@ -90,10 +94,18 @@ class _Numbers:
     end: Int64
     bytes: Int64
     paired: Int64
+    pooled: Int64
+    """When its memory was back in the pool, -1 = nobody says."""
 
 
-def _numbers(device: Device, place: int) -> _Numbers:
-    blocks = device.blocks
+def _told(blocks: pa.Table, origins: Origins) -> list[str]:
+    """The columns of which the trace tells anything."""
+    empty = {key for key in _STATED if blocks[key].null_count == blocks.num_rows}
+    return [key for key in origins.told(_BLOCK_KEYS) if key not in empty]
+
+
+def _numbers(trace: TraceTable, device: Device, place: int) -> _Numbers:
+    blocks, pooled = device.blocks, trace.stated_memory.pooled_ns
     has_allocation = blocks.allocation != MISSING
     return _Numbers(
         device=np.full(len(blocks.bytes), place),
@@ -103,6 +115,7 @@ def _numbers(device: Device, place: int) -> _Numbers:
         end=_at(device.time_ns, blocks.release),
         bytes=blocks.bytes,
         paired=blocks.paired.astype(np.int64),
+        pooled=_at(pooled, _at(device.record, blocks.release)) if len(pooled) else np.full(len(blocks.bytes), MISSING),
     )
 
 
@@ -128,9 +141,19 @@ def _table(trace: TraceTable, owners: Owners, origins: Origins, of: _Numbers, na
         "released_at_ns": pa.array(of.end, mask=~has_release),
         "lifetime_ns": pa.array(of.end - of.begin, mask=~(has_allocation & has_release)),
         "block_number": pa.array(of.number),
+        "pooled_at_ns": pa.array(of.pooled, mask=of.pooled == MISSING),
+        "signed_bytes": _recorded(trace, of),
         "paired": pa.array(paired),
     }
     return pa.table({key: data[key] for key in (*_STANDING, "paired")})
+
+
+def _recorded(trace: TraceTable, of: _Numbers) -> pa.Array:
+    """Sizes with the sign that a profile gives them; null where it gives none to any."""
+    older = of.begin == MISSING
+    if not len(trace.stated_memory.name) or not older.any():
+        return pa.nulls(len(of.bytes), pa.int64())
+    return pa.array(np.where(older, -of.bytes, of.bytes))
 
 
 def outlives_step(trace: TraceTable, released_ns: Int64, step: Int32) -> Bool:

@@ -33,6 +33,8 @@ def findings_of(
     if scene.trace.coverage.complete:
         for device, peak, blocks, varying in zip(devices, peaks, steps, shapes, strict=True):
             found += growth_of(scene, device, blocks)
+            if device.allocator:
+                continue  # what to do about reserved memory is said of the framework's allocator
             found.append(fragmentation_of(scene, device, blocks))
             found.append(oscillation_of(scene, device, calls))
             found.append(shapes_notice(scene, device, varying))

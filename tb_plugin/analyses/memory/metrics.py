@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.device_memory.metrics import METRICS as OF_DEVICES
+from tb_plugin.analyses.memory.totals_metrics import OF_TOTALS
 from tb_plugin.analyses.metrics import CHOSEN_WINDOW, define
 
 METRICS = OF_DEVICES.adding(
+    *OF_TOTALS,
     define(
         "",
         "code",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.trace.columns import no_rows
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING, EventKind
@@ -33,10 +34,12 @@ class Owners:
     """Row of the module call for each event; of a backward operator, the module of its forward operator."""
     forward: Int32
     """The forward operator of each event's operator, or of the nearest one around it that has one."""
+    stated: Int32 = no_rows(np.int32)
+    """Name id of who asked, as the profile states it, for each event; empty where it states none."""
 
     def names(self, trace: TraceTable, events: Int64) -> Int32:
-        """Returns name ids of the operators of events."""
-        return _take(trace.name, _take(self.operators, self.operator[events]))
+        """Returns name ids of the operators of events; of whom no call is known, as they are stated."""
+        return self._stated(_take(trace.name, _take(self.operators, self.operator[events])), events)
 
     def callers(self, trace: TraceTable, events: Int64) -> Int32:
         """Returns name ids of the operators around those."""
@@ -44,7 +47,11 @@ class Owners:
 
     def outermost(self, trace: TraceTable, events: Int64) -> Int32:
         """Returns name ids of the operators around which there is no other, of those open at events."""
-        return _take(trace.name, _take(self.operators, _take(self.root, self.operator[events])))
+        return self._stated(_take(trace.name, _take(self.operators, _take(self.root, self.operator[events]))), events)
+
+    def _stated(self, names: Int32, events: Int64) -> Int32:
+        """Names, and where there is none the one that is stated."""
+        return np.where(names == MISSING, self.stated[events], names) if len(self.stated) else names
 
     def modules(self, trace: TraceTable, events: Int64) -> Int32:
         """Returns name ids of the modules of events."""
@@ -58,8 +65,61 @@ def _take(values: npt.NDArray[np.signedinteger], at: npt.NDArray[np.signedintege
 
 
 def owners_of(trace: TraceTable) -> Owners:
-    """Returns the innermost operator and module call open on the thread of each allocator event."""
-    return owners_at(trace, tracks_of(trace), trace.memory.time_ns)
+    """Returns the innermost operator and module call open on the thread of each allocator event.
+
+    Where the profile states who asked, it is the call of that name that was open then, else the name alone.
+    """
+    owners = owners_at(trace, tracks_of(trace), trace.memory.time_ns)
+    stated = trace.stated_memory.name
+    if not len(stated):
+        return owners
+    call = _stated_calls(trace)
+    operator = np.where(stated == MISSING, owners.operator, places_of(owners.operators, len(trace))[call])
+    return replace(owners, operator=operator.astype(np.int32), stated=stated)
+
+
+@remembered
+def _stated_calls(trace: TraceTable) -> Int64:
+    """The call of the operator that is stated to have asked, for each allocator event: row of the trace, -1 = none.
+
+    Of several calls of one name that are open it is the one that began last.
+    """
+    stated, time = trace.stated_memory.name, trace.memory.time_ns
+    wanted = np.zeros(len(trace.strings) + 1, np.bool_)
+    wanted[stated[stated != MISSING]] = True
+    calls = np.flatnonzero((trace.kind == EventKind.OPERATOR) & wanted[trace.name])
+    found = np.full(len(stated), MISSING, np.int64)
+    width = len(trace.strings)
+    pair = trace.track[calls].astype(np.int64) * width + trace.name[calls]
+    pairs, which = np.unique(pair, return_inverse=True)
+    group = which.astype(np.int32)
+    start, end = trace.start_ns[calls], trace.ends(calls)
+    parent = nest(group, start, end).parent
+    asked = np.flatnonzero(stated != MISSING)
+    for track in np.unique(trace.track[calls]).tolist():
+        here = pairs[pairs // width == track] % width
+        calls_it = np.zeros(width, np.bool_)
+        calls_it[here] = True
+        event = asked[calls_it[stated[asked]]]
+        place = np.searchsorted(pairs, track * width + stated[event].astype(np.int64)).astype(np.int32)
+        call = innermost(group, start, end, parent, place, time[event])
+        row = np.append(calls, MISSING)[call]
+        # Rows stand in order of time: of the calls on several threads the one that began last.
+        found[event] = np.maximum(found[event], row)
+    return found
+    # Calls and events as one list, by name and time: before an event stands the call of its name that began last.
+    names = np.concatenate((trace.name[calls], stated[asked]))
+    times = np.concatenate((trace.start_ns[calls], time[asked]))
+    order = np.lexsort((np.arange(len(names)) >= len(calls), times, names))
+    is_call = order < len(calls)
+    last = np.maximum.accumulate(np.where(is_call, np.arange(len(order)), -1))
+    events = np.flatnonzero(~is_call)
+    before, event = order[last[events]], asked[order[events] - len(calls)]
+    good = np.flatnonzero((last[events] >= 0) & (before < len(calls)))
+    row, event = calls[before[good]], event[good]
+    fits = (trace.name[row] == stated[event]) & (trace.ends(row) >= time[event])
+    found[event[fits]] = row[fits]
+    return found
 
 
 def owners_at(trace: TraceTable, track: Int32, time: Int64) -> Owners:
@@ -98,11 +158,18 @@ def _modules(trace: TraceTable, track: Int32, time: Int64, forward: Int32) -> In
 
 @remembered
 def tracks_of(trace: TraceTable) -> Int32:
-    """Returns the track of each allocator event, -1 when its thread has no row."""
+    """Returns the track of each allocator event, -1 when its thread has no row.
+
+    Where the profile states who asked, it is that of their call.
+    """
     memory = trace.memory
     of_thread = {(t.pid, t.tid): i for i, t in enumerate(trace.tracks) if not t.is_device}
     key = memory.pid.astype(np.int64) << 32 | memory.tid.astype(np.int64)
     keys, which = np.unique(key, return_inverse=True)
     threads = [(trace.strings[int(k >> 32)], trace.strings[int(k & 0xFFFFFFFF)]) for k in keys]
     found = [of_thread.get(thread, MISSING) for thread in threads]
-    return np.array(found, np.int32)[which.ravel()] if found else np.empty(0, np.int32)
+    tracks = np.array(found, np.int32)[which.ravel()] if found else np.empty(0, np.int32)
+    if not len(trace.stated_memory.name):
+        return tracks
+    call = _stated_calls(trace)
+    return np.where(call == MISSING, tracks, np.append(trace.track, MISSING)[call]).astype(np.int32)

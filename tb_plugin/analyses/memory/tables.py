@@ -135,15 +135,23 @@ def _operators(scene: Scene, device: Device, calls: Int64) -> pa.Table:
     for i, key in enumerate(SUMS):
         values = own[i // 2] if i % 2 else np.where(once, total[i // 2], 0)
         data[key] = groups.sum(values)
-    names = trace.strings.take(trace.name[rows][groups.first])
-    alone = owner == MISSING
-    if alone.any():
-        outside = [int(v[alone].sum()) for v in (size, np.sign(grown), grown)]
-        data = {key: np.append(v, 0 if key == "calls" else outside[(i - 1) // 2]) for i, (key, v) in
-                enumerate(data.items())}  # fmt: skip
-        names = pa.concat_arrays([names, pa.array([NO_OPERATOR], pa.large_string())])
-    said = np.any([data[key] != 0 for key in SUMS], axis=0)
-    table = pa.table({"name": names, "device": pa.array([device.name] * len(names), pa.string()), **data})
+    known = trace.name[rows][groups.first]
+    alone = np.flatnonzero(owner == MISSING)
+    outside = owners.names(trace, device.record[inside][alone])  # as they are stated, -1 = nobody
+    name = np.union1d(known, outside)
+    sums = {key: np.zeros(len(name), np.int64) for key in data}
+    for key, values in data.items():
+        sums[key][np.searchsorted(name, known)] = values
+    place = np.searchsorted(name, outside)
+    sums["calls"][place] = np.where(outside == MISSING, 0, calls[outside])
+    for i, key in enumerate(SUMS):
+        sums[key] += sum_by(place, (size, np.sign(grown), grown)[i // 2][alone], len(name))
+    said = np.any([sums[key] != 0 for key in SUMS], axis=0)
+    names = pc.fill_null(trace.strings.take(name), pa.scalar(NO_OPERATOR, pa.large_string()))
+    columns = {key: pa.array(values) for key, values in sums.items()}
+    # Of who is known by name alone nobody counted the calls.
+    columns["calls"] = pa.array(sums["calls"], mask=(sums["calls"] == 0) & (name != MISSING) & ~np.isin(name, known))
+    table = pa.table({"name": names, "device": pa.array([device.name] * len(names), pa.string()), **columns})
     return table.filter(pa.array(said))
 
 

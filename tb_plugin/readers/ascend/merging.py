@@ -63,11 +63,11 @@ class NamedRows:
         self.kind = kind
 
 
-def device_places(number: Any) -> tuple[list[str], Any]:
-    """Returns the devices by number, and of each row its place among them."""
-    found, place = np.unique(number[number != MISSING], return_inverse=True)
+def device_places(number: Any, others: Any) -> tuple[list[str], Any]:
+    """Returns the devices by number, also ``others`` without rows, and of each row its place among them."""
+    found = np.union1d(number[number != MISSING], others)
     of_rows = np.full(len(number), MISSING, np.int16)
-    of_rows[number != MISSING] = place
+    of_rows[number != MISSING] = np.searchsorted(found, number[number != MISSING])
     return [str(each) for each in found.tolist()], of_rows
 
 

@@ -20,7 +20,7 @@ from tb_plugin.readers.ascend.database import Content, Database, analysed, conte
 from tb_plugin.readers.ascend.filenames import READER_ID, candidates, kind_of, rank_in
 from tb_plugin.readers.ascend.kernels import DURATION, NAME, START, kernels_of, uses_of_tasks
 from tb_plugin.readers.ascend.lanes import Lanes, named_lanes
-from tb_plugin.readers.ascend.memory import blocks_of, events_of, totals_of
+from tb_plugin.readers.ascend.memory import devices_in, memory_in
 from tb_plugin.readers.ascend.merging import NamedRows, device_places, no_rows_at_all, with_kernels
 from tb_plugin.readers.ascend.operators import operators_of
 from tb_plugin.readers.ascend.stated import stated_table
@@ -137,15 +137,15 @@ class _Reading:
             columns, row = with_kernels(columns, kernels, interner, placed)
             collective, of_use, use = row[kernels.is_collective], row, kernels.uses_matrix_unit
             self._told(files.KERNELS, log)
-        memory: dict[str, Any] = {}
-        if (table := self._table_or(files.BLOCKS, found)) is not None:
-            memory |= {"memory": events_of(table, interner, interner.text("")), "blocks": blocks_of(table, interner)}
-        if (table := self._table_or(files.MEMORY, found)) is not None:
-            memory["totals"] = totals_of(table, interner)
-        stated = job.stated()
-        stated += [
-            stated_table(kind, table) for kind in _IN_TABLES if (table := self._table_or(kind, found)) is not None
-        ]
+        tables = {
+            kind: table
+            for kind in (files.BLOCKS, files.MEMORY, *_IN_TABLES)
+            if (table := self._table_or(kind, found)) is not None
+        }
+        memory, logs = memory_in(tables, interner)
+        for kind, told in logs.items():
+            self._told(kind, told)
+        stated = [*job.stated(), *(stated_table(kind, tables[kind]) for kind in _IN_TABLES if kind in tables)]
         if not is_drawn and (table := self._table(files.OPERATORS)) is not None:
             stated.append(operators_of(files.OPERATORS, table))
         if not self._read_any:
@@ -157,7 +157,7 @@ class _Reading:
         flags["uses_matrix_unit"][of_use] = use
         flags["uses_matrix_unit"] = uses_of_tasks(columns, flags["uses_matrix_unit"], interner)
         lanes = named_lanes(columns["device"], columns["pid"], columns["tid"], interner.texts)
-        devices, place = device_places(columns.pop("device"))
+        devices, place = device_places(columns.pop("device"), devices_in(memory))
         self._pass_over_the_rest()
         for kind, of_table in self._logs:
             self._told(kind, of_table)

@@ -196,8 +196,10 @@ def test_memory(raw: RawTrace) -> None:
     assert raw.blocks.bytes.tolist() == [512, 2048]
     assert raw.blocks.start_ns.tolist() == [T0 + 30, T0 + 40]
     assert raw.blocks.end_ns.tolist() == [T0 + 600, -1]
-    assert raw.memory.bytes.tolist() == [512, -512], "the graph engine's blocks are no events of PyTorch's allocator"
-    assert raw.memory.total_allocated.tolist() == [1024, 512]
+    assert raw.memory.bytes.tolist() == [512, 2048, -512]
+    apart = [text[int(each)] if each >= 0 else None for each in raw.stated_memory.allocator]
+    assert apart == [None, "GE", None], "the graph engine's blocks are not PyTorch's"
+    assert raw.memory.total_allocated[[0, 2]].tolist() == [1024, 512]
     totals = raw.totals
     assert [text[int(each)] for each in totals.allocator] == ["PTA", "APP"]
     assert (totals.allocated.tolist(), totals.reserved.tolist(), totals.active.tolist()) == (
@@ -207,6 +209,8 @@ def test_memory(raw: RawTrace) -> None:
     )
     modules = next(table for table in raw.stated if table.name == "npu_module_mem")
     assert [column.values.to_pylist() for column in modules.columns][:2] == [["RUNTIME"], [3]]
+    assert [text[int(each)] for each in raw.components.allocator] == ["RUNTIME"]
+    assert raw.components.reserved.tolist() == [3 << 20]
 
 
 def test_counters_have_the_names_of_the_trace_view(raw: RawTrace) -> None:

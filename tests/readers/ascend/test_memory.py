@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tb_plugin.trace.open import ONLY_RELEASED
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import RawTrace
 from tests.readers.ascend.folders import ALEXNET, GPT, QWEN, codes, files, folder, needs_recorded, raw_of, table_of
@@ -59,16 +60,40 @@ def test_blocks_have_begin_and_end_where_the_file_has() -> None:
     assert blocks.device_id.tolist() == [4] * 4 and codes(raw) == set()
 
 
-def test_events_are_the_allocations_and_releases_of_one_allocator() -> None:
-    """With the totals of PyTorch's allocator alone: those of the graph engine's are another series."""
+def test_events_are_the_allocations_and_releases_of_blocks() -> None:
+    """With the totals of their allocator: PyTorch's has none, the graph engine's its own."""
     raw = read(*LINES)
-    events = raw.memory
-    assert events.time_ns.tolist() == [ns(10), ns(12), ns(20), ns(30)]
-    assert events.bytes.tolist() == [512 * 1024, 512, -3 * MIB, -512 * 1024]
-    assert events.total_allocated.tolist() == [10 * MIB, 10 * MIB, 7 * MIB, 9.5 * MIB]
-    assert events.total_reserved.tolist() == [20 * MIB] * 4
-    first, second, older, last = events.address.tolist()
-    assert first == last and len({first, second, older}) == 3, "a release is known by its block"
+    events, stated = raw.memory, raw.stated_memory
+    assert events.time_ns.tolist() == [ns(10), ns(12), ns(14), ns(16), ns(20), ns(30)]
+    assert events.bytes.tolist() == [512 * 1024, 512, 2 * MIB, -2 * MIB, -3 * MIB, -512 * 1024]
+    assert events.total_allocated.tolist() == [10 * MIB, 10 * MIB, 26 * MIB, 24 * MIB, 7 * MIB, 9.5 * MIB]
+    assert events.total_reserved.tolist() == [20 * MIB, 20 * MIB, 64 * MIB, 64 * MIB, 20 * MIB, 20 * MIB]
+    first, second, graph, again, older, last = events.address.tolist()
+    assert first == last and graph == again and len({first, second, graph, older}) == 4, (
+        "a release is known by its block"
+    )
+    names = [None if name == MISSING else raw.strings[name] for name in stated.name.tolist()]
+    assert names == ["aten::mm", "aten::add", "cann::trans_TransData_0", None, None, None], "nobody says who released"
+    allocators = [None if each == MISSING else raw.strings[each] for each in stated.allocator.tolist()]
+    assert allocators == [None, None, "GE", "GE", None, None]
+    assert stated.pooled_ns.tolist() == [MISSING] * 6
+
+
+def test_a_release_may_come_before_the_memory_is_free() -> None:
+    line = f"aten::mm,4.0,{at(10)},{at(30)},{at(34)},,,10.0,20.0,10.0,9.5,20.0,9.5,7,NPU:4"
+    assert read(line).stated_memory.pooled_ns.tolist() == [MISSING, ns(34)]
+
+
+def test_components() -> None:
+    rows = (f"4,HCCL,{at(1)},404.0625,NPU:4", f"4,TDT,{at(1)},-0.0009765625,NPU:4", f"4,SLOG,{at(2)},,NPU:4")
+    raw = raw_of(
+        files(npu_module_mem="\r\n".join(["Device_id,Component,Timestamp(us),Total Reserved(MB),Device", *rows]))
+    )
+    found = raw.components
+    assert raw.strings.take(found.allocator).to_pylist() == ["HCCL", "TDT", "SLOG"]
+    assert found.reserved.tolist() == [404.0625 * MIB, ONLY_RELEASED, MISSING]
+    assert found.time_ns.tolist() == [ns(1), ns(1), ns(2)] and found.device_id.tolist() == [4] * 3
+    assert [device.id for device in raw.devices] == ["4"], "also one without kernels has its name"
 
 
 def test_columns_of_2023() -> None:
@@ -112,6 +137,14 @@ def test_totals_of_every_component() -> None:
     assert totals.reserved.tolist() == [2113.7265625 * MIB, 640 * MIB, 704 * MIB, 64 * MIB, 64 * MIB]
     assert totals.active.tolist() == [MISSING, 600.5 * MIB, 600.5 * MIB, MISSING, MISSING]
     assert totals.device_id.tolist() == [4] * 5
+
+
+def test_more_names_than_any_machine_has_are_left_out_and_counted() -> None:
+    rows = [f"C{i},{at(1)},1.0,NPU:{i % 3}" for i in range(2_100)]
+    raw = raw_of(files(npu_module_mem="\n".join(["Component,Timestamp(us),Total Reserved(MB),Device", *rows])))
+    assert len(raw.components.time_ns) == 2_000
+    (issue,) = raw.report.issues
+    assert (issue.code, issue.outcome, issue.count, issue.file) == ("many_names", "dropped", 100, "npu_module_mem.csv")
 
 
 def test_times_of_a_trace_without_rows_count_from_its_first_moment() -> None:

@@ -69,7 +69,7 @@ EVERY = [name.removeprefix(OUTPUT) for name in small().names()]
 PARTS = {
     "trace_view.json": lambda raw: "ProfilerStep#12" in raw.strings.take(raw.name).to_pylist(),
     "kernel_details.csv": lambda raw: "add" in raw.strings.take(raw.name).to_pylist(),
-    "operator_memory.csv": lambda raw: len(raw.blocks.start_ns) == 4 and len(raw.memory.time_ns) == 4,
+    "operator_memory.csv": lambda raw: len(raw.blocks.start_ns) == 4 and len(raw.memory.time_ns) == 6,
     "memory_record.csv": lambda raw: len(raw.totals.time_ns) == 1,
     "step_trace_time.csv": lambda raw: "step_times" in [table.name for table in raw.stated],
     "op_statistic.csv": lambda raw: "op_statistic" in [table.name for table in raw.stated],

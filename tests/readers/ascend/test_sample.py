@@ -13,6 +13,7 @@ import pytest
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.kernels import Kernels
+from tb_plugin.analyses.memory import Memory
 from tb_plugin.analyses.modules import Modules
 from tb_plugin.analyses.operators import Operators
 from tb_plugin.payloads import Table
@@ -245,6 +246,28 @@ def test_memory(case: Case) -> None:
     assert trace.memory.total_allocated.max() == said["peak_allocated_bytes"]["PTA"]
     ends = (blocks.end_ns != MISSING) & (blocks.start_ns != MISSING)
     assert (blocks.end_ns[ends] > blocks.start_ns[ends]).all()
+
+
+def test_the_memory_view_has_the_peaks_of_allocators_and_components(case: Case) -> None:
+    said, frames = case.truth["memory"], Memory().part(case.trace, Params(extra=(("zeros", "1"),))).frames
+    found = {row["allocator"]: row for row in rows(frames["memory_allocators"])}
+    assert {name: row["stated_samples"] for name, row in found.items()} == said["records"]
+    for what in ("allocated", "reserved"):
+        peaks = {name: row[f"stated_peak_{what}_bytes"] for name, row in found.items()}
+        assert {name: peaks[name] for name in said[f"peak_{what}_bytes"]} == said[f"peak_{what}_bytes"]
+    components = {row["component"]: row["stated_peak_reserved_bytes"] for row in rows(frames["memory_components"])}
+    assert components == said["peak_of_components_bytes"] and components["TDT"] is None
+
+
+def test_the_memory_view_has_every_block_once(case: Case) -> None:
+    said = case.truth["memory"]
+    blocks = rows(Memory().part(case.trace, Params()).frames["memory_events"])
+    states = Counter(row["block_state"] for row in blocks)
+    assert len(blocks) == said["blocks"] and states["allocated before"] == said["older_than_the_window"]
+    assert states["never released"] == said["held_at_the_end"]
+    assert sum(row["device"].endswith(" GE") for row in blocks) == said["of_the_graph_engine"]
+    assert not [row for row in blocks if row["name"] == "(no operator)"]
+    assert sum((row["signed_bytes"] or 0) < 0 for row in blocks) == said["older_than_the_window"]
 
 
 def test_frequency_and_collection_of_garbage(case: Case) -> None:

@@ -14,6 +14,7 @@ import { FigureList } from '../../widgets/figures'
 import { ChevronDown } from '../../widgets/icons'
 import { RangeFilter } from '../../widgets/rangeFilter'
 import { rowText } from '../../widgets/tableRow'
+import { ALLOCATORS } from './allocators'
 import textCss from '../../widgets/text.module.css'
 import css from './memoryBlocks.module.css'
 import rowDetailCss from './rowDetail.module.css'
@@ -86,6 +87,7 @@ function OnlySuch({ row, table }: { row: Row; table: Table }) {
   const { where } = useRoute()
   const keys = table.name === BLOCKS ? OF_BLOCK.slice(0, -1) : ORIGIN
   const columns = table.columns.filter(({ metric }) => keys.includes(metric.key) && row[metric.key] !== null)
+  if (columns.length === 0) return null
   const narrow = (key: string) => {
     const others = splitList(where).filter((item) => !item.startsWith(`${key}:`))
     setRoute({ where: joinList([...others, `${key}:${row[key]}`]), row: '' }, true)
@@ -160,6 +162,15 @@ export function BlockDetail({ row, table, onOpen }: { row: Row; table: Table; on
           {table.name === SHAPES && (
             <Button size="compact-xs" variant="default" onClick={() => showShapes(row)}>
               Show its shapes
+            </Button>
+          )}
+          {table.name === ALLOCATORS && (
+            <Button
+              size="compact-xs"
+              variant="default"
+              onClick={() => setRoute({ allocator: String(row.allocator) }, true)}
+            >
+              Show its curve
             </Button>
           )}
           {table.name !== STEPS && table.name !== SHAPES && <OnlySuch row={row} table={table} />}

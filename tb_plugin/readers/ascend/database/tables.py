@@ -14,7 +14,7 @@ from tb_plugin.readers.ascend.database.cells import Columns, Form
 from tb_plugin.readers.ascend.database.names import Names
 from tb_plugin.readers.ascend.database.opening import Database
 from tb_plugin.readers.ascend.database.typed_table import TypedTable
-from tb_plugin.readers.ascend.memory import KIB, MIB, OF_GRAPH
+from tb_plugin.readers.ascend.memory import GRAPH, KIB, MIB, OF_GRAPH
 from tb_plugin.readers.chrome.interning import Interner
 
 Float64 = npt.NDArray[np.float64]
@@ -117,12 +117,15 @@ def _totals(database: Database, names: Names, interner: Interner) -> TypedTable:
     reserved = np.nansum((driver.number("hbm"), driver.number("ddr")), axis=0)
     none = np.full(driver.rows, np.nan)
     more = {"totalReserved": reserved}
+    component = names.cells(read.whole("component"))
+    # The graph engine's allocator has no such total: files leave it empty, the database has 0.
+    has_active = np.asarray(pc.fill_null(pc.not_equal(component, GRAPH), True))
+    stated = {key: read.number(key) for key in _TOTALS}
+    stated["totalActive"] = np.where(has_active, stated["totalActive"], np.nan)
     columns = {
-        "Component": pa.concat_arrays(
-            (names.cells(read.whole("component")), pa.array([PROCESS] * driver.rows, pa.string()))
-        ),
+        "Component": pa.concat_arrays((component, pa.array([PROCESS] * driver.rows, pa.string()))),
         "Device Type": pa.concat_arrays((_device_types(read), _device_types(driver))),
-        **{title: _in(MIB, np.concatenate((read.number(key), more.get(key, none)))) for key, title in _TOTALS.items()},
+        **{title: _in(MIB, np.concatenate((stated[key], more.get(key, none)))) for key, title in _TOTALS.items()},
     }
     times = pa.concat_arrays((read.array("timestamp"), driver.array("timestampNs")))
     return TypedTable(columns, {"Timestamp(us)": times}, database.log)
