@@ -143,8 +143,8 @@ class _Reading:
             if (table := self._table_or(kind, found)) is not None
         }
         memory, logs = memory_in(tables, interner)
-        for kind, told in logs.items():
-            self._told(kind, told)
+        for kind, of_memory in logs.items():
+            self._told(kind, of_memory)
         stated = [*job.stated(), *(stated_table(kind, tables[kind]) for kind in _IN_TABLES if kind in tables)]
         if not is_drawn and (table := self._table(files.OPERATORS)) is not None:
             stated.append(operators_of(files.OPERATORS, table))
