@@ -27,6 +27,7 @@ SHARED = {
         "hardware_streams",
         "recorded_units",
         "in_timeline",
+        "jobs",
         "allocator",
         "only_ranges",
         "range_names",
