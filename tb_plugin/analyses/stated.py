@@ -98,6 +98,8 @@ def _shown(column: StatedColumn) -> tuple[str, Unit]:
 
 
 def _unit(values: pa.Array) -> Unit:
+    if pa.types.is_boolean(values.type):
+        return "bool"
     return "number" if pa.types.is_integer(values.type) or pa.types.is_floating(values.type) else "text"
 
 

@@ -33,6 +33,11 @@ METRICS = SHARED.adding(
         },
     ),
     define(CHOSEN, "bytes", {"mean_link_bytes": ("Mean moved", "Moved over calls.")}),
+    define(
+        "",
+        "count",
+        {"sum_row": ("Row", "Number of a row of sums that a profile states, before ranks are laid side by side.")},
+    ),
     define(CHOSEN, "count", {"packets": ("Packets", "Packets in which data moved over links of the kind.")}),
     define(
         CHOSEN,

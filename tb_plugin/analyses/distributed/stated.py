@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame, Part
 from tb_plugin.analyses.collective_names import collective_name
+from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, STEP_TIMES, job_table, stated_in
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
@@ -20,6 +21,7 @@ RANK, STEPS, CALLS, MOVED, BETWEEN, MEMBERS = (
     "stated_rank", "stated_steps", "stated_calls", "stated_bands", "stated_links", "stated_groups",
 )  # fmt: skip
 """Tables of a part: who it is, times of its steps, and sums of calls, kinds of links and links; and its groups."""
+ROW = "sum_row"
 TIMES = ("elapse_ns", "transit_ns", "wait_ns", "synchronization_ns", "idle_ns")
 _CALL = ["step", "kind", "operation", "group"]
 TOTAL = "total"
@@ -47,7 +49,7 @@ def stated_frames(trace: TraceTable) -> dict[str, Frame]:
         BETWEEN: _between(links),
         MEMBERS: tables[GROUPS],
     }
-    return {name: Frame(name, name, (), table, (), table.column_names[0]) for name, table in data.items()}
+    return {name: _numbered(name, table) for name, table in data.items()}
 
 
 def only_communicates(trace: TraceTable) -> bool:
@@ -122,6 +124,12 @@ def stated_job(parts: Sequence[Part], names: Sequence[str], chosen: tuple[str, .
         ranks_at_least=max((row["ranks_at_least"] for row in about.values()), default=0),
         tables=tables,
     )
+
+
+def _numbered(name: str, table: pa.Table) -> Frame:
+    """A table of a part, which nobody is shown: only its rows have a name."""
+    data = table.append_column(ROW, pa.array(range(table.num_rows), pa.int64()))
+    return Frame(name, name.replace("_", " ").capitalize(), METRICS.columns(ROW), data, (ROW,), ROW)
 
 
 def _rank(trace: TraceTable) -> int | None:
