@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.jobs.outlying import CRITICAL_Q, MANY, outlying
-from tb_plugin.analyses.jobs.shown import job_findings, together
 from tb_plugin.analyses.jobs.slow import findings, slow_links, slow_ranks
 from tb_plugin.analyses.jobs.stages import connected_stages, stage_rows, stages_of
 from tb_plugin.analyses.jobs.steps import RankTimes, label, rank_means, stage_means, step_bars, step_frame
@@ -261,37 +260,6 @@ def test_maps_of_links() -> None:
     many, _ = link_maps([LinkTotal(rank, rank + 1, "a", 1, 1) for rank in range(100)])
     assert len(many.lines) == MOST_DRAWN and "of 101 ranks" in many.subtitle
     assert link_maps([]) == []
-
-
-def test_ranks_that_state_themselves_make_a_job() -> None:
-    """Links within a group lead to ranks of the job; of a link that both ends state what its source says counts."""
-    first = {
-        STEP_TIMES: times((4, "1", 10)),
-        LINKS: table(
-            LINKS,
-            link(0, 1, 100, 10, rank=4, in_group=True, operation="a"),
-            link(1, 0, 999, 10, rank=4, in_group=True, operation="a"),
-            link(0, 2, 5, 1, rank=4, in_group=True, group="unknown", operation="a"),
-        ),
-        GROUPS: table(GROUPS, {"group": "g", "group_rank": 0}, {"group": "h", "name": "dp", "ranks": "4, 6"}),
-    }
-    second = {
-        STEP_TIMES: times((6, "1", 20)),
-        LINKS: table(LINKS, link(1, 0, 70, 10, rank=6, in_group=True, operation="a")),
-        GROUPS: table(GROUPS, {"group": "g", "group_rank": 1, "kind": "collective"}, {"group": "h", "ranks": "4, 6"}),
-    }
-    made = together([first, second])
-    assert [(each.source, each.destination, each.moved_bytes) for each in link_totals(made[LINKS])] == [
-        (4, 6, 100),
-        (6, 4, 70),
-    ]
-    groups = {
-        row["group"]: (row["kind"], row["name"], row["ranks"], row["group_rank"]) for row in made[GROUPS].to_pylist()
-    }
-    assert groups == {"g": ("collective", None, "4, 6", None), "h": (None, "dp", "4, 6", None)}
-    assert [each.ranks for each in rank_means(made[STEP_TIMES])] == [(4,), (6,)]
-    assert together([]) == {} and together([{}]) == {}
-    assert [notice.rule for notice in job_findings(made)] == ["uneven_ranks"] and job_findings({}) == []
 
 
 def test_thousands_of_ranks_take_no_time() -> None:
