@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import statistics
+import time
 from typing import Any
 
 import pyarrow as pa
@@ -259,3 +260,16 @@ def test_maps_of_links() -> None:
     many, _ = link_maps([LinkTotal(rank, rank + 1, "a", 1, 1) for rank in range(100)])
     assert len(many.lines) == MOST_DRAWN and "of 101 ranks" in many.subtitle
     assert link_maps([]) == []
+
+
+def test_thousands_of_ranks_take_no_time() -> None:
+    """Nothing is compared with everything: 8192 ranks in 64 stages, and as many links of as many kinds."""
+    count = 8192
+    stages = [tuple(range(first, first + 128)) for first in range(0, count, 128)]
+    ranks = means(*(1_000_000 + rank % 7 + 900_000 * (rank == 77) for rank in range(count)))
+    totals = [LinkTotal(rank, rank + 1, f"kind {rank}", 1000, 10) for rank in range(count)]
+    begin = time.monotonic()
+    found = findings(ranks, stages, [], totals)
+    assert time.monotonic() - begin < 5
+    assert [figure.value for figure in found[0].figures if figure.metric.key == "job_rank"] == [77] and len(found) == 1
+    assert slow_ranks(ranks, [], "computing_ns")[0].rank == 77

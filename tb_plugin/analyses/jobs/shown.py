@@ -1,8 +1,8 @@
-"""What is shown of tables about the ranks of a job, whoever states them: an analysis of the job, or each rank of itself."""
+"""What is shown of tables about the ranks of a job."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -18,6 +18,9 @@ from tb_plugin.trace.job_tables import GROUPS, LINKS, SCHEMAS, STEP_TIMES, job_t
 
 TABLES = ("job_steps", "job_communication", "job_bands", "job_links", "job_groups")
 """Names of the frames, in the order in which they are shown."""
+
+MOST_DRAWN = 1024
+"""Ranks of the bars: a page has no room for more rows; the table has all of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +45,10 @@ def job_shown(tables: Mapping[str, pa.Table]) -> JobShown:
     totals = link_totals(every[LINKS])
     pictures = []
     if ranks:
-        pictures.append(step_bars("rank_times", "Step time by rank", "mean step", "job_rank", ranks))
+        text = (
+            f"mean step, the first {MOST_DRAWN:,} of {len(ranks):,} ranks" if len(ranks) > MOST_DRAWN else "mean step"
+        )
+        pictures.append(step_bars("rank_times", "Step time by rank", text, "job_rank", ranks[:MOST_DRAWN]))
     if of_stages:
         text = "the largest time of any of its ranks, each part for itself"
         pictures.append(step_bars("stage_times", "Step time by stage", text, "job_stage", of_stages))
@@ -61,33 +67,6 @@ def job_shown(tables: Mapping[str, pa.Table]) -> JobShown:
         [*pictures, *link_maps(totals)],
         {frame.name: frame for frame in frames},
     )
-
-
-def together(tables: Iterable[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
-    """Returns the tables of several profiles, each about its rank, as those of the job.
-
-    A group that several ranks state is one, with its ranks where any of them knows these.
-    """
-    parts = list(tables)
-    made = {
-        name: pa.concat_tables([each[name] for each in parts if name in each])
-        for name in SCHEMAS
-        if any(name in each for each in parts)
-    }
-    if GROUPS in made:
-        made[GROUPS] = _each_once(made[GROUPS])
-    return made
-
-
-def _each_once(groups: pa.Table) -> pa.Table:
-    rows: dict[tuple[str | None, str | None], dict[str, object]] = {}
-    for row in groups.to_pylist():
-        key = row["group"], None if row["group"] else row["ranks"]
-        found = rows.setdefault(key, row | {"group_rank": None})
-        for column, value in row.items():
-            if found[column] is None and column != "group_rank":
-                found[column] = value
-    return pa.Table.from_pylist(list(rows.values()), groups.schema)
 
 
 def _groups(table: pa.Table) -> Frame:

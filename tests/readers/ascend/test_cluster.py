@@ -18,11 +18,21 @@ from tb_plugin.analyses.jobs.traffic import link_totals
 from tb_plugin.cluster import arrow
 from tb_plugin.cluster.table import Cluster
 from tb_plugin.errors import KeptLost, UnreadableTrace
-from tb_plugin.readers.ascend import AscendClusterReader
-from tb_plugin.readers.base import ListedFile
-from tb_plugin.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, SCHEMAS, STEP_TIMES
+from tb_plugin.readers.ascend import AscendClusterReader, AscendReader
+from tb_plugin.readers.base import ListedFile, ReadOptions, no_progress
+from tb_plugin.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, SCHEMAS, STEP_TIMES, stated_in
 from tests.conftest import SAMPLES
-from tests.readers.ascend.clusters import RECORDED, TRUTH, cluster, content, generator, needs_recorded, recorded
+from tests.readers.ascend.clusters import (
+    RECORDED,
+    TRUTH,
+    cluster,
+    content,
+    generator,
+    needs_recorded,
+    recorded,
+    together,
+)
+from tests.readers.ascend.folders import Files
 
 EXPORTS = ("text", "text_2023", "db")
 OUTPUT = "cluster_analysis_output"
@@ -297,3 +307,28 @@ def test_groups_alone() -> None:
     found = recorded("extra/communication_group")
     names = {row["name"] for row in found.table(GROUPS).to_pylist()}
     assert {"tp", "pp", "dp_cp", "default_group"} <= names and list(found.tables) == [GROUPS]
+
+
+@needs_recorded
+@pytest.mark.parametrize(("place", "job"), [
+    ("golden_tools/cluster_alexnet_text_level1", "alexnet_text_level1"),
+    ("golden_tools/cluster_qwen3", "qwen3_pp2_dp2_level2"),
+])  # fmt: skip
+def test_what_ranks_state_makes_the_analysis(place: str, job: str) -> None:
+    """Calls, links and stages of the ranks' own files, laid together, are those of the vendor's analysis."""
+    parts = []
+    for folder in sorted((RECORDED / "logdir" / job).glob("rank_*")):
+        files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        raw = AscendReader().read(Files(files), ReadOptions(), no_progress)
+        parts.append({name: table for name in SCHEMAS if (table := stated_in(raw.stated, name)) is not None})
+    if not all(parts):
+        pytest.skip("profiles of ranks state no tables of a job")
+    mine, stated = together(parts), recorded(place).tables
+    assert link_totals(mine[LINKS]) == link_totals(stated[LINKS])
+    calls = [
+        {(row["rank"], row["operation"], row["group"]): row for row in each[OPERATIONS].to_pylist()}
+        for each in (mine, stated)
+    ]
+    assert calls[0] == calls[1]
+    # The places in parallelism stand in no file of a rank that is here: messages tell the stages.
+    assert stages_of(mine) == stages_of(stated)
