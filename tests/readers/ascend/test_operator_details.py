@@ -14,7 +14,6 @@ from tb_plugin.readers.ascend.csv_table import read_table
 from tb_plugin.readers.ascend.operators import operators_of
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.stated_operators import stated_operators
-from tests.depth import examples
 from tests.readers.ascend.folders import codes, files, raw_of, table_of
 
 TIMES = (
@@ -76,7 +75,6 @@ def test_what_is_odd_is_told() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 10**6), st.integers(0, 10**6)), max_size=20))
-@examples(30, 200)
 def test_sums_are_those_of_the_rows(calls: list[tuple[str, int, int]]) -> None:
     lines = "".join(
         f"{name},,,{own / 1000:.3f},{own / 1000:.3f},{dev / 1000:.3f},{dev / 1000:.3f},0,0\n"
