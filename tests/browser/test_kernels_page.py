@@ -112,3 +112,40 @@ _SHOWS_THROUGH = """
   return others
 }
 """
+
+
+def test_kernels_of_npus_by_type_by_core_and_one_by_one(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(run="synthetic_ascend", view="kernels", group="kernels_by_type")
+    every = frame.inner_text("[data-testid=count]")
+    frame.get_by_role("checkbox", name="Communication").click()
+    tab.page.wait_for_url("**communication=0**")
+    frame = tab.settle()
+    cores = frame.locator("[role=row]:has([role=rowheader]) [role=cell]:nth-child(2)").all_inner_texts()
+    assert frame.inner_text("[data-testid=count]") != every and cores and "COMMUNICATION" not in cores
+    assert tab.axe() == []
+    frame.get_by_text("Cores", exact=True).click()
+    frame.get_by_label("Cores").get_by_role("button", name="AI_CORE").click()
+    tab.page.wait_for_url("**core:AI_CORE**")
+    frame = tab.settle()
+    assert set(frame.locator("[role=row]:has([role=rowheader]) [role=cell]:nth-child(2)").all_inner_texts()) == {
+        "AI_CORE"
+    }
+    # A class is no column of this table: its slice leads to the first one.
+    frame.get_by_label("Classes").get_by_role("button", name="GEMM").click()
+    tab.page.wait_for_url("**class:gemm**")
+    assert_healthy(tab.settle())
+
+
+def test_one_kernel_of_an_npu_has_all_that_the_file_says(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(run="synthetic_ascend", view="kernels", group="kernel_rows")
+    frame.get_by_role("textbox", name="Step of kernels").fill("13")
+    tab.page.wait_for_url("**step:13**")
+    frame = tab.settle()
+    assert "of" in frame.inner_text("[data-testid=count]")
+    frame.locator("[role=rowheader] [aria-expanded=false]").first.click()
+    tab.settle()
+    detail = frame.inner_text("[data-testid=detail]")
+    assert all(word in detail for word in ("Accelerator Core", "Wait Time(us)", "Block Dim", "Type"))
+    assert tab.axe() == []
