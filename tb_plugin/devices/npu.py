@@ -3,7 +3,37 @@
 from __future__ import annotations
 
 from tb_plugin.devices.base import DeviceFamily
+from tb_plugin.trace.hardware import DeviceFacts
 from tb_plugin.trace.schema import EventKind as Kind
+
+FACTS = DeviceFacts(
+    core="Accelerator Core",
+    cores=(
+        ("AI_CORE", "AI Core (cube)"),
+        ("MIX_AIC", "Mixed, cube first"),
+        ("MIX_AIV", "Mixed, vector first"),
+        ("AI_VECTOR_CORE", "AI vector core"),
+        ("DSA_SQE", "DSA (random numbers)"),
+        ("AI_CPU", "AI CPU"),
+        ("HCCL", "Communication"),
+        ("COMMUNICATION", "Communication"),
+    ),
+    fallback_cores=("AI_CPU",),
+    operation="Type",
+    conversions=("TransData", "Transpose", "TransposeD", "Cast"),
+    # A mixed kernel computes on both kinds of cores at once.
+    reading=(
+        ("aic_mte2_ratio", ("aic_mac_ratio", "aiv_vec_ratio")),
+        ("aiv_mte2_ratio", ("aic_mac_ratio", "aiv_vec_ratio")),
+        ("mte2_ratio", ("mac_ratio", "vec_ratio")),
+    ),
+    frequency="AI Core Freq",
+    normal_hertz=1800e6,
+    idle_hertz=800e6,
+    packets=(("SDMA", 16_000_000),),
+    receiving=r"^hcom_receive",
+)
+"""Columns of kernel_details.csv and names of its cells, a counter of the trace view, and kinds of links."""
 
 NPU = DeviceFamily(
     id="npu",
@@ -18,4 +48,5 @@ NPU = DeviceFamily(
     property_keys=frozenset({"npuName"}),
     metadata_keys=("ascend", "npu", "torch_npu"),
     multiprocessor="AI core",
+    facts=FACTS,
 )

@@ -32,6 +32,27 @@ _OWN = {
     "view.distributed": Advice(_LEVEL),
     "launch_bound": Advice(_LAUNCHES),
     "launch_bound.inference": Advice(_LAUNCHES),
+    "fallback_cores": Advice(
+        "Give the operator types that AI cores have kernels for (int32 for int64, float32 for float64), use another operator "
+        "for the same, or compute it once, outside of the loop. Newer versions of CANN have more kernels."
+    ),
+    "conversions": Advice(
+        "Let tensors keep their layout: torch.npu.config.allow_internal_format = False, else torch_npu.npu_format_cast() "
+        "once for weights. Leave out pairs of .transpose() and .contiguous(), and cast once: one torch.autocast around it, "
+        "or model.to(torch.bfloat16)."
+    ),
+    "low_frequency": Advice(
+        "Look at temperature and power of the device (npu-smi info -t temp, -t power), at its cooling, and at what else runs "
+        "on the node. Compare the other ranks: one slow device slows all of them."
+    ),
+    "memory_bound": Advice(
+        "Compute more with each byte: fused operators (npu_fusion_attention, npu_swiglu, npu_rms_norm, NpuFusedAdamW), 16 "
+        "bit, a larger batch for products of matrices."
+    ),
+    "small_packets": Advice(
+        "Send more at once: larger buckets (DistributedDataParallel(bucket_cap_mb=...), the bucket sizes of the training "
+        "framework), one flat tensor for several small ones, fewer and larger pipeline messages."
+    ),
     "matrix_units": Advice("Automatic mixed precision (torch.npu.amp) runs products in 16 bit, on the cube units."),
 }
 

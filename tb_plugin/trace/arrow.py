@@ -15,7 +15,7 @@ import pyarrow as pa
 from tb_plugin.errors import KeptLost
 from tb_plugin.trace.classes import ClassNames
 from tb_plugin.trace.column_file import kept, one_list, read_columns, write_columns
-from tb_plugin.trace.hardware import DeviceInfo
+from tb_plugin.trace.hardware import DeviceFacts, DeviceInfo
 from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedColumn, StatedTable
 from tb_plugin.trace.recorder import Advice, HostNames, OperatorNames, Recorder, StageFrames, ThreadRole
 from tb_plugin.trace.report import Issue, ReadReport
@@ -38,7 +38,7 @@ from tb_plugin.trace.table import (
     Whole,
 )
 
-SCHEMA_VERSION = 13
+SCHEMA_VERSION = 14
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 
 SECTIONS: dict[str, type[Any]] = {
@@ -207,8 +207,14 @@ def recorder_of(header: dict[str, Any]) -> Recorder:
 
 
 def _device(header: dict[str, Any]) -> DeviceInfo:
-    peaks = tuple((name, peak) for name, peak in header["peaks"])
-    return DeviceInfo(**{**header, "precisions": tuple(header["precisions"]), "peaks": peaks})
+    peaks, facts = _tuples(header["peaks"]), header["facts"]
+    facts = DeviceFacts(**{key: _tuples(value) for key, value in facts.items()}) if facts is not None else None
+    return DeviceInfo(**{**header, "precisions": tuple(header["precisions"]), "peaks": peaks, "facts": facts})
+
+
+def _tuples(value: Any) -> Any:
+    """A value of JSON with tuples in place of lists."""
+    return tuple(_tuples(each) for each in value) if isinstance(value, list | tuple) else value
 
 
 def _coverage(header: dict[str, Any]) -> Coverage:

@@ -1,0 +1,87 @@
+"""How fast the cores of a device ran: its counter of frequency beside what its kernels did meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.kernel_facts import facts_of
+from tb_plugin.analyses.recorded_units import known_unit
+from tb_plugin.trace.intervals import Ranges, measure_within, overlaps, union
+from tb_plugin.trace.memo import remembered
+from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Frequency:
+    """The frequency of a device's cores, as it was sampled: ``hertz[i]`` holds from ``start_ns[i]`` to ``end_ns[i]``."""
+
+    start_ns: Int64
+    end_ns: Int64
+    hertz: Float64
+    normal_hertz: float
+    idle_hertz: float
+
+    @property
+    def is_low(self) -> npt.NDArray[np.bool_]:
+        """Returns which pieces are below the frequency at work, and above that without work."""
+        return (self.hertz < self.normal_hertz) & (self.hertz > self.idle_hertz)
+
+    @property
+    def low(self) -> Ranges:
+        """Returns when the frequency is lower than at work."""
+        return union(self.start_ns[self.is_low], self.end_ns[self.is_low])
+
+    def lowest(self, ranges: Ranges) -> float:
+        """Returns the lowest frequency in any of these ranges that is no frequency without work."""
+        met = self.is_low & overlaps(ranges, self.start_ns, self.end_ns)
+        return float(self.hertz[met].min())
+
+    def lost_ns(self, start: Int64, end: Int64) -> Int64:
+        """Returns by how much less each piece of work would take at the frequency at work, if it is as fast as its cores."""
+        lost = np.zeros(len(start))
+        pieces = self.is_low
+        for hertz in np.unique(self.hertz[pieces]).tolist():
+            at = pieces & (self.hertz == hertz)
+            within = measure_within(union(self.start_ns[at], self.end_ns[at]), start, end)
+            lost += within * (1 - hertz / self.normal_hertz)
+        return np.floor(lost).astype(np.int64)
+
+
+@remembered
+def core_frequency(trace: TraceTable, device: int) -> Frequency | None:
+    """Returns the frequency of device number ``device``; None where nobody recorded it, or it never is that of work.
+
+    A device that never reaches what its family calls normal has another normal frequency, which nobody stated.
+    """
+    facts, counters = facts_of(trace), trace.counters
+    if facts is None or not facts.frequency or not len(counters.time_ns):
+        return None
+    mine = np.flatnonzero((counters.name == trace.strings.find(facts.frequency)) & _is_of(trace, device))
+    if not len(mine):
+        return None
+    known = known_unit(trace.strings[int(counters.series[mine[0]])])
+    hertz = counters.value[mine] * (known[1] if known and known[0] == "hertz" else 1e6)
+    if not (hertz >= facts.normal_hertz).any():
+        return None
+    time = counters.time_ns[mine]
+    end = np.append(time[1:], max(trace.coverage.end_ns, int(time[-1])))
+    return Frequency(time, end, hertz, facts.normal_hertz, facts.idle_hertz)
+
+
+def _is_of(trace: TraceTable, device: int) -> npt.NDArray[np.bool_]:
+    """Which values of counters are about a device: what says so, all where only one ran kernels."""
+    counters, series = trace.counters, trace.counter_series
+    kernels = trace.device[trace.kind == EventKind.KERNEL]
+    if len(np.unique(kernels[kernels != MISSING])) < 2:
+        return np.ones(len(counters.time_ns), np.bool_)
+    mine = series.device == trace.strings.find(trace.devices[device].id)
+    stated = set(zip(series.pid[mine].tolist(), series.name[mine].tolist(), strict=True))
+    pairs, of = np.unique(np.stack((counters.pid, counters.name)), axis=1, return_inverse=True)
+    return np.array([pair in stated for pair in map(tuple, pairs.T.tolist())], np.bool_)[of.ravel()]
