@@ -37,6 +37,9 @@ PLACES = {
     "<class>": "[a-z]+",
     "<cause>": "[a-z_]+",
     "<rule>": "[a-z_0-9]+",
+    "<part>": "[a-z_]+",
+    "<source>": "(?:step|stated)",
+    "<core>": "[a-z_0-9]+",
     "<metric>": "[a-z_]+",
     "<unit>": "[a-z]+",
 }

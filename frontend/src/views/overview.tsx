@@ -87,7 +87,7 @@ function Page({ view, whole }: { view: View; whole: View }) {
   )
   const names = Object.keys(view.payloads)
   const times = names.flatMap((name) =>
-    /^device_(time|idle|classes)/.test(name) ? (pick(view, name, 'breakdown') ?? []) : [],
+    /^device_(steps|time|idle|classes|cores)/.test(name) ? (pick(view, name, 'breakdown') ?? []) : [],
   )
   const devices = names.flatMap((name) =>
     name.startsWith('device_') && !name.startsWith('device_time') ? (pick(view, name, 'figures') ?? []) : [],

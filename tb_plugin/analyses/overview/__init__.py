@@ -25,6 +25,8 @@ from tb_plugin.analyses.kernel_classes import class_slices
 from tb_plugin.analyses.metrics import CHOSEN_STEPS, NO_STEPS
 from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.overview.configuration import configuration, device_card
+from tb_plugin.analyses.overview.cores import core_facts, cores_breakdown, frequency_figures
+from tb_plugin.analyses.overview.device_steps import steps_of_devices
 from tb_plugin.analyses.overview.health import outside_steps, trace_health
 from tb_plugin.analyses.overview.largest import cost_notices
 from tb_plugin.analyses.overview.metrics import METRICS
@@ -108,6 +110,8 @@ class Overview:
         if has_only_ranges(trace):
             return _of_ranges(trace, breakdown, selection, _facts(trace, breakdown, times, ratios))
         whole = trace.report.complete
+        on_devices = steps_of_devices(trace, steps, params.steps)
+        cores = {d.id: bar for i, d in enumerate(trace.devices) if (bar := cores_breakdown(trace, i)) is not None}
         outside = outside_steps(trace)
         out = left_out(params)
         findings = findings_of(trace, params.steps, out)
@@ -120,6 +124,7 @@ class Overview:
             **({"outside_steps": outside} if outside else {}),
             "findings": Notices("findings", "Findings", "training", findings.notices),
             **({"left_out": _left_out(findings, out)} if findings.left_out else {}),
+            **{f"device_steps_{device}": bar for device, bar in on_devices.bars.items()},
             **{f"device_time_{device}": _partition(trace, device, time) for device, time in times.items()},
             **{
                 f"device_idle_{d.id}": _idle(trace, i, times[d.id])
@@ -131,9 +136,10 @@ class Overview:
                 for i, d in enumerate(trace.devices)
                 if d.id in times and times[d.id].compute_ns
             },
+            **{f"device_cores_{device}": bar for device, bar in cores.items()},
             **{
-                f"device_{d.id}": device_card(d, ratios.get(d.id), times.get(d.id), meant)
-                for d in trace.devices
+                f"device_{d.id}": device_card(d, ratios.get(d.id), times.get(d.id), meant, frequency_figures(trace, i))
+                for i, d in enumerate(trace.devices)
                 if d.id in times or (d.name and not times)
             },
             "trace_health": trace_health(trace, breakdown, meant),
@@ -144,10 +150,10 @@ class Overview:
         }
         return Part(
             coverage=selection.coverage,
-            facts=_facts(trace, breakdown, times, ratios) | _idle_facts(trace, steps, times),
-            frames={"steps": _frame(breakdown)},
+            facts=_facts(trace, breakdown, times, ratios) | _idle_facts(trace, steps, times) | on_devices.facts,
+            frames={"steps": _frame(breakdown), **on_devices.frames},
             payloads=payloads,
-            layout=tuple(payloads),
+            layout=(*payloads, *(name for name, frame in on_devices.frames.items() if len(frame.data))),
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
@@ -357,6 +363,8 @@ def _facts(
     for device, time in times.items():
         facts |= {f"device.{device}.{key}": value for key, value in asdict(time).items()}
         facts |= {f"device.{device}.{key}": value for key, value in asdict(ratios[device]).items()}
+    for i in range(len(trace.devices)):
+        facts |= core_facts(trace, i)
     facts["trace.no_operator_ns"] = int(
         trace.dur_ns[
             of_kind(trace.kind, EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET) & (trace.operator == MISSING)
