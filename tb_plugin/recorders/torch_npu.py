@@ -11,8 +11,10 @@ from tb_plugin.trace.recorder import Advice
 _ACTIVITY = "Add torch_npu.profiler.ProfilerActivity.NPU to profile(activities=...)."
 _LEVEL = "Level1 records communication: experimental_config=_ExperimentalConfig(profiler_level=ProfilerLevel.Level1)."
 _LAUNCHES = (
-    "Let a second thread launch (TASK_QUEUE_ENABLE=2 in the environment), bind processes to cores (CPU_AFFINITY_CONF), make "
-    "fewer and larger kernels: the fused operators and optimizers of torch_npu (npu_fusion_attention, NpuFusedAdamW)."
+    "Let the thread of the queue do more (TASK_QUEUE_ENABLE=2 in the environment; 0 turns the queue off, and so does "
+    "ASCEND_LAUNCH_BLOCKING=1), leave operators uncompiled (torch.npu.set_compile_mode(jit_compile=False)), bind processes "
+    "to cores (CPU_AFFINITY_CONF), and make fewer and larger kernels: the fused operators and optimizers of torch_npu "
+    "(npu_fusion_attention, NpuFusedAdamW)."
 )
 _RENAMED = {
     "torch.cuda.": "torch.npu.",
