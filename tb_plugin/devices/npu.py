@@ -10,13 +10,13 @@ FACTS = DeviceFacts(
     core="Accelerator Core",
     cores=(
         ("AI_CORE", "AI Core (cube)"),
-        ("MIX_AIC", "Mixed, cube first"),
-        ("MIX_AIV", "Mixed, vector first"),
         ("AI_VECTOR_CORE", "AI vector core"),
-        ("DSA_SQE", "DSA (random numbers)"),
-        ("AI_CPU", "AI CPU"),
+        ("MIX_AIC", "Mixed, cube first"),
         ("HCCL", "Communication"),
         ("COMMUNICATION", "Communication"),
+        ("MIX_AIV", "Mixed, vector first"),
+        ("AI_CPU", "AI CPU"),
+        ("DSA_SQE", "DSA (random numbers)"),
     ),
     fallback_cores=("AI_CPU",),
     operation="Type",
@@ -30,7 +30,8 @@ FACTS = DeviceFacts(
     frequency="AI Core Freq",
     normal_hertz=1800e6,
     idle_hertz=800e6,
-    packets=(("SDMA", 16_000_000),),
+    # The maker says it of SDMA, which is these links together.
+    packets=tuple((link, 16_000_000) for link in ("HCCS", "PCIE", "SIO", "SDMA")),
     receiving=r"^hcom_receive",
 )
 """Columns of kernel_details.csv and names of its cells, a counter of the trace view, and kinds of links."""

@@ -16,6 +16,9 @@ _LAUNCHES = (
     "to cores (CPU_AFFINITY_CONF), and make fewer and larger kernels: the fused operators and optimizers of torch_npu "
     "(npu_fusion_attention, NpuFusedAdamW)."
 )
+_UNLAUNCHED = (
+    "Launches are recorded with ProfilerActivity.CPU from ProfilerLevel.Level1 on, in trace_view.json and in databases."
+)
 _RENAMED = {
     "torch.cuda.": "torch.npu.",
     "PYTORCH_CUDA_ALLOC_CONF": "PYTORCH_NPU_ALLOC_CONF",
@@ -34,6 +37,8 @@ _OWN = {
     "view.distributed": Advice(_LEVEL),
     "launch_bound": Advice(_LAUNCHES),
     "launch_bound.inference": Advice(_LAUNCHES),
+    "unlaunched": Advice(f"{_UNLAUNCHED} What was queued before the recording has none."),
+    "low_utilization.unlaunched": Advice(f"{_UNLAUNCHED} They tell what the device waits for."),
     "fallback_cores": Advice(
         "Give the operator types that AI cores have kernels for (int32 for int64, float32 for float64), use another operator "
         "for the same, or compute it once, outside of the loop. Newer versions of CANN have more kernels."

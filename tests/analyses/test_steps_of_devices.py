@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from tb_plugin.analyses.base import rows_of
+from tb_plugin.analyses.rules import communication
+from tb_plugin.analyses.rules.base import Scene
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.job_tables import STEP_TIMES, as_stated, job_table
 from tb_plugin.trace.open import OpenColumn
@@ -150,6 +152,31 @@ def test_without_rows_the_statement_is_all_there_is() -> None:
     assert "as the profile states it" in bar.title and bar.total == 400 + 150 + 450
     assert [one.value for one in bar.parts] == [340, 60, 150, 450]
     assert "steps_of_devices" not in view.frames and len(steps(table, "stated_steps")) == 2
+
+
+def test_a_rank_of_which_most_kernels_are_missing_is_not_called_idle() -> None:
+    """Its files have collectives alone, and state computation: nobody knows when the device was idle."""
+    builder = npu().step(12, 0, 1000).op("aten::mm", 0, 9)
+    table = builder.launches(kernel("hcom_allReduce__1", 300, 20), kernel("a", 1, 400)).table()
+    lacking = stated(table, device=[0, 0], computing_ns=[600, 512])
+    before, view = part(table, "overview"), part(lacking, "overview")
+    wanted = {"device_time_0", "device_idle_0", "device_classes_0", "average_step", "largest_costs"}
+    assert wanted <= before.payloads.keys() and not wanted & view.payloads.keys()
+    shown: Any = (before.payloads["headline"], view.payloads["headline"])
+    assert [{figure.metric.key for figure in each.figures} for each in shown] == [
+        {"step_time_mean_ns", "utilization", "communication_exposed"}, {"step_time_mean_ns"},
+    ]  # fmt: skip
+    findings: Any = (before.payloads["findings"], view.payloads["findings"])
+    told = [{notice.rule for notice in each.notices} for each in findings]
+    assert "low_utilization" in told[0] and told[1] == set()
+    assert communication.RULE.look(Scene(table)) is not None and communication.RULE.look(Scene(lacking)) is None
+    (notice,) = [each for each in view.payloads["data_quality"].notices if each.rule == "kernels_missing"]  # type: ignore[union-attr]
+    assert [figure.value for figure in notice.figures] == [1112, 1000]
+    bar: Any = view.payloads["device_steps_0"]
+    assert "as the profile states it" in bar.title
+    # With nine tenths of them the page says what it knows.
+    almost = part(stated(table, device=[0, 0], computing_ns=[600, 511]), "overview")
+    assert wanted <= almost.payloads.keys()
 
 
 def empty() -> Any:

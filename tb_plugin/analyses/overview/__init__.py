@@ -35,6 +35,7 @@ from tb_plugin.analyses.overview.ranges import ranges_payloads
 from tb_plugin.analyses.rules.left_out import LeftOut, left_out, unknown_notices
 from tb_plugin.analyses.rules.savings import Findings, findings_of
 from tb_plugin.analyses.selection import Selection, select_rows, steps_of
+from tb_plugin.analyses.stated_steps import missing_computation
 from tb_plugin.analyses.step_shares import CATEGORIES, StepShares, active_rows, break_down
 from tb_plugin.analyses.wording import counted
 from tb_plugin.payloads import (
@@ -109,36 +110,40 @@ class Overview:
         with_kernels = {device: ratio for device, ratio in ratios.items() if times[device].kernels}
         if has_only_ranges(trace):
             return _of_ranges(trace, breakdown, selection, _facts(trace, breakdown, times, ratios))
-        whole = trace.report.complete
+        # Where kernels are missing nobody knows when a device had nothing to do.
+        known = missing_computation(trace) is None
+        whole, shown = trace.report.complete and known, times if known else {}
         on_devices = steps_of_devices(trace, steps, params.steps)
         cores = {d.id: bar for i, d in enumerate(trace.devices) if (bar := cores_breakdown(trace, i)) is not None}
         outside = outside_steps(trace)
         out = left_out(params)
         findings = findings_of(trace, params.steps, out)
-        costs = cost_notices(trace, steps, breakdown, selection.chosen)
+        costs = cost_notices(trace, steps, breakdown, selection.chosen) if known else []
         payloads: dict[str, Payload] = {
             "headline": _headline(trace, breakdown, with_kernels if whole else {}, meant),
             **({"largest_costs": Notices("largest_costs", "Largest costs", "answer", costs)} if costs else {}),
             **({"steps": _steps_series(breakdown, bool(times))} if steps.recorded else {}),
-            "average_step": _average(breakdown, bool(times), _step_title(steps)),
+            **({"average_step": _average(breakdown, bool(times), _step_title(steps))} if known else {}),
             **({"outside_steps": outside} if outside else {}),
             "findings": Notices("findings", "Findings", "training", findings.notices),
             **({"left_out": _left_out(findings, out)} if findings.left_out else {}),
             **{f"device_steps_{device}": bar for device, bar in on_devices.bars.items()},
-            **{f"device_time_{device}": _partition(trace, device, time) for device, time in times.items()},
+            **{f"device_time_{device}": _partition(trace, device, time) for device, time in shown.items()},
             **{
                 f"device_idle_{d.id}": _idle(trace, i, times[d.id])
                 for i, d in enumerate(trace.devices)
-                if d.id in times and times[d.id].idle_ns
+                if d.id in shown and times[d.id].idle_ns
             },
             **{
                 f"device_classes_{d.id}": _classes(trace, i, times[d.id])
                 for i, d in enumerate(trace.devices)
-                if d.id in times and times[d.id].compute_ns
+                if d.id in shown and times[d.id].compute_ns
             },
             **{f"device_cores_{device}": bar for device, bar in cores.items()},
             **{
-                f"device_{d.id}": device_card(d, ratios.get(d.id), times.get(d.id), meant, frequency_figures(trace, i))
+                f"device_{d.id}": device_card(
+                    d, ratios.get(d.id) if known else None, times.get(d.id), meant, frequency_figures(trace, i)
+                )
                 for i, d in enumerate(trace.devices)
                 if d.id in times or (d.name and not times)
             },
@@ -210,7 +215,7 @@ def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, Device
         figures.append(METRICS.figure("utilization", mean, busy_title(trace, *ratios), note, window))
     if active_rows(trace, "dataloader").any():
         figures.append(METRICS.figure("waiting_for_input", _share(breakdown, "dataloader"), "", of, window))
-    if trace.report.complete and trace.is_collective.any():
+    if trace.report.complete and trace.is_collective.any() and missing_computation(trace) is None:
         figures.append(METRICS.figure("communication_exposed", _share(breakdown, "communication"), "", of, window))
     return Figures("headline", "Headline", subtitle, figures, "headline")
 

@@ -15,6 +15,7 @@ from tb_plugin.analyses.kernel_facts import column_of, facts_of, texts_of
 from tb_plugin.analyses.metrics import WHOLE, define
 from tb_plugin.analyses.rules.low_frequency import METRICS as OF_RULE
 from tb_plugin.payloads import Breakdown, Figure, Metric, Slice
+from tb_plugin.trace.hardware import DeviceFacts
 from tb_plugin.trace.intervals import intersect, measure, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind
@@ -38,7 +39,7 @@ UNKNOWN = "Not stated"
 _REST = "Other cores"
 _MOST = 9
 """So many kinds of cores are told apart; real devices have eight."""
-_COLOURS = 9
+_COLOURS = 10
 _SLUG = re.compile(r"[^a-z0-9]+")
 
 
@@ -72,14 +73,15 @@ def cores_breakdown(trace: TraceTable, device: int) -> Breakdown | None:
     times = core_time(trace, device)
     if not sum(times.values()) or times.keys() == {UNKNOWN}:
         return None
+    facts = facts_of(trace)
     name, plain = trace.devices[device].id, METRICS["core_ns"]
     parts = [
         Slice(
             Metric(f"core_{_slug(title)}", title, plain.unit, plain.definition, plain.window),
-            _colour(title, place),
+            _colour(title, facts),
             time,
         )
-        for place, (title, time) in enumerate(times.items())
+        for title, time in times.items()
     ]
     return Breakdown(
         f"device_cores_{name}",
@@ -92,8 +94,12 @@ def cores_breakdown(trace: TraceTable, device: int) -> Breakdown | None:
     )
 
 
-def _colour(title: str, place: int) -> str:
-    return "rest" if title in (UNKNOWN, _REST) else f"slice{place % _COLOURS}"
+def _colour(title: str, facts: DeviceFacts | None) -> str:
+    """The colour of a kind of cores: the same on all pages."""
+    known = list(dict.fromkeys(name for _, name in facts.cores)) if facts else []
+    if title in (UNKNOWN, _REST):
+        return "rest"
+    return f"slice{known.index(title) % _COLOURS}" if title in known else title
 
 
 def _slug(text: str) -> str:

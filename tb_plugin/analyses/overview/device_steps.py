@@ -15,9 +15,9 @@ from tb_plugin.analyses.base import Frame, Number
 from tb_plugin.analyses.busy import covered_work
 from tb_plugin.analyses.kernel_facts import facts_of
 from tb_plugin.analyses.metrics import SHARED, STEP, define
+from tb_plugin.analyses.stated_steps import missing_computation, stated_steps
 from tb_plugin.payloads import Breakdown, Column, Slice
 from tb_plugin.trace.intervals import Ranges, intersect, join, measure_within, subtract, union
-from tb_plugin.trace.job_tables import STEP_TIMES, job_table, stated_in
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import Steps, TraceTable
@@ -173,17 +173,6 @@ def _bounds(busy: Ranges, start: Int64, end: Int64) -> tuple[Int64, Int64]:
     return np.where(none, end, np.maximum(first, start)), np.where(none, end, np.minimum(last, end))
 
 
-def stated_steps(trace: TraceTable, chosen: Sequence[str] | None) -> pa.Table:
-    """Returns the times of steps that the profile states, of the chosen steps where it names steps."""
-    table = stated_in(trace.stated, STEP_TIMES)
-    if table is None:
-        return job_table(STEP_TIMES, {})
-    table = table.filter(pc.is_null(table["stage_ranks"]))
-    if chosen is not None and pc.any(pc.is_valid(table["step"])).as_py():
-        table = table.filter(pc.is_in(table["step"], pa.array(chosen, pa.string())))
-    return table
-
-
 def steps_breakdown(device: str, found: DeviceSteps, title: str) -> Breakdown:
     """Returns the mean step of a device as a bar of its parts."""
     means = {key: found.mean(key) for key in found.times}
@@ -215,7 +204,7 @@ def stated_breakdowns(means: Mapping[str, Mapping[str, float]]) -> Iterator[tupl
             Slice(METRICS.metric(key, window=MEAN), category, value)
             for (key, category), value in zip(_STATED_PARTS, values, strict=True)
         ]
-        title, subtitle = "Device time of a step, as the profile states it", "its kernels are not recorded"
+        title, subtitle = "Device time of a step, as the profile states it", "its kernels are not all recorded"
         yield (
             device,
             Breakdown(f"device_steps_{device}", title, f"device {device}; {subtitle}", "ns", sum(values), parts, "bar"),
@@ -293,9 +282,10 @@ def steps_of_devices(trace: TraceTable, steps: Steps, chosen: Sequence[str] | No
     """Returns what devices did in steps: computed where their kernels are recorded, else as the profile states it."""
     stated = stated_steps(trace, chosen)
     found = {}
-    for i, device in enumerate(trace.devices):
-        if (len(stated) or device.facts is not None) and (each := device_steps(trace, i, steps)) is not None:
-            found[device.id] = each
+    if missing_computation(trace) is None:
+        for i, device in enumerate(trace.devices):
+            if (len(stated) or device.facts is not None) and (each := device_steps(trace, i, steps)) is not None:
+                found[device.id] = each
     title = "Device time of a step" if steps.recorded else "Device time of the recording"
     bars = {device: steps_breakdown(device, each, title) for device, each in found.items()}
     means = stated_means(trace, stated)
