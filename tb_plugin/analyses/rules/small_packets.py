@@ -94,7 +94,9 @@ def _look(s: Scene) -> Seen | None:
         return None
     # As floats: a file may state any numbers.
     numbers = {key: pc.cast(table[key], pa.float64(), safe=False) for key in ("packet_bytes", "count", "transit_ns")}
-    table = table.drop_columns(list(numbers)).append_column("bytes", pc.multiply(numbers["packet_bytes"], numbers["count"]))
+    table = table.drop_columns(list(numbers)).append_column(
+        "bytes", pc.multiply(numbers["packet_bytes"], numbers["count"])
+    )
     for key, values in numbers.items():
         table = table.append_column(key, values)
     small = table.filter(pc.field("packet_bytes") < pc.field("large"))
@@ -123,7 +125,7 @@ def _look(s: Scene) -> Seen | None:
         text=f"{s.each} {{small_packets}} packets over {{packet_links}} are smaller than {{large_packet_bytes}}: they take "
         "{small_packets_ratio} of the time of packets there, at {small_packets_rate}"
         + (" ({large_packets_rate} for larger ones)" if others else "")
-        + ". Most are of {packet_call}: {most_packets} of {packet_bytes}.",
+        + ". The most of one operation are {most_packets} of {packet_bytes}, of {packet_call}.",
         todo=s.todo("small_packets"),
         figures=figures,
         measure="small_packets_ratio",

@@ -10,6 +10,7 @@ import pytest
 
 from tb_plugin.analyses.rules.savings import Findings, findings_of
 from tb_plugin.payloads import Notice
+from tb_plugin.trace.job_tables import PACKETS, as_stated, job_table
 from tests.builders import kernel, part, trace
 from tests.readers.ascend.folders import Files, table_of
 from tests.synthetic_ascend import generator
@@ -95,6 +96,44 @@ def test_kernels_bound_by_memory(ranks: list[Rank]) -> None:
         found = rank.figures("memory_bound")
         assert found["memory_bound_kernels"] == len(planted) / STEPS and found["memory_bound_ns"] == summed(planted)
         assert found["memory_bound_operation"] == "ApplyAdamWV2"
+
+
+PACKETS_OF = {
+    "step": ["12", "12", "12", "12", "13"],
+    "operation": ["send_1", "sum_2", "sum_3", "rdma_4", "send_5"],
+    "band": ["HCCS", "HCCS", "PCIE", "RDMA", "HCCS"],
+    "packet_bytes": [2_000_000, 16_000_000, 4096, 1, 3_000_000],
+    "count": [1, 1, 8, 999, 1],
+    "transit_ns": [100_000, 1_000_000, 20_000, 9_000_000, 180_000],
+}  # fmt: skip
+
+
+def packets(**columns: Any) -> dict[str, Any] | None:
+    """What is found in two steps of a device that states these packets."""
+    builder = trace().device(0, name="Ascend910B")
+    for number, at in ((12, 0), (13, 100)):
+        builder.step(number, at, 90).op("aten::mm", at, 9).launches(kernel("k", 20, at + 30))
+    table = job_table(PACKETS, {**PACKETS_OF, **columns})
+    notices = findings_of(replace(builder.table(), stated=(as_stated(PACKETS, table),)), None).notices
+    told = [notice for notice in notices if notice.rule == "small_packets"]
+    return {figure.metric.key: figure.value for figure in told[0].figures} if told else None
+
+
+def test_small_packets() -> None:
+    """16 MB are large enough; RDMA is not what the maker speaks of; 300 of 1,300 us are of small ones."""
+    assert packets() == {
+        "small_packets": 5, "packet_links": "HCCS, PCIE", "large_packet_bytes": 16_000_000, "small_packets_ns": 150_000,
+        "small_packets_ratio": pytest.approx(0.3 / 1.3), "packet_call": "sum_3", "most_packets": 8, "packet_bytes": 4096,
+        "small_packets_rate": pytest.approx((2e6 + 8 * 4096 + 3e6) / 300e-6), "large_packets_rate": pytest.approx(16e9),
+    }  # fmt: skip
+
+
+def test_packets_of_other_steps_and_few_small_ones() -> None:
+    only = packets(step=["12"] * 4 + ["14"])
+    assert only is not None and only["small_packets_ns"] == 60_000 and only["small_packets"] == 4.5
+    assert packets(transit_ns=[1_000, 1_000_000, 20_000, 0, 1_000]) is None
+    assert packets(packet_bytes=[2**62] * 5, count=[2**62] * 5) is None
+    assert packets(packet_bytes=[None] * 5) is None and packets(band=["RDMA"] * 5) is None
 
 
 def test_advice_is_of_the_recorder(ranks: list[Rank]) -> None:
