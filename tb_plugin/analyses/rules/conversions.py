@@ -9,12 +9,15 @@ from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
+from tb_plugin.analyses.wording import noun
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
 
 CONVERSION_SHARE = 0.02
 """Share of the kernel time of the steps: some conversions any program needs."""
+MEDIUM_SHARE = 0.1
+"""From this share on they are more than what stands at the borders of a model."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -69,9 +72,9 @@ def _look(s: Scene) -> Seen | None:
     }
     notice = Notice(
         rule="conversions",
-        severity="low",
-        text=f"{s.each} {{conversions}} kernels, {{conversion_ratio}} of the kernel time ({{conversions_ns}}), only give "
-        "numbers another layout or type, most of it {conversion_operation}"
+        severity="medium" if share >= MEDIUM_SHARE else "low",
+        text=f"{s.each} {{conversions}} {noun(s.per_step(len(row)), 'kernel runs', 'kernels run')} only to give numbers "
+        "another layout or type, {conversion_ratio} of the kernel time ({conversions_ns}), most of it {conversion_operation}"
         + (", launched by {conversion_operator}." if operator else "."),
         todo=s.todo("conversions"),
         figures=[METRICS.figure(key, value) for key, value in told.items()],

@@ -9,6 +9,7 @@ from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
+from tb_plugin.analyses.wording import noun
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
@@ -61,7 +62,8 @@ def _look(s: Scene) -> Seen | None:
     notice = Notice(
         rule="fallback_cores",
         severity="low",
-        text=f"{s.each} {{fallback_kernels}} kernels run on {{fallback_core}}, {{fallback_ns}}"
+        text=f"{s.each} {{fallback_kernels}} {noun(s.per_step(len(row)), 'kernel runs', 'kernels run')} on "
+        "{fallback_core}, {fallback_ns}"
         + (", most of it {fallback_operation}" if named["fallback_operation"] else "")
         + (", launched by {fallback_operator}." if named["fallback_operator"] else "."),
         todo=s.todo("fallback_cores"),

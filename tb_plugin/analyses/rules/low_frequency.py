@@ -9,6 +9,7 @@ from tb_plugin.analyses.kernel_facts import facts_of
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
+from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.intervals import intersect, measure, union
@@ -81,7 +82,7 @@ def _look(s: Scene) -> Seen | None:
     }
     notice = Notice(
         rule="low_frequency",
-        severity="low",
+        severity=severity_of(slow / busy),
         text=f"{s.each} kernels run for {{low_frequency_ns}}, {{low_frequency_ratio}} of their time, while the cores are "
         "slower than {normal_hertz}, {lowest_hertz} at the lowest.",
         todo=s.todo("low_frequency"),

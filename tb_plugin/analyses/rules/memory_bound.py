@@ -9,6 +9,7 @@ from tb_plugin.analyses.kernel_facts import column_of, facts_of, most_of, number
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
+from tb_plugin.analyses.wording import noun
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.hardware import DeviceFacts
 from tb_plugin.trace.table import TraceTable
@@ -81,8 +82,9 @@ def _look(s: Scene) -> Seen | None:
     notice = Notice(
         rule="memory_bound",
         severity="low",
-        text=f"{s.each} {{memory_bound_kernels}} kernels, {{memory_bound_ratio}} of the kernel time ({{memory_bound_ns}}), "
-        "do little else than read from memory" + (", most of it {memory_bound_operation}." if operation else "."),
+        text=f"{s.each} {{memory_bound_kernels}} {noun(s.per_step(len(row)), 'kernel does', 'kernels do')} little else than "
+        "read from memory, {memory_bound_ratio} of the kernel time ({memory_bound_ns})"
+        + (", most of it {memory_bound_operation}." if operation else "."),
         todo=s.todo("memory_bound"),
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         measure="memory_bound_ratio",
