@@ -25,7 +25,8 @@ _RENAMED = {
     "CUDA graphs": "captured graphs",
 }
 """torch_npu mirrors torch.cuda: the same call, under its own name."""
-_LEFT_OUT = frozenset({"tf32_off"})
+_LEFT_OUT = frozenset({"tf32_off", "matrix_units.tf32"})
+_COMPILED = "torch.compile(backend=torchair.get_npu_backend())"
 _OWN = {
     "device_events_missing": Advice(
         f"{_ACTIVITY} torch_npu.profiler.profiler.analyse() parses what was collected and not parsed."
@@ -35,6 +36,38 @@ _OWN = {
     "view.idle": Advice(_ACTIVITY),
     "view.operators": Advice("Add torch_npu.profiler.ProfilerActivity.CPU to profile(activities=...)."),
     "view.distributed": Advice(_LEVEL),
+    "python_bound": Advice(
+        "Take this work out of the loop, do it with tensors on the device, or in a worker of the DataLoader; "
+        f"{_COMPILED} leaves the Python between operators out."
+    ),
+    "python_bound.inference": Advice(
+        f"{_COMPILED} leaves the Python between operators out, torch.inference_mode() the bookkeeping of autograd. Else "
+        "take this work out of the loop, or do it with tensors on the device; requests that are put together share it."
+    ),
+    "slow_first_step": Advice(
+        "Let the profiler wait: schedule(wait=1, warmup=3, active=...). Operators that are compiled when they first run "
+        "(torch.npu.set_compile_mode(jit_compile=True)) make first steps slow."
+    ),
+    "matrix_alignment": Advice(
+        "Pad the dimension to the next multiple of 16, the edge of what a cube unit multiplies at once: the vocabulary, "
+        "the number of classes, the width of a layer, or the length of a batch (pad_to_multiple_of=16)."
+    ),
+    "unfused_attention": Advice(
+        "Call torch_npu.npu_fusion_attention, or torch.nn.functional.scaled_dot_product_attention "
+        '(attn_implementation="sdpa" in Transformers).'
+    ),
+    "unfused_optimizer": Advice(
+        "Use an optimizer that updates all parameters at once: torch_npu.optim.NpuFusedAdamW and its likes, else "
+        "foreach=True."
+    ),
+    "tiny_elementwise": Advice(
+        f"{_COMPILED} fuses such chains. Activations and norms that are written out often exist as one operator "
+        "(nn.functional.gelu, torch_npu.npu_swiglu, torch_npu.npu_rms_norm)."
+    ),
+    "redundant_copies.convolutions": Advice(
+        "Compare both settings of torch.npu.config.allow_internal_format: which needs fewer conversions depends on the "
+        "network."
+    ),
     "launch_bound": Advice(_LAUNCHES),
     "launch_bound.inference": Advice(_LAUNCHES),
     "unlaunched": Advice(f"{_UNLAUNCHED} What was queued before the recording has none."),
@@ -44,9 +77,9 @@ _OWN = {
         "for the same, or compute it once, outside of the loop. Newer versions of CANN have more kernels."
     ),
     "conversions": Advice(
-        "Let tensors keep their layout: torch.npu.config.allow_internal_format = False, else torch_npu.npu_format_cast() "
-        "once for weights. Leave out pairs of .transpose() and .contiguous(), and cast once: one torch.autocast around it, "
-        "or model.to(torch.bfloat16)."
+        "Let tensors keep their layout: compare both settings of torch.npu.config.allow_internal_format, and give weights "
+        "theirs once (torch_npu.npu_format_cast()). Leave out pairs of .transpose() and .contiguous(), and cast once: one "
+        "torch.autocast around the pass, or model.to(torch.bfloat16)."
     ),
     "low_frequency": Advice(
         "Look at temperature and power of the device (npu-smi info -t temp, -t power), at its cooling, and at what else runs "

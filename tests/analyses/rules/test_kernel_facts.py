@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from tb_plugin.analyses.rules.savings import Findings, findings_of
 from tb_plugin.payloads import Notice
+from tb_plugin.recorders import TORCH_NPU
 from tb_plugin.trace.job_tables import PACKETS, as_stated, job_table
 from tests.builders import kernel, part, trace
 from tests.readers.ascend.folders import Files, table_of
@@ -141,6 +143,15 @@ def test_advice_is_of_the_recorder(ranks: list[Rank]) -> None:
     for rule in RULES:
         notice = ranks[1].notice(rule)
         assert notice is not None and notice.todo and "cuda" not in notice.todo.lower()
+
+
+def test_no_advice_for_npus_is_about_gpus() -> None:
+    words = re.compile(
+        r"cuda|cudnn|nccl|nvidia|cupti|rocm|tensor core|tf32|inductor|channels_last|reduce-overhead", re.I
+    )
+    told = {key: f"{each.todo} {each.references}" for key, each in TORCH_NPU.advice.items()}
+    assert {key for key, text in told.items() if words.search(text)} == set()
+    assert {"conversions", "fallback_cores", "low_frequency", "memory_bound", "small_packets"} <= told.keys()
 
 
 def without_fallback(process: Any) -> None:
