@@ -27,6 +27,13 @@ def stated_steps(trace: TraceTable, chosen: Sequence[str] | None) -> pa.Table:
     return table
 
 
+def stated_length(table: pa.Table) -> float | None:
+    """Returns the mean of the steps' lengths that are stated, with what comes before their first work; None without any."""
+    length = pc.add(table["stage_ns"], table["bubble_ns"])
+    found: float | None = pc.mean(pc.add(length, pc.fill_null(table["preparing_ns"], 0))).as_py()
+    return found
+
+
 @remembered
 def missing_computation(trace: TraceTable) -> tuple[int, int] | None:
     """Returns how long kernels compute, as recorded and as stated, where most of what is stated was not recorded; else None.

@@ -15,7 +15,7 @@ from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.job_tables import STEP_TIMES, as_stated, job_table
 from tb_plugin.trace.open import OpenColumn
 from tb_plugin.trace.table import TraceTable
-from tests.builders import TraceBuilder, kernel, memcpy, part, trace
+from tests.builders import TraceBuilder, analysis, kernel, memcpy, part, trace
 from tests.readers.ascend.folders import ALEXNET, QWEN, Files, folder, needs_recorded, table_of
 from tests.synthetic_ascend import generator
 
@@ -164,8 +164,10 @@ def test_a_rank_of_which_most_kernels_are_missing_is_not_called_idle() -> None:
     assert wanted <= before.payloads.keys() and not wanted & view.payloads.keys()
     shown: Any = (before.payloads["headline"], view.payloads["headline"])
     assert [{figure.metric.key for figure in each.figures} for each in shown] == [
-        {"step_time_mean_ns", "utilization", "communication_exposed"}, {"step_time_mean_ns"},
+        {"step_time_mean_ns", "utilization", "communication_exposed"}, {"stated_step_ns"},
     ]  # fmt: skip
+    assert shown[1].figures[0].value == (990 + 10 + 5 + 900 + 90) / 2
+    assert analysis("idle").missing(lacking) is not None and analysis("idle").missing(table) is None
     findings: Any = (before.payloads["findings"], view.payloads["findings"])
     told = [{notice.rule for notice in each.notices} for each in findings]
     assert "low_utilization" in told[0] and told[1] == set()

@@ -35,7 +35,7 @@ from tb_plugin.analyses.overview.ranges import ranges_payloads
 from tb_plugin.analyses.rules.left_out import LeftOut, left_out, unknown_notices
 from tb_plugin.analyses.rules.savings import Findings, findings_of
 from tb_plugin.analyses.selection import Selection, select_rows, steps_of
-from tb_plugin.analyses.stated_steps import missing_computation
+from tb_plugin.analyses.stated_steps import missing_computation, stated_length, stated_steps
 from tb_plugin.analyses.step_shares import CATEGORIES, StepShares, active_rows, break_down
 from tb_plugin.analyses.wording import counted
 from tb_plugin.payloads import (
@@ -120,7 +120,9 @@ class Overview:
         findings = findings_of(trace, params.steps, out)
         costs = cost_notices(trace, steps, breakdown, selection.chosen) if known else []
         payloads: dict[str, Payload] = {
-            "headline": _headline(trace, breakdown, with_kernels if whole else {}, meant),
+            "headline": _headline(trace, breakdown, with_kernels if whole else {}, meant)
+            if known
+            else _stated_headline(trace, params),
             **({"largest_costs": Notices("largest_costs", "Largest costs", "answer", costs)} if costs else {}),
             **({"steps": _steps_series(breakdown, bool(times))} if steps.recorded else {}),
             **({"average_step": _average(breakdown, bool(times), _step_title(steps))} if known else {}),
@@ -215,9 +217,16 @@ def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, Device
         figures.append(METRICS.figure("utilization", mean, busy_title(trace, *ratios), note, window))
     if active_rows(trace, "dataloader").any():
         figures.append(METRICS.figure("waiting_for_input", _share(breakdown, "dataloader"), "", of, window))
-    if trace.report.complete and trace.is_collective.any() and missing_computation(trace) is None:
+    if trace.report.complete and trace.is_collective.any():
         figures.append(METRICS.figure("communication_exposed", _share(breakdown, "communication"), "", of, window))
     return Figures("headline", "Headline", subtitle, figures, "headline")
+
+
+def _stated_headline(trace: TraceTable, params: Params) -> Figures:
+    """What the profile states, where steps cannot be told from what was recorded."""
+    length = stated_length(stated_steps(trace, params.steps))
+    figures = [METRICS.figure("stated_step_ns", length, window=CHOSEN_STEPS if params.steps else "")]
+    return Figures("headline", "Headline", "as the profile states it", figures, "headline")
 
 
 def _share(breakdown: StepShares, category: str) -> float | None:

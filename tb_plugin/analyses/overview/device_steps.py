@@ -236,7 +236,8 @@ def steps_frame(found: Mapping[str, DeviceSteps]) -> Frame:
         **{key: pa.array(np.concatenate([each.times[key] for each in found.values()])) for key in _COLUMNS},
     }
     table = pa.table(data)
-    columns = [Column(METRICS.metric(key, window=STEP)) for key in data]
+    # Compute less overlap: the bar has it.
+    columns = [Column(METRICS.metric(key, window=STEP), hidden=key == "compute_alone_ns") for key in data]
     return Frame("steps_of_devices", "Steps on the device", columns, table, ("device", "step"), "step")
 
 

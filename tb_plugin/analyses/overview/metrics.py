@@ -77,6 +77,10 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
+            "stated_step_ns": (
+                "Step time, stated",
+                "Preparing, stage and bubble of a step as the profile states them, a mean over the steps.",
+            ),
             "step_time_p95_ns": ("p95", "95th percentile of the step durations (linear interpolation)."),
             "held_ns": (
                 "Waiting for the profiler",
