@@ -20,13 +20,13 @@ from tests.readers.ascend.folders import ALEXNET, QWEN, Files, folder, needs_rec
 from tests.synthetic_ascend import generator
 
 PARTS = (
-    "preparing_ns", "compute_alone_ns", "overlap_ns", "exposed_communication_ns", "step_free_ns", "finishing_ns",
+    "step_preparing_ns", "compute_alone_ns", "overlap_ns", "exposed_communication_ns", "step_free_ns", "step_finishing_ns",
 )  # fmt: skip
 NAMED = {
     "computing_ns": "compute_ns",
     "not_overlapped_ns": "exposed_communication_ns",
     "overlapped_ns": "overlap_ns",
-    "bubble_ns": "receiving_ns",
+    "bubble_ns": "step_receiving_ns",
 }
 """What the truth calls what the table has."""
 
@@ -69,8 +69,8 @@ def test_the_bar_is_the_mean_of_the_table(tables: list[TraceTable]) -> None:
     bar: Any = view.payloads["device_steps_0"]
     found = steps(tables[0])
     told = {one.metric.key: one.value for one in bar.parts}
-    told["exposed_communication_ns"] = told.pop("exposed_rest_ns") + told["receiving_ns"]
-    assert told == {key: pytest.approx(np.mean([row[key] for row in found])) for key in (*PARTS, "receiving_ns")}
+    told["exposed_communication_ns"] = told.pop("step_exposed_rest_ns") + told["step_receiving_ns"]
+    assert told == {key: pytest.approx(np.mean([row[key] for row in found])) for key in (*PARTS, "step_receiving_ns")}
     assert bar.total == pytest.approx(sum(one.value for one in bar.parts))
     assert view.facts["device.0.step.overlap_mean_ns"] == np.mean([row["overlap_ns"] for row in found])
     one = part(tables[0], "overview", steps=("13",))
@@ -84,9 +84,9 @@ def test_kernels_overlap_in_every_way() -> None:
         kernel("a", 20, 10), kernel("hcom_allReduce__1", 20, 20, stream=20), kernel("b", 10, 50), memcpy(5, 40)
     )
     (row,) = steps(builder.table())
-    assert {key: row[key] / 1000 for key in (*PARTS, "compute_ns", "step_total_ns", "receiving_ns")} == {
-        "preparing_ns": 10, "compute_alone_ns": 20, "overlap_ns": 10, "exposed_communication_ns": 10, "step_free_ns": 10,
-        "finishing_ns": 40, "compute_ns": 30, "step_total_ns": 100, "receiving_ns": 0,
+    assert {key: row[key] / 1000 for key in (*PARTS, "compute_ns", "step_total_ns", "step_receiving_ns")} == {
+        "step_preparing_ns": 10, "compute_alone_ns": 20, "overlap_ns": 10, "exposed_communication_ns": 10, "step_free_ns": 10,
+        "step_finishing_ns": 40, "compute_ns": 30, "step_total_ns": 100, "step_receiving_ns": 0,
     }  # fmt: skip
 
 
@@ -96,16 +96,16 @@ def test_receiving_is_what_no_kernel_hides() -> None:
         kernel("a", 20, 10), kernel("hcom_receive__1", 20, 20, stream=20), kernel("hcom_send__1", 5, 50, stream=21)
     )
     (row,) = steps(builder.table())
-    assert (row["receiving_ns"], row["exposed_communication_ns"]) == (10_000, 15_000)
+    assert (row["step_receiving_ns"], row["exposed_communication_ns"]) == (10_000, 15_000)
 
 
 def test_a_step_in_which_the_device_does_nothing_is_preparing() -> None:
     builder = npu().step(1, 0, 50).op("aten::mm", 0, 9).launches(kernel("a", 20, 10)).step(2, 60, 30)
     builder.step(3, 100, 50).op("aten::mm", 100, 9).launches(kernel("a", 20, 110))
     first, second, last = steps(builder.table())
-    assert first["preparing_ns"] == last["preparing_ns"] == 10_000
-    assert second["preparing_ns"] == second["step_total_ns"] == 30_000
-    assert {second[key] for key in PARTS if key != "preparing_ns"} == {0}
+    assert first["step_preparing_ns"] == last["step_preparing_ns"] == 10_000
+    assert second["step_preparing_ns"] == second["step_total_ns"] == 30_000
+    assert {second[key] for key in PARTS if key != "step_preparing_ns"} == {0}
 
 
 def test_devices_of_which_nothing_more_is_known_have_no_such_table() -> None:
@@ -243,7 +243,7 @@ def test_recorded_steps_are_what_the_tool_states() -> None:
     (row,) = steps(table_of(folder(ALEXNET)))
     said = {
         "compute_ns": 8873.756, "exposed_communication_ns": 101963.203, "overlap_ns": 4028.675, "step_free_ns": 25744.05,
-        "preparing_ns": 17902.5,
+        "step_preparing_ns": 17902.5,
     }  # fmt: skip
     assert {key: row[key] / 1000 for key in said} == {
         key: pytest.approx(value, abs=0.05) for key, value in said.items()

@@ -32,7 +32,7 @@ METRICS = SHARED.adding(
         STEP,
         "ns",
         {
-            "preparing_ns": (
+            "step_preparing_ns": (
                 "Preparing",
                 "From the begin of the step to the first kernel that runs on the device in it.",
             ),
@@ -40,12 +40,12 @@ METRICS = SHARED.adding(
                 "Free",
                 "No kernel runs between the first one and the last one of the step on the device; copies and sets may.",
             ),
-            "finishing_ns": (
+            "step_finishing_ns": (
                 "Finishing",
                 "From the end of the last kernel of the step on the device to the step's end.",
             ),
-            "exposed_rest_ns": ("Exposed, not receiving", "Exposed communication without the bubble."),
-            "receiving_ns": (
+            "step_exposed_rest_ns": ("Exposed, not receiving", "Exposed communication without the bubble."),
+            "step_receiving_ns": (
                 "Bubble",
                 "The part of exposed communication in which the device receives what another rank sends.",
             ),
@@ -79,15 +79,15 @@ METRICS = SHARED.adding(
     ),
 )
 PARTS = (
-    ("preparing_ns", "wait"),
+    ("step_preparing_ns", "wait"),
     ("compute_alone_ns", "compute"),
     ("overlap_ns", "overlap"),
     ("exposed_communication_ns", "communication"),
     ("step_free_ns", "idle"),
-    ("finishing_ns", "rest"),
+    ("step_finishing_ns", "rest"),
 )
 """What a step falls into on a device, and their colours."""
-_RECEIVING = (("exposed_rest_ns", "communication"), ("receiving_ns", "transfer_in"))
+_RECEIVING = (("step_exposed_rest_ns", "communication"), ("step_receiving_ns", "transfer_in"))
 """What exposed communication falls into where a device receives."""
 _STATED_PARTS = (
     ("compute_alone_ns", "compute"),
@@ -95,7 +95,7 @@ _STATED_PARTS = (
     ("exposed_communication_ns", "communication"),
     ("step_free_ns", "idle"),
 )
-_COLUMNS = ("step_total_ns", "compute_ns", *(key for key, _ in PARTS), "receiving_ns")
+_COLUMNS = ("step_total_ns", "compute_ns", *(key for key, _ in PARTS), "step_receiving_ns")
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,13 +126,13 @@ def device_steps(trace: TraceTable, device: int, steps: Steps) -> DeviceSteps | 
         {
             "step_total_ns": end - start,
             "compute_ns": compute,
-            "preparing_ns": first - start,
+            "step_preparing_ns": first - start,
             "compute_alone_ns": compute - overlap,
             "overlap_ns": overlap,
             "exposed_communication_ns": exposed,
             "step_free_ns": last - first - compute - exposed,
-            "finishing_ns": end - last,
-            "receiving_ns": measure_within(intersect(kernels.receiving, alone), start, end),
+            "step_finishing_ns": end - last,
+            "step_receiving_ns": measure_within(intersect(kernels.receiving, alone), start, end),
         },
     )
 
@@ -176,9 +176,9 @@ def _bounds(busy: Ranges, start: Int64, end: Int64) -> tuple[Int64, Int64]:
 def steps_breakdown(device: str, found: DeviceSteps, title: str) -> Breakdown:
     """Returns the mean step of a device as a bar of its parts."""
     means = {key: found.mean(key) for key in found.times}
-    means["exposed_rest_ns"] = means["exposed_communication_ns"] - means["receiving_ns"]
+    means["step_exposed_rest_ns"] = means["exposed_communication_ns"] - means["step_receiving_ns"]
     shown = list(PARTS)
-    if means["receiving_ns"]:
+    if means["step_receiving_ns"]:
         at = [key for key, _ in PARTS].index("exposed_communication_ns")
         shown[at : at + 1] = _RECEIVING
     parts = [Slice(METRICS.metric(key, window=MEAN), category, means[key]) for key, category in shown]
@@ -258,7 +258,7 @@ def stated_frame(table: pa.Table) -> Frame:
 def steps_facts(found: Mapping[str, DeviceSteps], stated: Mapping[str, Mapping[str, float]]) -> dict[str, Number]:
     """Returns means over the steps, by device."""
     facts: dict[str, Number] = {
-        f"device.{device}.step.{key.removesuffix('_ns')}_mean_ns": each.mean(key)
+        f"device.{device}.step.{key.removeprefix('step_').removesuffix('_ns')}_mean_ns": each.mean(key)
         for device, each in found.items()
         for key in _COLUMNS
     }
