@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.kernel_facts import facts_of
+from tb_plugin.analyses.device_facts import facts_of
 from tb_plugin.analyses.recorded_units import known_unit
 from tb_plugin.trace.intervals import Ranges, overlaps, union
 from tb_plugin.trace.memo import remembered

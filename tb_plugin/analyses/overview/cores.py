@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.base import Number
 from tb_plugin.analyses.core_frequency import core_frequency
+from tb_plugin.analyses.device_facts import column_of, facts_of, texts_of
 from tb_plugin.analyses.grouping import sum_by
-from tb_plugin.analyses.kernel_facts import column_of, facts_of, texts_of
 from tb_plugin.analyses.metrics import WHOLE, define
 from tb_plugin.analyses.rules.low_frequency import METRICS as OF_RULE
 from tb_plugin.payloads import Breakdown, Figure, Metric, Slice

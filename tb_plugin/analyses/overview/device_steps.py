@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame, Number
 from tb_plugin.analyses.busy import covered_work
-from tb_plugin.analyses.kernel_facts import facts_of
+from tb_plugin.analyses.device_facts import facts_of
 from tb_plugin.analyses.metrics import SHARED, STEP, define
 from tb_plugin.analyses.stated_steps import missing_computation, stated_steps
 from tb_plugin.payloads import Breakdown, Column, Slice

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analyses.kernel_facts import column_of, facts_of, most_of, states, texts_of
+from tb_plugin.analyses.device_facts import column_of, facts_of, most_of, states, texts_of
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
