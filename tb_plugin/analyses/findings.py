@@ -126,7 +126,10 @@ def _left_out(findings: Findings, out: LeftOut) -> dict[str, Notices]:
 
 
 def _facts(trace: TraceTable, findings: Findings) -> dict[str, Number]:
-    """What each rule would save, 0 where it does not apply or is left out; nothing of a file about which no rule speaks."""
+    """What each rule would save, 0 where it does not apply or is left out; nothing of a file about which no rule speaks.
+
+    Of rules about what only some profiles state, those of profiles that do.
+    """
     if not trace.report.complete:
         return {}
     facts: dict[str, Number] = {
@@ -136,7 +139,7 @@ def _facts(trace: TraceTable, findings: Findings) -> dict[str, Number]:
     }
     savings = {each.rule.id: each.notice.saving for each in findings.found}
     for rule in RULES:
-        if rule.saves:
+        if rule.saves and (rule.asks is None or rule.asks(trace)):
             saving = savings.get(rule.id)
             facts[f"findings.{rule.id}.saving_low_ns"] = saving.low_ns if saving else 0.0
             facts[f"findings.{rule.id}.saving_high_ns"] = saving.high_ns if saving else 0.0

@@ -19,6 +19,7 @@ from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.metrics import METRICS, TITLES, idle_slices, word_of
 from tb_plugin.analyses.metrics import CHOSEN_STEPS
 from tb_plugin.analyses.selection import chosen_steps, select_rows
+from tb_plugin.analyses.stated_steps import missing_computation
 from tb_plugin.payloads import (
     Breakdown,
     Column,
@@ -58,10 +59,12 @@ class IdleTime:
     borrows = OWN_ONLY
 
     def missing(self, trace: TraceTable) -> Missing | None:
-        """Needs device work."""
-        if device_busy(trace):
-            return None
-        return Missing("The trace holds no work of a device.", trace.recorder.todo("view.idle"))
+        """Needs device work, all of it."""
+        if not device_busy(trace):
+            return Missing("The trace holds no work of a device.", trace.recorder.todo("view.idle"))
+        if missing_computation(trace) is not None:
+            return Missing("Kernels are missing that the profile states: nobody knows when the device was idle.", "")
+        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps."""

@@ -242,6 +242,14 @@ SHARED = Metrics(
         },
     ),
     define(
+        CHOSEN,
+        "ns",
+        {
+            "compute_alone_ns": ("Compute alone", "Compute runs and no communication."),
+            "overlap_ns": ("Overlap", "Compute and communication run at the same time."),
+        },
+    ),
+    define(
         STEP,
         "ns",
         {

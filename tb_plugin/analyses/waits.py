@@ -51,6 +51,16 @@ def handovers(trace: TraceTable) -> tuple[Int64, Int64]:
     return np.unique(trace.track[tail[handed]]).astype(np.int64), np.unique(trace.track[head[handed]]).astype(np.int64)
 
 
+def asking_tracks(trace: TraceTable, rows: Int64) -> Int64:
+    """Returns for these rows of device work, all launched, the tracks of who launched them, and of who had them launched.
+
+    Where a thread launches what others put into its queue, the latter are where the operators are that asked for the work.
+    """
+    launch, operator = trace.track[trace.launch[rows]], trace.track[trace.operator[rows]]
+    asks = (trace.operator[rows] != MISSING) & (operator != launch)
+    return np.concatenate((launch, operator[asks])).astype(np.int64)
+
+
 def awaits_thread(trace: TraceTable) -> Bool:
     """Returns which rows are calls of the runtime in which a thread waits for another thread of the framework."""
     found: Bool = named(trace, trace.recorder.host.handing_over) & (trace.kind == EventKind.RUNTIME)

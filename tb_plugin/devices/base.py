@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tb_plugin.trace.hardware import DeviceFacts
 from tb_plugin.trace.schema import CallRole, EventKind
 
 Properties = Mapping[str, Any]
@@ -72,6 +73,8 @@ class DeviceFamily:
     """The vendor's word for what runs a block of threads."""
     rows_by_node: bool = False
     """True when rows number devices among all agents of the machine, processors included, not as the framework does."""
+    facts: DeviceFacts | None = None
+    """What its profiles state about kernels and cores beside what all do."""
     has_capability: bool = False
     """True when computeMajor and computeMinor are a compute capability in NVIDIA's sense."""
 

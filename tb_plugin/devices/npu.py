@@ -3,7 +3,38 @@
 from __future__ import annotations
 
 from tb_plugin.devices.base import DeviceFamily
+from tb_plugin.trace.hardware import DeviceFacts
 from tb_plugin.trace.schema import EventKind as Kind
+
+FACTS = DeviceFacts(
+    core="Accelerator Core",
+    cores=(
+        ("AI_CORE", "AI Core (cube)"),
+        ("AI_VECTOR_CORE", "AI vector core"),
+        ("MIX_AIC", "Mixed, cube first"),
+        ("HCCL", "Communication"),
+        ("COMMUNICATION", "Communication"),
+        ("MIX_AIV", "Mixed, vector first"),
+        ("AI_CPU", "AI CPU"),
+        ("DSA_SQE", "DSA (random numbers)"),
+    ),
+    fallback_cores=("AI_CPU",),
+    operation="Type",
+    conversions=("TransData", "Transpose", "TransposeD", "Cast"),
+    # A mixed kernel computes on both kinds of cores at once.
+    reading=(
+        ("aic_mte2_ratio", ("aic_mac_ratio", "aiv_vec_ratio")),
+        ("aiv_mte2_ratio", ("aic_mac_ratio", "aiv_vec_ratio")),
+        ("mte2_ratio", ("mac_ratio", "vec_ratio")),
+    ),
+    frequency="AI Core Freq",
+    normal_hertz=1800e6,
+    idle_hertz=800e6,
+    # The maker says it of SDMA, which is these links together.
+    packets=tuple((link, 16_000_000) for link in ("HCCS", "PCIE", "SIO", "SDMA")),
+    receiving=r"^hcom_receive",
+)
+"""Columns of kernel_details.csv and names of its cells, a counter of the trace view, and kinds of links."""
 
 NPU = DeviceFamily(
     id="npu",
@@ -20,4 +51,5 @@ NPU = DeviceFamily(
     matrix_unit="cube units",
     multiprocessor="AI Core",
     collective_backend=lambda properties: "hccl",  # what both makers call their library
+    facts=FACTS,
 )

@@ -12,8 +12,13 @@ from tb_plugin.trace.recorder import Advice, KernelFacts, ThreadRole
 _ACTIVITY = "Add torch_npu.profiler.ProfilerActivity.NPU to profile(activities=...)."
 _LEVEL = "Level1 records communication: experimental_config=_ExperimentalConfig(profiler_level=ProfilerLevel.Level1)."
 _LAUNCHES = (
-    "Let a second thread launch (TASK_QUEUE_ENABLE=2 in the environment), bind processes to cores (CPU_AFFINITY_CONF), make "
-    "fewer and larger kernels: the fused operators and optimizers of torch_npu (npu_fusion_attention, NpuFusedAdamW)."
+    "Let the thread of the queue do more (TASK_QUEUE_ENABLE=2 in the environment; 0 turns the queue off, and so does "
+    "ASCEND_LAUNCH_BLOCKING=1), leave operators uncompiled (torch.npu.set_compile_mode(jit_compile=False)), bind processes "
+    "to cores (CPU_AFFINITY_CONF), and make fewer and larger kernels: the fused operators and optimizers of torch_npu "
+    "(npu_fusion_attention, NpuFusedAdamW)."
+)
+_UNLAUNCHED = (
+    "Launches are recorded with ProfilerActivity.CPU from ProfilerLevel.Level1 on, in trace_view.json and in databases."
 )
 _RENAMED = {
     "torch.cuda.": "torch.npu.",
@@ -25,6 +30,7 @@ _LEFT_OUT = frozenset({"tf32_off", "matrix_units.tf32"})
 """What only devices of others have."""
 _OTHERS = re.compile(r"(?i)cuda|nvidia|cudnn")
 """Of documents that are about devices of others."""
+_COMPILED = "torch.compile(backend=torchair.get_npu_backend())"
 _OWN = {
     "device_events_missing": Advice(
         f"{_ACTIVITY} torch_npu.profiler.profiler.analyse() parses what was collected and not parsed."
@@ -35,14 +41,62 @@ _OWN = {
     "view.operators": Advice("Add torch_npu.profiler.ProfilerActivity.CPU to profile(activities=...)."),
     "view.distributed": Advice(_LEVEL),
     "view.memory": Advice("torch_npu.profiler.profile(profile_memory=True) records them."),
-    "launch_bound": Advice(_LAUNCHES),
-    "launch_bound.inference": Advice(_LAUNCHES),
+    "python_bound": Advice(
+        "Take this work out of the loop, do it with tensors on the device, or in a worker of the DataLoader; "
+        f"{_COMPILED} leaves the Python between operators out."
+    ),
+    "python_bound.inference": Advice(
+        f"{_COMPILED} leaves the Python between operators out, torch.inference_mode() the bookkeeping of autograd. Else "
+        "take this work out of the loop, or do it with tensors on the device; requests that are put together share it."
+    ),
     "slow_first_step": Advice(
-        "Let the profiler wait: torch_npu.profiler.schedule(wait=1, warmup=3, active=...). Operators that are compiled for "
-        "each shape take their time once: torch.npu.set_compile_mode(jit_compile=False) runs the ready ones.",
+        "Let the profiler wait: torch_npu.profiler.schedule(wait=1, warmup=3, active=...). Operators that are compiled when they first run "
+        "(torch.npu.set_compile_mode(jit_compile=True)) make first steps slow."
+    ),
+    "matrix_alignment": Advice(
+        "Pad the dimension to the next multiple of 16, the edge of what a cube unit multiplies at once: the vocabulary, "
+        "the number of classes, the width of a layer, or the length of a batch (pad_to_multiple_of=16)."
+    ),
+    "unfused_attention": Advice(
+        "Call torch_npu.npu_fusion_attention, or torch.nn.functional.scaled_dot_product_attention "
+        '(attn_implementation="sdpa" in Transformers).'
+    ),
+    "unfused_optimizer": Advice(
+        "Use an optimizer that updates all parameters at once: torch_npu.optim.NpuFusedAdamW and its likes, else "
+        "foreach=True."
+    ),
+    "tiny_elementwise": Advice(
+        f"{_COMPILED} fuses such chains. Activations and norms that are written out often exist as one operator "
+        "(nn.functional.gelu, torch_npu.npu_swiglu, torch_npu.npu_rms_norm)."
     ),
     "redundant_copies.convolutions": Advice(
-        "Keep tensors in the format that convolutions ask for (torch_npu.npu_format_cast): TransData kernels copy them else.",
+        "Compare both settings of torch.npu.config.allow_internal_format: which needs fewer conversions depends on the "
+        "network."
+    ),
+    "launch_bound": Advice(_LAUNCHES),
+    "launch_bound.inference": Advice(_LAUNCHES),
+    "unlaunched": Advice(f"{_UNLAUNCHED} What was queued before the recording has none."),
+    "low_utilization.unlaunched": Advice(f"{_UNLAUNCHED} They tell what the device waits for."),
+    "fallback_cores": Advice(
+        "Give the operator types that AI cores have kernels for (int32 for int64, float32 for float64), use another operator "
+        "for the same, or compute it once, outside of the loop. Newer versions of CANN have more kernels."
+    ),
+    "conversions": Advice(
+        "Let tensors keep their layout: compare both settings of torch.npu.config.allow_internal_format, and give weights "
+        "theirs once (torch_npu.npu_format_cast()). Leave out pairs of .transpose() and .contiguous(), and cast once: one "
+        "torch.autocast around the pass, or model.to(torch.bfloat16)."
+    ),
+    "low_frequency": Advice(
+        "Look at temperature and power of the device (npu-smi info -t temp, -t power), at its cooling, and at what else runs "
+        "on the node. Compare the other ranks: one slow device slows all of them."
+    ),
+    "memory_bound": Advice(
+        "Compute more with each byte: fused operators (npu_fusion_attention, npu_swiglu, npu_rms_norm, NpuFusedAdamW), 16 "
+        "bit, a larger batch for products of matrices."
+    ),
+    "small_packets": Advice(
+        "Send more at once: larger buckets (DistributedDataParallel(bucket_cap_mb=...), the bucket sizes of the training "
+        "framework), one flat tensor for several small ones, fewer and larger pipeline messages."
     ),
     "matrix_units": Advice("Automatic mixed precision (torch.npu.amp) runs products in 16 bit, on the cube units."),
 }

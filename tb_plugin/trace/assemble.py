@@ -119,7 +119,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         counters=counters,
         counter_series=raw.counter_series,
         arrows=arrows,
-        steps=_steps(raw, rows, launch, origin),
+        steps=_steps(raw, rows, _asked_by(raw, launch, operator), origin),
         metadata=raw.metadata,
         report=report,
         coverage=coverage(int(rows.end.max(initial=0)), report, raw.window),
@@ -352,6 +352,11 @@ def _drawn(rows: Rows, nests: Nests, asynchronous: AsyncRows) -> _Drawn:
     depth[free] = np.minimum(lane, np.iinfo(np.int16).max)
     overlaps[free] = False
     return _Drawn(depth, overlaps)
+
+
+def _asked_by(raw: RawTrace, launch: Int32, operator: Int32) -> Int32:
+    """Who asked for device work, when it was asked for: the launch, or, where another thread launches later, the operator."""
+    return np.where(operator != MISSING, operator, launch).astype(np.int32) if raw.is_external_id_sure else launch
 
 
 def _steps(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:

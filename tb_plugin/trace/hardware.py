@@ -6,6 +6,37 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class DeviceFacts:
+    """What profiles of a family state about kernels and cores under names of their own, and what those names mean.
+
+    Keys are of open columns (``OpenColumn.key``) and of counters; "" or () = the family's profiles state no such thing.
+    """
+
+    core: str = ""
+    """Key of the kind of core that a kernel ran on."""
+    cores: tuple[tuple[str, str], ...] = ()
+    """What kinds of cores are called on a page, in the order of pages; others are called what the profile calls them."""
+    fallback_cores: tuple[str, ...] = ()
+    """Kinds of cores that take what the others have no kernel for, and are slow at it."""
+    operation: str = ""
+    """Key of what a kernel computes, without the numbers of its name."""
+    conversions: tuple[str, ...] = ()
+    """Operations that give numbers another layout or type, and compute nothing."""
+    reading: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Keys of shares of a kernel's time: those in which it reads from memory, and those in which it computes meanwhile."""
+    frequency: str = ""
+    """Name of the counter of the cores' frequency."""
+    normal_hertz: float = 0.0
+    """The frequency at work."""
+    idle_hertz: float = 0.0
+    """The frequency without work."""
+    packets: tuple[tuple[str, int], ...] = ()
+    """Kinds of links, and the bytes from which on a packet makes good use of one."""
+    receiving: str = ""
+    """Regular expression for names of kernels that wait for what another rank sends."""
+
+
+@dataclass(frozen=True)
 class DeviceInfo:
     """One device. ``id`` is the text of ``args.device``; what the trace does not say is None."""
 
@@ -44,3 +75,5 @@ class DeviceInfo:
     """Bytes in a nanosecond to and from its memory."""
     word: str = "GPU"
     """What such a device is called: GPU, NPU; "Device" where it is none of these, as a processor."""
+    facts: DeviceFacts | None = None
+    """What its profiles state beside what all do; None where nobody knows."""

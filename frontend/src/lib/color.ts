@@ -8,6 +8,7 @@ const CATEGORIES: Record<string, string> = {
   communication: HUES.purple,
   overlap: HUES.teal,
   transfer: HUES.blue,
+  transfer_in: HUES.magenta,
   wait: HUES.orange,
   memcpy: HUES.orange,
   memset: HUES.olive,

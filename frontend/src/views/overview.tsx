@@ -37,6 +37,9 @@ const KNOWN = new Set([
   'data_quality',
 ])
 
+/** Tables that say the same as the bars of devices, step by step. */
+const BENEATH = new Set(['steps_of_devices', 'stated_steps'])
+
 /** Where rows of tables lead to: a name to its function, a thread to its stacks. */
 const ROWS: Readonly<Record<string, (row: Row) => void>> = {
   longest_ranges: (row) => openView('stacks', functionAt(String(row.name))),
@@ -87,15 +90,15 @@ function Page({ view, whole }: { view: View; whole: View }) {
   )
   const names = Object.keys(view.payloads)
   const times = names.flatMap((name) =>
-    /^device_(time|idle|classes)/.test(name) ? (pick(view, name, 'breakdown') ?? []) : [],
+    /^device_(steps|time|idle|classes|cores)/.test(name) ? (pick(view, name, 'breakdown') ?? []) : [],
   )
   const devices = names.flatMap((name) =>
     name.startsWith('device_') && !name.startsWith('device_time') ? (pick(view, name, 'figures') ?? []) : [],
   )
   const many = devices.length > BESIDE
   const rest = names.filter((name) => !KNOWN.has(name) && !name.startsWith('device_'))
-  // Of a trace without steps and devices what its ranges took stands where the device's time does.
-  const beside = times.length === 0 && !average ? rest : []
+  // Of a trace without steps and devices what its ranges took stands where the device's time does, and steps on devices beneath it.
+  const beside = times.length === 0 && !average ? rest : rest.filter((name) => BENEATH.has(name) && !many)
   return (
     <div className={layoutCss.grid}>
       {headline && <Answer headline={headline} costs={costs} advice={advice} />}

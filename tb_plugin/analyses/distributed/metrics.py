@@ -88,8 +88,6 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ns",
         {
-            "compute_alone_ns": ("Compute alone", "Compute runs and no communication."),
-            "overlap_ns": ("Overlap", "Compute and communication run at the same time."),
             "step_other_ns": ("Other", "The rest of the step: no compute, and no communication that nothing hides."),
             "wait_ns": (
                 "Synchronizing",

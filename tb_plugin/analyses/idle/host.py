@@ -11,7 +11,7 @@ from tb_plugin.analyses.busy import covered_work
 from tb_plugin.analyses.driver_calls import set_up
 from tb_plugin.analyses.idle.causes import HOST, Cause
 from tb_plugin.analyses.names import DATALOADER, matched, named
-from tb_plugin.analyses.waits import waits_for_device
+from tb_plugin.analyses.waits import asking_tracks, waits_for_device
 from tb_plugin.trace.intervals import Ranges, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, CallRole, EventKind, of_kind
@@ -29,10 +29,10 @@ _MEMORY = (CallRole.ALLOCATE, CallRole.FREE, CallRole.MAP, CallRole.UNMAP, CallR
 
 @remembered
 def launching_threads(trace: TraceTable, device: int) -> tuple[int, ...]:
-    """Returns the tracks that launch work of a device, those that launch most first."""
+    """Returns the tracks that launch work of a device, or have another one launch it, those that launch most first."""
     rows = covered_work(trace)
-    call = trace.launch[rows[trace.device[rows] == device]]
-    thread, count = np.unique(trace.track[call[call != MISSING]], return_counts=True)
+    rows = rows[(trace.device[rows] == device) & (trace.launch[rows] != MISSING)]
+    thread, count = np.unique(asking_tracks(trace, rows), return_counts=True)
     most = np.lexsort((thread, -count))[:MOST_THREADS]
     return tuple(thread[most].tolist())
 

@@ -25,6 +25,8 @@ from tb_plugin.analyses.kernel_classes import class_slices
 from tb_plugin.analyses.metrics import CHOSEN_STEPS, NO_STEPS
 from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.overview.configuration import configuration, device_card
+from tb_plugin.analyses.overview.cores import core_facts, cores_breakdown, frequency_figures
+from tb_plugin.analyses.overview.device_steps import steps_of_devices
 from tb_plugin.analyses.overview.health import outside_steps, trace_health
 from tb_plugin.analyses.overview.largest import cost_notices
 from tb_plugin.analyses.overview.metrics import METRICS
@@ -33,6 +35,7 @@ from tb_plugin.analyses.overview.ranges import ranges_payloads
 from tb_plugin.analyses.rules.left_out import LeftOut, left_out, unknown_notices
 from tb_plugin.analyses.rules.savings import Findings, findings_of
 from tb_plugin.analyses.selection import Selection, select_rows, steps_of
+from tb_plugin.analyses.stated_steps import missing_computation, stated_length, stated_steps
 from tb_plugin.analyses.step_shares import CATEGORIES, StepShares, active_rows, break_down
 from tb_plugin.analyses.wording import counted
 from tb_plugin.payloads import (
@@ -107,33 +110,43 @@ class Overview:
         with_kernels = {device: ratio for device, ratio in ratios.items() if times[device].kernels}
         if has_only_ranges(trace):
             return _of_ranges(trace, breakdown, selection, _facts(trace, breakdown, times, ratios))
-        whole = trace.report.complete
+        # Where kernels are missing nobody knows when a device had nothing to do.
+        known = missing_computation(trace) is None
+        whole, shown = trace.report.complete and known, times if known else {}
+        on_devices = steps_of_devices(trace, steps, params.steps)
+        cores = {d.id: bar for i, d in enumerate(trace.devices) if (bar := cores_breakdown(trace, i)) is not None}
         outside = outside_steps(trace)
         out = left_out(params)
         findings = findings_of(trace, params.steps, out)
-        costs = cost_notices(trace, steps, breakdown, selection.chosen)
+        costs = cost_notices(trace, steps, breakdown, selection.chosen) if known else []
         payloads: dict[str, Payload] = {
-            "headline": _headline(trace, breakdown, with_kernels if whole else {}, meant),
+            "headline": _headline(trace, breakdown, with_kernels if whole else {}, meant)
+            if known
+            else _stated_headline(trace, params),
             **({"largest_costs": Notices("largest_costs", "Largest costs", "answer", costs)} if costs else {}),
             **({"steps": _steps_series(breakdown, bool(times))} if steps.recorded else {}),
-            "average_step": _average(breakdown, bool(times), _step_title(steps)),
+            **({"average_step": _average(breakdown, bool(times), _step_title(steps))} if known else {}),
             **({"outside_steps": outside} if outside else {}),
             "findings": Notices("findings", "Findings", "training", findings.notices),
             **({"left_out": _left_out(findings, out)} if findings.left_out else {}),
-            **{f"device_time_{device}": _partition(trace, device, time) for device, time in times.items()},
+            **{f"device_steps_{device}": bar for device, bar in on_devices.bars.items()},
+            **{f"device_time_{device}": _partition(trace, device, time) for device, time in shown.items()},
             **{
                 f"device_idle_{d.id}": _idle(trace, i, times[d.id])
                 for i, d in enumerate(trace.devices)
-                if d.id in times and times[d.id].idle_ns
+                if d.id in shown and times[d.id].idle_ns
             },
             **{
                 f"device_classes_{d.id}": _classes(trace, i, times[d.id])
                 for i, d in enumerate(trace.devices)
-                if d.id in times and times[d.id].compute_ns
+                if d.id in shown and times[d.id].compute_ns
             },
+            **{f"device_cores_{device}": bar for device, bar in cores.items()},
             **{
-                f"device_{d.id}": device_card(d, ratios.get(d.id), times.get(d.id), meant)
-                for d in trace.devices
+                f"device_{d.id}": device_card(
+                    d, ratios.get(d.id) if known else None, times.get(d.id), meant, frequency_figures(trace, i)
+                )
+                for i, d in enumerate(trace.devices)
                 if d.id in times or (d.name and not times)
             },
             "trace_health": trace_health(trace, breakdown, meant),
@@ -144,10 +157,10 @@ class Overview:
         }
         return Part(
             coverage=selection.coverage,
-            facts=_facts(trace, breakdown, times, ratios) | _idle_facts(trace, steps, times),
-            frames={"steps": _frame(breakdown)},
+            facts=_facts(trace, breakdown, times, ratios) | _idle_facts(trace, steps, times) | on_devices.facts,
+            frames={"steps": _frame(breakdown), **on_devices.frames},
             payloads=payloads,
-            layout=tuple(payloads),
+            layout=(*payloads, *(name for name, frame in on_devices.frames.items() if len(frame.data))),
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
@@ -207,6 +220,13 @@ def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, Device
     if trace.report.complete and trace.is_collective.any():
         figures.append(METRICS.figure("communication_exposed", _share(breakdown, "communication"), "", of, window))
     return Figures("headline", "Headline", subtitle, figures, "headline")
+
+
+def _stated_headline(trace: TraceTable, params: Params) -> Figures:
+    """What the profile states, where steps cannot be told from what was recorded."""
+    length = stated_length(stated_steps(trace, params.steps))
+    figures = [METRICS.figure("stated_step_ns", length, window=CHOSEN_STEPS if params.steps else "")]
+    return Figures("headline", "Headline", "as the profile states it", figures, "headline")
 
 
 def _share(breakdown: StepShares, category: str) -> float | None:
@@ -357,6 +377,8 @@ def _facts(
     for device, time in times.items():
         facts |= {f"device.{device}.{key}": value for key, value in asdict(time).items()}
         facts |= {f"device.{device}.{key}": value for key, value in asdict(ratios[device]).items()}
+    for i in range(len(trace.devices)):
+        facts |= core_facts(trace, i)
     facts["trace.no_operator_ns"] = int(
         trace.dur_ns[
             of_kind(trace.kind, EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET) & (trace.operator == MISSING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tb_plugin.analyses.device_time import DeviceRatios, DeviceTime
 from tb_plugin.analyses.matrix_unit import NEUTRAL
@@ -150,8 +150,13 @@ def _title(device: DeviceInfo, text: str) -> str:
     return text.format(device.multiprocessor) if device.multiprocessor else ""
 
 
-def device_card(device: DeviceInfo, ratios: DeviceRatios | None, time: DeviceTime | None, window: str) -> Figures:
-    """Returns one device: what it is, and how well it was used; ``window`` says which steps, where not all recorded ones."""
+def device_card(
+    device: DeviceInfo, ratios: DeviceRatios | None, time: DeviceTime | None, window: str, more: Sequence[Figure] = ()
+) -> Figures:
+    """Returns one device: what it is, and how well it was used; ``window`` says which steps, where not all recorded ones.
+
+    ``more`` are figures of its family.
+    """
     figures = [
         Figure(METRICS.metric("memory_bytes"), device.memory_bytes),
         Figure(METRICS.metric("capability"), device.capability),
@@ -166,5 +171,5 @@ def device_card(device: DeviceInfo, ratios: DeviceRatios | None, time: DeviceTim
         ]
     if time is not None:
         figures.append(Figure(METRICS.metric("no_operator_ns"), time.no_operator_ns))
-    known = [f for f in figures if f.value is not None]
+    known = [f for f in [*figures, *more] if f.value is not None]
     return Figures(f"device_{device.id}", f"Device {device.id}", device.name or "", known)

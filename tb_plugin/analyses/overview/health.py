@@ -7,6 +7,7 @@ import numpy as np
 from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.overview.quality import crossings
+from tb_plugin.analyses.stated_steps import missing_computation
 from tb_plugin.analyses.step_shares import StepShares
 from tb_plugin.payloads import Figure, Figures
 from tb_plugin.trace.intervals import intersect, measure, union
@@ -33,7 +34,7 @@ def trace_health(trace: TraceTable, breakdown: StepShares, window: str) -> Figur
     """
     figures = [*_links(trace), *_edges(trace)]
     total = int(breakdown.total.sum())
-    if total and not has_only_ranges(trace):
+    if total and not has_only_ranges(trace) and missing_computation(trace) is None:
         figures.append(METRICS.figure("unexplained_ratio", int(breakdown.parts["other"].sum()) / total, window=window))
     report = trace.report
     figures += [

@@ -10,6 +10,7 @@ from tb_plugin.analyses.device_time import without_operator
 from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.selection import window_info
+from tb_plugin.analyses.stated_steps import missing_computation
 from tb_plugin.payloads import Figure, Link, Notice, Severity
 from tb_plugin.trace.overflow import CODE as OVERFLOWED
 from tb_plugin.trace.report import Issue
@@ -23,6 +24,7 @@ def data_notices(trace: TraceTable) -> list[Notice]:
         *_window(trace),
         *_reading(trace),
         *_device_events(trace),
+        *_missing_kernels(trace),
         *_steps(trace),
         *_clipped(trace),
         *_device_numbers(trace),
@@ -103,6 +105,24 @@ def _window(trace: TraceTable) -> list[Notice]:
         "start again to open all of it."
     )
     return [_notice("window", "high", f"{what}: {times}{why}", todo, *figures)]
+
+
+def _missing_kernels(trace: TraceTable) -> list[Notice]:
+    """Computation that the profile states, and of which most kernels are not recorded."""
+    missing = missing_computation(trace)
+    if missing is None:
+        return []
+    return [
+        _notice(
+            "kernels_missing",
+            "high",
+            "The profile states {stated_compute_ns} of computation, and its kernels compute for {recorded_compute_ns}.",
+            "Only the stated times of steps tell when the device was idle, and what hides communication. Files of the "
+            "profile are missing, or cut off.",
+            METRICS.figure("stated_compute_ns", missing[1]),
+            METRICS.figure("recorded_compute_ns", missing[0]),
+        )
+    ]
 
 
 def _clipped(trace: TraceTable) -> list[Notice]:

@@ -251,3 +251,10 @@ class Rule:
     look: Callable[[Scene], Seen | None]
     saves: bool = True
     """Whether it says what mending would save."""
+    asks: Callable[[TraceTable], bool] | None = None
+    """Whether a trace states what the rule looks at; None: it needs nothing that not all of them have a place for.
+
+    Traces that do not have no facts of the rule.
+    """
+    always: bool = False
+    """It is told where mending would save less than is worth a word as well, then without a saving."""

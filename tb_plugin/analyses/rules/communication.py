@@ -15,6 +15,7 @@ from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.serial_collectives import serial
 from tb_plugin.analyses.rules.small_collectives import small
 from tb_plugin.analyses.severity import severity_of
+from tb_plugin.analyses.stated_steps import missing_computation
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.intervals import Ranges, intersect, measure_within, union
@@ -45,6 +46,8 @@ METRICS = OF_RULES.adding(
 
 
 def _look(s: Scene) -> Seen | None:
+    if missing_computation(s.trace) is not None:
+        return None
     found = collectives(s.trace, s.chosen)
     found = found.of(~(serial(found) | small(s, found)))
     if not len(found.row):

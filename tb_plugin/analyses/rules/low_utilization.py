@@ -17,6 +17,7 @@ from tb_plugin.analyses.idle.metrics import TITLES
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
+from tb_plugin.analyses.stated_steps import missing_computation
 from tb_plugin.payloads import Figure, Link, Notice
 from tb_plugin.trace.intervals import measure_within, union
 from tb_plugin.trace.schema import MISSING
@@ -57,6 +58,8 @@ def is_explained(s: Scene, saving_ns: float) -> bool:
 
 
 def _look(s: Scene) -> Seen | None:
+    if missing_computation(s.trace) is not None:
+        return None
     low = {
         d: r.utilization for d, r in s.ratios.items() if r.utilization is not None and r.utilization < LOW_UTILIZATION
     }
@@ -76,7 +79,7 @@ def _look(s: Scene) -> Seen | None:
                 else f"Device {{device}} runs kernels only {{utilization}} of {window}."
             )
             + largest.text,
-            todo=s.todo(f"low_utilization{case}"),
+            todo=_unlaunched(s, largest) or s.todo(f"low_utilization{case}"),
             figures=[
                 METRICS.figure("utilization", low[worst], busy_title(s.trace, worst)),
                 METRICS.figure("device", worst),
@@ -89,6 +92,11 @@ def _look(s: Scene) -> Seen | None:
             references=s.references("low_utilization"),
         )
     )
+
+
+def _unlaunched(s: Scene, largest: _Largest) -> str:
+    """What to do where nobody recorded who launched the work that ends most of the idle time, "" elsewhere."""
+    return s.todo("low_utilization.unlaunched") if largest.cause == Cause.NOT_RECORDED else ""
 
 
 def _window(s: Scene) -> str:
@@ -150,6 +158,8 @@ def _host_did(s: Scene, device: int, cause: Cause) -> dict[str, str]:
 
 def _idle_device(s: Scene) -> Seen | None:
     """A word where the findings do not explain why a device idles: silence would read as praise."""
+    if missing_computation(s.trace) is not None:
+        return None
     known = {d: r.utilization for d, r in s.ratios.items() if r.utilization is not None and r.utilization < BUSY}
     if not known:
         return None
@@ -161,7 +171,8 @@ def _idle_device(s: Scene) -> Seen | None:
             severity="low",
             text=f"Device {{device}} runs kernels only {{utilization}} of {_window(s)}, and no finding would save most of "
             f"its idle time.{largest.text}",
-            todo="Look at the longest pieces of that cause: they say what the host did meanwhile.",
+            todo=_unlaunched(s, largest)
+            or "Look at the longest pieces of that cause: they say what the host did meanwhile.",
             figures=[
                 METRICS.figure("utilization", known[worst], busy_title(s.trace, worst)),
                 METRICS.figure("device", worst),

@@ -77,7 +77,11 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
     savings, whole = _savings(scene, [each for _, each in seen if each.least is not None])
     given = iter(savings)
     told = [(rule, each, None if each.least is None else next(given)) for rule, each in seen]
-    worth = [_finding(scene, *each) for each in told if each[1].least is None or each[2] is not None]
+    worth = [
+        _finding(scene, rule, each, saving)
+        for rule, each, saving in told
+        if rule.always or each.least is None or saving is not None
+    ]
     without = [_finding(scene, rule, found, None) for rule, found in every if rule.id in out]
     if is_explained(scene, whole.high_ns):
         worth = [each for each in worth if each.rule is not LOW]

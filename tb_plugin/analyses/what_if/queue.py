@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.busy import covered_work, device_busy
 from tb_plugin.analyses.launch_phases import launch_phases, usual
 from tb_plugin.analyses.launching.depth import FULL
-from tb_plugin.analyses.waits import held_by_profiler, waits_for_device
+from tb_plugin.analyses.waits import asking_tracks, held_by_profiler, waits_for_device
 from tb_plugin.trace.intervals import measure_within
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind
@@ -155,7 +155,7 @@ def _busiest(trace: TraceTable, rows: Int64) -> int:
 
 
 def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Waits, Int64]:
-    """The waits of threads that launch work of a device, and the row of what each waited for, -1 = none."""
+    """The waits of threads that launch work of a device, or have it launched, and what each waited for, -1 = nothing."""
     rows = covered_work(trace)
     rows = rows[trace.device[rows] == device]
     rows = rows[trace.launch[rows] != MISSING]
@@ -163,7 +163,7 @@ def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Wait
     order = np.argsort(ended, kind="stable")
     rows, ended = rows[order], ended[order]
     call = trace.launch[rows]
-    threads = np.unique(trace.track[call])
+    threads = np.unique(asking_tracks(trace, rows))
     waits = np.flatnonzero(waits_for_device(trace) & (trace.kind == EventKind.RUNTIME) & np.isin(trace.track, threads))
     waits = np.union1d(waits, _held(trace, rows))
     start, stop = trace.start_ns[waits], trace.ends(waits)
