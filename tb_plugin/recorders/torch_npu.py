@@ -50,8 +50,8 @@ _OWN = {
         "take this work out of the loop, or do it with tensors on the device; requests that are put together share it."
     ),
     "slow_first_step": Advice(
-        "Let the profiler wait: torch_npu.profiler.schedule(wait=1, warmup=3, active=...). Operators that are compiled when they first run "
-        "(torch.npu.set_compile_mode(jit_compile=True)) make first steps slow."
+        "Let the profiler wait: torch_npu.profiler.schedule(wait=1, warmup=3, active=...). Operators that are compiled when "
+        "they first run (torch.npu.set_compile_mode(jit_compile=True)) make first steps slow."
     ),
     "matrix_alignment": Advice(
         "Pad the dimension to the next multiple of 16, the edge of what a cube unit multiplies at once: the vocabulary, "
