@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from tb_plugin import cli
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Params
 from tb_plugin.errors import BadRequest
@@ -17,7 +19,7 @@ from tb_plugin.trace.table import TraceTable
 from tests.depth import needs_time
 from tests.readers.ascend.folders import needs_recorded
 from tests.readers.ascend.golden import table
-from tests.samples import OURS, made
+from tests.samples import OURS, REPO, made
 
 WORDS = re.compile(
     r"(?i:cuda|nvidia|\bnccl|nvtx|cudnn|cublas|cupti|tensor cores?\b|nvlink|\bwarps?\b|occupancy|streaming multiproc|\bTF32\b"
@@ -89,3 +91,12 @@ def test_advice() -> None:
 def test_such_words_would_be_found() -> None:
     (name,) = (each.name for each in OURS if each.name.startswith("synthetic_gpu/"))
     assert {"overview", "kernels"} <= {view for view, _ in odd(made(name))}
+
+
+def test_the_report_in_a_terminal(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path))
+    assert cli.main(["report", str(REPO / "samples" / "synthetic_ascend"), "--worker", "rank0"]) == 0
+    text = capsys.readouterr().out
+    assert "NPU busy" in text and [line for line in text.splitlines() if WORDS.search(ALLOWED.sub("", line))] == []

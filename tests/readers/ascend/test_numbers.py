@@ -147,3 +147,20 @@ def test_a_database_has_the_kernels_of_its_text_twin() -> None:
     assert {key: count for key, (count, _) in stored.items()} == {key: count for key, (count, _) in written.items()}
     ours, theirs = (sum(total for _, total in each.values()) for each in (written, stored))
     assert ours == pytest.approx(theirs, rel=0.05)
+
+
+@needs_recorded
+@needs_time
+@pytest.mark.parametrize("worker", ["rank_0", "rank_1"])
+def test_a_database_has_the_operators_of_its_text_twin(worker: str) -> None:
+    """The same 859 calls of 133 names; shares of AI Core differ as times of two recordings do."""
+    found = []
+    for run in ("alexnet_text_level1", "alexnet_db_level1"):
+        rows = part("operators", run, worker).frames["operators"].data.to_pylist()
+        found.append({row["name"]: row for row in rows if row["calls"]})
+    written, stored = found
+    assert {name: row["calls"] for name, row in written.items()} == {name: row["calls"] for name, row in stored.items()}
+    assert sum(row["calls"] for row in stored.values()) == 859 and len(stored) == 133
+    for name, row in stored.items():
+        assert row["core_eligible"] == written[name]["core_eligible"], name
+        assert row["core_self_ratio"] == pytest.approx(written[name]["core_self_ratio"], abs=0.1), name
