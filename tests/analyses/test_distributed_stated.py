@@ -123,6 +123,14 @@ def test_times_of_calls_by_step_and_kind() -> None:
     assert kinds["broadcast"]["elapse_ns"] == 100 and kinds["broadcast"]["link_bytes"] == 0
 
 
+def test_devices_of_a_rank_have_steps_of_their_own() -> None:
+    steps = made(STEP_TIMES, {**STEPS[0], "device": 4}, {**STEPS[1], "step": "1", "device": 0})
+    rows = rows_of(parts_of(rank(0, steps, made(OPERATIONS, *CALLS)), rank(1)), "rank_steps")
+    assert [(row["step"], row["device"], row["computing_ns"], row["job_calls"]) for row in rows] == [
+        ("1", "0", 700, None), ("1", "4", 500, 2), ("2", None, None, 1),
+    ]  # fmt: skip
+
+
 def test_kinds_of_links_do_not_count_twice() -> None:
     rows = {row["link_kind"]: row for row in rows_of(parts_of(telling(), rank(1)), "kinds_of_links")}
     assert [*rows] == ["RDMA", "SDMA", "HCCS", "SIO"], "parts stand below what they are part of"

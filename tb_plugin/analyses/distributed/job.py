@@ -38,9 +38,11 @@ def job_frames(job: StatedJob) -> dict[str, Frame]:
     if not job:
         return {}
     every = (
-        _frame("rank_steps", "Steps, as stated", step_rows(job), ("worker", "step"), "worker"),
+        _frame("rank_steps", "Steps, as stated", step_rows(job), ("worker", "step", "device"), "worker"),
         _frame("operation_types", "Kinds of calls", _type_rows(job), ("worker", "collective"), "collective"),
-        _frame("kinds_of_links", "Kinds of links", _band_rows(job), ("worker", "link_kind"), "link_kind"),
+        _frame(
+            "kinds_of_links", "Kinds of links", _band_rows(job), ("worker", "link_kind", "link_part_of"), "link_kind"
+        ),
         _frame("links", "Links", link_rows(job), ("link_from", "link_to", "link_kind", "link_group"), "link_kind"),
     )
     return {frame.name: frame for frame in every if frame is not None}
@@ -91,19 +93,27 @@ def _in_schema(name: str, table: pa.Table) -> pa.Table:
 def step_rows(job: StatedJob) -> list[Row]:
     """Returns a row for each worker and step with the times that are stated of it."""
     rows: dict[tuple[str, str | None], Row] = {}
+    more: list[Row] = []
     for row in job.tables[STEPS].to_pylist():
         times = {key: row[key] for key in _OF_STEPS}
         times["device_free_ns"], times["job_communication_ns"] = times.pop("free_ns"), times.pop("communication_ns")
-        rows[row["worker"], row["step"]] = {"worker": row["worker"], "step": row["step"], **times}
+        device = None if row["device"] is None else str(row["device"])
+        made = {"worker": row["worker"], "step": row["step"], "device": device, **times}
+        # Of several devices of a worker the calls stand beside the first: nobody says whose they are.
+        if rows.setdefault((row["worker"], row["step"]), made) is not made:
+            more.append(made)
     for row in summed(job.tables[CALLS], ("worker", "step"), (*TIMES, "calls", "bytes")).to_pylist():
         key = row["worker"], row["step"]
-        rows.setdefault(key, {"worker": key[0], "step": key[1]}).update(_call_times_of(row))
+        rows.setdefault(key, {"worker": key[0], "step": key[1], "device": None}).update(_call_times_of(row))
     order = {name: place for place, name in enumerate(job.names)}
-    return sorted(rows.values(), key=lambda row: (order[row["worker"]], in_order(row["step"])))
+    return sorted(
+        [*rows.values(), *more],
+        key=lambda row: (order[row["worker"]], in_order(row["step"]), in_order(row["device"])),
+    )
 
 
 def _type_rows(job: StatedJob) -> list[Row]:
-    found = summed(job.tables[CALLS], ("worker", "operation", "kind"), (*TIMES, "calls", "bytes"))
+    found = summed(job.tables[CALLS], ("worker", "operation"), (*TIMES, "calls", "bytes"))
     return [
         {
             "worker": row["worker"],
@@ -195,7 +205,7 @@ def _call_times_of(row: Row) -> Row:
 
 _COLUMNS = {
     "rank_steps": (
-        "worker", "step", "computing_ns", "overlapped_ns", "job_communication_ns", "exposed_ns", "device_free_ns",
+        "worker", "step", "device", "computing_ns", "overlapped_ns", "job_communication_ns", "exposed_ns", "device_free_ns",
         "preparing_ns", "bubble_ns", "stage_ns", "job_calls", "elapse_ns", "transit_ns", "synchronization_ns",
         "wait_rest_ns", "call_idle_ns", "link_bytes",
     ),
@@ -214,7 +224,7 @@ def _frame(name: str, title: str, rows: Sequence[Row], keys: tuple[str, ...], na
     if not rows:
         return None
     data = {key: pa.array([row.get(key) for row in rows], _TYPES[METRICS[key].unit]) for key in _COLUMNS[name]}
-    empty = {key for key, column in data.items() if column.null_count == len(column) and key not in keys}
+    empty = {key for key, column in data.items() if column.null_count == len(column)}
     columns = [Column(METRICS.metric(key, window=CHOSEN), hidden=key in empty) for key in data]
     return Frame(name, title, columns, pa.table(data), keys, named)
 

@@ -247,7 +247,7 @@ class _Reading:
             with self._source.open(name) as raw:
                 stream = TextStream(raw, self._source.size(name), lambda fraction: None, log)
                 parts = []
-                while (part := stream.read(1 << 20)) and (not most or stream.text_bytes <= most):
+                while (not most or stream.text_bytes <= most) and (part := stream.read(1 << 20)):
                     parts.append(part)
         except UserError as error:
             self._lost(name, error)

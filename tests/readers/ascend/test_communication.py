@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tb_plugin.readers.ascend import reader as of_reader
 from tb_plugin.readers.ascend.communication import document as of_document
 from tb_plugin.readers.ascend.communication.calls import calls_in, step_label
 from tb_plugin.readers.ascend.communication.document import document_in
@@ -340,6 +342,16 @@ def test_large_files_are_refused_before_they_are_parsed(monkeypatch: pytest.Monk
         log = IssueLog()
         assert document_in(content, log) is None
         assert [issue.code for issue in log.issues()] == ["too_large"]
+
+
+def test_an_archive_that_unpacks_to_more_is_read_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_document, "MOST_BYTES", 1 << 21)
+    monkeypatch.setattr(of_reader, "MOST_DOCUMENT", 1 << 21)
+    bomb = gzip.compress(b"{" + b" " * (1 << 25) + b"}")
+    source = files(step_trace_time="Step,Free\n1,2\n")
+    raw = raw_of(Files({**source.content, f"{OUTPUT}communication.json": bomb}))
+    assert told(raw, "communication.json") == {"too_large"} and raw.report.text_bytes < 1 << 23
+    assert [table.name for table in raw.stated] == [STEP_TIMES]
 
 
 def test_names_are_data() -> None:

@@ -20,6 +20,7 @@ from tb_plugin.payloads import Table
 from tb_plugin.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, stated_in
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
+from tests.readers.ascend.folders import Files, table_of
 from tests.samples import OURS, SAMPLES, made
 
 Json = dict[str, Any]
@@ -137,6 +138,25 @@ def test_who_waits_for_whom() -> None:
     for row, (_, truth) in zip(answer.rows, parts, strict=True):
         assert (row["matched"], row["unmatched"], row["bounded"]) == (len(truth["collectives"]), 0, 0)
         assert abs(row["wait_ns"] - sum(truth["waited_for_ns"].values())) <= 20 * len(truth["collectives"])
+
+
+def test_a_rank_of_which_the_calls_alone_were_kept_is_matched_with_the_other() -> None:
+    """Begins are floats of microseconds there, so that nothing is exact to the nanosecond but durations."""
+    path = next(each for each in sorted((SAMPLES / "synthetic_ascend").iterdir()) if each.name.startswith("rank_1_"))
+    kept = ("communication.json", "communication_matrix.json", "step_trace_time.csv", "profiler_metadata.json")
+    left = {file.relative_to(path).as_posix(): file.read_bytes() for file in path.rglob("*") if file.name in kept}
+    lean = table_of(Files({**left, "profiler_info_1.json": b"{}"}))
+    assert lean.steps.label == ("12", "13") and len(lean) == len(TRUTH["1"]["collectives"])
+    (name,) = (each.name for each in OURS if each.name.startswith("synthetic_ascend/rank_0_"))
+    parts = [
+        replace(Distributed().part(each, Params()), worker=worker) for worker, each in (("a", made(name)), ("b", lean))
+    ]
+    answer = Distributed().answer(parts, Params(table="workers"))
+    assert isinstance(answer, Table)
+    for row, truth in zip(answer.rows, TRUTH.values(), strict=True):
+        assert (row["matched"], row["unmatched"], row["bounded"]) == (len(truth["collectives"]), 0, 0)
+        assert abs(row["wait_ns"] - sum(truth["waited_for_ns"].values())) <= 20 * len(truth["collectives"])
+        assert row["compute_ns"] == sum(step["computing_ns"] for step in truth["steps"]) or row["worker"] == "a"
 
 
 def test_kernels_by_name(case: Case) -> None:

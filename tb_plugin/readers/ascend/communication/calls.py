@@ -23,6 +23,8 @@ TIMES = {
     "synchronization_ns": "Synchronization Time(ms)", "idle_ns": "Idle Time(ms)",
 }  # fmt: skip
 START, SIZE, TRANSIT, RATIO = "Start Timestamp(us)", "Transit Size(MB)", "Transit Time(ms)", "Large Packet Ratio"
+_NOTHING = (None, "0", "0.0")
+"""Size and time of a kind of link over which nothing moved: most of those of most calls."""
 _KEYS = ("step", "kind", "operation", "group")
 _LEAST = {"idle_ns": None}
 """Idle is what the others leave of a call, and where these overlap it may be less than nothing."""
@@ -88,6 +90,8 @@ def calls_in(document: Mapping[str, Any], rank: int | None, log: IssueLog) -> di
         for band, moved in links.items() if isinstance(links, dict) else ():
             if not isinstance(moved, dict):
                 log.add("bad_band", "note", text="kinds of links that state no sizes were left out", example=band)
+                continue
+            if moved.get(SIZE) in _NOTHING and moved.get(TRANSIT) in _NOTHING:
                 continue
             bands.append((*call, band, moved.get(SIZE), moved.get(TRANSIT), moved.get(RATIO)))
             spread = moved.get("Size Distribution")
