@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.jobs.outlying import CRITICAL_Q, MANY, outlying
+from tb_plugin.analyses.jobs.shown import job_shown
 from tb_plugin.analyses.jobs.slow import findings, slow_links, slow_ranks
 from tb_plugin.analyses.jobs.stages import connected_stages, stage_rows, stages_of
 from tb_plugin.analyses.jobs.steps import RankTimes, label, rank_means, stage_means, step_bars, step_frame
@@ -273,3 +274,14 @@ def test_thousands_of_ranks_take_no_time() -> None:
     assert time.monotonic() - begin < 5
     assert [figure.value for figure in found[0].figures if figure.metric.key == "job_rank"] == [77] and len(found) == 1
     assert slow_ranks(ranks, [], "computing_ns")[0].rank == 77
+
+
+def test_what_calls_spend_their_time_with() -> None:
+    """Sums over calls of a rank, over the steps in which it has any; idle time below 0 is none."""
+    call = {"rank": 1, "step": "1", "transit_ns": 10, "wait_ns": 30, "idle_ns": 5}
+    rows = [call, {**call, "step": "2"}, {**call, "idle_ns": -20}, {"rank": 0, "transit_ns": 7}, {"transit_ns": 9}]
+    (series,) = (each for each in job_shown({OPERATIONS: table(OPERATIONS, *rows)}).pictures)
+    assert series.name == "rank_calls" and series.x == ["0", "1"]
+    values = {line.metric.key: line.values for line in series.lines}
+    assert values == {"transit_ns": [7, 15], "call_wait_ns": [None, 45], "call_idle_ns": [None, 0]}
+    assert job_shown({}).pictures == []

@@ -51,6 +51,7 @@ function Page({ view }: { view: View }) {
   const headline = pick(view, 'headline', 'figures')
   const lists = [pick(view, 'findings', 'notices'), pick(view, 'data_quality', 'notices')]
   const [ranks, stages] = [pick(view, 'rank_times', 'series'), pick(view, 'stage_times', 'series')]
+  const calls = pick(view, 'rank_calls', 'series')
   const maps = ['map_link_bandwidth', 'map_link_bytes'].flatMap((name) => pick(view, name, 'series') ?? [])
   return (
     <div className={layoutCss.grid}>
@@ -70,6 +71,7 @@ function Page({ view }: { view: View }) {
       )}
       {ranks && <BarsCard series={ranks} wide={!stages} />}
       {stages && <BarsCard series={stages} wide={!ranks} />}
+      {calls && <BarsCard series={calls} wide />}
       {maps.length > 0 && <LinksCard maps={maps} />}
     </div>
   )

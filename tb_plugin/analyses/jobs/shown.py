@@ -6,19 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.jobs.metrics import METRICS
+from tb_plugin.analyses.jobs.metrics import METRICS, STATED
 from tb_plugin.analyses.jobs.slow import findings
 from tb_plugin.analyses.jobs.stages import STAGE, Stage, stages_of
 from tb_plugin.analyses.jobs.steps import rank_means, stage_means, step_bars, step_frame
 from tb_plugin.analyses.jobs.traffic import band_frame, communication_frame, link_frame, link_maps, link_totals
-from tb_plugin.payloads import Notice, Series
-from tb_plugin.trace.job_tables import GROUPS, LINKS, SCHEMAS, STEP_TIMES, job_table
+from tb_plugin.payloads import Line, Notice, Series
+from tb_plugin.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_TIMES, job_table
 
 TABLES = ("job_steps", "job_communication", "job_bands", "job_links", "job_groups")
 """Names of the frames, in the order in which they are shown."""
 
+_CALLS = (
+    ("transit_ns", "transit_ns", "transfer"), ("wait_ns", "call_wait_ns", "wait"), ("idle_ns", "call_idle_ns", "idle"),
+)  # fmt: skip
+"""Parts of the duration of calls, as they are shown, and their colours."""
 MOST_DRAWN = 1024
 """Ranks of the bars: a page has no room for more rows; the table has all of them."""
 
@@ -50,8 +55,9 @@ def job_shown(tables: Mapping[str, pa.Table]) -> JobShown:
         )
         pictures.append(step_bars("rank_times", "Step time by rank", text, "job_rank", ranks[:MOST_DRAWN]))
     if of_stages:
-        text = "the largest time of any of its ranks, each part for itself"
+        text = "the largest of its ranks, part by part"
         pictures.append(step_bars("stage_times", "Step time by stage", text, "job_stage", of_stages))
+    pictures += _call_bars(every[OPERATIONS])
     frames = (
         step_frame(times, stages),
         communication_frame(every),
@@ -67,6 +73,31 @@ def job_shown(tables: Mapping[str, pa.Table]) -> JobShown:
         [*pictures, *link_maps(totals)],
         {frame.name: frame for frame in frames},
     )
+
+
+def _call_bars(calls: pa.Table) -> list[Series]:
+    """A bar for each rank: what its calls of communication spend their time with, a mean over the steps that have any."""
+    keys = [key for key, _, _ in _CALLS]
+    found = calls.group_by("rank", use_threads=False).aggregate(
+        [("step", "count_distinct", pc.CountOptions("all")), *((key, "sum") for key in keys)]
+    )
+    rows = [row for row in found.sort_by("rank").to_pylist() if row["rank"] is not None][:MOST_DRAWN]
+    if not rows:
+        return []
+    lines = [
+        Line(
+            METRICS.metric(shown, window=STATED),
+            category,
+            [
+                None if row[f"{key}_sum"] is None else max(row[f"{key}_sum"], 0) // row["step_count_distinct"]
+                for row in rows
+            ],
+        )
+        for key, shown, category in _CALLS
+    ]
+    x = METRICS.metric("job_rank")
+    title, text = "Communication by rank", "mean step, calls one by one"
+    return [Series("rank_calls", title, text, x, [str(row["rank"]) for row in rows], lines, "stacked_bars")]
 
 
 def _groups(table: pa.Table) -> Frame:
