@@ -7,7 +7,6 @@ from tb_plugin.trace.hardware import DeviceFacts
 from tb_plugin.trace.schema import EventKind as Kind
 
 FACTS = DeviceFacts(
-    core="Accelerator Core",
     cores=(
         ("AI_CORE", "AI Core (cube)"),
         ("AI_VECTOR_CORE", "AI vector core"),
@@ -19,7 +18,6 @@ FACTS = DeviceFacts(
         ("DSA_SQE", "DSA (random numbers)"),
     ),
     fallback_cores=("AI_CPU",),
-    operation="Type",
     conversions=("TransData", "Transpose", "TransposeD", "Cast"),
     # A mixed kernel computes on both kinds of cores at once.
     reading=(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
 from tb_plugin.recorders.pytorch import PYTORCH
-from tb_plugin.trace.recorder import Advice
+from tb_plugin.trace.recorder import Advice, KernelFacts
 
 _ACTIVITY = "Add torch_npu.profiler.ProfilerActivity.NPU to profile(activities=...)."
 _LEVEL = "Level1 records communication: experimental_config=_ExperimentalConfig(profiler_level=ProfilerLevel.Level1)."
@@ -26,6 +27,9 @@ _RENAMED = {
 }
 """torch_npu mirrors torch.cuda: the same call, under its own name."""
 _LEFT_OUT = frozenset({"tf32_off", "matrix_units.tf32"})
+"""What only devices of others have."""
+_OTHERS = re.compile(r"(?i)cuda|nvidia|cudnn")
+"""Of documents that are about devices of others."""
 _COMPILED = "torch.compile(backend=torchair.get_npu_backend())"
 _OWN = {
     "device_events_missing": Advice(
@@ -45,8 +49,8 @@ _OWN = {
         "take this work out of the loop, or do it with tensors on the device; requests that are put together share it."
     ),
     "slow_first_step": Advice(
-        "Let the profiler wait: schedule(wait=1, warmup=3, active=...). Operators that are compiled when they first run "
-        "(torch.npu.set_compile_mode(jit_compile=True)) make first steps slow."
+        "Let the profiler wait: torch_npu.profiler.schedule(wait=1, warmup=3, active=...). Operators that are compiled for "
+        "each shape take their time once: torch.npu.set_compile_mode(jit_compile=False) runs the ready ones.",
     ),
     "matrix_alignment": Advice(
         "Pad the dimension to the next multiple of 16, the edge of what a cube unit multiplies at once: the vocabulary, "
@@ -65,8 +69,7 @@ _OWN = {
         "(nn.functional.gelu, torch_npu.npu_swiglu, torch_npu.npu_rms_norm)."
     ),
     "redundant_copies.convolutions": Advice(
-        "Compare both settings of torch.npu.config.allow_internal_format: which needs fewer conversions depends on the "
-        "network."
+        "Keep tensors in the format that convolutions ask for (torch_npu.npu_format_cast): TransData kernels copy them else.",
     ),
     "launch_bound": Advice(_LAUNCHES),
     "launch_bound.inference": Advice(_LAUNCHES),
@@ -104,10 +107,22 @@ def _translated(advice: Mapping[str, Advice]) -> dict[str, Advice]:
         todo = one.todo
         for cuda, npu in _RENAMED.items():
             todo = todo.replace(cuda, npu)
-        references = tuple(each for each in one.references if "cuda" not in "".join(each).lower())
+        references = tuple(each for each in one.references if not _OTHERS.search("".join(each)))
         made[key] = Advice(todo, references)
     return {key: one for key, one in made.items() if key not in _LEFT_OUT} | _OWN
 
+
+KERNELS = KernelFacts(
+    type=("Type",),
+    # Level0 leaves the first one out, and the trace view says it of what it draws.
+    core=("Accelerator Core", "Task Type"),
+    shapes=("Input Shapes",),
+    step=("Step Id",),
+    # operator_details.csv counts these two as work with AI Core, and no MIX_AIC and MIX_AIV, which run there as well.
+    counted=("AI_CORE", "AI_VECTOR_CORE"),
+    counted_word="AI Core",
+    first=("Type", "Accelerator Core", "Wait Time(us)", "Block Dim", "Block Num", "Input Shapes"),
+)
 
 TORCH_NPU = replace(
     PYTORCH,
@@ -115,4 +130,6 @@ TORCH_NPU = replace(
     name="torch_npu's profiler",
     advice=_translated(PYTORCH.advice),
     packages=(*PYTORCH.packages, "torch_npu"),
+    kernels=KERNELS,
+    ranges_are_calls=True,
 )

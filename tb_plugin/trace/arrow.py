@@ -17,7 +17,7 @@ from tb_plugin.trace.classes import ClassNames
 from tb_plugin.trace.column_file import kept, one_list, read_columns, write_columns
 from tb_plugin.trace.hardware import DeviceFacts, DeviceInfo
 from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedColumn, StatedTable
-from tb_plugin.trace.recorder import Advice, HostNames, OperatorNames, Recorder, StageFrames, ThreadRole
+from tb_plugin.trace.recorder import Advice, HostNames, KernelFacts, OperatorNames, Recorder, StageFrames, ThreadRole
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import (
@@ -202,19 +202,21 @@ def recorder_of(header: dict[str, Any]) -> Recorder:
         stages,
         host,
         operators,
+        KernelFacts(**{key: _tuple(value) for key, value in header["kernels"].items()}),
+        header["ranges_are_calls"],
         header["lacks"],
     )
 
 
-def _device(header: dict[str, Any]) -> DeviceInfo:
-    peaks, facts = _tuples(header["peaks"]), header["facts"]
-    facts = DeviceFacts(**{key: _tuples(value) for key, value in facts.items()}) if facts is not None else None
-    return DeviceInfo(**{**header, "precisions": tuple(header["precisions"]), "peaks": peaks, "facts": facts})
-
-
-def _tuples(value: Any) -> Any:
+def _tuple(value: Any) -> Any:
     """A value of JSON with tuples in place of lists."""
-    return tuple(_tuples(each) for each in value) if isinstance(value, list | tuple) else value
+    return tuple(_tuple(each) for each in value) if isinstance(value, list) else value
+
+
+def _device(header: dict[str, Any]) -> DeviceInfo:
+    peaks, facts = _tuple(header["peaks"]), header["facts"]
+    facts = DeviceFacts(**{key: _tuple(value) for key, value in facts.items()}) if facts is not None else None
+    return DeviceInfo(**{**header, "precisions": tuple(header["precisions"]), "peaks": peaks, "facts": facts})
 
 
 def _coverage(header: dict[str, Any]) -> Coverage:

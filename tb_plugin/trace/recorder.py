@@ -108,6 +108,25 @@ class OperatorNames:
 
 
 @dataclass(frozen=True)
+class KernelFacts:
+    """Under which names a profile states what it knows of its kernels (see ``OpenColumn``); of several the first counts."""
+
+    type: tuple[str, ...] = ()
+    """What the kernel computes, without what makes its name one of its own."""
+    core: tuple[str, ...] = ()
+    """The part of the device that runs it."""
+    shapes: tuple[str, ...] = ()
+    step: tuple[str, ...] = ()
+    """Number of the step that it ran in."""
+    counted: tuple[str, ...] = ()
+    """Values of ``core`` whose time the tool's own tables of operators count beside that of all kernels."""
+    counted_word: str = ""
+    """What these parts of the device are called."""
+    first: tuple[str, ...] = ()
+    """The facts that a list of kernels shows before anybody chooses others."""
+
+
+@dataclass(frozen=True)
 class Recorder:
     """One tool's words. Analyses name a finding; what a person does about it depends on the tool."""
 
@@ -124,6 +143,9 @@ class Recorder:
     """Which frames of a stack tell the stage of a training."""
     host: HostNames = HostNames()
     operators: OperatorNames = OperatorNames()
+    kernels: KernelFacts = KernelFacts()
+    ranges_are_calls: bool = False
+    """Ranges of the program that it writes with the category of operators are calls of operators in its own tables."""
     lacks: str = ""
     """What traces of this tool in this format never hold, though the tool knows it; "" where that is nothing."""
 
