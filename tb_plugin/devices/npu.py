@@ -37,6 +37,7 @@ FACTS = DeviceFacts(
 NPU = DeviceFamily(
     id="npu",
     word="NPU",
+    facts=FACTS,
     categories={"hpu_op": Kind.KERNEL, "npu_runtime": Kind.RUNTIME, "npu_driver": Kind.RUNTIME},
     collective_kernels=(
         r"^hcom_\w+",  # HCCL tasks: hcom_allReduce__123_0
@@ -47,5 +48,4 @@ NPU = DeviceFamily(
     property_keys=frozenset({"npuName"}),
     metadata_keys=("ascend", "npu", "torch_npu"),
     multiprocessor="AI core",
-    facts=FACTS,
 )
