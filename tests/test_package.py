@@ -24,6 +24,10 @@ SHARED = {
     "readers": {"base", "chrome", "foreign", "issues", "meanings", "pickles", "stream"},
     "analyses": {
         "advice",
+        "core_frequency",
+        "device_facts",
+        "kernel_facts",
+        "stated_steps",
         "hardware_streams",
         "kernel_facts",
         "kernel_groups",

@@ -7,7 +7,6 @@ from tb_plugin.trace.hardware import DeviceFacts
 from tb_plugin.trace.schema import EventKind as Kind
 
 FACTS = DeviceFacts(
-    core="Accelerator Core",
     cores=(
         ("AI_CORE", "AI Core (cube)"),
         ("AI_VECTOR_CORE", "AI vector core"),
@@ -19,7 +18,6 @@ FACTS = DeviceFacts(
         ("DSA_SQE", "DSA (random numbers)"),
     ),
     fallback_cores=("AI_CPU",),
-    operation="Type",
     conversions=("TransData", "Transpose", "TransposeD", "Cast"),
     # A mixed kernel computes on both kinds of cores at once.
     reading=(
@@ -39,6 +37,7 @@ FACTS = DeviceFacts(
 NPU = DeviceFamily(
     id="npu",
     word="NPU",
+    facts=FACTS,
     categories={"hpu_op": Kind.KERNEL, "npu_runtime": Kind.RUNTIME, "npu_driver": Kind.RUNTIME},
     collective_kernels=(
         r"^hcom_\w+",  # HCCL tasks: hcom_allReduce__123_0
@@ -51,5 +50,4 @@ NPU = DeviceFamily(
     matrix_unit="cube units",
     multiprocessor="AI Core",
     collective_backend=lambda properties: "hccl",  # what both makers call their library
-    facts=FACTS,
 )

@@ -50,8 +50,8 @@ _OWN = {
         "take this work out of the loop, or do it with tensors on the device; requests that are put together share it."
     ),
     "slow_first_step": Advice(
-        "Let the profiler wait: torch_npu.profiler.schedule(wait=1, warmup=3, active=...). Operators that are compiled when "
-        "they first run (torch.npu.set_compile_mode(jit_compile=True)) make first steps slow."
+        "Let the profiler wait: torch_npu.profiler.schedule(wait=1, warmup=3, active=...). Operators that are compiled for "
+        "each shape take their time once: torch.npu.set_compile_mode(jit_compile=False) runs the ready ones.",
     ),
     "matrix_alignment": Advice(
         "Pad the dimension to the next multiple of 16, the edge of what a cube unit multiplies at once: the vocabulary, "
@@ -70,8 +70,7 @@ _OWN = {
         "(nn.functional.gelu, torch_npu.npu_swiglu, torch_npu.npu_rms_norm)."
     ),
     "redundant_copies.convolutions": Advice(
-        "Compare both settings of torch.npu.config.allow_internal_format: which needs fewer conversions depends on the "
-        "network."
+        "Keep tensors in the format that convolutions ask for (torch_npu.npu_format_cast): TransData kernels copy them else.",
     ),
     "launch_bound": Advice(_LAUNCHES),
     "launch_bound.inference": Advice(_LAUNCHES),

@@ -204,21 +204,21 @@ def recorder_of(header: dict[str, Any]) -> Recorder:
         stages,
         host,
         operators,
-        KernelFacts(**{key: _tuples(value) for key, value in header["kernels"].items()}),
+        KernelFacts(**{key: _tuple(value) for key, value in header["kernels"].items()}),
         header["ranges_are_calls"],
         header["lacks"],
     )
 
 
-def _device(header: dict[str, Any]) -> DeviceInfo:
-    peaks, facts = _tuples(header["peaks"]), header["facts"]
-    facts = DeviceFacts(**{key: _tuples(value) for key, value in facts.items()}) if facts is not None else None
-    return DeviceInfo(**{**header, "precisions": tuple(header["precisions"]), "peaks": peaks, "facts": facts})
-
-
-def _tuples(value: Any) -> Any:
+def _tuple(value: Any) -> Any:
     """A value of JSON with tuples in place of lists."""
-    return tuple(_tuples(each) for each in value) if isinstance(value, list | tuple) else value
+    return tuple(_tuple(each) for each in value) if isinstance(value, list) else value
+
+
+def _device(header: dict[str, Any]) -> DeviceInfo:
+    peaks, facts = _tuple(header["peaks"]), header["facts"]
+    facts = DeviceFacts(**{key: _tuple(value) for key, value in facts.items()}) if facts is not None else None
+    return DeviceInfo(**{**header, "precisions": tuple(header["precisions"]), "peaks": peaks, "facts": facts})
 
 
 def _coverage(header: dict[str, Any]) -> Coverage:

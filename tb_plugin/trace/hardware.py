@@ -7,19 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DeviceFacts:
-    """What profiles of a family state about kernels and cores under names of their own, and what those names mean.
+    """What words in profiles of a family mean: of cores, operations, counters and links; "" or () = there are none."""
 
-    Keys are of open columns (``OpenColumn.key``) and of counters; "" or () = the family's profiles state no such thing.
-    """
-
-    core: str = ""
-    """Key of the kind of core that a kernel ran on."""
     cores: tuple[tuple[str, str], ...] = ()
     """What kinds of cores are called on a page, in the order of pages; others are called what the profile calls them."""
     fallback_cores: tuple[str, ...] = ()
     """Kinds of cores that take what the others have no kernel for, and are slow at it."""
-    operation: str = ""
-    """Key of what a kernel computes, without the numbers of its name."""
     conversions: tuple[str, ...] = ()
     """Operations that give numbers another layout or type, and compute nothing."""
     reading: tuple[tuple[str, tuple[str, ...]], ...] = ()

@@ -11,6 +11,7 @@ import pytest
 from tb_plugin.analyses.base import rows_of
 from tb_plugin.analyses.rules import communication
 from tb_plugin.analyses.rules.base import Scene
+from tb_plugin.recorders import TORCH_NPU
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.job_tables import STEP_TIMES, as_stated, job_table
 from tb_plugin.trace.open import OpenColumn
@@ -225,7 +226,7 @@ def test_kernels_of_which_no_core_is_stated_and_too_many_kinds() -> None:
     kernels = np.flatnonzero(raw.device >= 0).astype(np.int32)
     words = [raw.strings.find(f"k{i}") for i in range(13)]  # any texts do
     column = OpenColumn("Accelerator Core", kernels[:13], np.array(words, np.int32), is_text=True)
-    found = cores(assemble(replace(raw, others=(column,))))
+    found = cores(assemble(replace(raw, others=(column,), recorder=TORCH_NPU)))
     assert sum(found.values()) == 14_000 and len(found) == 10
     assert (found["Other cores"], found["Not stated"], found["k0"]) == (5_000, 1_000, 1_000)
 

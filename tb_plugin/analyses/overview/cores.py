@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.base import Number
 from tb_plugin.analyses.core_frequency import core_frequency
-from tb_plugin.analyses.device_facts import column_of, facts_of, texts_of
+from tb_plugin.analyses.device_facts import are_stated, facts_of
 from tb_plugin.analyses.grouping import sum_by
+from tb_plugin.analyses.kernel_facts import stated_text
 from tb_plugin.analyses.metrics import WHOLE, define
 from tb_plugin.analyses.rules.low_frequency import METRICS as OF_RULE
 from tb_plugin.payloads import Breakdown, Figure, Metric, Slice
@@ -50,12 +51,12 @@ def core_time(trace: TraceTable, device: int) -> dict[str, int]:
     Kinds that have one name on pages are one.
     """
     facts = facts_of(trace)
-    if facts is None or column_of(trace, facts.core) is None:
+    if facts is None or not are_stated(trace, trace.recorder.kernels.core):
         return {}
     rows = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.device == device))
     if not len(rows):
         return {}
-    kind, of = np.unique(texts_of(trace, facts.core, rows), return_inverse=True)
+    kind, of = np.unique(stated_text(trace, trace.recorder.kernels.core, rows), return_inverse=True)
     time = sum_by(of, trace.dur_ns[rows], len(kind))
     titles = dict(facts.cores)
     order = np.argsort(-time, kind="stable").tolist()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analyses.device_facts import column_of, facts_of, most_of, states, texts_of
+from tb_plugin.analyses.device_facts import are_stated, facts_of, most_of, states
+from tb_plugin.analyses.kernel_facts import stated_text
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
@@ -49,7 +50,7 @@ METRICS = OF_RULES.adding(
 def states_operations(trace: TraceTable) -> bool:
     """Returns whether a trace says what its kernels compute."""
     facts = facts_of(trace)
-    return facts is not None and column_of(trace, facts.operation) is not None
+    return facts is not None and are_stated(trace, trace.recorder.kernels.type)
 
 
 def _look(s: Scene) -> Seen | None:
@@ -57,7 +58,7 @@ def _look(s: Scene) -> Seen | None:
     if facts is None or not states_operations(trace):
         return None
     kernels = s.kernels[~trace.is_collective[s.kernels]]
-    row = kernels[states(trace, facts.operation, facts.conversions, kernels)]
+    row = kernels[states(trace, trace.recorder.kernels.type, facts.conversions, kernels)]
     time, total = trace.dur_ns[row], int(trace.dur_ns[kernels].sum())
     if not total or time.sum() < CONVERSION_SHARE * total:
         return None
@@ -67,7 +68,7 @@ def _look(s: Scene) -> Seen | None:
         "conversions": s.per_step(len(row)),
         "conversions_ns": s.per_step(int(time.sum())),
         "conversion_ratio": share,
-        "conversion_operation": most_of(trace, texts_of(trace, facts.operation, row), time),
+        "conversion_operation": most_of(trace, stated_text(trace, trace.recorder.kernels.type, row), time),
         **({"conversion_operator": operator} if operator else {}),
     }
     notice = Notice(

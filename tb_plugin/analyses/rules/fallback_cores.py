@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analyses.device_facts import column_of, facts_of, most_of, states, texts_of
+from tb_plugin.analyses.device_facts import are_stated, facts_of, most_of, states
+from tb_plugin.analyses.kernel_facts import stated_text
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
@@ -36,23 +37,23 @@ METRICS = OF_RULES.adding(
 def states_cores(trace: TraceTable) -> bool:
     """Returns whether a trace says on which cores kernels ran."""
     facts = facts_of(trace)
-    return facts is not None and column_of(trace, facts.core) is not None
+    return facts is not None and are_stated(trace, trace.recorder.kernels.core)
 
 
 def _look(s: Scene) -> Seen | None:
     trace, facts = s.trace, facts_of(s.trace)
     if facts is None or not states_cores(trace):
         return None
-    row = s.kernels[states(trace, facts.core, facts.fallback_cores, s.kernels)]
+    row = s.kernels[states(trace, trace.recorder.kernels.core, facts.fallback_cores, s.kernels)]
     if not len(row):
         return None
     time = trace.dur_ns[row]
     operator = np.append(trace.name, MISSING)[trace.operator[row]].astype(np.int64)
     named = {
-        "fallback_operation": most_of(trace, texts_of(trace, facts.operation, row), time),
+        "fallback_operation": most_of(trace, stated_text(trace, trace.recorder.kernels.type, row), time),
         "fallback_operator": most_of(trace, operator, time),
     }
-    core = most_of(trace, texts_of(trace, facts.core, row), time)
+    core = most_of(trace, stated_text(trace, trace.recorder.kernels.core, row), time)
     told: dict[str, float | str] = {
         "fallback_kernels": s.per_step(len(row)),
         "fallback_core": dict(facts.cores).get(core, core),
