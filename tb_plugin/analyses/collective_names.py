@@ -19,7 +19,7 @@ _FAMILIES = (
     (r"gather", "gather"),
     (r"reduce", "reduce"),
     (r"barrier", "barrier"),
-    (r"recv", "recv"),
+    (r"recv|receive", "recv"),
     (r"send", "send"),
 )
 _FAMILY = [(re.compile(pattern, re.IGNORECASE), name) for pattern, name in _FAMILIES]

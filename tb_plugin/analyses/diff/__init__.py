@@ -9,10 +9,12 @@ from types import MappingProxyType
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.base import Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.busy import device_busy
+from tb_plugin.analyses.diff import beside
 from tb_plugin.analyses.diff.both_trees import both_trees
 from tb_plugin.analyses.diff.calltree import call_tree
+from tb_plugin.analyses.diff.device_frames import device_frames
 from tb_plugin.analyses.diff.findings import findings, leading_notice, settings
 from tb_plugin.analyses.diff.joined import (
     ALL_MEASURES,
@@ -84,6 +86,11 @@ class _Sides:
     """The measure that explains the change, also where all are asked for."""
 
     @property
+    def compares_devices(self) -> bool:
+        """Returns whether there is more to tell of the devices than of two of one maker."""
+        return beside.compares_devices(self.base, self.exp)
+
+    @property
     def only_ranges(self) -> bool:
         """Returns whether neither side holds more than ranges."""
         return have_only_ranges(self.base, self.exp)
@@ -123,7 +130,11 @@ class Diff:
         return Part(
             coverage=selection.coverage,
             facts={"diff.has_device": int((trace.device != MISSING).any())},
-            frames={"call_tree": call_tree(trace, selection), **range_frames(trace)},
+            frames={
+                "call_tree": call_tree(trace, selection),
+                **range_frames(trace),
+                **device_frames(trace, selection, params),
+            },
             payloads={"devices": Figures("devices", "Devices", "", names), **_idle(trace, params)},
             layout=("call_tree",),
             steps=tuple(trace.steps.label) if trace.steps.recorded else (),
@@ -135,19 +146,30 @@ class Diff:
         # A page of one table needs no other; an unknown name gets all, so that the error can list them.
         tables = (*TABLES, RANGES) if any(RANGES.name in part.frames for part in parts) else TABLES
         wanted = [table for table in tables if table.name == params.table] or tables
-        frames = {
+        devices = sides.compares_devices
+        frames = _device_tables(sides) if devices else {}
+        frames |= {
             table.name: join(
-                sides.base, table, sides.exp, sides.measure, sides.scaling, slower=sides.slower, by=sides.leading
+                sides.base,
+                table,
+                sides.exp,
+                sides.measure,
+                sides.scaling,
+                slower=sides.slower,
+                by=sides.leading,
+                devices=devices,
             )
             for table in wanted
         }
         frames["settings"] = settings(sides.base, sides.exp)
         payloads = _payloads(sides) if params.table is None else {}
+        # Of unlike devices each kernel is on one side alone: the page has them by operator.
+        shown = [name for name in frames if name != "kernels" or not beside.have_other_makers(sides.base, sides.exp)]
         whole = Part(
             coverage=_coverage(sides),
             frames=frames,
             payloads=payloads,
-            layout=(*payloads, *frames),
+            layout=(*payloads, *shown),
         )
         return answer_view(self, whole, params)
 
@@ -179,11 +201,23 @@ def _sides(base: Part, exp: Part, params: Params) -> _Sides:
 
 
 def _measure(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTime | None) -> str:
-    """Device time where it is what changed, and both sides have it; host time otherwise."""
+    """Device time where it is what changed, and both sides have it; host time otherwise.
+
+    Of unlike devices always that of an operator with all that is in it: below what both sides call, each has its own.
+    """
+    if beside.have_other_makers(base, exp):
+        return "device_total_ns"
     on_device = bool(base.facts.get("diff.has_device") and exp.facts.get("diff.has_device"))
     if base_step is not None and exp_step is not None:
         on_device = on_device and leading_part(base_step, exp_step) in ON_DEVICE
     return "device_self_ns" if on_device else "host_self_ns"
+
+
+def _device_tables(sides: _Sides) -> dict[str, Frame]:
+    """The tables that stand beside each other what the devices of both sides did."""
+    one, other = sides.base_step, sides.exp_step
+    overall = {} if one is None or other is None else {beside.OVERALL: beside.overall(one, other)}
+    return overall | beside.device_tables(sides.base, sides.exp, sides.scaling, sides.slower)
 
 
 def _steps(part: Part) -> int:
@@ -225,7 +259,8 @@ def _payloads(sides: _Sides) -> dict[str, Payload]:
         [METRICS.figure("measure", sides.measure), METRICS.figure("per", sides.scaling.per)],
     )
     tree = both_trees(sides.base, sides.exp, sides.measure, sides.scaling)
-    payloads["findings"] = findings(sides.base, sides.exp, _leading(sides, tree))
+    about = beside.device_notices(sides.base, sides.exp) if sides.compares_devices else []
+    payloads["findings"] = findings(sides.base, sides.exp, [*_leading(sides, tree), *about])
     payloads["call_tree"] = tree
     return payloads
 
@@ -248,6 +283,11 @@ def _changed_most(sides: _Sides, tree: Tree) -> tuple[str, float] | None:
         rows = [row for row, parent in zip(tree.rows, tree.parent, strict=True) if parent != MISSING]
         inside = [row for row in rows if DATALOADER.match(str(row["name"]))]
         sizes = [(float(row["delta_ns"] or 0), str(row["name"])) for row in inside]
+    elif (
+        part == "communication_ns" and sides.compares_devices
+    ):  # operations have one name on both sides, kernels may not
+        rows = _device_tables(sides)[beside.COMMUNICATION].data.slice(0, 1).to_pylist()
+        sizes = [(float(row["delta_ns"]), row["collective"]) for row in rows]
     elif part in NAMED_BY:
         name, measure = NAMED_BY[part]
         table = next(each for each in TABLES if each.name == name)
