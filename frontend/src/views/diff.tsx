@@ -31,10 +31,13 @@ import { Waterfall, WaterfallTable } from '../widgets/waterfall'
 import { WindowBar } from '../widgets/windowBar'
 import { BothSides, type Side } from './parts/bothSides'
 import { baselineState, CompareBar, MEASURES, setBaseline } from './parts/compareBar'
+import { DevicesBeside } from './parts/devicesBeside'
+import { BESIDE, groupsOf } from './parts/diffGroups'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard, Say } from './parts/headline'
+import { KernelsBeside } from './parts/kernelsBeside'
 import { pick } from './parts/pick'
-import { type Group, TableSection } from './parts/tableSection'
+import { TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
 import basicsCss from '../widgets/basics.module.css'
 import layoutCss from '../widgets/layout.module.css'
@@ -43,22 +46,6 @@ import css from './diff.module.css'
 
 /** Bars of parts that fit beside the settings. */
 const MOST_NARROW = 7
-const GROUPS: Group[] = [
-  { table: 'operators', label: 'Operators' },
-  { table: 'operators_by_shape', label: 'Operators by shape' },
-  { table: 'kernels', label: 'Kernels', nameStyle: 'kernel' },
-  { table: 'modules', label: 'Modules' },
-  { table: 'runtime_calls', label: 'Runtime calls' },
-]
-
-const RANGES: Group = { table: 'ranges', label: 'Ranges', nameStyle: 'plain' }
-
-/** Ranges stand first where there are any, and nothing beside them that neither side has. */
-function groupsOf(view: View): Group[] {
-  if (!pick(view, RANGES.table, 'table')) return GROUPS
-  return [RANGES, ...GROUPS.filter(({ table }) => (pick(view, table, 'table')?.total_rows ?? 0) > 0)]
-}
-
 const hasDevice = (profile: Profile | null) =>
   profile?.views.some((view) => view.id === 'kernels' && view.available) ?? false
 
@@ -242,7 +229,13 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
           base={query}
           groups={groupsOf(resource.data)}
           placeholder="Search names, text or /regex/"
-          detail={(row, table) => <BothSides row={row} table={table} query={query} base={base} exp={exp} />}
+          detail={(row, table) =>
+            table.name === BESIDE.table ? (
+              <KernelsBeside row={row} base={base} exp={exp} />
+            ) : (
+              <BothSides row={row} table={table} query={query} base={base} exp={exp} />
+            )
+          }
         />
       )}
     </>
@@ -306,6 +299,7 @@ function Page({ view }: { view: View }) {
         </div>
       )}
       {idle && <WaterfallCard payload={idle} wide />}
+      <DevicesBeside view={view} />
       {tree && <TreeCard tree={tree} measure={measureShown(view)} />}
     </div>
   )

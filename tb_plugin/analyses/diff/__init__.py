@@ -163,13 +163,11 @@ class Diff:
         }
         frames["settings"] = settings(sides.base, sides.exp)
         payloads = _payloads(sides) if params.table is None else {}
-        # Of unlike devices each kernel is on one side alone: the page has them by operator.
-        shown = [name for name in frames if name != "kernels" or not beside.have_other_makers(sides.base, sides.exp)]
         whole = Part(
             coverage=_coverage(sides),
             frames=frames,
             payloads=payloads,
-            layout=(*payloads, *shown),
+            layout=(*payloads, *frames),
         )
         return answer_view(self, whole, params)
 

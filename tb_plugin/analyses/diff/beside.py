@@ -28,7 +28,7 @@ KERNELS_BESIDE = "kernels_by_operator"
 TABLES = (OVERALL, COMPUTING, COMMUNICATION, MEMORY, KERNELS_BESIDE)
 ALIKE_FROM = 0.5
 """Less of the device time in operators of the same name and input shapes: the sides do unlike work."""
-_STATED = ("wait_ns", "transit_ns")
+_STATED = ("stated_wait_ns", "stated_transit_ns")
 
 
 def compares_devices(base: Part, exp: Part) -> bool:
@@ -94,7 +94,11 @@ def _changed_most(
     name: str, title: str, data: dict[str, pa.Array], scaling: Scaling, slower: bool, *keys: str
 ) -> Frame:
     """A table, first what changed most in the direction of the whole. Columns without any value are left out."""
-    known = {key: values for key, values in data.items() if values.null_count < len(values) or key == "compared_ratio"}
+    known = {
+        key: values
+        for key, values in data.items()
+        if key == "compared_ratio" or values.null_count < len(values) or not len(values)
+    }
     order = [("delta_ns", "descending" if slower else "ascending"), *((key, "ascending") for key in keys)]
     table = pa.table(known).sort_by(order)
     hidden = ("delta_kernels", "delta_calls")
@@ -134,7 +138,7 @@ def _communication(base: Part, exp: Part, scaling: Scaling, slower: bool) -> Fra
         for key in _STATED:
             stated = part.frames[COLLECTIVES].data
             known = pc.is_in(both["collective"], stated.filter(pc.is_valid(stated[key]))["collective"].combine_chunks())
-            data[f"{side}_{key}"] = pc.if_else(known, over(both[f"{side}_{key}"], count), None)
+            data[f"{side}_{key.removeprefix('stated_')}"] = pc.if_else(known, over(both[f"{side}_{key}"], count), None)
     return _changed_most(COMMUNICATION, "Communication by operation", data, scaling, slower, "collective")
 
 

@@ -95,7 +95,7 @@ def _collectives(trace: TraceTable, selection: Selection) -> Frame:
 def _stated(trace: TraceTable, selection: Selection, collectives: pa.Array) -> dict[str, pa.Array]:
     """Waiting and transit of each collective in the chosen steps, where the profile states them; else null."""
     columns = ("wait_ns", "transit_ns")
-    nothing = {key: pa.nulls(len(collectives), pa.int64()) for key in columns}
+    nothing = {f"stated_{key}": pa.nulls(len(collectives), pa.int64()) for key in columns}
     table = stated_in(trace.stated, OPERATIONS)
     if table is None:
         return nothing
@@ -106,7 +106,7 @@ def _stated(trace: TraceTable, selection: Selection, collectives: pa.Array) -> d
     summed = pa.table({"collective": pa.array(names, pa.string()), **{key: table[key] for key in columns}})
     summed = summed.group_by("collective").aggregate([(key, "sum") for key in columns])
     at = pc.index_in(collectives, summed["collective"].combine_chunks())
-    return {key: summed[f"{key}_sum"].combine_chunks().take(at) for key in columns}
+    return {f"stated_{key}": summed[f"{key}_sum"].combine_chunks().take(at) for key in columns}
 
 
 def _peaks(trace: TraceTable, params: Params) -> Frame:

@@ -1,0 +1,29 @@
+// Which tables of a comparison the page offers.
+import type { View } from '../../api/payloads'
+import { pick } from './pick'
+import type { Group } from './tableSection'
+
+const GROUPS: Group[] = [
+  { table: 'operators', label: 'Operators' },
+  { table: 'operators_by_shape', label: 'Operators by shape' },
+  { table: 'kernels', label: 'Kernels', nameStyle: 'kernel' },
+  { table: 'modules', label: 'Modules' },
+  { table: 'runtime_calls', label: 'Runtime calls' },
+]
+
+export const BESIDE: Group = { table: 'kernels_by_operator', label: 'Kernels by operator' }
+const RANGES: Group = { table: 'ranges', label: 'Ranges', nameStyle: 'plain' }
+
+/** Whether kernels of both sides share no names: each is in one of the two alone. */
+const haveOtherMakers = (view: View) =>
+  pick(view, 'findings', 'notices')?.notices.some(({ rule }) => rule === 'other_makers') ?? false
+
+/** Ranges stand first where there are any, and nothing beside them that neither side has. */
+export function groupsOf(view: View): Group[] {
+  if (pick(view, BESIDE.table, 'table')) {
+    const [operators, byShape, kernels, ...others] = GROUPS
+    return [operators, byShape, BESIDE, ...(haveOtherMakers(view) ? [] : [kernels]), ...others]
+  }
+  if (!pick(view, RANGES.table, 'table')) return GROUPS
+  return [RANGES, ...GROUPS.filter(({ table }) => (pick(view, table, 'table')?.total_rows ?? 0) > 0)]
+}
