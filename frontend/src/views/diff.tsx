@@ -267,7 +267,14 @@ function Page({ view }: { view: View }) {
   const first = headline ? findings[0] : undefined
   const others = first ? findings.slice(1) : findings
   const differs = settings !== null && settings.total_rows > 0
-  const aside = others.length > 0 || differs
+  const mind = others.length > 0 && (
+    <Card title="Mind when comparing" className={layoutCss.span12}>
+      <NoticeList notices={others} onLink={followLink} none="" />
+    </Card>
+  )
+  // Of unlike devices they say what the times below mean.
+  const isFirst = pick(view, BESIDE.table, 'table') !== null
+  const aside = (mind && !isFirst) || differs
   // Many bars need the whole width for their names.
   const narrow = aside && waterfall !== null && waterfall.parts.length <= MOST_NARROW
   return (
@@ -283,14 +290,11 @@ function Page({ view }: { view: View }) {
           )}
         </HeadlineCard>
       )}
+      {isFirst && mind}
       {waterfall && <WaterfallCard payload={waterfall} wide={!narrow} />}
       {aside && (
         <div className={`${layoutCss.column} ${narrow ? css.aside : `${layoutCss.span12} ${css.last}`}`}>
-          {others.length > 0 && (
-            <Card title="Mind when comparing">
-              <NoticeList notices={others} onLink={followLink} none="" />
-            </Card>
-          )}
+          {!isFirst && mind}
           {differs && (
             <Card title={settings.title} className={css.settings}>
               <SmallTable table={settings} />
