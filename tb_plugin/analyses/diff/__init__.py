@@ -281,11 +281,8 @@ def _changed_most(sides: _Sides, tree: Tree) -> tuple[str, float] | None:
         rows = [row for row, parent in zip(tree.rows, tree.parent, strict=True) if parent != MISSING]
         inside = [row for row in rows if DATALOADER.match(str(row["name"]))]
         sizes = [(float(row["delta_ns"] or 0), str(row["name"])) for row in inside]
-    elif (
-        part == "communication_ns" and sides.compares_devices
-    ):  # operations have one name on both sides, kernels may not
-        rows = _device_tables(sides)[beside.COMMUNICATION].data.slice(0, 1).to_pylist()
-        sizes = [(float(row["delta_ns"]), row["collective"]) for row in rows]
+    elif (of_devices := _leading_rows(sides, part)) is not None:
+        sizes = of_devices
     elif part in NAMED_BY:
         name, measure = NAMED_BY[part]
         table = next(each for each in TABLES if each.name == name)
@@ -298,6 +295,19 @@ def _changed_most(sides: _Sides, tree: Tree) -> tuple[str, float] | None:
         return None
     change, name = max(sizes, key=lambda each: each[0] if sides.slower else -each[0], default=(0.0, ""))
     return (name, change) if change and (change > 0) == sides.slower else None
+
+
+def _leading_rows(sides: _Sides, part: str) -> list[tuple[float, str]] | None:
+    """Changes and names of the first row of a part whose kernels have other names on the other side; None of other parts."""
+    if part == "kernel_ns" and beside.have_other_makers(sides.base, sides.exp):
+        name, keys = beside.COMPUTING, ["family", "pass_direction"]
+    elif part == "communication_ns" and sides.compares_devices:
+        name, keys = beside.COMMUNICATION, ["collective"]
+    else:
+        return None
+    frame = _device_tables(sides).get(name)
+    rows = frame.data.slice(0, 1).to_pylist() if frame else []
+    return [(float(row["delta_ns"]), " ".join(filter(None, (row[key] for key in keys)))) for row in rows]
 
 
 def _communicating(sides: _Sides) -> pa.Array:

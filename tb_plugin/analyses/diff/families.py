@@ -44,7 +44,7 @@ def families_of(trace: TraceTable, kernels: Int64) -> Families:
     """Returns the families of kernels that do not communicate (rows).
 
     An operator around the launch that attends, convolves or multiplies matrices says so first, then the class of the kernel's
-    name. Backward is what is launched in an operator of the backward pass, or has a name that says so.
+    name. Backward is what is launched in an operator of the backward pass, or by none and has a name that says so.
     """
     kernel_class = named_kernels(trace).of(trace.name[kernels])
     # A few kernels of a name that else communicates: what they do, nobody says.
@@ -63,6 +63,7 @@ def families_of(trace: TraceTable, kernels: Int64) -> Families:
     for each in BY_OPERATOR:
         kernel_class[inside(classes == each)] = each
     says = named(trace, _BACKWARD)
-    backward = inside(says[members] | (trace.forward[members] != MISSING)) | says[kernels]
+    # Where an operator is known it says so: a forward convolution may run kernels that were named for the gradient.
+    backward = np.where(operator == MISSING, says[kernels], inside(says[members] | (trace.forward[members] != MISSING)))
     direction = np.where(backward, 2, (operator != MISSING).astype(np.int64))
     return Families(kernel_class, np.where(np.isin(kernel_class, BY_OPERATOR), direction, 0).astype(np.uint8))

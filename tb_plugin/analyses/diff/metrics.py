@@ -53,7 +53,7 @@ METRICS = SHARED.adding(
             "pass_direction": (
                 "Pass",
                 "forward or backward, of the three families that operators name: backward is what an operator of the "
-                "backward pass launched, or whose name says so. Empty where no operator launched it.",
+                "backward pass launched, or no operator and its name says so. Empty where nothing tells.",
             ),
             "compared_memory": ("Memory", "Most that was allocated or reserved on the device that holds most."),
         },
