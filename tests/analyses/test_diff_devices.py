@@ -16,6 +16,7 @@ from tb_plugin.payloads import Notice, Table, View
 from tb_plugin.trace.job_tables import OPERATIONS, as_stated, job_table
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, memcpy, part, trace, whole_part
+from tests.samples import REPO as ROOT
 from tests.samples import made
 
 Row = dict[str, Any]
@@ -281,3 +282,33 @@ def test_the_samples_of_an_npu_and_a_gpu() -> None:
     assert "unlike_work" in notices(view)
     names = {row["collective"]: row for row in tables["communication"]}
     assert names["all_reduce"]["base_calls"] == 2 and names["all_reduce"]["exp_calls"] == 4 and "recv" in names
+
+
+def test_steps_are_chosen_on_each_side() -> None:
+    """Two steps of an NPU and one: sums over steps, and means; a recording without steps counts as one."""
+    builder = trace().device(0, name=NPU)
+    for number, dur in ((1, 10), (2, 30)):
+        at = 1000 * number
+        builder.step(number, at, 100).op("aten::mm", at, 20).launches(kernel(f"mm{number}", dur, at + 40), at=at + 2)
+    table = builder.table()
+    unlabelled = trace().device(0, name=NPU).op("aten::mm", 0, 20).launches(kernel("mm", 8, 40), at=2).table()
+
+    def times(base: Part, exp: Part, **extra: str) -> tuple[float, float]:
+        found = Diff().answer([base, exp], Params(table="computing", extra=tuple(extra.items())))
+        assert isinstance(found, Table)
+        (row,) = found.rows
+        return row["base_ns"], row["exp_ns"]  # type: ignore[return-value]
+
+    both, second, whole = whole_part(table, "diff"), whole_part(table, "diff", ("2",)), side(unlabelled)
+    assert times(both, second) == (20_000, 30_000)
+    assert times(both, second, per="total") == (40_000, 30_000)
+    assert times(whole, both) == (8_000, 20_000)
+
+
+def test_the_tables_are_documented() -> None:
+    row = next(
+        line
+        for line in (ROOT / "docs" / "http.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("| `diff` |")
+    )
+    assert all(f"`{name}`" in row for name in TABLES)

@@ -253,6 +253,34 @@ def host_times(which: str) -> dict[str, tuple[int, float, float]]:
     return found
 
 
+def test_modules() -> None:
+    """Device time of the forward and of the backward pass, to the rounding of kernels."""
+    found: Any = Diff().answer(
+        [side("rank0"), side("rank1")], Params(table="modules", limit=None, extra=(("measure", "all"),))
+    )
+    ours = {row["module"]: row for row in found.rows}
+    compared, biases = 0, [0.0, 0.0]
+    for row in sheets(NPUS)["ModuleCompareStatistic"]:
+        name, backward = row["D"].rpartition("/")[2].strip(), "BACKWARD" in row["D"]
+        # It has no time of the backward pass for modules that hold others, and ranges among the modules.
+        if row.get("E") != "[ TOTAL ]" or name in RANGES or (backward and name == "AlexNet_0"):
+            continue
+        key = "backward_device_total_ns" if backward else "device_total_ns"
+        for which, (at, column) in enumerate((("base", "I"), ("exp", "M"))):
+            apart = ours[name][f"{at}_{key}"] / 1e6 - float(row[column])
+            if backward and name.startswith("Linear"):
+                biases[which] += apart
+            else:
+                assert apart == pytest.approx(0, abs=1e-5), (name, row["D"])
+        compared += 1
+    assert compared == 2 * 26 - 4
+    # The sum for the gradient of a bias runs beside the function of the backward pass, and is time of the module here.
+    for which, name in enumerate(("rank0", "rank1")):
+        device = {row["name"]: row["device_total_ns"] / 1e6 for row in side(name).frames["operators"].data.to_pylist()}
+        engine = "autograd::engine::evaluate_function: AddmmBackward0"
+        assert biases[which] == pytest.approx(device[engine] - device["AddmmBackward0"], abs=1e-5)
+
+
 @pytest.mark.parametrize(("which", "columns"), [("rank0", "HDF"), ("rank1", "MIK")])
 def test_kernels_by_type_and_shapes(which: str, columns: str) -> None:
     table = trace(which)
