@@ -164,11 +164,11 @@ def test_parts_of_the_step() -> None:
         ours = {key: row[f"{name}_ns"] for key, row in found.items()}
         assert ours["Computing"] == pytest.approx(said["Computing Time"], abs=50)
         # Their bars stand for communication alone also while a copy runs, which is a part of its own here.
-        talking = ours["Communication, nothing beside it"]
-        assert 0 <= said["Uncovered Communication Time"] - talking <= ours["Copies and sets, nothing beside them"]
+        talking = ours["Exposed communication"]
+        assert 0 <= said["Uncovered Communication Time"] - talking <= ours["Exposed copies and sets"]
         # They begin with the first bar and count copies as free; the step begins on the host.
         assert ours["Whole step"] > said["E2E Time"]
-        assert ours["Free"] + ours["Copies and sets, nothing beside them"] > said["Free Time"]
+        assert ours["Free"] + ours["Exposed copies and sets"] > said["Free Time"]
 
 
 @pytest.mark.parametrize(("base", "exp", "path"), [("rank0", "rank1", NPUS), ("gpu", "rank0", NPU_AND_GPU)])

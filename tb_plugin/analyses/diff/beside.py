@@ -50,8 +50,8 @@ def _makers(side: Part) -> set[tuple[str, str]]:
 
 _PARTS = {
     "Computing": ON_DEVICE[:1],
-    "Communication, nothing beside it": ON_DEVICE[-1:],
-    "Copies and sets, nothing beside them": ON_DEVICE[1:-1],
+    "Exposed communication": ON_DEVICE[-1:],
+    "Exposed copies and sets": ON_DEVICE[1:-1],
 }
 """Part of the table -> parts of the step."""
 
@@ -101,7 +101,7 @@ def _changed_most(
     }
     order = [("delta_ns", "descending" if slower else "ascending"), *((key, "ascending") for key in keys)]
     table = pa.table(known).sort_by(order)
-    hidden = ("delta_kernels", "delta_calls")
+    hidden = ("delta_kernels", "delta_calls", "base_matrix_ns", "exp_matrix_ns")
     return Frame(name, title, _columns(known, scaling, *hidden), table, keys, keys[0], Sort("delta_ns", slower))
 
 
