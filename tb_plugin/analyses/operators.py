@@ -97,8 +97,6 @@ class Calls:
     matrix_total_ns: Int64
     kernel_self_ns: Int64
     kernel_total_ns: Int64
-    work_total: Int64
-    """Kernels, copies and sets that it and everything nested in it launched."""
     eligible: Bool
     stacks: list[str]
     """Texts that ``stack`` counts into."""
@@ -209,7 +207,6 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
         matrix_total_ns=forest.sums(matrix_self),
         kernel_self_ns=kernel_self,
         kernel_total_ns=forest.sums(kernel_self),
-        work_total=forest.sums(np.bincount(owner[owner != MISSING], minlength=len(rows)).astype(np.int64)),
         # By itself, by a kernel on a matrix unit, or by anything nested in it.
         eligible=eligible | forest.any_below(eligible),
         stacks=stacks,
@@ -258,7 +255,7 @@ def _by_name(trace: TraceTable, calls: Calls, shown: _Shown) -> Frame:
     data = _sums(calls, groups, outermost_of(calls.name, calls.spans, calls.parent))
     data["name"] = trace.strings.take(calls.name[groups.first])
     data["has_stack"] = pa.array(groups.any(calls.stack != MISSING))
-    table = _with_rest(data, calls)
+    table = _with_rest(data, calls.no_operator_ns)
     keys = _columns("name", shown=shown)
     return _frame("operators", "Operators", keys, table, ("name",), shown)
 
@@ -269,7 +266,7 @@ def _by_shape(trace: TraceTable, calls: Calls, shown: _Shown) -> Frame:
     data["name"] = trace.strings.take(calls.name[groups.first])
     data["input_shape"] = trace.strings.take(calls.shape[groups.first])
     data["has_stack"] = pa.array(groups.any(calls.stack != MISSING))
-    table = _with_rest(data, calls)
+    table = _with_rest(data, calls.no_operator_ns)
     keys = _columns("name", "input_shape", shown=shown)
     return _frame("operators_by_shape", "Operators by input shapes", keys, table, ("name", "input_shape"), shown)
 
@@ -284,7 +281,7 @@ def _outermost(trace: TraceTable, calls: Calls, shown: _Shown) -> Frame:
         "device_total_ns": pa.array(groups.sum(calls.device_total_ns[roots])),
         "host_total_ns": pa.array(groups.sum(calls.host_total_ns[roots])),
     }
-    table = _with_shares(_with_rest(data, calls), "device_total_ns", "host_total_ns")
+    table = _with_shares(_with_rest(data, calls.no_operator_ns), "device_total_ns", "host_total_ns")
     keys = ["name", "outer_calls", *(key for key in _SHARED_TOTALS if shown.device or key.startswith("host"))]
     first = keys[2]
     order = [(first, "descending"), ("host_total_ns", "descending"), ("name", "ascending")]
@@ -339,7 +336,6 @@ def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = Non
     host_self, runtime = self_sum(calls.host_self_ns), self_sum(calls.runtime_self_ns)
     data = {
         "calls": groups.count(),
-        "kernels": total_sum(calls.work_total),  # for comparisons; no column of this view
         "host_self_ns": host_self,
         "host_total_ns": total_sum(calls.host_total_ns),
         "runtime_self_ns": runtime,
@@ -353,13 +349,12 @@ def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = Non
     return {key: pa.array(values) for key, values in data.items()}
 
 
-def _with_rest(data: dict[str, pa.Array], calls: Calls) -> pa.Table:
+def _with_rest(data: dict[str, pa.Array], no_operator_ns: int) -> pa.Table:
     """The table, with a row for device time that has no operator."""
     table = pa.table(data)
-    if not calls.no_operator_ns:
+    if not no_operator_ns:
         return table
-    rest = {"name": NO_OPERATOR, "calls": 0, "kernels": len(calls.no_operator)}
-    rest |= {"device_self_ns": calls.no_operator_ns, "device_total_ns": calls.no_operator_ns}
+    rest = {"name": NO_OPERATOR, "calls": 0, "device_self_ns": no_operator_ns, "device_total_ns": no_operator_ns}
     rest |= {"outer_calls": 0, "host_self_ns": 0, "host_total_ns": 0, "runtime_self_ns": 0, "has_stack": False}
     row = pa.table({f.name: pa.array([rest.get(f.name)], f.type) for f in table.schema})
     return pa.concat_tables([table, row])

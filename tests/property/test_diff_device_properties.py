@@ -13,7 +13,7 @@ from tb_plugin.analyses.diff.beside import COMMUNICATION, COMPUTING, KERNELS_BES
 from tb_plugin.analyses.diff.device_frames import COLLECTIVES, FAMILIES
 from tb_plugin.analyses.diff.paths import paths_of
 from tb_plugin.payloads import View
-from tb_plugin.trace.schema import DEVICE_WORK, EventKind
+from tb_plugin.trace.schema import DEVICE_WORK, NO_OPERATOR, EventKind
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, whole_part
 from tests.depth import examples
@@ -90,10 +90,26 @@ def test_all_work_of_a_side_is_somewhere(builder: TraceBuilder) -> None:
     assert sums("path_work") == of(work & ~table.is_collective)
     if (kernels & table.is_collective).any():
         assert sums(COLLECTIVES) == of(kernels & table.is_collective)
+    counted = part.frames["operator_kernels"].data
+    launched = dict(zip(counted["name"].to_pylist(), counted["launched_work"].to_pylist(), strict=True))
+    assert launched == recount(table, np.flatnonzero(work).tolist())
     paths = paths_of(part)
     assert paths.ratio(paths) <= 1 and all(above < i for i, above in enumerate(paths.parent.tolist()))
     named = [name != "(no operator)" for name in paths.operators(paths)]
     assert named == (paths.owner >= 0).tolist()
+
+
+def recount(table: TraceTable, work: list[int]) -> dict[str, int]:
+    """How much was launched in operators of each name, and in none, one event at a time."""
+    found = {NO_OPERATOR: 0}
+    for row in work:
+        around, operator = set(), int(table.operator[row])
+        while operator >= 0:
+            around.add(table.strings[int(table.name[operator])])
+            operator = int(table.operator[operator])
+        for name in around or {NO_OPERATOR}:
+            found[name] = found.get(name, 0) + 1
+    return found
 
 
 def test_the_tables_are_named() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +17,13 @@ from tb_plugin.analyses.device_memory.window import window_of
 from tb_plugin.analyses.diff.families import PASSES, families_of
 from tb_plugin.analyses.diff.metrics import METRICS
 from tb_plugin.analyses.diff.paths import path_frames
-from tb_plugin.analyses.grouping import group
+from tb_plugin.analyses.grouping import Forest, Spans, group, outermost_of, sum_by, with_ancestors
 from tb_plugin.analyses.kernel_classes import word_of
 from tb_plugin.analyses.selection import Selection
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.job_tables import OPERATIONS, stated_in
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, MatrixUse, of_kind
+from tb_plugin.trace.numbering import places_of
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, MatrixUse, of_kind
 from tb_plugin.trace.table import TraceTable
 
 MAKERS, FAMILIES, COLLECTIVES, PEAKS = "makers", "families", "collective_calls", "memory_peaks"
@@ -32,7 +33,13 @@ def device_frames(trace: TraceTable, selection: Selection, params: Params) -> di
     """Returns the tables of a side that worked on a device: makers, families of kernels, collectives, memory, paths."""
     if not of_kind(trace.kind, *DEVICE_WORK).any():
         return {}
-    frames = (_makers(trace), _families(trace, selection), _collectives(trace, selection), _peaks(trace, params))
+    frames = (
+        _makers(trace),
+        _families(trace, selection),
+        _collectives(trace, selection),
+        _peaks(trace, params),
+        *_operator_kernels(trace, selection),
+    )
     return {frame.name: frame for frame in frames} | path_frames(trace, selection)
 
 
@@ -66,6 +73,34 @@ def _families(trace: TraceTable, selection: Selection) -> Frame:
         "matrix_ns": pa.array(groups.sum(np.where(matrix, duration, 0))),
     }
     return _frame(FAMILIES, "Kernels by family", data, ("family", "pass_direction"))
+
+
+def _operator_kernels(trace: TraceTable, selection: Selection) -> Iterator[Frame]:
+    """How much was launched in operators, by name and by name and shapes; of nested calls of one key the outermost counts."""
+    work = selection.of(trace, *DEVICE_WORK)
+    around, _ = with_ancestors(trace.operator, trace.operator[work])
+    calls = around[selection.rows[around]]
+    place = places_of(calls, len(trace))
+    owner, parent = place[trace.operator[work]], place[trace.operator[calls]]
+    total = Forest(parent).sums(sum_by(owner, np.ones(len(work), np.int64), len(calls)))
+    shape = np.full(len(trace), MISSING, np.int32)
+    shape[trace.operators.row] = trace.operators.shapes
+    name, shape = trace.name[calls], shape[calls]
+    spans = Spans(trace.track[calls], trace.start_ns[calls], trace.ends(calls))
+    for key, by in (("operator_kernels", (name,)), ("operator_kernels_by_shape", (name, shape))):
+        groups = group(*by)
+        sums = groups.sum(np.where(outermost_of(groups.of, spans, parent), total, 0))
+        texts = {"name": trace.strings.take(name[groups.first]), "input_shape": trace.strings.take(shape[groups.first])}
+        keys = tuple(texts)[: len(by)]
+        rest = int((owner == MISSING).sum())
+        data = {
+            each: pa.concat_arrays(
+                [texts[each], pa.array([NO_OPERATOR if each == "name" else None], pa.large_string())]
+            )
+            for each in keys
+        }
+        data["launched_work"] = pa.array([*sums.tolist(), rest])
+        yield _frame(key, "Kernels of operators", data, keys)
 
 
 def _collectives(trace: TraceTable, selection: Selection) -> Frame:

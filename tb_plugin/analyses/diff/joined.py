@@ -16,8 +16,8 @@ from tb_plugin.trace.memo import remembered
 BOTH, NEW, GONE = "both", "new", "gone"
 MEASURES = ("device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns")
 ALL_MEASURES = "all"
-KERNELS = "kernels"
-"""Kernels, copies and sets behind the device time of an operator."""
+LAUNCHED, KERNELS = "launched_work", "kernels"
+"""Kernels, copies and sets that were launched in operators: the column of the table that counts them, and what it is here."""
 PER_STEP, TOTAL = "step", "total"
 
 
@@ -35,14 +35,18 @@ class Joined:
     own_ns: str = ""
     total_ns: str = ""
     """What the table calls the time of a row itself, and with all that is in it, where not as the measures do."""
-    counts: tuple[str, ...] = ("calls",)
-    """Numbers of things behind a row; of all but calls only those that a comparison asks for."""
+    kernels: str = ""
+    """The table of a side that counts the kernels of its rows, where one does."""
 
 
 TABLES = (
-    Joined("operators", "Operators", ("name",), MEASURES, counts=("calls", KERNELS)),
+    Joined("operators", "Operators", ("name",), MEASURES, kernels="operator_kernels"),
     Joined(
-        "operators_by_shape", "Operators by input shapes", ("name", "input_shape"), MEASURES, counts=("calls", KERNELS)
+        "operators_by_shape",
+        "Operators by input shapes",
+        ("name", "input_shape"),
+        MEASURES,
+        kernels="operator_kernels_by_shape",
     ),
     Joined("kernels", "Kernels", ("name",), ("total_ns",)),
     Joined(
@@ -90,12 +94,15 @@ def join(
     ``by`` is the measure that says so where all are asked for; ``devices`` asks for all that is told of devices.
     """
     measures = _measures(table, (base, exp), measure)
-    counts = table.counts if devices else ("calls",)
-    values = [*counts, *measures]
+    values = ["calls", *measures]
     data = both_sides(base.frames.get(table.name), exp.frames.get(table.name), table.keys, values)
+    counts = {"calls": "calls"}
+    if devices and table.kernels:
+        data = _with_kernels(data, base, table, exp)
+        counts |= {LAUNCHED: KERNELS}
     shown: dict[str, pa.ChunkedArray] = {key: data[key] for key in (*table.keys, "presence")}
-    for value in values:
-        name = value if value in counts or measure == ALL_MEASURES else "ns"
+    for value in (*counts, *measures):
+        name = counts.get(value) or (value if measure == ALL_MEASURES else "ns")
         shown |= changes(data, value, scaling, name)
     first = _measures(table, (base, exp), by)[0] if by and measure == ALL_MEASURES else measures[0]
     first = first if measure == ALL_MEASURES else "ns"
@@ -124,6 +131,15 @@ def both_sides(base: Frame | None, exp: Frame | None, keys: tuple[str, ...], val
         f"{side}_{value}": pc.fill_null(data[f"{side}_{value}"], 0) for value in values for side in ("base", "exp")
     }
     return pa.table({**{key: data[key] for key in keys}, "presence": presence, **numbers})
+
+
+def _with_kernels(data: pa.Table, base: Part, table: Joined, exp: Part) -> pa.Table:
+    """Rows of both sides with the kernels that a table of each side counts for them; 0 where it does not."""
+    counted = both_sides(base.frames.get(table.kernels), exp.frames.get(table.kernels), table.keys, (LAUNCHED,))
+    joined = data.join(counted.drop_columns("presence"), list(table.keys), join_type="left outer").combine_chunks()
+    for key in (f"base_{LAUNCHED}", f"exp_{LAUNCHED}"):
+        joined = joined.set_column(joined.column_names.index(key), key, pc.fill_null(joined[key], 0))
+    return joined
 
 
 def changes(data: pa.Table, value: str, scaling: Scaling, name: str) -> dict[str, pa.ChunkedArray]:

@@ -113,6 +113,7 @@ METRICS = SHARED.adding(
                 "Experiment kernels",
                 "The experiment's kernels, copies and sets; of an operator all that were launched in it.",
             ),
+            "launched_work": ("Launched", "Kernels, copies and sets that were launched in the calls."),
             "delta_kernels": ("Change of kernels", "Experiment less baseline."),
         },
     ),
