@@ -6,13 +6,15 @@ import functools
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from tb_plugin.analyses.base import Params, Part
+from tb_plugin.analyses.base import Frame, Params, Part
 from tb_plugin.analyses.diff import Diff
 from tb_plugin.analyses.diff import paths as operator_paths
 from tb_plugin.analyses.diff.beside import TABLES
-from tb_plugin.payloads import Notice, Table, View
+from tb_plugin.errors import NotFound
+from tb_plugin.payloads import Column, Metric, Notice, Table, View
 from tb_plugin.trace.job_tables import OPERATIONS, as_stated, job_table
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, memcpy, part, trace, whole_part
@@ -303,6 +305,36 @@ def test_steps_are_chosen_on_each_side() -> None:
     assert times(both, second) == (20_000, 30_000)
     assert times(both, second, per="total") == (40_000, 30_000)
     assert times(whole, both) == (8_000, 20_000)
+
+
+def test_kernels_by_a_type_that_profiles_state() -> None:
+    """What the Kernels view has of such profiles is compared by its own columns; a side without it has none of the rows."""
+    base, exp = side(BASE), side(EXP)
+    columns = [Column(Metric(key, key.title(), "text", "As stated.")) for key in ("kernel_type", "core")]
+
+    def stating(of: Part, **stated: list[Any]) -> Part:
+        data = pa.table(
+            {"kernel_type": stated["kernel"], "core": stated["core"], "calls": [1, 1], "total_ns": stated["ns"]}
+        )
+        frame = Frame("kernels_by_type", "Kernels by type", columns, data, ("kernel_type", "core"), "kernel_type")
+        return replace(of, frames={**of.frames, frame.name: frame})
+
+    def compared(one: Part, other: Part) -> dict[Any, Any]:
+        found = Diff().answer([one, other], Params(table="kernels_by_type", extra=(("per", "total"),)))
+        assert isinstance(found, Table) and found.columns[0].metric.title == "Kernel_Type"
+        rows = {(row["kernel_type"], row["core"]): row for row in found.rows}
+        return {key: (row["presence"], row["base_ns"], row["exp_ns"]) for key, row in rows.items()}
+
+    one = stating(base, kernel=["MatMulV2", "Cast"], core=["AI_CORE", "AIV"], ns=[90, 5])
+    other = stating(exp, kernel=["MatMulV2", "MatMulV2"], core=["AI_CORE", "MIX"], ns=[60, 7])
+    assert compared(one, other) == {
+        ("MatMulV2", "AI_CORE"): ("both", 90, 60),
+        ("MatMulV2", "MIX"): ("new", 0, 7),
+        ("Cast", "AIV"): ("gone", 5, 0),
+    }
+    assert compared(base, other) == {("MatMulV2", "AI_CORE"): ("new", 0, 60), ("MatMulV2", "MIX"): ("new", 0, 7)}
+    with pytest.raises(NotFound):
+        compared(base, exp)
 
 
 def test_the_tables_are_documented() -> None:

@@ -18,6 +18,7 @@ from tb_plugin.analyses.diff.device_frames import device_frames
 from tb_plugin.analyses.diff.findings import findings, leading_notice, settings
 from tb_plugin.analyses.diff.joined import (
     ALL_MEASURES,
+    BY_TYPE,
     MEASURES,
     PER_STEP,
     RANGES,
@@ -55,7 +56,7 @@ BORROWED: Mapping[str, Sequence[str]] = MappingProxyType(
     {
         "overview": ("steps", "configuration"),
         "operators": ("operators", "operators_by_shape"),
-        "kernels": ("kernels",),
+        "kernels": ("kernels", *(table.name for table in BY_TYPE)),
         "modules": ("modules",),
         "launches": ("runtime_calls",),
     }
@@ -144,7 +145,7 @@ class Diff:
         """Returns the page, or one page of one table. One part alone is compared with itself. Raises BadRequest, NotFound."""
         sides = _sides(parts[0], parts[-1], params)
         # A page of one table needs no other; an unknown name gets all, so that the error can list them.
-        tables = (*TABLES, RANGES) if any(RANGES.name in part.frames for part in parts) else TABLES
+        tables = (*TABLES, *(each for each in (*BY_TYPE, RANGES) if any(each.name in part.frames for part in parts)))
         wanted = [table for table in tables if table.name == params.table] or tables
         devices = sides.compares_devices
         frames = _device_tables(sides) if devices else {}

@@ -57,6 +57,11 @@ TABLES = (
     ),
     Joined("runtime_calls", "Runtime calls", ("name",), ("host_self_ns", "host_total_ns")),
 )
+BY_TYPE = (
+    Joined("kernels_by_type", "Kernels by type", ("kernel_type", "core"), ("total_ns",)),
+    Joined("kernels_by_type_shape", "Kernels by type and shapes", ("kernel_type", "kernel_shapes"), ("total_ns",)),
+)
+"""Of profiles that state a type beside the names of kernels, which hold numbers of their own."""
 RANGES = Joined(
     "ranges", "Ranges", ("name",), ("range_total_ns", "range_own_ns"), own_ns="range_own_ns", total_ns="range_total_ns"
 )
@@ -110,10 +115,13 @@ def join(
         both = shown["base_ns"], shown["exp_ns"]
         shown |= {"compared_ratio": compared_ratio(*both)} if devices else {"time_ratio": ratio(*both)}
     order = [(f"delta_{first}", "descending" if slower else "ascending"), *((key, "ascending") for key in table.keys)]
+    # Of a table that only some profiles have, its own view knows what names a row.
+    lent = [column for side in (base, exp) if (frame := side.frames.get(table.name)) for column in frame.columns]
+    of_keys = {column.metric.key: Column(column.metric) for column in lent if column.metric.key not in METRICS}
     return Frame(
         name=table.name,
         title=table.title,
-        columns=[_column(key, measures[0], scaling, measure) for key in shown],
+        columns=[of_keys.get(key) or _column(key, measures[0], scaling, measure) for key in shown],
         data=pa.table(shown).sort_by(order),
         row_key=table.keys,
         name_column=table.keys[0],

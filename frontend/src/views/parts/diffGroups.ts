@@ -12,6 +12,11 @@ const GROUPS: Group[] = [
 ]
 
 export const BESIDE: Group = { table: 'kernels_by_operator', label: 'Kernels by operator' }
+/** Of profiles that state a type beside the names of kernels. */
+const BY_TYPE: Group[] = [
+  { table: 'kernels_by_type', label: 'Kernels by type' },
+  { table: 'kernels_by_type_shape', label: 'Kernels by type and shapes' },
+]
 const RANGES: Group = { table: 'ranges', label: 'Ranges', nameStyle: 'plain' }
 
 /** Whether kernels of both sides share no names: each is in one of the two alone. */
@@ -22,7 +27,8 @@ const haveOtherMakers = (view: View) =>
 export function groupsOf(view: View): Group[] {
   if (pick(view, BESIDE.table, 'table')) {
     const [operators, byShape, kernels, ...others] = GROUPS
-    return [operators, byShape, BESIDE, ...(haveOtherMakers(view) ? [] : [kernels]), ...others]
+    const named = [kernels, ...BY_TYPE.filter(({ table }) => pick(view, table, 'table'))]
+    return [operators, byShape, BESIDE, ...(haveOtherMakers(view) ? [] : named), ...others]
   }
   if (!pick(view, RANGES.table, 'table')) return GROUPS
   return [RANGES, ...GROUPS.filter(({ table }) => (pick(view, table, 'table')?.total_rows ?? 0) > 0)]
