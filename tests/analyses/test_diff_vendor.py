@@ -181,6 +181,8 @@ def test_communication(base: str, exp: str, path: Any) -> None:
         assert found[f"{name}_calls"] == calls
         assert found[f"{name}_ns"] / 1000 == pytest.approx(total, abs=0.01)
         assert found[f"{name}_longest_ns"] / 1000 == pytest.approx(longest, abs=0.001)
+    # What communication.json states of rank 0, where it is read.
+    assert found.get("base_transit_ns" if base == "rank0" else "exp_transit_ns", 3_683_353) == 3_683_353
     # Their diff, too; the ratio is infinite for them and empty here where the baseline has none.
     assert (found["compared_ratio"] is None) == (base == "gpu")
 
@@ -203,9 +205,9 @@ def test_operators() -> None:
     assert equal > 40
 
 
-BESIDES_IN_STEPS, NESTED, WHOSE_CHILD, ELSEWHERE = range(4)
+BESIDES_IN_STEPS, NESTED, WHOSE_CHILD = range(3)
 """Why a row of theirs differs: they count calls outside of steps; a call in one of its name counts twice in their total;
-whose child a call is that begins in the same microsecond, the unit of the GPU's recording; it is no operator here."""
+whose child a call is that begins in the same microsecond, the unit of the GPU's recording."""
 
 
 @pytest.mark.parametrize(("base", "exp", "path"), [("rank0", "rank1", NPUS), ("gpu", "rank0", NPU_AND_GPU)])
@@ -217,8 +219,8 @@ def test_calls_of_the_host(base: str, exp: str, path: Any) -> None:
             calls, total, own = numbers(row, columns)
             ours = host_times(which).get(row["B"])
             if ours is None:
-                if calls:
-                    unlike[ELSEWHERE, which].add(row["B"])
+                # Ranges may be phases here, and the GPU's runtime calls have a table of their own.
+                assert not calls or row["B"] in RANGES or row["B"].startswith("cuda"), row["B"]
             elif ours == pytest.approx((calls, total, own), abs=0.006):
                 equal += 1
             elif calls > ours[0]:
@@ -229,18 +231,16 @@ def test_calls_of_the_host(base: str, exp: str, path: Any) -> None:
                 assert ours[:2] == pytest.approx((calls, total), abs=0.006) and abs(own - ours[2]) < 0.2
                 unlike[WHOSE_CHILD, which].add(row["B"])
     assert equal > 180
-    found = {key: {name for name in names if not name.startswith("cuda")} for key, names in unlike.items()}
     expected: dict[tuple[int, str], set[str]] = {
         (BESIDES_IN_STEPS, "gpu"): {"aten::zeros", "aten::empty", "aten::zero_"},
         (NESTED, "gpu"): {"aten::div"},
         (WHOSE_CHILD, "gpu"): {
             "aten::copy_", "aten::cudnn_convolution_backward_input", "aten::cudnn_convolution_backward_weight",
         },
-        (ELSEWHERE, "gpu"): RANGES - {"DistributedDataParallel.forward"},
     }  # fmt: skip
     for npu in ("rank0", "rank1"):
-        expected |= {(NESTED, npu): {"HcclAllreduce"}, (ELSEWHERE, npu): RANGES}
-    assert found == {key: names for key, names in expected.items() if key[1] in (base, exp)}
+        expected |= {(NESTED, npu): {"HcclAllreduce"}}
+    assert unlike == {key: names for key, names in expected.items() if key[1] in (base, exp)}
 
 
 @functools.cache
