@@ -142,7 +142,7 @@ def _ask_operators(trace: TraceTable, rows: Int64, found: NamedKernels) -> None:
     rows, known = rows[known != MISSING], known[known != MISSING]
     if not len(rows):
         return
-    kernel_class = _class_of_operators(trace)[trace.name[known]]
+    kernel_class = class_of_operators(trace)[trace.name[known]]
     weight = trace.dur_ns[rows] + 1  # kernels of 0 ns count too
     of_class = group(trace.name[rows], kernel_class)
     of_operator = group(of_class.of, trace.name[known])
@@ -155,8 +155,8 @@ def _ask_operators(trace: TraceTable, rows: Int64, found: NamedKernels) -> None:
     found.because[places] = Because.OPERATOR
 
 
-def _class_of_operators(trace: TraceTable) -> UInt8:
-    """By string id: the class that an operator of this name gives to its kernels."""
+def class_of_operators(trace: TraceTable) -> UInt8:
+    """Returns by string id the class that an operator of this name gives to its kernels, 255 where no rule knows it."""
     table = np.full(len(trace.strings) + 1, _UNKNOWN, np.uint8)
     chosen = trace.classes.of_operator
     table[trace.classes.name[chosen]] = trace.classes.kernel_class[chosen]
@@ -166,7 +166,7 @@ def _class_of_operators(trace: TraceTable) -> UInt8:
 def _nearest_known(trace: TraceTable, operators: npt.NDArray[np.integer]) -> Int32:
     """For each operator row itself or the nearest one around it whose name a rule knows, -1 = none."""
     members, parent = with_ancestors(trace.operator, operators)
-    known = _class_of_operators(trace)[trace.name[members]] != _UNKNOWN
+    known = class_of_operators(trace)[trace.name[members]] != _UNKNOWN
     nearest = inherit(np.where(known, np.arange(len(members)), MISSING).astype(np.int32), parent)
     place = nearest[np.searchsorted(members, operators)]
     found: Int32 = np.where(place == MISSING, MISSING, members[place]).astype(np.int32)

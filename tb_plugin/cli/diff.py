@@ -21,7 +21,7 @@ from tb_plugin.cli.terminal import write_json
 from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.findings import data_notices, findings
 from tb_plugin.format import column_scale, format_number, format_value, signed
-from tb_plugin.payloads import Breakdown, Payload, Table, Tree, Unit, View
+from tb_plugin.payloads import Breakdown, Notices, Payload, Table, Tree, Unit, View
 from tb_plugin.service.answers import Numbers
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.states import Entry
@@ -152,8 +152,9 @@ def _print(pair: _Pair, verdicts: Sequence[Verdict], top: int, printer: Printer)
     printer.line(f"baseline: {_described(pair.base, pair.base_steps)}")
     printer.line(f"experiment: {_described(pair.exp, pair.exp_steps)}")
     for name, payload in view.payloads.items():
-        if name == "compared":
-            continue  # the titles of the columns say it
+        # The titles of the columns say what is compared; of kernels that stand by operator each is on one side alone.
+        if name == "compared" or (name == "kernels" and _has_rule(view, "other_makers")):
+            continue
         if isinstance(payload, Tree):
             _print_tree(payload, printer)
         elif not isinstance(payload, Table) or payload.rows:
@@ -162,6 +163,11 @@ def _print(pair: _Pair, verdicts: Sequence[Verdict], top: int, printer: Printer)
         printer.heading("Gates", 3)
         rows = [(v.gate.text, _change(v), "passed" if v.passed else "FAILED") for v in verdicts]
         printer.rows([Heading("gate"), Heading("change", "number"), Heading("")], rows, keep=(0, 1, 2))
+
+
+def _has_rule(view: View, rule: str) -> bool:
+    found = view.payloads.get("findings")
+    return isinstance(found, Notices) and any(notice.rule == rule for notice in found.notices)
 
 
 def _print_tree(tree: Tree, printer: Printer) -> None:

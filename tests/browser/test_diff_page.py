@@ -217,6 +217,29 @@ def test_a_row_leads_to_either_side_and_back(open_tab: Open) -> None:
     assert tab.state() == diff
 
 
+def test_devices_of_two_makers_stand_beside_each_other(open_tab: Open) -> None:
+    tab = open_tab()
+    sides = {"run": "synthetic_gpu", "base_run": "synthetic_ascend", "base_worker": "rank0"}
+    frame = tab.open(view="diff", group="kernels_by_operator", **sides)
+    assert_healthy(frame)
+    titles = frame.locator("h2, h3").all_inner_texts()
+    for title in ("Overall", "Computing by family", "Communication by operation", "Memory"):
+        assert any(text.startswith(title) for text in titles), title
+    # What makes the comparison unfair stands before the first chart.
+    mind, chart = (next(i for i, text in enumerate(titles) if text.startswith(t)) for t in ("Mind when", "From the"))
+    assert mind < chart
+    groups = frame.get_by_role("radiogroup", name="Group rows by").inner_text().splitlines()
+    assert "Kernels by operator" in groups and "Kernels" not in groups
+    frame.get_by_role("rowheader").get_by_role("button", name="aten::addmm").first.click()
+    frame.get_by_role("button", name="Open in baseline").click()
+    frame = tab.settle()
+    assert_healthy(frame)
+    state = tab.state()
+    assert (state["view"], state["run"], state["worker"]) == ("kernels", "synthetic_ascend", "rank0")
+    assert state["where"] == "name:aclnnAddmm_MatMulCommon_MatMulV2"
+    assert frame.locator("[role=rowheader]").count() == 1
+
+
 def test_a_new_row_has_no_baseline(open_tab: Open) -> None:
     tab = open_tab()
     sides = {"run": "transformer_cpu", "base_run": "resnet_cpu", "base_span": "1"}

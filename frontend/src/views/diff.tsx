@@ -31,10 +31,13 @@ import { Waterfall, WaterfallTable } from '../widgets/waterfall'
 import { WindowBar } from '../widgets/windowBar'
 import { BothSides, type Side } from './parts/bothSides'
 import { baselineState, CompareBar, MEASURES, setBaseline } from './parts/compareBar'
+import { DevicesBeside } from './parts/devicesBeside'
+import { BESIDE, groupsOf } from './parts/diffGroups'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard, Say } from './parts/headline'
+import { KernelsBeside } from './parts/kernelsBeside'
 import { pick } from './parts/pick'
-import { type Group, TableSection } from './parts/tableSection'
+import { TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
 import basicsCss from '../widgets/basics.module.css'
 import layoutCss from '../widgets/layout.module.css'
@@ -43,22 +46,6 @@ import css from './diff.module.css'
 
 /** Bars of parts that fit beside the settings. */
 const MOST_NARROW = 7
-const GROUPS: Group[] = [
-  { table: 'operators', label: 'Operators' },
-  { table: 'operators_by_shape', label: 'Operators by shape' },
-  { table: 'kernels', label: 'Kernels', nameStyle: 'kernel' },
-  { table: 'modules', label: 'Modules' },
-  { table: 'runtime_calls', label: 'Runtime calls' },
-]
-
-const RANGES: Group = { table: 'ranges', label: 'Ranges', nameStyle: 'plain' }
-
-/** Ranges stand first where there are any, and nothing beside them that neither side has. */
-function groupsOf(view: View): Group[] {
-  if (!pick(view, RANGES.table, 'table')) return GROUPS
-  return [RANGES, ...GROUPS.filter(({ table }) => (pick(view, table, 'table')?.total_rows ?? 0) > 0)]
-}
-
 const hasDevice = (profile: Profile | null) =>
   profile?.views.some((view) => view.id === 'kernels' && view.available) ?? false
 
@@ -242,7 +229,13 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
           base={query}
           groups={groupsOf(resource.data)}
           placeholder="Search names, text or /regex/"
-          detail={(row, table) => <BothSides row={row} table={table} query={query} base={base} exp={exp} />}
+          detail={(row, table) =>
+            table.name === BESIDE.table ? (
+              <KernelsBeside row={row} base={base} exp={exp} />
+            ) : (
+              <BothSides row={row} table={table} query={query} base={base} exp={exp} />
+            )
+          }
         />
       )}
     </>
@@ -274,7 +267,14 @@ function Page({ view }: { view: View }) {
   const first = headline ? findings[0] : undefined
   const others = first ? findings.slice(1) : findings
   const differs = settings !== null && settings.total_rows > 0
-  const aside = others.length > 0 || differs
+  const mind = others.length > 0 && (
+    <Card title="Mind when comparing" className={layoutCss.span12}>
+      <NoticeList notices={others} onLink={followLink} none="" />
+    </Card>
+  )
+  // Of unlike devices they say what the times below mean.
+  const isFirst = pick(view, BESIDE.table, 'table') !== null
+  const aside = (mind && !isFirst) || differs
   // Many bars need the whole width for their names.
   const narrow = aside && waterfall !== null && waterfall.parts.length <= MOST_NARROW
   return (
@@ -290,14 +290,11 @@ function Page({ view }: { view: View }) {
           )}
         </HeadlineCard>
       )}
+      {isFirst && mind}
       {waterfall && <WaterfallCard payload={waterfall} wide={!narrow} />}
       {aside && (
         <div className={`${layoutCss.column} ${narrow ? css.aside : `${layoutCss.span12} ${css.last}`}`}>
-          {others.length > 0 && (
-            <Card title="Mind when comparing">
-              <NoticeList notices={others} onLink={followLink} none="" />
-            </Card>
-          )}
+          {!isFirst && mind}
           {differs && (
             <Card title={settings.title} className={css.settings}>
               <SmallTable table={settings} />
@@ -306,6 +303,7 @@ function Page({ view }: { view: View }) {
         </div>
       )}
       {idle && <WaterfallCard payload={idle} wide />}
+      <DevicesBeside view={view} />
       {tree && <TreeCard tree={tree} measure={measureShown(view)} />}
     </div>
   )

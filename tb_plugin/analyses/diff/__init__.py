@@ -9,13 +9,16 @@ from types import MappingProxyType
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.base import Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.busy import device_busy
+from tb_plugin.analyses.diff import beside
 from tb_plugin.analyses.diff.both_trees import both_trees
 from tb_plugin.analyses.diff.calltree import call_tree
+from tb_plugin.analyses.diff.device_frames import device_frames
 from tb_plugin.analyses.diff.findings import findings, leading_notice, settings
 from tb_plugin.analyses.diff.joined import (
     ALL_MEASURES,
+    BY_TYPE,
     MEASURES,
     PER_STEP,
     RANGES,
@@ -53,7 +56,7 @@ BORROWED: Mapping[str, Sequence[str]] = MappingProxyType(
     {
         "overview": ("steps", "configuration"),
         "operators": ("operators", "operators_by_shape"),
-        "kernels": ("kernels",),
+        "kernels": ("kernels", *(table.name for table in BY_TYPE)),
         "modules": ("modules",),
         "launches": ("runtime_calls",),
     }
@@ -82,6 +85,11 @@ class _Sides:
     measure: str
     leading: str
     """The measure that explains the change, also where all are asked for."""
+
+    @property
+    def compares_devices(self) -> bool:
+        """Returns whether there is more to tell of the devices than of two of one maker."""
+        return beside.compares_devices(self.base, self.exp)
 
     @property
     def only_ranges(self) -> bool:
@@ -123,7 +131,11 @@ class Diff:
         return Part(
             coverage=selection.coverage,
             facts={"diff.has_device": int((trace.device != MISSING).any())},
-            frames={"call_tree": call_tree(trace, selection), **range_frames(trace)},
+            frames={
+                "call_tree": call_tree(trace, selection),
+                **range_frames(trace),
+                **device_frames(trace, selection, params),
+            },
             payloads={"devices": Figures("devices", "Devices", "", names), **_idle(trace, params)},
             layout=("call_tree",),
             steps=tuple(trace.steps.label) if trace.steps.recorded else (),
@@ -133,11 +145,20 @@ class Diff:
         """Returns the page, or one page of one table. One part alone is compared with itself. Raises BadRequest, NotFound."""
         sides = _sides(parts[0], parts[-1], params)
         # A page of one table needs no other; an unknown name gets all, so that the error can list them.
-        tables = (*TABLES, RANGES) if any(RANGES.name in part.frames for part in parts) else TABLES
+        tables = (*TABLES, *(each for each in (*BY_TYPE, RANGES) if any(each.name in part.frames for part in parts)))
         wanted = [table for table in tables if table.name == params.table] or tables
-        frames = {
+        devices = sides.compares_devices
+        frames = _device_tables(sides) if devices else {}
+        frames |= {
             table.name: join(
-                sides.base, table, sides.exp, sides.measure, sides.scaling, slower=sides.slower, by=sides.leading
+                sides.base,
+                table,
+                sides.exp,
+                sides.measure,
+                sides.scaling,
+                slower=sides.slower,
+                by=sides.leading,
+                devices=devices,
             )
             for table in wanted
         }
@@ -179,11 +200,23 @@ def _sides(base: Part, exp: Part, params: Params) -> _Sides:
 
 
 def _measure(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTime | None) -> str:
-    """Device time where it is what changed, and both sides have it; host time otherwise."""
+    """Device time where it is what changed, and both sides have it; host time otherwise.
+
+    Of unlike devices always that of an operator with all that is in it: below what both sides call, each has its own.
+    """
+    if beside.have_other_makers(base, exp):
+        return "device_total_ns"
     on_device = bool(base.facts.get("diff.has_device") and exp.facts.get("diff.has_device"))
     if base_step is not None and exp_step is not None:
         on_device = on_device and leading_part(base_step, exp_step) in ON_DEVICE
     return "device_self_ns" if on_device else "host_self_ns"
+
+
+def _device_tables(sides: _Sides) -> dict[str, Frame]:
+    """The tables that stand beside each other what the devices of both sides did."""
+    one, other = sides.base_step, sides.exp_step
+    overall = {} if one is None or other is None else {beside.OVERALL: beside.overall(one, other)}
+    return overall | beside.device_tables(sides.base, sides.exp, sides.scaling, sides.slower)
 
 
 def _steps(part: Part) -> int:
@@ -225,7 +258,8 @@ def _payloads(sides: _Sides) -> dict[str, Payload]:
         [METRICS.figure("measure", sides.measure), METRICS.figure("per", sides.scaling.per)],
     )
     tree = both_trees(sides.base, sides.exp, sides.measure, sides.scaling)
-    payloads["findings"] = findings(sides.base, sides.exp, _leading(sides, tree))
+    about = beside.device_notices(sides.base, sides.exp) if sides.compares_devices else []
+    payloads["findings"] = findings(sides.base, sides.exp, [*_leading(sides, tree), *about])
     payloads["call_tree"] = tree
     return payloads
 
@@ -248,6 +282,8 @@ def _changed_most(sides: _Sides, tree: Tree) -> tuple[str, float] | None:
         rows = [row for row, parent in zip(tree.rows, tree.parent, strict=True) if parent != MISSING]
         inside = [row for row in rows if DATALOADER.match(str(row["name"]))]
         sizes = [(float(row["delta_ns"] or 0), str(row["name"])) for row in inside]
+    elif (of_devices := _leading_rows(sides, part)) is not None:
+        sizes = of_devices
     elif part in NAMED_BY:
         name, measure = NAMED_BY[part]
         table = next(each for each in TABLES if each.name == name)
@@ -260,6 +296,19 @@ def _changed_most(sides: _Sides, tree: Tree) -> tuple[str, float] | None:
         return None
     change, name = max(sizes, key=lambda each: each[0] if sides.slower else -each[0], default=(0.0, ""))
     return (name, change) if change and (change > 0) == sides.slower else None
+
+
+def _leading_rows(sides: _Sides, part: str) -> list[tuple[float, str]] | None:
+    """Changes and names of the first row of a part whose kernels have other names on the other side; None of other parts."""
+    if part == "kernel_ns" and beside.have_other_makers(sides.base, sides.exp):
+        name, keys = beside.COMPUTING, ["family", "pass_direction"]
+    elif part == "communication_ns" and sides.compares_devices:
+        name, keys = beside.COMMUNICATION, ["collective"]
+    else:
+        return None
+    frame = _device_tables(sides).get(name)
+    rows = frame.data.slice(0, 1).to_pylist() if frame else []
+    return [(float(row["delta_ns"]), " ".join(filter(None, (row[key] for key in keys)))) for row in rows]
 
 
 def _communicating(sides: _Sides) -> pa.Array:

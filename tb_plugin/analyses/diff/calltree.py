@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tb_plugin.analyses.annotations import launched_by
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.diff.metrics import METRICS
 from tb_plugin.analyses.grouping import Forest, group
@@ -134,8 +135,7 @@ def _rows(trace: TraceTable, selection: Selection) -> _Rows:
     above = np.where(stays, parent + len(PHASES), phase)
 
     work = selection.of(trace, *DEVICE_WORK)
-    # As for modules: work stands where its launch does, else where the operator named by its external id does.
-    source = np.where(trace.launch[work] != MISSING, trace.launch[work], trace.operator[work])
+    source = launched_by(trace, work)
     track = np.where(source == MISSING, MISSING, trace.track[source]).astype(np.int32)
     owner = innermost(trace.track[host], start, end, parent, track, trace.start_ns[source])
     owner[source == MISSING] = MISSING

@@ -42,7 +42,8 @@ def _settings(part: Part) -> dict[str, str]:
     found: dict[str, str] = {}
     configuration = part.payloads.get("configuration")
     if isinstance(configuration, Figures):
-        found |= {f.metric.title: str(f.value) for f in configuration.figures if f.metric.key != "trace_id"}
+        stated = [f for f in configuration.figures if f.metric.key != "trace_id" and f.value not in (None, "")]
+        found |= {f.metric.title: str(f.value) for f in stated}
     devices = part.payloads["devices"]
     if isinstance(devices, Figures) and devices.figures:
         found["Device"] = ", ".join(dict.fromkeys(str(f.value) for f in devices.figures))

@@ -9,11 +9,17 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
+            "beside_operator": (
+                "Operator",
+                "Nearest operator around the launch that both sides have with device time; else the outermost one.",
+            ),
+            "base_kernel": ("Baseline", "Kernel, copy or set of the baseline."),
+            "exp_kernel": ("Experiment", "Kernel, copy or set of the experiment."),
             "leading_row": (
                 "Row",
                 "Row of the leading part that changed most its way: a kernel, a runtime call, an operator, "
                 "or the data loader's range; where only ranges are known the name whose own time changed most.",
-            )
+            ),
         },
     ),
     define(
@@ -28,10 +34,28 @@ METRICS = SHARED.adding(
             ),
             "base_setting": ("Baseline", "What the baseline's file says."),
             "exp_setting": ("Experiment", "What the experiment's file says."),
+            "maker": ("Maker", "Family of devices that a device belongs to; empty: not known."),
+            "device_word": ("Called", "What such a device is called."),
             "measure": ("Measure", "Key of the time that tables and call tree compare."),
             "per": ("Per", "step: means of the chosen steps; total: their sums."),
             "leading_part": ("Part", "Part of the step that changed most in the direction of the whole."),
             "opposite_part": ("Against it", "Part of the step that changed most in the other direction."),
+            "overall_part": (
+                "Part",
+                "Parts of the step, as on the Overview: computing; communication and copies that nothing hides; free, in "
+                "which no device works. Together they are the whole step.",
+            ),
+            "family": (
+                "Family",
+                "What kernels compute: attention, a convolution or a product of matrices where an operator around the launch "
+                "is one, whatever the kernel itself does; else the class of the kernel's name.",
+            ),
+            "pass_direction": (
+                "Pass",
+                "forward or backward, of the three families that operators name: backward is what an operator of the "
+                "backward pass launched, or no operator and its name says so. Empty where nothing tells.",
+            ),
+            "compared_memory": ("Memory", "Most that was allocated or reserved on the device that holds most."),
         },
     ),
     define(
@@ -55,6 +79,23 @@ METRICS = SHARED.adding(
                 "Change of the time in which threads are in any range, over all threads.",
             ),
             "opposite_delta_ns": ("Change against it", "Change of the part that goes the other way."),
+            "matrix_ns": ("On matrix units", "Time of kernels known to use matrix units."),
+            "stated_wait_ns": ("Waits", "Time in which calls wait for other ranks, as the profile states it."),
+            "stated_transit_ns": ("Transit", "Time in which calls move data, as the profile states it."),
+            "base_matrix_ns": ("Baseline on matrix units", "Part of it in kernels known to use matrix units."),
+            "exp_matrix_ns": ("Experiment on matrix units", "Part of it in kernels known to use matrix units."),
+            "base_longest_ns": ("Baseline longest", "The baseline's longest call."),
+            "exp_longest_ns": ("Experiment longest", "The experiment's longest call."),
+            "base_wait_ns": (
+                "Baseline waits",
+                "Time in which its calls wait for other ranks, as the profile states it.",
+            ),
+            "exp_wait_ns": (
+                "Experiment waits",
+                "Time in which its calls wait for other ranks, as the profile states it.",
+            ),
+            "base_transit_ns": ("Baseline transit", "Time in which its calls move data, as the profile states it."),
+            "exp_transit_ns": ("Experiment transit", "Time in which its calls move data, as the profile states it."),
         },
     ),
     define(
@@ -64,6 +105,16 @@ METRICS = SHARED.adding(
             "base_calls": ("Baseline calls", "Calls on the baseline's side."),
             "exp_calls": ("Experiment calls", "Calls on the experiment's side."),
             "delta_calls": ("Change of calls", "Experiment less baseline."),
+            "base_kernels": (
+                "Baseline kernels",
+                "The baseline's kernels, copies and sets; of an operator all that were launched in it.",
+            ),
+            "exp_kernels": (
+                "Experiment kernels",
+                "The experiment's kernels, copies and sets; of an operator all that were launched in it.",
+            ),
+            "launched_work": ("Launched", "Kernels, copies and sets that were launched in the calls."),
+            "delta_kernels": ("Change of kernels", "Experiment less baseline."),
         },
     ),
     define(
@@ -72,12 +123,51 @@ METRICS = SHARED.adding(
         {
             "time_ratio": ("Ratio", "Experiment over baseline; empty where the baseline has no time."),
             "step_ratio": ("Ratio", "Experiment's step over baseline's."),
+            "compared_ratio": (
+                "Ratio",
+                "Experiment over baseline: 1 where neither has any, empty where the experiment alone has (it is infinite).",
+            ),
+            "base_share": ("Baseline share", "Part of the baseline's sum of the rows."),
+            "exp_share": ("Experiment share", "Part of the experiment's sum of the rows."),
+            "base_matched_ratio": (
+                "Baseline matched",
+                "Part of the baseline's device time, without communication, that was launched in operators whose names the "
+                "experiment has with device time too.",
+            ),
+            "exp_matched_ratio": (
+                "Experiment matched",
+                "The same of the experiment's device time and the baseline's operators.",
+            ),
+            "base_alike_ratio": (
+                "Baseline alike",
+                "Part of the baseline's device time, without communication, in operators that the experiment calls with the "
+                "same input shapes.",
+            ),
+            "exp_alike_ratio": (
+                "Experiment alike",
+                "The same of the experiment's device time and the baseline's operators.",
+            ),
+        },
+    ),
+    define(
+        CHOSEN,
+        "bytes",
+        {
+            "base_bytes": ("Baseline", "The baseline's bytes."),
+            "exp_bytes": ("Experiment", "The experiment's bytes."),
+            "delta_bytes": ("Change", "Experiment less baseline."),
         },
     ),
     define(
         "",
         "count",
         {
+            "beside_place": (
+                "Place",
+                "Place of the kernels of a row among those of the operator on their side, by time.",
+            ),
+            "path_node": ("Path", "Number of the path of operators around a launch."),
+            "parent_path": ("Outer path", "Number of the path without its innermost operator; -1: it is one operator."),
             "tree_node": ("Node", "Number of the place in the call tree."),
             "parent_node": ("Parent", "Number of the place around it; -1 for phases."),
         },
