@@ -29,7 +29,6 @@ SHARED = {
         "kernel_facts",
         "stated_steps",
         "hardware_streams",
-        "kernel_facts",
         "kernel_groups",
         "operator_calls",
         "stated_kernels",
