@@ -19,6 +19,10 @@ Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 
+MOST_HERTZ = 1e12
+"""No core is as fast: what states more counts something else."""
+
+
 @dataclass(frozen=True, eq=False)
 class Frequency:
     """The frequency of a device's cores, as it was sampled: ``hertz[i]`` holds from ``start_ns[i]`` to ``end_ns[i]``.
@@ -77,7 +81,7 @@ class Frequency:
 
 @remembered
 def core_frequency(trace: TraceTable, device: int) -> Frequency | None:
-    """Returns the frequency of device number ``device``; None where nobody recorded it."""
+    """Returns the frequency of device number ``device``; None where nobody recorded it, or something that is none."""
     facts, counters = facts_of(trace), trace.counters
     if facts is None or not facts.frequency or not len(counters.time_ns):
         return None
@@ -86,6 +90,8 @@ def core_frequency(trace: TraceTable, device: int) -> Frequency | None:
         return None
     known = known_unit(trace.strings[int(counters.series[mine[0]])])
     hertz = counters.value[mine] * (known[1] if known and known[0] == "hertz" else 1e6)
+    if not ((hertz >= 0) & (hertz <= MOST_HERTZ)).all():
+        return None
     time = counters.time_ns[mine]
     end = np.append(time[1:], max(trace.coverage.end_ns, int(time[-1])))
     return Frequency(time, end, hertz, facts.normal_hertz, facts.idle_hertz)

@@ -188,6 +188,24 @@ def test_a_chip_with_another_normal_frequency_is_not_called_slow() -> None:
     assert told(process).notice("low_frequency") is None
 
 
+def test_what_is_no_frequency_is_none() -> None:
+    process = generator.play(generator.Config(steps=1))[1]
+    process.frequency = [(at, 10**12) for at, _ in process.frequency]
+    rank = told(process)
+    assert rank.notice("low_frequency") is None
+    assert not [fact for fact in part(table_of(Files(generator.texts(process))), "overview").facts if "hertz" in fact]
+
+
+def test_findings_are_of_the_chosen_steps(ranks: list[Rank]) -> None:
+    """The dip is in the last step, and covers most of its kernels' time."""
+    table = table_of(Files(generator.texts(ranks[1].process)))
+    first, last = ({each.rule.id: each.notice for each in findings_of(table, (step,)).found} for step in ("12", "13"))
+    assert "low_frequency" not in first and "low_frequency" in last
+    told_last = {figure.metric.key: figure.value for figure in last["low_frequency"].figures}
+    assert told_last["low_frequency_ns"] == STEPS * ranks[1].figures("low_frequency")["low_frequency_ns"]
+    assert {"fallback_cores", "conversions", "memory_bound"} <= first.keys() & last.keys()
+
+
 def test_other_traces_have_no_word_of_it() -> None:
     table = trace().step(1, 0, 99).op("aten::mm", 0, 9).launches(kernel("TransData", 20, 30)).table()
     facts = part(table, "findings").facts
