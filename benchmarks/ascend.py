@@ -1,9 +1,10 @@
 """What reading Ascend's profiles costs beside Kineto's of as many events: ``python -m benchmarks.ascend --events 1000000``.
 
-A recorded profile (the AlexNet of January 2025, or ``samples/synthetic_ascend`` where that is not there) is repeated in time: its
-trace view, kernels and memory again and again, later, with ids and numbers of steps of their own. Both traces are read in turn,
-each by a process of its own, from the files to the model; what is printed last is the median of the ratios of CPU time, 1.3 at most.
-``--megabytes 1000`` reads a trace view of this size alone, whole and (``--budget-mb``) as the window that fits.
+A recorded profile (the AlexNet of January 2025, or ``samples/synthetic_ascend`` where that is not there) is repeated in
+time: its trace view, kernels and memory again and again, later, with ids and numbers of steps of their own. Both traces are
+read in turn, each by a process of its own, from the files to the model; what is printed last is the median of the ratios of
+CPU time an event, 1.3 at most. ``--megabytes 1000`` reads a trace view of this size alone, whole and (``--budget-mb``) as the
+window that fits; ``--tables-mb`` makes the tables of kernels and blocks as large as that.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ _TIMED = {
 }
 """Tables that grow with the trace -> their columns of times."""
 _STEP = "Step Id"
+_KEYS = "Sequence number|Python id|Python parent id|correlation_id|connection_id"
 _NUMBERS = re.compile(
-    r'("ts": ?")(\d+\.\d{3})(?=\s*")'
-    r'|("id": ?"?|"(?:Sequence number|Python id|Python parent id|correlation_id|connection_id)": ?|ProfilerStep#|"name": ?"HostToDevice)(\d+)'
+    r'("ts": ?")(\d+(?:\.\d{3})?)(?=\s*")'
+    rf'|("id": ?"?|"(?:{_KEYS})": ?|ProfilerStep#|"name": ?"HostToDevice)(\d+)'
 )
 _EPOCH = 10**18
 """Ids above it are the times of kernels."""
@@ -51,7 +53,7 @@ def source() -> Path:
 
 
 def made(folder: Path, events: int, of: Path, also: Mapping[str, int] | None = None) -> Path:
-    """Returns a profile of about so many events in its trace view, made once; ``also`` states bytes of tables that shall be larger."""
+    """Returns a profile of about so many events in its trace view, made once; ``also`` are bytes of larger tables."""
     text = (of / OUTPUT / "trace_view.json").read_text(encoding="utf-8")
     count = len(json.loads(text))
     copies = max(1, round(events / count))
@@ -80,14 +82,14 @@ def made(folder: Path, events: int, of: Path, also: Mapping[str, int] | None = N
 
 
 def repeated(text: str, copies: int) -> Iterator[str]:
-    """Returns a trace view in pieces, one for each copy. Names of processes and threads stand in every copy: they say the same."""
+    """Returns a trace view in pieces, one for each copy. Names of processes and threads stand in every copy."""
     body = text.strip().removeprefix("[").removesuffix("]")
     period, step = _period(text), _steps(text)
     literals, numbers, keys, last = [], [], [], 0
     for match in _NUMBERS.finditer(body):
         key, number = (match[1], match[2]) if match[1] else (match[3], match[4])
         literals.append(body[last : match.start()] + key)
-        numbers.append(int(number.replace(".", "")))
+        numbers.append(_ns(number) if match[1] else int(number))
         keys.append(_kind(key, numbers[-1]))
         last = match.end()
     most: dict[str, int] = {}
@@ -118,7 +120,7 @@ def _kind(key: str, number: int) -> str:
 
 
 def _period(text: str) -> int:
-    times = [int(time.replace(".", "")) for time in re.findall(r'"ts": ?"(\d+\.\d{3})\s*"', text)]
+    times = [_ns(time) for time in re.findall(r'"ts": ?"(\d+(?:\.\d{3})?)\s*"', text)]
     return max(times) - min(times) + GAP_NS
 
 
@@ -150,9 +152,13 @@ def _later(cell: str, ns: int) -> str:
     bare = cell.strip()
     if not bare or bare == "N/A":
         return cell
-    whole, _, rest = bare.partition(".")
-    value = int(whole) * 1000 + int((rest + "000")[:3]) + ns
+    value = _ns(bare) + ns
     return f"{value // 1000}.{value % 1000:03d}{cell[len(cell.rstrip()) :]}"
+
+
+def _ns(us: str) -> int:
+    whole, _, rest = us.partition(".")
+    return int(whole) * 1000 + int((rest + "000")[:3])
 
 
 def read(path: Path, budget_mb: int) -> None:
@@ -169,7 +175,8 @@ def read(path: Path, budget_mb: int) -> None:
     files = [file for file in sorted(path.rglob("*")) if file.is_file()] if is_ascend else [path]
     source = FileSource({str(file.relative_to(path.parent)): str(file) for file in files})
     need = need_bytes(reader, {name: FileSize(source.size(name)) for name in source.names()})
-    told, window = {"need_mb": round(need / 1e6)}, None
+    told: dict[str, float] = {"need_mb": round(need / 1e6)}
+    window = None
     if budget_mb:
         able, budget = windowed(reader), budget_mb * 1_000_000
         assert able is not None
@@ -225,8 +232,14 @@ def main() -> int:
         (base, base_told), (took, told) = cost(kineto), cost(theirs)
         per_event = [side.cpu_s / all_of["events"] * 1e6 for side, all_of in ((base, base_told), (took, told))]
         ratios.append(per_event[1] / per_event[0])
-        for name, side, all_of, each in (("kineto", base, base_told, per_event[0]), ("ascend", took, told, per_event[1])):
-            print(f"{name}: {side.cpu_s:.2f} s CPU, {each:.2f} us an event, peak {side.largest_bytes / 1e6:.0f} MB, {all_of}", flush=True)
+        for name, side, all_of, each in (
+            ("kineto", base, base_told, per_event[0]),
+            ("ascend", took, told, per_event[1]),
+        ):
+            print(
+                f"{name}: {side.cpu_s:.2f} s CPU, {each:.2f} us an event, peak {side.largest_bytes / 1e6:.0f} MB, {all_of}",
+                flush=True,
+            )
     print(f"median ratio of CPU an event: {statistics.median(ratios):.2f}")
     return int(statistics.median(ratios) > MOST)
 

@@ -25,6 +25,9 @@ STATED = (
 ABOUT = "profiler_metadata.json"
 ANALYSED = "analysis.db"
 """Times of steps and of communication, worked out by the tool that wrote the database of rows."""
+TABLES = frozenset({KERNELS, OPERATORS, MEMORY, BLOCKS, MODULES, STEPS, *STATED})
+PACKED = ".gz"
+"""How text files end that somebody packed; databases are never read so."""
 KNOWN = frozenset({TRACE, KERNELS, OPERATORS, MEMORY, BLOCKS, MODULES, STEPS, COMMUNICATION, MATRIX, *STATED, ANALYSED})
 _TELLING = (TRACE, KERNELS, MEMORY, BLOCKS, MODULES, OPERATORS, STEPS, COMMUNICATION)
 """One of them makes a folder a profile; the first that is there is its main file."""
@@ -45,10 +48,11 @@ def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
         path = PurePosixPath(file.path)
         if _is_left_out(path):
             continue
-        if path.name in KNOWN or _DATABASE.match(path.name):
-            outputs[path.parent].append(path)
-        elif _INFO.match(path.name) or path.name == ABOUT:
+        kind = kind_of(path.name)
+        if kind in ("info", ABOUT):
             beside[path.parent].append(path)
+        elif kind:
+            outputs[path.parent].append(path)
     found = []
     for folder, files in outputs.items():
         candidate = _candidate(folder, files, beside)
@@ -60,9 +64,19 @@ def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
 def kind_of(name: str) -> str:
     """Returns what a file is by its name: one of the constants above, "db", "info", or "" for what is not read."""
     last = PurePosixPath(name).name
-    if last in KNOWN or last == ABOUT:
-        return last
+    bare = last.removesuffix(PACKED)
+    if last == ABOUT or (bare in KNOWN and (bare == last or bare != ANALYSED)):
+        return bare
     return "db" if _DATABASE.match(last) else "info" if _INFO.match(last) else ""
+
+
+def by_kind(names: Sequence[str]) -> dict[str, str]:
+    """Returns one file of each kind: of several the first that nobody packed."""
+    found: dict[str, str] = {}
+    for name in sorted(names, key=lambda name: name.endswith(PACKED)):
+        if kind := kind_of(name):
+            found.setdefault(kind, name)
+    return found
 
 
 def rank_in(name: str) -> int | None:
@@ -91,9 +105,8 @@ def _candidate(
     match = _PROFILE.match(profile.name)
     if match is None and folder.name != OUTPUT and not _is_output(files):
         return None
-    main = next((path for name in _TELLING for path in files if path.name == name), None)
-    main = main or next((path for path in sorted(files) if _DATABASE.match(path.name)), None)
-    main = main or next((path for path in files if path.name == ANALYSED), None)
+    kinds = by_kind([str(path) for path in sorted(files)])
+    main = next((PurePosixPath(kinds[kind]) for kind in (*_TELLING, "db", ANALYSED) if kind in kinds), None)
     if main is None:
         return None
     about = [*beside.get(profile, ()), *(beside.get(folder, ()) if folder != profile else ())]
@@ -115,7 +128,7 @@ def _candidate(
 
 def _is_output(files: list[PurePosixPath]) -> bool:
     """Whether files in a folder of another name are a profile's: several of them, with one that nobody else writes."""
-    names = {path.name for path in files}
+    names = {kind_of(path.name) for path in files}
     return bool(names & {KERNELS, OPERATORS, BLOCKS, STEPS}) and len(names & KNOWN) > 1
 
 

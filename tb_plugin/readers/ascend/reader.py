@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
@@ -15,7 +15,7 @@ from tb_plugin.readers.ascend import filenames as files
 from tb_plugin.readers.ascend.about import MOST_BYTES, metadata_of, settings_in
 from tb_plugin.readers.ascend.csv_table import CsvTable, read_table
 from tb_plugin.readers.ascend.database import Content, Database, analysed, content_of, opened
-from tb_plugin.readers.ascend.filenames import READER_ID, candidates, kind_of, rank_in
+from tb_plugin.readers.ascend.filenames import READER_ID, by_kind, candidates, kind_of, rank_in
 from tb_plugin.readers.ascend.kernels import DURATION, NAME, START, kernels_of
 from tb_plugin.readers.ascend.lanes import Lanes
 from tb_plugin.readers.ascend.memory import blocks_of, events_of, totals_of
@@ -23,10 +23,11 @@ from tb_plugin.readers.ascend.merging import no_rows_at_all, with_kernels
 from tb_plugin.readers.ascend.stated import stated_table
 from tb_plugin.readers.ascend.timeline import Timeline
 from tb_plugin.readers.ascend.trace_view import Events, OneFile
+from tb_plugin.readers.ascend.windows import AscendSurvey, Rows
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
 from tb_plugin.readers.chrome.extras import Names as ViewNames
 from tb_plugin.readers.chrome.interning import Interner
-from tb_plugin.readers.chrome.need import need_bytes
+from tb_plugin.readers.chrome.need import PER_TEXT_BYTE, need_bytes, room_bytes
 from tb_plugin.readers.chrome.passing import Tally, passed, report_of
 from tb_plugin.readers.chrome.rules.events import decode
 from tb_plugin.readers.issues import IssueLog
@@ -37,11 +38,17 @@ from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import CounterEvents, RawTrace
+from tb_plugin.trace.window import Survey
 
 _PARSE_AGAIN = "Parse it again: torch_npu.profiler.profiler.analyse()."
+_ALLOW_MORE = "Allow more memory with TORCH_TRACE_MEMORY_MB, or export it as text too."
+_CUT = frozenset({files.KERNELS, files.BLOCKS, files.MEMORY})
+"""Tables of which a window has a part."""
 _DATABASES = frozenset({"db", files.ANALYSED})
 PER_DATABASE_BYTE = 6.0
 """Memory at the peak of a read per byte of a database: 4.7 to 6.0 were measured (2,000,000 and 500,000 rows, no stacks)."""
+PER_TABLE_BYTE = 4.0
+"""The same per byte of a table: 3.7 were measured (kernels and blocks of 200 MB each)."""
 _INCOMPLETE = frozenset({"file_lost", "database_cut", "database_damaged"})
 _NEEDED = {
     files.KERNELS: (NAME, START, DURATION),
@@ -70,13 +77,40 @@ class AscendReader:
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the memory that reading files of these sizes takes at its peak."""
-        stored = {name: size for name, size in sizes.items() if kind_of(name) in _DATABASES}
-        texts = {name: size for name, size in sizes.items() if name not in stored}
-        return need_bytes(texts) + int(PER_DATABASE_BYTE * sum(size.stored_bytes for size in stored.values()))
+        kinds = {name: kind_of(name) for name in sizes}
+        stored = sum(size.stored_bytes for name, size in sizes.items() if kinds[name] in _DATABASES)
+        is_drawn = files.TRACE in kinds.values()
+        texts = {
+            name: size
+            for name, size in sizes.items()
+            if kinds[name] not in _DATABASES and not (is_drawn and kinds[name] == files.OPERATORS)
+        }
+        tables = {name: size for name, size in texts.items() if kinds[name] in files.TABLES}
+        return need_bytes(texts) + _more_for(tables) + int(PER_DATABASE_BYTE * stored)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
         """Returns the profile. Raises UnreadableTrace where no file can be read, and what ``progress`` raises."""
         return _Reading(source, options, progress).read()
+
+    def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
+        """Returns what is when in the trace view. Raises UnreadableTrace where there is none, and what ``read`` raises."""
+        names = by_kind(source.names())
+        view = names.get(files.TRACE)
+        if view is None:
+            what = "The profile needs more memory than it may take, and only one with a trace view is opened in parts."
+            raise UnreadableTrace(what, where=next(iter(source.names()), ""), do=_ALLOW_MORE)
+        surveying = AscendSurvey()
+        with passed(OneFile(source, view), options, surveying, decode, progress) as (_, stream):
+            found = surveying.finish()
+        # Rows of the tables lie where the events do, about.
+        sizes = {name: _size(source, name) for kind, name in names.items() if kind in _CUT}
+        more = need_bytes(sizes) + _more_for(sizes)
+        share = 1 + more / max(1, need_bytes({view: FileSize(stream.text_bytes)}))
+        return replace(found, cell_bytes=tuple(round(size * share) for size in found.cell_bytes))
+
+    def room_bytes(self, memory_bytes: int) -> int:
+        """Returns how many bytes of text a read can keep in so much memory."""
+        return room_bytes(memory_bytes)
 
 
 class _Reading:
@@ -86,7 +120,7 @@ class _Reading:
         self._source = source
         self._options = options
         self._progress = progress
-        self._names = {kind: name for name in source.names() if (kind := kind_of(name))}
+        self._names = by_kind(source.names())
         self._whole = max(1, sum(source.size(name) for name in source.names()))
         self._done = 0
         self._issues: list[Issue] = []
@@ -97,10 +131,14 @@ class _Reading:
         self._kept: dict[str, CsvTable] = {}
         self._state = ReadState(0.0, 0, {})
         self._passed_over = set(source.names())
+        self._rows = Rows(options.window) if options.window is not None else None
 
     def read(self) -> RawTrace:
         """Returns the profile."""
-        events = Events(IssueLog())
+        for other in self._source.names():
+            if (kind := kind_of(other)) and (name := self._names[kind]) != other:
+                self._note(other, "second_file", f"the profile is read from {_last(name)}; this one is left out")
+        events = Events(IssueLog(), self._options.window)
         report, columns, counters = self._trace_view(events)
         interner, names = events.collected.interner, _Names.of(events.collected.names)
         known = len(columns["start_ns"]) + len(counters.time_ns)
@@ -132,7 +170,7 @@ class _Reading:
         metadata = self._metadata(found)
         if not self._read_any:
             raise UnreadableTrace("No file of the profile could be read.", do=_PARSE_AGAIN)
-        rows = _Rows(columns["name"], columns["kind"])
+        rows = _Named(columns["name"], columns["kind"])
         classes = class_names(rows, interner, self._options.class_rules, log)
         flags = name_flags(rows, interner.texts, collective, own_communication(rows, classes))
         flags["uses_matrix_unit"][of_use] = use
@@ -164,6 +202,7 @@ class _Reading:
             classes=classes,
             stated=tuple(stated),
             stated_steps=found.steps,
+            window=self._options.window,
         )
 
     def _trace_view(self, events: Events) -> tuple[ReadReport | None, dict[str, Any], CounterEvents]:
@@ -185,7 +224,8 @@ class _Reading:
                 made = Timeline(columns, lanes, collected.interner).raw()
                 if collected.interner.replaced:
                     events.log.add("bad_utf8", "repaired", count=collected.interner.replaced)
-                tally = Tally(collected.seen, len(made["start_ns"]) + collected.counters.count, {})
+                outside = 0 if collected.cut is None else collected.cut.outside
+                tally = Tally(collected.seen, len(made["start_ns"]) + collected.counters.count, {}, outside)
                 report = report_of(READER_ID, document, stream, events.log, tally)
                 counters = collected.counters.take()
         except UserError as error:
@@ -201,13 +241,18 @@ class _Reading:
         """The table of a file; None where it is not there, or cannot be read, which is told."""
         if kind in self._tried:
             return self._kept.pop(kind, None)
-        log = IssueLog()
-        content = self._content(kind, log)
-        table = read_table(content, log) if content is not None else None
+        name, log = self._names.get(kind), IssueLog()
+        if name is None:
+            return None
+        keep = self._rows.keep(kind) if self._rows is not None else None
+        try:
+            table = read_table(self._pieces(name, log), log, keep)
+        except UserError as error:
+            self._lost(name, error)
+            return None
         self._logs.append((kind, log))  # cells that are no numbers show when somebody asks for numbers
         if table is None:
-            if content is not None:
-                self._note(self._names[kind], "no_heading", "the file has no heading, so that nobody knows its columns")
+            self._note(name, "no_heading", "the file has no heading, so that nobody knows its columns")
             return None
         lacking = [title for title in _NEEDED.get(kind, ()) if not table.has(title)]
         if lacking:
@@ -217,25 +262,26 @@ class _Reading:
         self._read_any = True
         return table
 
-    def _content(self, kind: str, log: IssueLog, most: int = 0) -> bytes | None:
-        name = self._names.get(kind)
-        if name is None:
-            return None
+    def _pieces(self, name: str, log: IssueLog, most: int = 0) -> Iterator[bytes]:
+        """The text of a file; ``most`` bounds it, 0 = all. Raises UserError where it cannot be read."""
         self._passed_over.discard(name)
-        try:
-            with self._source.open(name) as raw:
-                stream = TextStream(raw, self._source.size(name), lambda fraction: None, log)
-                parts = []
-                while (part := stream.read(1 << 20)) and (not most or stream.text_bytes <= most):
-                    parts.append(part)
-        except UserError as error:
-            self._lost(name, error)
-            return None
+        with self._source.open(name) as raw:
+            stream = TextStream(raw, self._source.size(name), lambda fraction: None, log)
+            while (part := stream.read(1 << 20)) and (not most or stream.text_bytes <= most):
+                yield part
         self._bytes[0] += stream.file_bytes
         self._bytes[1] += stream.text_bytes
         self._done += self._source.size(name)
         self._progress(replace(self._state, fraction=min(1.0, self._done / self._whole)))
-        return b"".join(parts)
+
+    def _content(self, kind: str, most: int) -> bytes | None:
+        """The bytes of a small file, None where it is not there or cannot be read."""
+        name = self._names.get(kind)
+        try:
+            return None if name is None else b"".join(self._pieces(name, IssueLog(), most))
+        except UserError as error:
+            self._lost(str(name), error)
+            return None
 
     def _table_or(self, kind: str, found: Content) -> CsvTable | None:
         """The table of a file, else what a database has of it."""
@@ -245,6 +291,10 @@ class _Reading:
     def _databases(self, interner: Interner, is_drawn: bool) -> Content:
         """What the databases have beside what the other files say. ``is_drawn``: a trace view gave rows."""
         if not _DATABASES & set(self._names):
+            return Content()
+        if self._options.window is not None:
+            for name in (name for kind, name in self._names.items() if kind in _DATABASES):
+                self._note(name, "database_left_out", "a window is read from the text files; the database was left out")
             return Content()
         # What a file really says is known when it is read.
         tables = {kind: self._table(kind) for kind in (files.KERNELS, files.BLOCKS, files.MEMORY, *_IN_TABLES)}
@@ -260,9 +310,6 @@ class _Reading:
         name = self._names.get(kind)
         if name is None:
             return Content()
-        for other in self._source.names():
-            if kind_of(other) == kind and other != name:
-                self._note(other, "second_database", f"the profile is read from {_last(name)}; this one is left out")
         log, size = IssueLog(), self._source.size(name)
         self._passed_over.discard(name)
 
@@ -288,7 +335,7 @@ class _Reading:
     def _metadata(self, database: Content) -> dict[str, Any]:
         found = []
         for kind in ("info", files.ABOUT):
-            content = self._content(kind, IssueLog(), MOST_BYTES)
+            content = self._content(kind, MOST_BYTES)
             try:
                 found.append(settings_in(content) if content is not None else {})
             except ValueError as error:
@@ -348,7 +395,16 @@ class _Names:
         return cls(found.processes(), found.threads(), found.process_order, found.thread_order)
 
 
-class _Rows:
+def _more_for(tables: Mapping[str, FileSize]) -> int:
+    """What tables take beside what as much other text does."""
+    return int((PER_TABLE_BYTE / PER_TEXT_BYTE - 1) * need_bytes(tables))
+
+
+def _size(source: Source, name: str) -> FileSize:
+    return FileSize(source.size(name), is_packed=name.endswith(files.PACKED))
+
+
+class _Named:
     """Rows of which the names tell something."""
 
     def __init__(self, name: Any, kind: Any) -> None:

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import BinaryIO
 
+from tb_plugin.readers.ascend.windows import cut_of
 from tb_plugin.readers.base import ReadState, Source
 from tb_plugin.readers.chrome.passing import no_events
 from tb_plugin.readers.chrome.rules.events import Event
 from tb_plugin.readers.chrome.rules.rows import Collected
 from tb_plugin.readers.issues import IssueLog
+from tb_plugin.trace.table import Window
 
 
 class Events:
     """One pass over the trace view."""
 
-    def __init__(self, log: IssueLog) -> None:
+    def __init__(self, log: IssueLog, window: Window | None = None) -> None:
         self.log = log
-        self.collected = Collected(log)
+        self._window = window
+        self.restart()
         self._phases_seen = False
 
     def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
@@ -27,7 +30,7 @@ class Events:
 
     def restart(self) -> None:
         """Forgets everything: a later event list replaces the one read so far."""
-        self.collected = Collected(self.log)
+        self.collected = Collected(self.log, None if self._window is None else cut_of(self._window))
 
     def state(self, fraction: float) -> ReadState:
         """Returns what was read so far, with ``fraction`` of the stored bytes."""

@@ -335,7 +335,7 @@ def test_of_two_databases_one_is_read() -> None:
     content = database(training())
     raw = read({ROWS: content, ROWS.replace("_3", "_4"): content})
     told = [(issue.code, issue.file) for issue in raw.report.issues if issue.code != "lost_task"]
-    assert told == [("second_database", "ascend_pytorch_profiler_3.db")]
+    assert told == [("second_file", "ascend_pytorch_profiler_4.db")]
     assert names(raw, slice(None)).count("aten::mm") == 1
 
 
