@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ Bool = npt.NDArray[np.bool_]
 NAME, START, DURATION = "Name", "Start Time(us)", "Duration(us)"
 WAIT = "Wait Time(us)"
 DEVICE, STREAM, CORE = "Device_id", "Stream ID", "Accelerator Core"
+TYPE = "Type"
 _CUBE = frozenset({"AI_CORE", "MIX_AIC"})
 _GROUPS = frozenset({"HCCL", "COMMUNICATION"})
 _SHAPES = "Shapes"
@@ -48,6 +49,18 @@ class Kernels:
 
     def __len__(self) -> int:
         return len(self.name)
+
+    def only(self, row: Int64) -> Kernels:
+        """Returns the kernels of these rows, which ascend."""
+        place = np.full(len(self), MISSING, np.int32)
+        place[row] = np.arange(len(row), dtype=np.int32)
+        facts = []
+        for fact in self.facts:
+            there = np.flatnonzero(place[fact.row] != MISSING)
+            if len(there):
+                facts.append(replace(fact, row=place[fact.row[there]], value=fact.value[there]))
+        columns = {each.name: getattr(self, each.name)[row] for each in fields(self) if each.name != "facts"}
+        return Kernels(**columns, facts=tuple(facts))
 
 
 def kernels_of(table: CsvTable, interner: Interner, log: IssueLog) -> Kernels:

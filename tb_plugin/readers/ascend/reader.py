@@ -151,6 +151,8 @@ class _Reading:
         kernels, placed = found.kernels, found.placed
         if (table := self._table(files.KERNELS)) is not None:
             kernels, placed = kernels_of(table, interner, log), None
+            if self._rows is not None:
+                kernels, placed = self._rows.placed(kernels, columns)
         if kernels is not None:
             columns, row = with_kernels(columns, kernels, interner, placed)
             collective, of_use, use = row[kernels.is_collective], row, kernels.uses_matrix_unit
@@ -328,6 +330,7 @@ class _Reading:
                 self._note(name, "no_tables", "the database has none of the tables of a profile. Export it again.")
         self._told(kind, log)
         self._bytes[0] += size
+        self._bytes[1] += size
         self._done += size
         self._read_any = self._read_any or content is not None
         return content or Content()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from tb_plugin.readers.ascend import filenames as files
 from tb_plugin.readers.ascend.arguments import kind_of_task
 from tb_plugin.readers.ascend.csv_table import CsvTable, Keep
-from tb_plugin.readers.ascend.kernels import DURATION, START
+from tb_plugin.readers.ascend.kernels import DURATION, START, Kernels, places_among
 from tb_plugin.readers.ascend.lanes import Lane, Lanes
 from tb_plugin.readers.chrome.columns import Column, int64s
 from tb_plugin.readers.chrome.cut import Cut
@@ -23,6 +24,7 @@ from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import Window
 
 Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 _CONNECTION, _TASK = "connection_id", "Task Type"
@@ -121,6 +123,14 @@ class Rows:
     def keep(self, kind: str) -> Keep | None:
         """Returns what chooses rows of this file, None where all of them stay."""
         return {files.KERNELS: self._kernels, files.BLOCKS: self._blocks, files.MEMORY: self._totals}.get(kind)
+
+    def placed(self, kernels: Kernels, columns: Mapping[str, Any]) -> tuple[Kernels, Int32]:
+        """Returns kernels that the window has, and the rows of those that ``columns`` have, -1 = none."""
+        drawn = np.flatnonzero(columns["kind"] == EventKind.KERNEL)
+        row = places_among(kernels, columns["name"], columns["start_ns"], drawn)
+        inside = touching(kernels.start_ns, kernels.start_ns + kernels.dur_ns, self._begin, self._end)
+        kept = np.flatnonzero((row != MISSING) | inside)
+        return kernels.only(kept), row[kept]
 
     def _kernels(self, table: CsvTable) -> Bool:
         """Kernels around the window too: a call inside may have launched them. ``assemble`` drops the others."""

@@ -206,7 +206,7 @@ def test_memory(raw: RawTrace) -> None:
         [1024, -1],
     )
     modules = next(table for table in raw.stated if table.name == "npu_module_mem")
-    assert [column.values.to_pylist() for column in modules.columns][:2] == [["RUNTIME"], [3]]
+    assert [column.values.to_pylist() for column in modules.columns][:3] == [[0], ["RUNTIME"], [3]]
 
 
 def test_counters_have_the_names_of_the_trace_view(raw: RawTrace) -> None:

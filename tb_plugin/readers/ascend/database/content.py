@@ -21,6 +21,7 @@ from tb_plugin.readers.ascend.database.kernel_table import known_kernels
 from tb_plugin.readers.ascend.database.names import Names
 from tb_plugin.readers.ascend.database.opening import Database
 from tb_plugin.readers.ascend.database.rows import Rows
+from tb_plugin.readers.ascend.database.statistics import worked_out
 from tb_plugin.readers.ascend.database.tables import analysed_tables, memory_tables
 from tb_plugin.readers.ascend.database.tasks import MOST_DEVICE, bar_rows, task_rows
 from tb_plugin.readers.ascend.kernels import Kernels
@@ -28,7 +29,7 @@ from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.trace.open import StatedSteps
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.steps import STEP_NAME
-from tb_plugin.trace.table import CounterEvents, Flows, PythonArgs
+from tb_plugin.trace.table import CounterEvents, Flows
 
 Int32 = npt.NDArray[np.int32]
 
@@ -75,7 +76,9 @@ def content_of(database: Database, interner: Interner, texts: frozenset[str]) ->
     if traced or files.KERNELS not in texts:
         made = _rows(database, interner, names, texts)
     tables = memory_tables(database, names, interner, lambda file: file not in texts)
-    return replace(made, tables=tables, about=_about(database), rank=_rank(database), devices=_devices(database))
+    return replace(
+        made, tables={**made.tables, **tables}, about=_about(database), rank=_rank(database), devices=_devices(database)
+    )
 
 
 def analysed(database: Database, texts: frozenset[str]) -> Content | None:
@@ -97,9 +100,10 @@ def _rows(database: Database, interner: Interner, names: Names, texts: frozenset
     known = None
     if files.KERNELS not in texts:
         known = known_kernels(database, names, interner, tasks, operations, at)
-    if files.TRACE in texts:
-        return Content(kernels=known.kernels if known else None)
     columns = rows.columns()
+    tables = worked_out(columns, known.kernels if known else None, interner, texts, database.log)
+    if files.TRACE in texts:
+        return Content(kernels=known.kernels if known else None, tables=tables)
     external = columns["external_id"]
     unasked = np.flatnonzero(np.isin(columns["kind"], (EventKind.KERNEL, EventKind.MEMCPY)) & (external == MISSING))
     by = asked_through_queue(columns, host.arrows, unasked)
@@ -109,7 +113,7 @@ def _rows(database: Database, interner: Interner, names: Names, texts: frozenset
     external[asked - 1] = asked
     columns |= {
         "operators": host.operators,
-        "python": PythonArgs(),
+        "python": host.python,
         "arrows": host.arrows,
         "flows": Flows(),
     }
@@ -122,6 +126,7 @@ def _rows(database: Database, interner: Interner, names: Names, texts: frozenset
         process_order=rows.process_order,
         kernels=known.kernels if known else None,
         placed=known.row if known else None,
+        tables=tables,
         steps=None if _has_steps(columns, interner) else stated_steps(database),
     )
 

@@ -16,11 +16,12 @@ from tb_plugin.readers.ascend.database.cells import Columns
 from tb_plugin.readers.ascend.database.names import Names
 from tb_plugin.readers.ascend.database.opening import Database
 from tb_plugin.readers.ascend.database.rows import Rows, named, timed
+from tb_plugin.readers.ascend.database.statistics import LEVEL
 from tb_plugin.trace.links import first_with_key
 from tb_plugin.trace.open import StatedSteps
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.steps import STEP_NAME
-from tb_plugin.trace.table import ArrowEnds, OperatorArgs
+from tb_plugin.trace.table import ArrowEnds, OperatorArgs, PythonArgs
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -55,6 +56,8 @@ class Host:
     """Number of the process on the host, "" for none."""
     asked: Columns
     """``row`` (of the operator) for each ``connectionId``."""
+    python: PythonArgs
+    """Which rows are calls of Python; a database numbers none of them."""
 
 
 def host_rows(database: Database, rows: Rows, names: Names) -> Host:
@@ -84,7 +87,11 @@ def host_rows(database: Database, rows: Rows, names: Names) -> Host:
     _calls(database, rows, names)
     host_pid = texts[pid[0]] if len(pid) else ""
     _collections(database, rows, host_pid)
-    return Host(_operators(database, rows, names, read, row), arrows, host_pid, asked)
+    calls = row[what == _PYTHON]
+    none = np.full(len(calls), MISSING)
+    return Host(
+        _operators(database, rows, names, read, row), arrows, host_pid, asked, PythonArgs(calls, none, none, none)
+    )
 
 
 def stated_steps(database: Database) -> StatedSteps | None:
@@ -157,7 +164,7 @@ def _calls(database: Database, rows: Rows, names: Names) -> None:
     )
     rows.fact("connection_id", row, connection)
     levels = [pc.if_else(pa.array(layer == each), word, pa.scalar(None, pa.string())) for each, word in _LEVELS.items()]
-    rows.fact("level", row, pc.coalesce(*levels))
+    rows.fact(LEVEL, row, pc.coalesce(*levels))
 
 
 def _collections(database: Database, rows: Rows, host_pid: str) -> None:
@@ -172,7 +179,7 @@ def _collections(database: Database, rows: Rows, host_pid: str) -> None:
         dur_ns=dur,
         name=rows.text("GC"),
         category=rows.text("GC"),
-        kind=EventKind.OVERHEAD,
+        kind=EventKind.PYTHON,
         pid=rows.text(pid),
         tid=rows.numbers(read.whole("globalTid") & (2**32 - 1)),
     )
