@@ -220,8 +220,12 @@ def _clean(pieces: Iterable[bytes], log: IssueLog) -> Iterator[bytes]:
 
 def _titles(line: str) -> list[str]:
     """Names of the columns; a second one of a name gets none: nobody could ask for it."""
+    try:
+        found = next(csv.reader([line.replace("\r", "")]), [])
+    except csv.Error:  # a title of more than 128 KiB
+        return []
     titles: list[str] = []
-    for title in next(csv.reader([line.strip("\r")]), []):
+    for title in found:
         text = title.strip()
         text = _SYNONYMS.get(text.lower(), text)
         titles.append("" if text in titles else text)

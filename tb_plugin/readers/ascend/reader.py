@@ -50,6 +50,8 @@ PER_DATABASE_BYTE = 6.0
 PER_TABLE_BYTE = 4.0
 """The same per byte of a table: 3.7 were measured (kernels and blocks of 200 MB each)."""
 _INCOMPLETE = frozenset({"file_lost", "database_cut", "database_damaged"})
+_LOST = (UserError, OSError)
+"""What ends the read of one file and of no other."""
 _NEEDED = {
     files.KERNELS: (NAME, START, DURATION),
     files.BLOCKS: ("Size(KB)", "Allocation Time(us)", "Release Time(us)"),
@@ -230,7 +232,7 @@ class _Reading:
                 tally = Tally(collected.seen, len(made["start_ns"]) + collected.counters.count, {}, outside)
                 report = report_of(READER_ID, document, stream, events.log, tally)
                 counters = collected.counters.take()
-        except UserError as error:
+        except _LOST as error:
             self._lost(name, error)
             events.restart()
             return None, no_rows_at_all(), CounterEvents()
@@ -249,7 +251,7 @@ class _Reading:
         keep = self._rows.keep(kind) if self._rows is not None else None
         try:
             table = read_table(self._pieces(name, log), log, keep)
-        except UserError as error:
+        except _LOST as error:
             self._lost(name, error)
             return None
         self._logs.append((kind, log))  # cells that are no numbers show when somebody asks for numbers
@@ -281,7 +283,7 @@ class _Reading:
         name = self._names.get(kind)
         try:
             return None if name is None else b"".join(self._pieces(name, IssueLog(), most))
-        except UserError as error:
+        except _LOST as error:
             self._lost(str(name), error)
             return None
 
@@ -322,7 +324,7 @@ class _Reading:
         try:
             with opened(self._source, name, log, tell) as database:
                 content = of(database)
-        except UserError as error:
+        except _LOST as error:
             self._lost(name, error)
             content = None
         else:
@@ -359,8 +361,9 @@ class _Reading:
         self._issues += [replace(issue, file=_last(name)) for issue in log.issues()]
         log.entries.clear()
 
-    def _lost(self, name: str, error: UserError) -> None:
-        self._note(name, "file_lost", f"the file could not be read: {error.what}")
+    def _lost(self, name: str, error: UserError | OSError) -> None:
+        why = error.what if isinstance(error, UserError) else error.strerror or str(error)
+        self._note(name, "file_lost", f"the file could not be read: {why}")
 
     def _note(self, name: str, code: str, text: str) -> None:
         self._issues.append(Issue(code, "note", text, 1, file=_last(name)))
