@@ -52,6 +52,8 @@ class CsvTable:
         self.titles = tuple(titles)
         self._columns = dict(zip(titles, columns, strict=True))
         self._log = log
+        self._told: set[str] = set()
+        """Columns whose bad cells were counted: they may be asked for again."""
         self.rows = len(columns[0]) if columns else 0
 
     def has(self, *titles: str) -> bool:
@@ -78,7 +80,8 @@ class CsvTable:
             )
             whole = pc.cast(exact, pa.int64())
         except pa.ArrowInvalid:
-            whole = pa.array([self._time(cell) for cell in cells.to_pylist()], pa.int64())
+            log = self._once(title)
+            whole = pa.array([_time(cell, log) for cell in cells.to_pylist()], pa.int64())
         there = np.asarray(pc.is_valid(whole))
         return np.asarray(pc.fill_null(whole, 0)), there
 
@@ -88,7 +91,8 @@ class CsvTable:
         try:
             found = pc.cast(cells, pa.float64())
         except pa.ArrowInvalid:
-            found = pa.array([self._number(cell) for cell in cells.to_pylist()], pa.float64())
+            log = self._once(title)
+            found = pa.array([_number(cell, log) for cell in cells.to_pylist()], pa.float64())
         values = np.asarray(pc.fill_null(found, np.nan))
         return np.where(np.isfinite(values), values, np.nan)
 
@@ -103,22 +107,31 @@ class CsvTable:
             return np.where(whole, values, MISSING).astype(np.int64)
         return np.asarray(pc.fill_null(found, MISSING))
 
-    def _time(self, cell: str | None) -> int | None:
-        if cell is None:
-            return None
-        if not is_time(cell) or abs(found := nanoseconds(cell)) > INT64_MAX:
-            self._log.add("bad_cell", "note", example=cell)
-            return None
-        return found
+    def _once(self, title: str) -> IssueLog:
+        """The log, and one that nobody reads where the cells of this column were told already."""
+        if title in self._told:
+            return IssueLog()
+        self._told.add(title)
+        return self._log
 
-    def _number(self, cell: str | None) -> float | None:
-        if cell is None:
-            return None
-        try:
-            return float(cell)
-        except ValueError:
-            self._log.add("bad_cell", "note", example=cell)
-            return None
+
+def _time(cell: str | None, log: IssueLog) -> int | None:
+    if cell is None:
+        return None
+    if not is_time(cell) or abs(found := nanoseconds(cell)) > INT64_MAX:
+        log.add("bad_cell", "note", example=cell)
+        return None
+    return found
+
+
+def _number(cell: str | None, log: IssueLog) -> float | None:
+    if cell is None:
+        return None
+    try:
+        return float(cell)
+    except ValueError:
+        log.add("bad_cell", "note", example=cell)
+        return None
 
 
 def read_table(pieces: Iterable[bytes], log: IssueLog, keep: Keep | None = None) -> CsvTable | None:

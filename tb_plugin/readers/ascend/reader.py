@@ -13,6 +13,7 @@ from tb_plugin.devices import describe_all
 from tb_plugin.errors import UnreadableTrace, UserError
 from tb_plugin.readers.ascend import filenames as files
 from tb_plugin.readers.ascend.about import MOST_BYTES, metadata_of, settings_in
+from tb_plugin.readers.ascend.comparing import Said, compared, figures_of
 from tb_plugin.readers.ascend.csv_table import CsvTable, read_table
 from tb_plugin.readers.ascend.database import Content, Database, analysed, content_of, opened
 from tb_plugin.readers.ascend.filenames import READER_ID, by_kind, candidates, kind_of, rank_in
@@ -20,14 +21,15 @@ from tb_plugin.readers.ascend.kernels import DURATION, NAME, START, kernels_of
 from tb_plugin.readers.ascend.lanes import Lanes
 from tb_plugin.readers.ascend.memory import blocks_of, events_of, totals_of
 from tb_plugin.readers.ascend.merging import no_rows_at_all, with_kernels
+from tb_plugin.readers.ascend.need import DATABASES, needed
+from tb_plugin.readers.ascend.one_file import OneFile
 from tb_plugin.readers.ascend.stated import stated_table
 from tb_plugin.readers.ascend.timeline import Timeline
-from tb_plugin.readers.ascend.trace_view import Events, OneFile
-from tb_plugin.readers.ascend.windows import AscendSurvey, Rows
+from tb_plugin.readers.ascend.trace_view import Events
+from tb_plugin.readers.ascend.windows import Rows, surveyed
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
 from tb_plugin.readers.chrome.extras import Names as ViewNames
-from tb_plugin.readers.chrome.interning import Interner
-from tb_plugin.readers.chrome.need import PER_TEXT_BYTE, need_bytes, room_bytes
+from tb_plugin.readers.chrome.need import room_bytes
 from tb_plugin.readers.chrome.passing import Tally, passed, report_of
 from tb_plugin.readers.chrome.rules.events import decode
 from tb_plugin.readers.issues import IssueLog
@@ -41,14 +43,9 @@ from tb_plugin.trace.table import CounterEvents, RawTrace
 from tb_plugin.trace.window import Survey
 
 _PARSE_AGAIN = "Parse it again: torch_npu.profiler.profiler.analyse()."
-_ALLOW_MORE = "Allow more memory with TORCH_TRACE_MEMORY_MB, or export it as text too."
-_CUT = frozenset({files.KERNELS, files.BLOCKS, files.MEMORY})
-"""Tables of which a window has a part."""
-_DATABASES = frozenset({"db", files.ANALYSED})
-PER_DATABASE_BYTE = 6.0
-"""Memory at the peak of a read per byte of a database: 4.7 to 6.0 were measured (2,000,000 and 500,000 rows, no stacks)."""
-PER_TABLE_BYTE = 4.0
-"""The same per byte of a table: 3.7 were measured (kernels and blocks of 200 MB each)."""
+_OPERATORS = "cpu_op"
+COMPARED = "text_and_database"
+"""Key of the metadata that says how many numbers text files and databases have in common."""
 _INCOMPLETE = frozenset({"file_lost", "database_cut", "database_damaged"})
 _LOST = (UserError, OSError)
 """What ends the read of one file and of no other."""
@@ -79,16 +76,7 @@ class AscendReader:
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the memory that reading files of these sizes takes at its peak."""
-        kinds = {name: kind_of(name) for name in sizes}
-        stored = sum(size.stored_bytes for name, size in sizes.items() if kinds[name] in _DATABASES)
-        is_drawn = files.TRACE in kinds.values()
-        texts = {
-            name: size
-            for name, size in sizes.items()
-            if kinds[name] not in _DATABASES and not (is_drawn and kinds[name] == files.OPERATORS)
-        }
-        tables = {name: size for name, size in texts.items() if kinds[name] in files.TABLES}
-        return need_bytes(texts) + _more_for(tables) + int(PER_DATABASE_BYTE * stored)
+        return needed(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
         """Returns the profile. Raises UnreadableTrace where no file can be read, and what ``progress`` raises."""
@@ -96,19 +84,7 @@ class AscendReader:
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
         """Returns what is when in the trace view. Raises UnreadableTrace where there is none, and what ``read`` raises."""
-        names = by_kind(source.names())
-        view = names.get(files.TRACE)
-        if view is None:
-            what = "The profile needs more memory than it may take, and only one with a trace view is opened in parts."
-            raise UnreadableTrace(what, where=next(iter(source.names()), ""), do=_ALLOW_MORE)
-        surveying = AscendSurvey()
-        with passed(OneFile(source, view), options, surveying, decode, progress) as (_, stream):
-            found = surveying.finish()
-        # Rows of the tables lie where the events do, about.
-        sizes = {name: _size(source, name) for kind, name in names.items() if kind in _CUT}
-        more = need_bytes(sizes) + _more_for(sizes)
-        share = 1 + more / max(1, need_bytes({view: FileSize(stream.text_bytes)}))
-        return replace(found, cell_bytes=tuple(round(size * share) for size in found.cell_bytes))
+        return surveyed(source, options, progress)
 
     def room_bytes(self, memory_bytes: int) -> int:
         """Returns how many bytes of text a read can keep in so much memory."""
@@ -144,7 +120,7 @@ class _Reading:
         report, columns, counters = self._trace_view(events)
         interner, names = events.collected.interner, _Names.of(events.collected.names)
         known = len(columns["start_ns"]) + len(counters.time_ns)
-        found = self._databases(interner, report is not None)
+        found = self._databases(events, columns, report is not None)
         if found.columns is not None:
             columns, counters, names = found.columns, found.counters, _Names.of(found)
         log = IssueLog()
@@ -292,12 +268,13 @@ class _Reading:
         table = self._table(kind)
         return found.tables.get(kind) if table is None else table
 
-    def _databases(self, interner: Interner, is_drawn: bool) -> Content:
-        """What the databases have beside what the other files say. ``is_drawn``: a trace view gave rows."""
-        if not _DATABASES & set(self._names):
+    def _databases(self, events: Events, columns: Mapping[str, Any], is_drawn: bool) -> Content:
+        """What the databases have beside what the other files say. ``is_drawn``: a trace view gave ``columns``."""
+        interner = events.collected.interner
+        if not DATABASES & set(self._names):
             return Content()
         if self._options.window is not None:
-            for name in (name for kind, name in self._names.items() if kind in _DATABASES):
+            for name in (name for kind, name in self._names.items() if kind in DATABASES):
                 self._note(name, "database_left_out", "a window is read from the text files; the database was left out")
             return Content()
         # What a file really says is known when it is read.
@@ -308,7 +285,20 @@ class _Reading:
         texts |= {files.COMMUNICATION, files.MATRIX} & set(self._names)
         rows = self._database("db", lambda database: content_of(database, interner, texts))
         more = self._database(files.ANALYSED, lambda database: analysed(database, texts))
-        return replace(rows, tables={**more.tables, **rows.tables})
+        figures = figures_of(self._kept)
+        if is_drawn:
+            operators = int(np.count_nonzero(columns["category"] == interner.text(_OPERATORS)))
+            figures["calls of operators"] = Said(operators, 0)
+        alike = 0
+        for kind, content in (("db", rows), (files.ANALYSED, more)):
+            same, differences = compared(figures, content.figures)
+            alike += same
+            for text in differences:
+                self._note(
+                    self._names[kind], "files_differ", f"the text counts where it and the database differ: {text}"
+                )
+        about = {**rows.about, COMPARED: f"{alike} numbers agree"} if alike else rows.about
+        return replace(rows, tables={**more.tables, **rows.tables}, about=about)
 
     def _database(self, kind: str, of: Callable[[Database], Content | None]) -> Content:
         name = self._names.get(kind)
@@ -399,15 +389,6 @@ class _Names:
         if isinstance(found, Content):
             return cls(found.process_names, found.thread_names, found.process_order, {})
         return cls(found.processes(), found.threads(), found.process_order, found.thread_order)
-
-
-def _more_for(tables: Mapping[str, FileSize]) -> int:
-    """What tables take beside what as much other text does."""
-    return int((PER_TABLE_BYTE / PER_TEXT_BYTE - 1) * need_bytes(tables))
-
-
-def _size(source: Source, name: str) -> FileSize:
-    return FileSize(source.size(name), is_packed=name.endswith(files.PACKED))
 
 
 class _Named:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import BinaryIO
 
 from tb_plugin.readers.ascend.windows import cut_of
-from tb_plugin.readers.base import ReadState, Source
+from tb_plugin.readers.base import ReadState
 from tb_plugin.readers.chrome.passing import no_events
 from tb_plugin.readers.chrome.rules.events import Event
 from tb_plugin.readers.chrome.rules.rows import Collected
@@ -41,23 +40,3 @@ class Events:
         """Raises UnreadableTrace when what was read is JSON but no trace."""
         if not self._phases_seen and (is_bare_list or self.collected.seen):
             raise no_events()
-
-
-class OneFile(Source):
-    """One file of a profile as a source of its own."""
-
-    def __init__(self, source: Source, name: str) -> None:
-        self._source = source
-        self._name = name
-
-    def names(self) -> Sequence[str]:
-        """Returns the one name."""
-        return [self._name]
-
-    def open(self, name: str) -> BinaryIO:
-        """Returns its bytes. Raises StorageError."""
-        return self._source.open(name)
-
-    def size(self, name: str) -> int:
-        """Returns its stored size."""
-        return self._source.size(name)

@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.ascend import filenames as files
 from tb_plugin.readers.ascend.arguments import kind_of_task
 from tb_plugin.readers.ascend.csv_table import CsvTable, Keep
+from tb_plugin.readers.ascend.filenames import by_kind
 from tb_plugin.readers.ascend.kernels import DURATION, START, Kernels, places_among
 from tb_plugin.readers.ascend.lanes import Lane, Lanes
+from tb_plugin.readers.ascend.need import needed
+from tb_plugin.readers.ascend.one_file import OneFile
+from tb_plugin.readers.base import FileSize, Progress, ReadOptions, Source
 from tb_plugin.readers.chrome.columns import Column, int64s
 from tb_plugin.readers.chrome.cut import Cut
 from tb_plugin.readers.chrome.extras import Names
 from tb_plugin.readers.chrome.interning import as_text
-from tb_plugin.readers.chrome.rules.events import Event
+from tb_plugin.readers.chrome.passing import passed
+from tb_plugin.readers.chrome.rules.events import Event, decode
 from tb_plugin.readers.chrome.survey import LinkedWork, Surveying
 from tb_plugin.trace.order import FAR, touching
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import Window
+from tb_plugin.trace.window import Survey
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
+_ALLOW_MORE = "Allow more memory with TORCH_TRACE_MEMORY_MB, or export it as text too."
+_CUT = frozenset({files.KERNELS, files.BLOCKS, files.MEMORY})
+"""Tables of which a window has a part."""
 _CONNECTION, _TASK = "connection_id", "Task Type"
 _COLUMNS = ("correlation", "start", "end", "thread", "kind")
 
@@ -100,6 +111,26 @@ def _connection(event: Event) -> int:
     if isinstance(stated, str) and stated.isdecimal() and len(stated) < 19:
         stated = int(stated)
     return stated if type(stated) is int and 0 < stated < 2**63 else MISSING
+
+
+def surveyed(source: Source, options: ReadOptions, progress: Progress) -> Survey:
+    """Returns what is when in the trace view of a profile. Raises UnreadableTrace where there is none."""
+    names = by_kind(source.names())
+    view = names.get(files.TRACE)
+    if view is None:
+        what = "The profile needs more memory than it may take, and only one with a trace view is opened in parts."
+        raise UnreadableTrace(what, where=next(iter(source.names()), ""), do=_ALLOW_MORE)
+    surveying = AscendSurvey()
+    with passed(OneFile(source, view), options, surveying, decode, progress) as (_, stream):
+        found = surveying.finish()
+    # Rows of the tables lie where the events do, about.
+    sizes = {name: _size(source, name) for kind, name in names.items() if kind in _CUT}
+    share = 1 + needed(sizes) / max(1, needed({view: FileSize(stream.text_bytes)}))
+    return replace(found, cell_bytes=tuple(round(size * share) for size in found.cell_bytes))
+
+
+def _size(source: Source, name: str) -> FileSize:
+    return FileSize(source.size(name), is_packed=name.endswith(files.PACKED))
 
 
 def cut_of(window: Window) -> Cut:

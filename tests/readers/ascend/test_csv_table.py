@@ -276,3 +276,11 @@ def test_what_is_not_kept_is_let_go_part_by_part(monkeypatch: pytest.MonkeyPatch
     table = read_table((text[i : i + 50].encode() for i in range(0, len(text), 50)), IssueLog(), keep)
     assert table is not None and table.whole("n").tolist() == list(range(0, 90, 3))
     assert sum(asked) == 180 and max(asked[1:]) < 20
+
+
+def test_bad_cells_are_counted_once_however_often_they_are_asked_for() -> None:
+    table = column("soon", "1.5", "later")
+    for _ in range(3):
+        assert times(table, "a") == [None, 1500, None]
+        assert np.isnan(table.numbers("a")).tolist() == [True, False, True]
+    assert told(table) == {"bad_cell": 2}

@@ -165,3 +165,18 @@ def test_a_database_beside_a_window_is_named() -> None:
     assert [(issue.code, issue.file) for issue in part.report.issues] == [
         ("database_left_out", "ascend_pytorch_profiler_1.db")
     ]
+
+
+def test_what_each_kind_of_file_needs() -> None:
+    def need(**sizes: int) -> int:
+        return AscendReader().need_bytes({name.replace("__", "."): FileSize(size) for name, size in sizes.items()})
+
+    assert need(trace_view__json=1000) == 2000
+    assert need(kernel_details__csv=1000) == need(operator_memory__csv=1000) == need(l2_cache__csv=1000) == 4000
+    assert need(ascend_pytorch_profiler__db=1000) == need(analysis__db=1000) == 6000
+    assert need(trace_view__json=1000, operator_details__csv=1000) == 2000, "calls are not read where the view has them"
+    assert need(kernel_details__csv=1000, operator_details__csv=1000) == 8000
+    packed = AscendReader().need_bytes(
+        {"trace_view.json.gz": FileSize(1000, True), "kernel_details.csv.gz": FileSize(10, True)}
+    )
+    assert packed == 15 * (2000 + 40)

@@ -11,16 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.readers.ascend import filenames as files
+from tb_plugin.readers.ascend.comparing import Figures, Said, figures_of, kernel_figures
 from tb_plugin.readers.ascend.csv_table import CsvTable
 from tb_plugin.readers.ascend.database.asking import asked_through_queue
 from tb_plugin.readers.ascend.database.cells import Form
 from tb_plugin.readers.ascend.database.counters import Counters
 from tb_plugin.readers.ascend.database.groups import operation_rows, operations_in, plane_rows
-from tb_plugin.readers.ascend.database.host import host_rows, stated_steps
+from tb_plugin.readers.ascend.database.host import OPERATOR, host_rows, stated_steps
 from tb_plugin.readers.ascend.database.kernel_table import known_kernels
 from tb_plugin.readers.ascend.database.names import Names
 from tb_plugin.readers.ascend.database.opening import Database
-from tb_plugin.readers.ascend.database.rows import Rows
+from tb_plugin.readers.ascend.database.rows import Rows, timed
 from tb_plugin.readers.ascend.database.statistics import worked_out
 from tb_plugin.readers.ascend.database.tables import analysed_tables, memory_tables
 from tb_plugin.readers.ascend.database.tasks import MOST_DEVICE, bar_rows, task_rows
@@ -64,6 +65,8 @@ class Content:
     rank: int | None = None
     devices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Properties by number of the device."""
+    figures: Figures = field(default_factory=dict)
+    """What it says of things that other files say too."""
 
 
 def content_of(database: Database, interner: Interner, texts: frozenset[str]) -> Content | None:
@@ -77,14 +80,39 @@ def content_of(database: Database, interner: Interner, texts: frozenset[str]) ->
         made = _rows(database, interner, names, texts)
     tables = memory_tables(database, names, interner, lambda file: file not in texts)
     return replace(
-        made, tables={**made.tables, **tables}, about=_about(database), rank=_rank(database), devices=_devices(database)
+        made,
+        tables={**made.tables, **tables},
+        about=_about(database),
+        rank=_rank(database),
+        devices=_devices(database),
+        figures=_figures(database, names, interner, texts),
     )
 
 
 def analysed(database: Database, texts: frozenset[str]) -> Content | None:
     """Returns the tables of an ``analysis.db`` beside what the files ``texts`` say already; None where it has none at all."""
-    tables = analysed_tables(database, texts)
-    return Content(tables=tables) if tables or analysed_tables(database, frozenset()) else None
+    every = analysed_tables(database, frozenset())
+    if not every:
+        return None
+    return Content(tables=analysed_tables(database, texts), figures=figures_of(every))
+
+
+def _figures(database: Database, names: Names, interner: Interner, texts: frozenset[str]) -> Figures:
+    """What the database says of kernels, operators and memory of which the files ``texts`` speak too."""
+    found: Figures = {}
+    if files.KERNELS in texts:
+        described = database.read("COMPUTE_TASK_INFO", needs="globalTaskId").whole("globalTaskId")
+        tasks, _, dur = timed(database.read("TASK", needs="startNs endNs globalTaskId"), database.log)
+        kernels = dur[np.isin(tasks.whole("globalTaskId"), described)]
+        _, _, groups = timed(database.read("COMMUNICATION_OP", needs="startNs endNs"), database.log)
+        if len(kernels) + len(groups):
+            found |= kernel_figures(np.concatenate((kernels, groups)))
+    if files.TRACE in texts:
+        count = int((database.read("PYTORCH_API", needs="type").whole("type") == OPERATOR).sum())
+        found |= {"calls of operators": Said(count, 0)} if count else {}
+    if files.MEMORY in texts:
+        found |= figures_of(memory_tables(database, names, interner, lambda file: file == files.MEMORY))
+    return found
 
 
 def _rows(database: Database, interner: Interner, names: Names, texts: frozenset[str]) -> Content:
