@@ -38,6 +38,8 @@ _ARGUMENTS = re.compile(r"_ascend_(?:pt|ms)_op_args\Z")
 _RAW = re.compile(r"(?:PROF_|FRAMEWORK\Z|logs\Z)")
 """Folders in a profile that hold what was parsed, and not what it was parsed to."""
 _DATABASE = re.compile(r"ascend_(?:pytorch|mindspore)_profiler(?:_(?P<rank>[0-9]{1,9}))?\.db\Z")
+LOG = "-wal"
+"""How the file ends that holds changes which SQLite has not put into the database of the name before it."""
 _INFO = re.compile(r"profiler_info(?:_(?P<rank>[0-9]{1,9}))?\.json\Z")
 
 
@@ -63,11 +65,17 @@ def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
 
 
 def kind_of(name: str) -> str:
-    """Returns what a file is by its name: one of the constants above, "db", "info", or "" for what is not read."""
+    """Returns what a file is by its name: one of the constants above, "db", "info", or "" for what is none of a profile.
+
+    The log beside a database is of a kind of its own: its name.
+    """
     last = PurePosixPath(name).name
     bare = last.removesuffix(PACKED)
     if last == ABOUT or (bare in KNOWN and (bare == last or bare != ANALYSED)):
         return bare
+    whole = last.removesuffix(LOG)
+    if whole != last and (whole == ANALYSED or _DATABASE.match(whole)):
+        return last
     return "db" if _DATABASE.match(last) else "info" if _INFO.match(last) else ""
 
 

@@ -49,6 +49,10 @@ COMPARED = "text_and_database"
 _INCOMPLETE = frozenset({"file_lost", "database_cut", "database_damaged"})
 _LOST = (UserError, OSError)
 """What ends the read of one file and of no other."""
+_UNSAVED = (
+    "what the database holds in this file alone is not shown: it was copied while somebody wrote it. "
+    "Close what has it open (or run PRAGMA wal_checkpoint on it) and copy it again."
+)
 _NEEDED = {
     files.KERNELS: (NAME, START, DURATION),
     files.BLOCKS: ("Size(KB)", "Allocation Time(us)", "Release Time(us)"),
@@ -116,6 +120,8 @@ class _Reading:
         for other in self._source.names():
             if (kind := kind_of(other)) and (name := self._names[kind]) != other:
                 self._note(other, "second_file", f"the profile is read from {_last(name)}; this one is left out")
+        for name in (name for name in self._source.names() if name.endswith(files.LOG) and self._source.size(name)):
+            self._note(name, "unsaved_changes", _UNSAVED)
         events = Events(IssueLog(), self._options.window)
         report, columns, counters = self._trace_view(events)
         interner, names = events.collected.interner, _Names.of(events.collected.names)

@@ -51,7 +51,7 @@ def _of_kernels(kernels: Kernels, interner: Interner, log: IssueLog) -> TypedTab
         DEVICE: grouped["key_0"], "OP Type": grouped["key_1"], "Core Type": grouped["key_2"], "Count": grouped["count"],
         "Total Time(us)": _us(total), "Min Time(us)": _us(grouped["min_ns"]), "Avg Time(us)": _us(grouped["mean_ns"]),
         "Max Time(us)": _us(grouped["max_ns"]),
-        "Ratio(%)": pc.divide(pc.multiply(total.cast(pa.float64()), 100.0), max(1, pc.sum(total).as_py() or 0)),
+        "Ratio(%)": pc.divide(pc.multiply(total, 100.0), max(1.0, pc.sum(total).as_py() or 0.0)),
     }  # fmt: skip
     return TypedTable(columns, {}, log)
 
@@ -75,7 +75,8 @@ def _grouped(
 ) -> dict[str, pa.Array]:
     """Durations by keys, the longest sum first; of the keys in ``words``, which are string ids, the texts."""
     names = [f"key_{place}" for place in range(len(keys))]
-    table = pa.table([*(pa.array(key) for key in keys), pa.array(dur_ns)], [*names, "ns"])
+    # Floats: sums of times that cannot be right leave 64 bits, and others they hold exactly.
+    table = pa.table([*(pa.array(key) for key in keys), pa.array(dur_ns.astype(np.float64))], [*names, "ns"])
     asked = [("ns", how) for how in ("count", "sum", "min", "max", "mean", "variance")]
     made = table.group_by(names).aggregate(asked).combine_chunks()
     columns = {name: made[name].combine_chunks() for name in names}
@@ -109,4 +110,4 @@ def _by_row(facts: Sequence[OpenColumn], key: str, count: int) -> Int32:
 
 
 def _us(ns: pa.Array) -> pa.Array:
-    return pc.divide(ns.cast(pa.float64()), 1000.0)
+    return pc.divide(ns, 1000.0)
