@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -21,6 +21,7 @@ from tb_plugin.readers.ascend.kernels import DURATION, NAME, START, kernels_of
 from tb_plugin.readers.ascend.lanes import Lanes
 from tb_plugin.readers.ascend.memory import blocks_of, events_of, totals_of
 from tb_plugin.readers.ascend.merging import no_rows_at_all, with_kernels
+from tb_plugin.readers.ascend.naming import NamedRows, NamesOf, devices_of
 from tb_plugin.readers.ascend.need import DATABASES, needed
 from tb_plugin.readers.ascend.one_file import OneFile
 from tb_plugin.readers.ascend.stated import stated_table
@@ -28,7 +29,6 @@ from tb_plugin.readers.ascend.timeline import Timeline
 from tb_plugin.readers.ascend.trace_view import Events
 from tb_plugin.readers.ascend.windows import Rows, surveyed
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
-from tb_plugin.readers.chrome.extras import Names as ViewNames
 from tb_plugin.readers.chrome.need import room_bytes
 from tb_plugin.readers.chrome.passing import Tally, passed, report_of
 from tb_plugin.readers.chrome.rules.events import decode
@@ -37,7 +37,6 @@ from tb_plugin.readers.meanings import call_names, class_names, name_flags, own_
 from tb_plugin.readers.stream import TextStream
 from tb_plugin.recorders import TORCH_NPU
 from tb_plugin.trace.report import Issue, ReadReport
-from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import CounterEvents, RawTrace
 from tb_plugin.trace.window import Survey
@@ -124,11 +123,11 @@ class _Reading:
             self._note(name, "unsaved_changes", _UNSAVED)
         events = Events(IssueLog(), self._options.window)
         report, columns, counters = self._trace_view(events)
-        interner, names = events.collected.interner, _Names.of(events.collected.names)
+        interner, names = events.collected.interner, NamesOf.of(events.collected.names)
         known = len(columns["start_ns"]) + len(counters.time_ns)
         found = self._databases(events, columns, report is not None)
         if found.columns is not None:
-            columns, counters, names = found.columns, found.counters, _Names.of(found)
+            columns, counters, names = found.columns, found.counters, NamesOf.of(found)
         log = IssueLog()
         collective = np.zeros(0, np.int32)
         use, of_use = np.empty(0, np.uint8), np.empty(0, np.int32)
@@ -156,11 +155,11 @@ class _Reading:
         metadata = self._metadata(found)
         if not self._read_any:
             raise UnreadableTrace("No file of the profile could be read.", do=_PARSE_AGAIN)
-        rows = _Named(columns["name"], columns["kind"])
+        rows = NamedRows(columns["name"], columns["kind"])
         classes = class_names(rows, interner, self._options.class_rules, log)
         flags = name_flags(rows, interner.texts, collective, own_communication(rows, classes))
         flags["uses_matrix_unit"][of_use] = use
-        devices, place = _devices(columns.pop("device"))
+        devices, place = devices_of(columns.pop("device"))
         self._pass_over_the_rest()
         for kind, of_table in self._logs:
             self._told(kind, of_table)
@@ -378,39 +377,6 @@ class _Reading:
             complete=report.complete and not any(issue.code in _INCOMPLETE for issue in self._issues),
             issues=tuple(self._issues),
         )
-
-
-@dataclass(frozen=True)
-class _Names:
-    """Names and places of processes and threads."""
-
-    processes: Mapping[str, str]
-    threads: Mapping[tuple[str, str], str]
-    process_order: Mapping[str, int]
-    thread_order: Mapping[tuple[str, str], int]
-
-    @classmethod
-    def of(cls, found: Content | ViewNames) -> _Names:
-        """Returns those of a trace view, or of a database."""
-        if isinstance(found, Content):
-            return cls(found.process_names, found.thread_names, found.process_order, {})
-        return cls(found.processes(), found.threads(), found.process_order, found.thread_order)
-
-
-class _Named:
-    """Rows of which the names tell something."""
-
-    def __init__(self, name: Any, kind: Any) -> None:
-        self.name = name
-        self.kind = kind
-
-
-def _devices(number: Any) -> tuple[list[str], Any]:
-    """The devices by number, and of each row its place among them."""
-    found, place = np.unique(number[number != MISSING], return_inverse=True)
-    of_rows = np.full(len(number), MISSING, np.int16)
-    of_rows[number != MISSING] = place
-    return [str(each) for each in found.tolist()], of_rows
 
 
 def _last(name: str) -> str:
