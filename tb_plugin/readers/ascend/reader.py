@@ -23,7 +23,7 @@ from tb_plugin.readers.ascend.memory import blocks_of, events_of, totals_of
 from tb_plugin.readers.ascend.merging import no_rows_at_all, with_kernels
 from tb_plugin.readers.ascend.naming import NamedRows, NamesOf, devices_of
 from tb_plugin.readers.ascend.need import DATABASES, needed
-from tb_plugin.readers.ascend.one_file import OneFile
+from tb_plugin.readers.ascend.one_file import OneFile, Steady
 from tb_plugin.readers.ascend.stated import stated_table
 from tb_plugin.readers.ascend.timeline import Timeline
 from tb_plugin.readers.ascend.trace_view import Events
@@ -98,7 +98,7 @@ class _Reading:
     """One read in progress."""
 
     def __init__(self, source: Source, options: ReadOptions, progress: Progress) -> None:
-        self._source = source
+        self._source = source = Steady(source)
         self._options = options
         self._progress = progress
         self._names = by_kind(source.names())

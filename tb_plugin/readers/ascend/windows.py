@@ -17,7 +17,7 @@ from tb_plugin.readers.ascend.filenames import by_kind
 from tb_plugin.readers.ascend.kernels import DURATION, START, Kernels, places_among
 from tb_plugin.readers.ascend.lanes import Lane, Lanes
 from tb_plugin.readers.ascend.need import needed
-from tb_plugin.readers.ascend.one_file import OneFile
+from tb_plugin.readers.ascend.one_file import OneFile, Steady
 from tb_plugin.readers.base import FileSize, Progress, ReadOptions, Source
 from tb_plugin.readers.chrome.columns import Column, int64s
 from tb_plugin.readers.chrome.cut import Cut
@@ -115,6 +115,7 @@ def _connection(event: Event) -> int:
 
 def surveyed(source: Source, options: ReadOptions, progress: Progress) -> Survey:
     """Returns what is when in the trace view of a profile. Raises UnreadableTrace where there is none."""
+    source = Steady(source)
     names = by_kind(source.names())
     view = names.get(files.TRACE)
     if view is None:

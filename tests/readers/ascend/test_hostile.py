@@ -17,6 +17,8 @@ from typing import Any, BinaryIO, cast
 import pytest
 
 from tb_plugin.errors import StorageError
+from tb_plugin.readers.ascend import AscendReader
+from tb_plugin.readers.base import ReadOptions, no_progress
 from tb_plugin.storage.files import FileSource
 from tb_plugin.trace.assemble import assemble
 from tests.depth import DEEP
@@ -171,6 +173,22 @@ def test_a_file_that_vanishes_while_it_is_read(name: str, error: Exception) -> N
     raw = raw_of(Vanishing(small(), name, error))
     assert {part for part, is_there in PARTS.items() if not is_there(raw)} == {name}
     assert codes(raw, name) == {"file_lost"} and not raw.report.complete
+
+
+@pytest.mark.parametrize("name", [name for name in PARTS if name != "operator_details.csv"])
+def test_a_file_that_vanishes_before_it_is_read(name: str, tmp_path: Path) -> None:
+    """It was listed, and is no more: not even its size is known."""
+    paths = {}
+    for key, content in small().content.items():
+        path = tmp_path / key.rpartition("/")[2]
+        path.write_bytes(content)
+        paths[key] = str(path)
+    (tmp_path / name).unlink()
+    raw = raw_of(FileSource(paths))
+    assert {part for part, is_there in PARTS.items() if not is_there(raw)} == {name}
+    assert codes(raw) == {"file_lost"} and not raw.report.complete
+    if name != "trace_view.json":
+        assert AscendReader().survey(FileSource(paths), ReadOptions(), no_progress).label == ("12",)
 
 
 def on_disk(folder: Path) -> FileSource:
