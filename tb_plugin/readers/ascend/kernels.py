@@ -138,7 +138,8 @@ def _facts(table: CsvTable, row: Int64, interner: Interner) -> list[OpenColumn]:
     for title in table.titles:
         if title in (NAME, START, DURATION, DEVICE):
             continue
-        cells = table.texts(title).take(pa.array(row))
+        cells = table.texts(title)
+        cells = cells if len(row) == table.rows else cells.take(pa.array(row))
         if title.endswith(_SHAPES):
             cells = unquoted(cells)
         there = np.flatnonzero(np.asarray(pc.is_valid(cells))).astype(np.int32)
