@@ -25,7 +25,7 @@ from tb_plugin.readers.ascend.naming import NamedRows, NamesOf, devices_of
 from tb_plugin.readers.ascend.need import DATABASES, needed
 from tb_plugin.readers.ascend.one_file import OneFile, Steady
 from tb_plugin.readers.ascend.stated import stated_table
-from tb_plugin.readers.ascend.timeline import Timeline
+from tb_plugin.readers.ascend.timeline import Timeline, in_percent
 from tb_plugin.readers.ascend.trace_view import Events
 from tb_plugin.readers.ascend.windows import Rows, surveyed
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
@@ -212,7 +212,7 @@ class _Reading:
                 outside = 0 if collected.cut is None else collected.cut.outside
                 tally = Tally(collected.seen, len(made["start_ns"]) + collected.counters.count, {}, outside)
                 report = report_of(READER_ID, document, stream, events.log, tally)
-                counters = collected.counters.take()
+                counters = in_percent(collected.counters.take(), collected.interner.texts)
         except _LOST as error:
             self._lost(name, error)
             events.restart()

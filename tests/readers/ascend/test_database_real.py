@@ -299,3 +299,24 @@ def test_statistics_of_the_same_program(stored: TraceTable, written: TraceTable)
     (table,) = (table for table in stored.stated if table.name == "op_statistic")
     total = next(column.values.to_pylist() for column in table.columns if column.key == "total_time_us")
     assert sum(total) == pytest.approx(stored.dur_ns[computing(stored)].sum() / 1000)
+
+
+def counted(trace: TraceTable, name: str, series: str) -> np.ndarray[Any, Any]:
+    rows = [
+        trace.strings[one] == name and trace.strings[other] == series
+        for one, other in zip(trace.counters.name.tolist(), trace.counters.series.tolist(), strict=True)
+    ]
+    return np.asarray(trace.counters.value[rows])
+
+
+def test_units_of_counters_are_those_of_the_text(stored: TraceTable, written: TraceTable) -> None:
+    """MB are 2**20 bytes: so numbers of the database are the three decimals of the text. Hit rates are per cent in both."""
+    name, series = "LLC 0 Read/Throughput", "Throughput(MB/s)"
+    for trace, within in ((stored, 1e-5), (written, 1e-9)):
+        values = counted(trace, name, series)
+        assert len(values) == 13 and np.abs(values - np.round(values, 3)).max() < within
+    other = counted(stored, name, series) * 2**20 / 1e6
+    assert np.abs(other - np.round(other, 3)).max() > 1e-5
+    for trace in (stored, written):
+        rates = counted(trace, "LLC 0 Read/Hit Rate", "Hit Rate(%)")
+        assert 50 < np.median(rates) < 100
