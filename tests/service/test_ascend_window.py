@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import ascend
 from tb_plugin.analyses.base import Params
-from tb_plugin.errors import UnreadableTrace
+from tb_plugin.errors import BadRequest, UnreadableTrace
 from tb_plugin.readers.ascend import AscendReader
 from tb_plugin.readers.base import FileSize
 from tb_plugin.service.budget import PROCESS_BYTES
@@ -64,5 +64,9 @@ def test_databases_alone_are_opened_whole_or_say_what_they_need(tmp_path: Path) 
     opened(logs, 1.0).load(Place())
     with pytest.raises(UnreadableTrace) as refused:
         opened(logs, 0.5).load(Place())
-    assert "only one with a trace view is opened in parts" in refused.value.what
-    assert "TORCH_TRACE_MEMORY_MB" in refused.value.do
+    assert refused.value.what.startswith(
+        "Opening it takes about 151 MB of memory, and 150 MB are allowed; a profile without a"
+    )
+    assert refused.value.do == "Allow more with TORCH_TRACE_MEMORY_MB=152, or record less."
+    with pytest.raises(BadRequest, match="A profile without a trace view"):
+        opened(logs, 1.0).load(Place(window="0ns"))

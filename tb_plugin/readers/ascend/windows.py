@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.errors import UnreadableTrace
+from tb_plugin.errors import OnlyWhole
 from tb_plugin.readers.ascend import filenames as files
 from tb_plugin.readers.ascend.arguments import kind_of_task
 from tb_plugin.readers.ascend.csv_table import CsvTable, Keep
@@ -35,7 +35,6 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
-_ALLOW_MORE = "Allow more memory with TORCH_TRACE_MEMORY_MB, or export it as text too."
 _CUT = frozenset({files.KERNELS, files.BLOCKS, files.MEMORY})
 """Tables of which a window has a part."""
 _CONNECTION, _TASK = "connection_id", "Task Type"
@@ -114,13 +113,12 @@ def _connection(event: Event) -> int:
 
 
 def surveyed(source: Source, options: ReadOptions, progress: Progress) -> Survey:
-    """Returns what is when in the trace view of a profile. Raises UnreadableTrace where there is none."""
+    """Returns what is when in the trace view of a profile. Raises OnlyWhole where there is none."""
     source = Steady(source)
     names = by_kind(source.names())
     view = names.get(files.TRACE)
     if view is None:
-        what = "The profile needs more memory than it may take, and only one with a trace view is opened in parts."
-        raise UnreadableTrace(what, where=next(iter(source.names()), ""), do=_ALLOW_MORE)
+        raise OnlyWhole("a profile without a trace view cannot be opened as a window.", next(iter(source.names()), ""))
     surveying = AscendSurvey()
     with passed(OneFile(source, view), options, surveying, decode, progress) as (_, stream):
         found = surveying.finish()
