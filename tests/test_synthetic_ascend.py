@@ -10,7 +10,9 @@ import csv
 import io
 import json
 import re
+import sqlite3
 from collections import Counter, defaultdict
+from contextlib import closing
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -397,3 +399,24 @@ def test_the_sample_is_what_the_generator_makes_today() -> None:
             assert (SAMPLES / "synthetic_ascend" / generator.folder_of(process) / name).read_bytes() == content
             size += len(content)
     assert size < 300_000
+
+
+def test_the_databases_are_what_the_generator_makes_today(tmp_path: Path) -> None:
+    """Row by row: SQLite writes its own version into a file."""
+    size = 0
+    for process in generator.play(generator.Config()):
+        for name, content in generator.databases(process).items():
+            kept = SAMPLES / "synthetic_ascend_db" / generator.folder_of(process) / name
+            size += kept.stat().st_size
+            if kept.suffix == ".db":
+                today = tmp_path / kept.name
+                today.write_bytes(content)
+                assert dumped(today) == dumped(kept), name
+            else:
+                assert kept.read_bytes() == content
+    assert size < 160_000
+
+
+def dumped(path: Path) -> list[str]:
+    with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection:
+        return list(connection.iterdump())

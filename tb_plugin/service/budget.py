@@ -50,14 +50,14 @@ def room_bytes(reader: Windowed, budget: int) -> int:
     return reader.room_bytes(budget - PROCESS_BYTES)
 
 
-def refused_whole(reader_id: str, where: str, asked: str, need: int, budget: int) -> UserError:
-    """Returns why a reader that is not Windowed does not open a profile: it is too large, or a window was asked for."""
+def refused_whole(where: str, asked: str, need: int, budget: int, why: str) -> UserError:
+    """Returns why a profile of which no window can be opened is not opened: it is too large, or a window was asked for.
+
+    ``why`` is a sentence that begins with a small letter.
+    """
     if asked:
-        return BadRequest(f"A profile of the format {reader_id} cannot be opened as a window.", where, _NO_WINDOW)
-    what = (
-        f"Opening it takes about {need / 1e6:,.0f} MB of memory, and {budget / 1e6:,.0f} MB are allowed;"
-        f" a profile of the format {reader_id} cannot be opened as a window."
-    )
+        return BadRequest(why[:1].upper() + why[1:], where, _NO_WINDOW)
+    what = f"Opening it takes about {need / 1e6:,.0f} MB of memory, and {budget / 1e6:,.0f} MB are allowed; {why}"
     return UnreadableTrace(what, where, f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}, or record less.")
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tb_plugin import registry
 from tb_plugin.analyses.base import Analysis, Missing, Params, Part
 from tb_plugin.analyses.overview.configuration import head_settings
-from tb_plugin.errors import UnreadableTrace, UserError
+from tb_plugin.errors import OnlyWhole, UnreadableTrace, UserError
 from tb_plugin.models.base import Model, Outline
 from tb_plugin.payloads import Figure, Figures, IssueInfo, Notices, ReadInfo, ViewInfo
 from tb_plugin.payloads.export import to_json
@@ -149,12 +149,19 @@ def _window(reader: Reader[Any], paths: Mapping[str, str | Located], limits: Lim
     asked = parse_window(limits.window)
     able = windowed(reader)
     if able is None:
-        raise refused_whole(reader.id, next(iter(paths)), limits.window, limits.need_bytes, limits.budget_bytes)
+        raise _refused(paths, limits, f"a profile of the format {reader.id} cannot be opened as a window.")
     survey = _kept_survey(limits.survey_target)
     if survey is None:
-        found = survey = able.survey(FileSource(paths), ReadOptions(), _Telling("surveying", report).tell)
+        try:
+            found = survey = able.survey(FileSource(paths), ReadOptions(), _Telling("surveying", report).tell)
+        except OnlyWhole as error:
+            raise _refused(paths, limits, error.what) from error
         put_whole(limits.survey_target, lambda partial: partial.write_bytes(sealed(msgspec.json.encode(found))))
     return choose(survey, asked, room_bytes(able, limits.budget_bytes), limits.need_bytes, limits.budget_bytes)
+
+
+def _refused(paths: Mapping[str, str | Located], limits: Limits, why: str) -> UserError:
+    return refused_whole(next(iter(paths)), limits.window, limits.need_bytes, limits.budget_bytes, why)
 
 
 def _kept_survey(path: str) -> Survey | None:

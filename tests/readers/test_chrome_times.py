@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tb_plugin.readers.chrome.times import (
     EXACT_BELOW_US,
@@ -101,3 +103,59 @@ def test_what_is_none(value: object) -> None:
 def test_a_seeded_column_is_the_one_that_single_values_give() -> None:
     values = (np.random.default_rng(5).random(2000) * 2**43).tolist()
     assert from_numbers(values)[0].tolist() == [nanoseconds(value) for value in values]
+
+
+PLAIN = st.builds(
+    lambda whole, rest, end: f"{whole}.{rest:03d}{end}",
+    st.integers(0, 10**17),
+    st.integers(0, 999),
+    st.sampled_from(["", "", "\t"]),
+)
+ODD = st.one_of(
+    st.sampled_from(
+        [
+            "",
+            ".",
+            ".123",
+            "1.",
+            "-1.000",
+            "+1.000",
+            "1e5",
+            "1_0.000",
+            "1.000 2.000",
+            "1.00",
+            "1.0000",
+            "\t1.000",
+            "0x1.000",
+        ]
+    ),
+    st.text(st.sampled_from('0123456789. \t\n-+eE_"\u0661'), max_size=24),
+)
+
+
+@given(st.lists(PLAIN, min_size=1), st.lists(ODD, max_size=1))
+def test_texts_read_at_once_are_what_each_gives_alone(plain: list[str], odd: list[str]) -> None:
+    """Whatever stands among them: a text is never read across its end, and what is no time is refused as before."""
+    for texts in (plain, [*plain, *odd], [*odd, *plain]):
+        try:
+            alone = [nanoseconds(text) for text in texts]
+        except ValueError:
+            with pytest.raises(ValueError):
+                from_numbers(texts)
+            continue
+        clamped = [max(-INT64_MAX, min(INT64_MAX, value)) for value in alone]
+        assert from_numbers(texts)[0].tolist() == clamped
+        if not any(sign in text for text in texts for sign in '"\t\n\u0661'):
+            quoted = [f'"{text}"'.encode() for text in texts]
+            assert (
+                from_digits(quoted)[0].tolist() == from_digits([text.encode() for text in texts])[0].tolist() == clamped
+            )
+
+
+def test_texts_of_ascends_form_take_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["1736408883704643.212", "7.000", "9223372036854775.807"]
+    monkeypatch.setattr("tb_plugin.readers.chrome.times._one_by_one", None)
+    expected = [1736408883704643212, 7000, INT64_MAX]
+    assert from_numbers(texts)[0].tolist() == expected
+    assert from_numbers([f"{text}\t" for text in texts])[0].tolist() == expected
+    assert from_digits([f'"{text}"'.encode() for text in texts])[0].tolist() == expected

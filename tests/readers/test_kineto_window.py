@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tb_plugin.errors import BadRequest, UnreadableTrace
 from tb_plugin.readers import READERS
 from tb_plugin.readers.base import GZIP_MAGIC, ReadOptions, no_progress
+from tb_plugin.readers.chrome.survey import Bounds
 from tb_plugin.readers.kineto import KinetoReader
-from tb_plugin.readers.kineto.survey import _Bounds
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.order import LONG, touching
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING
@@ -250,7 +250,7 @@ def test_no_list_no_survey():
 
 @pytest.mark.parametrize(("median", "first"), [(LONG - 1, -5), (LONG, -5), (LONG + 1, 7)])
 def test_times_before_zero_count_where_most_begin_within_a_day_of_it(median: int, first: int) -> None:
-    bounds = _Bounds()
+    bounds = Bounds()
     bounds.add(np.array([-5, 7]), np.array([-1, 9]))
     assert bounds.take(median) == (first, 9)
 

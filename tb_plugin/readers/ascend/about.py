@@ -8,11 +8,15 @@ from typing import Any
 
 MOST_BYTES = 16 * 1024 * 1024
 """A file of settings is read up to this size; real ones have a few KiB."""
+MOST_VALUES = 100_000
+"""So many members and items are read; as objects they take up to 40 times their text."""
 BACKEND = "hccl"
 
 
 def settings_in(content: bytes) -> dict[str, Any]:
-    """Returns the object of a JSON file. Raises ValueError where it holds none, or nests too deep."""
+    """Returns the object of a JSON file. Raises ValueError where it holds none, nests too deep or is too much."""
+    if len(content) > MOST_BYTES or content.count(b",") > MOST_VALUES:
+        raise ValueError("it is too large")
     try:
         found = json.loads(content)
     except RecursionError as error:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from tb_plugin.readers.chrome.times import INT64_MAX, is_time, nanoseconds
+from tb_plugin.readers.chrome.times import INT64_MAX, from_texts, is_time, nanoseconds
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.schema import MISSING
 
@@ -21,7 +22,12 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 MOST_COLUMNS = 512
+_PART_BYTES = 1 << 23
+"""So much text is made columns at once; what a window leaves out of it is let go."""
 _PIECE_BYTES = 1 << 20
+_SLICE = 1 << 16
+"""Cells that are made Python's at once."""
+_QUOTE, _NEW_LINE = b'"\n'
 _LARGEST_PIECE = 2**31 - 1
 _EMPTY = ("", "N/A", "NA", "NULL", "nan", "NaN")
 """What stands where there is no value."""
@@ -35,6 +41,10 @@ _DECIMAL = pa.decimal128(32, 12)
 _THOUSAND = pa.decimal128(4, 0)
 
 
+Keep = Callable[["CsvTable"], npt.NDArray[np.bool_]]
+"""Which rows of a table stay."""
+
+
 class CsvTable:
     """One table; cells without a value are null. What cannot be read as asked for counts as absent, and is counted."""
 
@@ -42,6 +52,8 @@ class CsvTable:
         self.titles = tuple(titles)
         self._columns = dict(zip(titles, columns, strict=True))
         self._log = log
+        self._told: set[str] = set()
+        """Columns whose bad cells were counted: they may be asked for again."""
         self.rows = len(columns[0]) if columns else 0
 
     def has(self, *titles: str) -> bool:
@@ -55,13 +67,21 @@ class CsvTable:
     def nanoseconds(self, title: str) -> tuple[Int64, npt.NDArray[np.bool_]]:
         """Returns the microseconds of a column as nanoseconds (0 where there is none), and which cells hold any."""
         cells = self.texts(title)
+        there = np.asarray(pc.is_valid(cells))
+        filled = cells.drop_null()
+        plain = [from_texts(filled.slice(at, _SLICE).to_pylist()) for at in range(0, len(filled), _SLICE)]
+        if all(part is not None for part in plain):
+            times = np.zeros(len(cells), np.int64)
+            times[there] = np.concatenate([part for part in plain if part is not None] or [np.empty(0, np.int64)])
+            return times, there
         try:
             exact = pc.round(
                 pc.multiply(pc.cast(cells, _DECIMAL), pa.scalar(1000, _THOUSAND)), 0, round_mode="half_to_even"
             )
             whole = pc.cast(exact, pa.int64())
         except pa.ArrowInvalid:
-            whole = pa.array([self._time(cell) for cell in cells.to_pylist()], pa.int64())
+            log = self._once(title)
+            whole = pa.array([_time(cell, log) for cell in cells.to_pylist()], pa.int64())
         there = np.asarray(pc.is_valid(whole))
         return np.asarray(pc.fill_null(whole, 0)), there
 
@@ -71,7 +91,8 @@ class CsvTable:
         try:
             found = pc.cast(cells, pa.float64())
         except pa.ArrowInvalid:
-            found = pa.array([self._number(cell) for cell in cells.to_pylist()], pa.float64())
+            log = self._once(title)
+            found = pa.array([_number(cell, log) for cell in cells.to_pylist()], pa.float64())
         values = np.asarray(pc.fill_null(found, np.nan))
         return np.where(np.isfinite(values), values, np.nan)
 
@@ -86,56 +107,138 @@ class CsvTable:
             return np.where(whole, values, MISSING).astype(np.int64)
         return np.asarray(pc.fill_null(found, MISSING))
 
-    def _time(self, cell: str | None) -> int | None:
-        if cell is None:
-            return None
-        if not is_time(cell) or abs(found := nanoseconds(cell)) > INT64_MAX:
-            self._log.add("bad_cell", "note", example=cell)
-            return None
-        return found
-
-    def _number(self, cell: str | None) -> float | None:
-        if cell is None:
-            return None
-        try:
-            return float(cell)
-        except ValueError:
-            self._log.add("bad_cell", "note", example=cell)
-            return None
+    def _once(self, title: str) -> IssueLog:
+        """The log, and one that nobody reads where the cells of this column were told already."""
+        if title in self._told:
+            return IssueLog()
+        self._told.add(title)
+        return self._log
 
 
-def read_table(content: bytes, log: IssueLog) -> CsvTable | None:
-    """Returns the table in the text of a file, None where it has no heading. Rows that do not fit the heading are counted."""
-    content = content.removeprefix(codecs.BOM_UTF8)
-    if not _is_utf8(content):
-        log.add("bad_utf8", "repaired")
-        content = content.decode("utf-8", "replace").encode()
-    if b"\0" in content:
-        log.add("control_character", "repaired", count=content.count(b"\0"))
-        content = content.replace(b"\0", b"")
-    head, _, body = content.partition(b"\n")
+def _time(cell: str | None, log: IssueLog) -> int | None:
+    if cell is None:
+        return None
+    if not is_time(cell) or abs(found := nanoseconds(cell)) > INT64_MAX:
+        log.add("bad_cell", "note", example=cell)
+        return None
+    return found
+
+
+def _number(cell: str | None, log: IssueLog) -> float | None:
+    if cell is None:
+        return None
+    try:
+        return float(cell)
+    except ValueError:
+        log.add("bad_cell", "note", example=cell)
+        return None
+
+
+def read_table(pieces: Iterable[bytes], log: IssueLog, keep: Keep | None = None) -> CsvTable | None:
+    """Returns the table in the text of a file, None where it has no heading. Rows that do not fit the heading are counted.
+
+    The text comes in pieces of any size; ``keep`` says which rows of a part of the table stay.
+    """
+    whole = _WholeRows(_clean(pieces, log))
+    head, _, first = next(whole, b"").partition(b"\n")
     titles = _titles(head.decode())
     if not any(titles):
         return None
     if len(titles) > MOST_COLUMNS:
         log.add("many_columns", "dropped", count=len(titles) - MOST_COLUMNS)
-    columns = _columns(body, len(titles), log) if body.strip() else [pa.array([], pa.string())] * len(titles)
-    kept = [place for place, title in enumerate(titles[:MOST_COLUMNS]) if title]
-    return CsvTable([titles[place] for place in kept], [cleaned(columns[place]) for place in kept], log)
+    places = [place for place, title in enumerate(titles[:MOST_COLUMNS]) if title]
+    names = [titles[place] for place in places]
+    parts: list[list[pa.Array]] = [[] for _ in places]
+    for body in itertools.chain([first], whole):
+        if not body.strip():
+            continue
+        columns = _columns(body, len(titles), log)
+        made = [cleaned(columns[place]) for place in places]
+        del columns
+        if keep is not None:
+            mask = pa.array(keep(CsvTable(names, made, log)))
+            made = [column.filter(mask) for column in made]
+        for part, column in zip(parts, made, strict=True):
+            part.append(column)
+    return CsvTable(names, [_joined(part, log) for part in parts], log)
 
 
-def _is_utf8(content: bytes) -> bool:
+def _joined(parts: list[pa.Array], log: IssueLog) -> pa.Array:
+    """One array of several, which are let go."""
     try:
-        content.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+        return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
+    except pa.ArrowInvalid:  # more than 2 GiB
+        log.add("long_texts", "note", text="a column of very long texts was left out")
+        return pa.nulls(sum(map(len, parts)), pa.string())
+    finally:
+        parts.clear()
+
+
+class _WholeRows(Iterator[bytes]):
+    """The text in parts that end where a row does: at a line's end outside of quotes. An open quote takes the rest."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._rest = bytearray()
+        self._enough = _PART_BYTES
+
+    def __next__(self) -> bytes:
+        for piece in self._pieces:
+            self._rest += piece
+            if len(self._rest) < self._enough:
+                continue
+            end = _last_row_end(self._rest)
+            self._enough = _PART_BYTES if end else 2 * len(self._rest)
+            if end:
+                part = bytes(self._rest[:end])
+                del self._rest[:end]
+                return part
+        if not self._rest:
+            raise StopIteration
+        part, self._rest = bytes(self._rest), bytearray()
+        return part
+
+
+def _last_row_end(text: bytearray) -> int:
+    """Where the last row ends that is whole, 0 for none."""
+    letters = np.frombuffer(text, np.uint8)
+    ends = np.flatnonzero(letters == _NEW_LINE)
+    before = np.searchsorted(np.flatnonzero(letters == _QUOTE), ends)
+    outside = ends[before % 2 == 0]
+    return int(outside[-1]) + 1 if len(outside) else 0
+
+
+def _clean(pieces: Iterable[bytes], log: IssueLog) -> Iterator[bytes]:
+    """The text without its mark at the front, without NUL, and in UTF-8 whatever it holds."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    is_first, is_bad = True, False
+    for piece in itertools.chain(pieces, [b""]):
+        if is_first:
+            piece = piece.removeprefix(codecs.BOM_UTF8)
+        is_first = is_first and not piece
+        try:
+            text = decoder.decode(piece, not piece).encode()
+        except UnicodeDecodeError:
+            pending = decoder.getstate()[0]
+            decoder = codecs.getincrementaldecoder("utf-8")("replace")
+            text = decoder.decode(pending + piece, not piece).encode()
+            is_bad = True
+        if zeros := text.count(b"\0"):
+            log.add("control_character", "repaired", count=zeros)
+            text = text.replace(b"\0", b"")
+        yield text
+    if is_bad:
+        log.add("bad_utf8", "repaired")
 
 
 def _titles(line: str) -> list[str]:
     """Names of the columns; a second one of a name gets none: nobody could ask for it."""
+    try:
+        found = next(csv.reader([line.replace("\r", "")]), [])
+    except csv.Error:  # a title of more than 128 KiB
+        return []
     titles: list[str] = []
-    for title in next(csv.reader([line.strip("\r")]), []):
+    for title in found:
         text = title.strip()
         text = _SYNONYMS.get(text.lower(), text)
         titles.append("" if text in titles else text)

@@ -17,14 +17,18 @@ OUTPUT = "ASCEND_PROFILER_OUTPUT"
 TRACE, KERNELS, OPERATORS = "trace_view.json", "kernel_details.csv", "operator_details.csv"
 MEMORY, BLOCKS, MODULES = "memory_record.csv", "operator_memory.csv", "npu_module_mem.csv"
 STEPS, COMMUNICATION, MATRIX = "step_trace_time.csv", "communication.json", "communication_matrix.json"
+KERNEL_STATISTICS, CALL_STATISTICS = "op_statistic.csv", "api_statistic.csv"
 STATED = (
-    "op_statistic.csv", "api_statistic.csv", "data_preprocess.csv", "l2_cache.csv", "task_time.csv", "static_op_mem.csv",
+    KERNEL_STATISTICS, CALL_STATISTICS, "data_preprocess.csv", "l2_cache.csv", "task_time.csv", "static_op_mem.csv",
     "hccs.csv", "nic.csv", "pcie.csv", "roce.csv", "soc_pmu.csv",
 )  # fmt: skip
 """Tables that are shown as they are."""
 ABOUT = "profiler_metadata.json"
 ANALYSED = "analysis.db"
 """Times of steps and of communication, worked out by the tool that wrote the database of rows."""
+TABLES = frozenset({KERNELS, OPERATORS, MEMORY, BLOCKS, MODULES, STEPS, *STATED})
+PACKED = ".gz"
+"""How text files end that somebody packed; databases are never read so."""
 KNOWN = frozenset({TRACE, KERNELS, OPERATORS, MEMORY, BLOCKS, MODULES, STEPS, COMMUNICATION, MATRIX, *STATED, ANALYSED})
 _TELLING = (TRACE, KERNELS, MEMORY, BLOCKS, MODULES, OPERATORS, STEPS, COMMUNICATION)
 """One of them makes a folder a profile; the first that is there is its main file."""
@@ -34,6 +38,8 @@ _ARGUMENTS = re.compile(r"_ascend_(?:pt|ms)_op_args\Z")
 _RAW = re.compile(r"(?:PROF_|FRAMEWORK\Z|logs\Z)")
 """Folders in a profile that hold what was parsed, and not what it was parsed to."""
 _DATABASE = re.compile(r"ascend_(?:pytorch|mindspore)_profiler(?:_(?P<rank>[0-9]{1,9}))?\.db\Z")
+LOG = "-wal"
+"""How the file ends that holds changes which SQLite has not put into the database of the name before it."""
 _INFO = re.compile(r"profiler_info(?:_(?P<rank>[0-9]{1,9}))?\.json\Z")
 
 
@@ -45,10 +51,11 @@ def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
         path = PurePosixPath(file.path)
         if _is_left_out(path):
             continue
-        if path.name in KNOWN or _DATABASE.match(path.name):
-            outputs[path.parent].append(path)
-        elif _INFO.match(path.name) or path.name == ABOUT:
+        kind = kind_of(path.name)
+        if kind in ("info", ABOUT):
             beside[path.parent].append(path)
+        elif kind:
+            outputs[path.parent].append(path)
     found = []
     for folder, files in outputs.items():
         candidate = _candidate(folder, files, beside)
@@ -58,11 +65,27 @@ def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
 
 
 def kind_of(name: str) -> str:
-    """Returns what a file is by its name: one of the constants above, "db", "info", or "" for what is not read."""
+    """Returns what a file is by its name: one of the constants above, "db", "info", or "" for what is none of a profile.
+
+    The log beside a database is of a kind of its own: its name.
+    """
     last = PurePosixPath(name).name
-    if last in KNOWN or last == ABOUT:
+    bare = last.removesuffix(PACKED)
+    if last == ABOUT or (bare in KNOWN and (bare == last or bare != ANALYSED)):
+        return bare
+    whole = last.removesuffix(LOG)
+    if whole != last and (whole == ANALYSED or _DATABASE.match(whole)):
         return last
     return "db" if _DATABASE.match(last) else "info" if _INFO.match(last) else ""
+
+
+def by_kind(names: Sequence[str]) -> dict[str, str]:
+    """Returns one file of each kind: of several the first that nobody packed."""
+    found: dict[str, str] = {}
+    for name in sorted(names, key=lambda name: name.endswith(PACKED)):
+        if kind := kind_of(name):
+            found.setdefault(kind, name)
+    return found
 
 
 def rank_in(name: str) -> int | None:
@@ -91,9 +114,8 @@ def _candidate(
     match = _PROFILE.match(profile.name)
     if match is None and folder.name != OUTPUT and not _is_output(files):
         return None
-    main = next((path for name in _TELLING for path in files if path.name == name), None)
-    main = main or next((path for path in sorted(files) if _DATABASE.match(path.name)), None)
-    main = main or next((path for path in files if path.name == ANALYSED), None)
+    kinds = by_kind([str(path) for path in sorted(files)])
+    main = next((PurePosixPath(kinds[kind]) for kind in (*_TELLING, "db", ANALYSED) if kind in kinds), None)
     if main is None:
         return None
     about = [*beside.get(profile, ()), *(beside.get(folder, ()) if folder != profile else ())]
@@ -115,7 +137,7 @@ def _candidate(
 
 def _is_output(files: list[PurePosixPath]) -> bool:
     """Whether files in a folder of another name are a profile's: several of them, with one that nobody else writes."""
-    names = {path.name for path in files}
+    names = {kind_of(path.name) for path in files}
     return bool(names & {KERNELS, OPERATORS, BLOCKS, STEPS}) and len(names & KNOWN) > 1
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ UInt8 = npt.NDArray[np.uint8]
 NAME, START, DURATION = "Name", "Start Time(us)", "Duration(us)"
 WAIT = "Wait Time(us)"
 DEVICE, STREAM, CORE, TASK = "Device_id", "Stream ID", "Accelerator Core", "Task Type"
+TYPE = "Type"
 _CUBE = frozenset({"AI_CORE", "MIX_AIC"})
 _GROUPS = frozenset({"HCCL", "COMMUNICATION"})
 _SHAPES = "Shapes"
@@ -51,6 +52,18 @@ class Kernels:
 
     def __len__(self) -> int:
         return len(self.name)
+
+    def only(self, row: Int64) -> Kernels:
+        """Returns the kernels of these rows, which ascend."""
+        place = np.full(len(self), MISSING, np.int32)
+        place[row] = np.arange(len(row), dtype=np.int32)
+        facts = []
+        for fact in self.facts:
+            there = np.flatnonzero(place[fact.row] != MISSING)
+            if len(there):
+                facts.append(replace(fact, row=place[fact.row[there]], value=fact.value[there]))
+        columns = {each.name: getattr(self, each.name)[row] for each in fields(self) if each.name != "facts"}
+        return Kernels(**columns, facts=tuple(facts))
 
 
 def kernels_of(table: CsvTable, interner: Interner, log: IssueLog) -> Kernels:
@@ -139,7 +152,8 @@ def _facts(table: CsvTable, row: Int64, interner: Interner) -> list[OpenColumn]:
     for title in table.titles:
         if title in (NAME, START, DURATION, DEVICE):
             continue
-        cells = table.texts(title).take(pa.array(row))
+        cells = table.texts(title)
+        cells = cells if len(row) == table.rows else cells.take(pa.array(row))
         if title.endswith(_SHAPES):
             cells = unquoted(cells)
         there = np.flatnonzero(np.asarray(pc.is_valid(cells))).astype(np.int32)

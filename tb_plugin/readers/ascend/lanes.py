@@ -61,7 +61,7 @@ class Lanes:
     def of(self, pid: Int32, tid: Int32) -> tuple[npt.NDArray[np.uint8], Int32]:
         """Returns what rows of these threads are (Lane), and the number of their device, -1 on the host."""
         pairs, place = self._pairs(pid, tid)
-        what = [self._what(*pair) for pair in pairs]
+        what = [self.what(*pair) for pair in pairs]
         lane, device = (np.array([each[i] for each in what], np.int32) for i in (0, 1))
         return lane.astype(np.uint8)[place], device[place]
 
@@ -79,7 +79,7 @@ class Lanes:
         """Returns where the threads stand as they are drawn: by what they are, then by ``stated``, else by their numbers."""
         found = dict(stated)
         for pid, tid in self._threads:
-            lane, device = self._what(pid, tid)
+            lane, device = self.what(pid, tid)
             if device != -1 and lane not in (Lane.STREAM, Lane.OTHER):
                 place = stated.get((pid, tid), int(tid[:6]) if tid.isdecimal() else 0)
                 found[self._drawn(pid, tid)] = lane * _MOST_THREADS + min(max(place, 0), _MOST_THREADS - 1)
@@ -92,14 +92,15 @@ class Lanes:
         return [(self._texts[key // width], self._texts[key % width]) for key in keys.tolist()], place
 
     def _drawn(self, pid: str, tid: str) -> tuple[str, str]:
-        lane, device = self._what(pid, tid)
+        lane, device = self.what(pid, tid)
         if lane == Lane.CANN:
             return self.host_pid or pid, tid
         if device == -1 or lane == Lane.OTHER:
             return pid, tid
         return str(device), tid if lane == Lane.STREAM else self._threads.get((pid, tid), f"Thread {tid}")
 
-    def _what(self, pid: str, tid: str) -> tuple[Lane, int]:
+    def what(self, pid: str, tid: str) -> tuple[Lane, int]:
+        """Returns what a thread is, and the number of its device, -1 on the host."""
         name = self._processes.get(pid, "")
         lane = _PROCESSES.get(_bare(name), Lane.OTHER if name else Lane.HOST)
         if lane is Lane.PLANE and _GROUP.match(self._threads.get((pid, tid), "")):

@@ -55,22 +55,6 @@ def with_kernels(
     return made, row
 
 
-class NamedRows:
-    """A part of the columns: what names of rows need to tell something."""
-
-    def __init__(self, name: Any, kind: Any) -> None:
-        self.name = name
-        self.kind = kind
-
-
-def device_places(number: Any, others: Any) -> tuple[list[str], Any]:
-    """Returns the devices by number, also ``others`` without rows, and of each row its place among them."""
-    found = np.union1d(number[number != MISSING], others)
-    of_rows = np.full(len(number), MISSING, np.int16)
-    of_rows[number != MISSING] = np.searchsorted(found, number[number != MISSING])
-    return [str(each) for each in found.tolist()], of_rows
-
-
 def _appended(made: dict[str, Any], kernels: Kernels, some: Int64, row: Int32, interner: Interner) -> dict[str, Any]:
     ids, count = interner.text, len(some)
     on_stream = kernels.stream[some] != MISSING

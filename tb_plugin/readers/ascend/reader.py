@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -14,22 +14,25 @@ from tb_plugin.errors import UnreadableTrace, UserError
 from tb_plugin.readers.ascend import filenames as files
 from tb_plugin.readers.ascend.about import MOST_BYTES, metadata_of, settings_in
 from tb_plugin.readers.ascend.communication import MOST_BYTES as MOST_DOCUMENT
-from tb_plugin.readers.ascend.communication import PER_BYTE, Job, document_in, job_of, kernel_steps
+from tb_plugin.readers.ascend.communication import Job, document_in, job_of, kernel_steps
+from tb_plugin.readers.ascend.comparing import Said, compared, figures_of
 from tb_plugin.readers.ascend.csv_table import CsvTable, read_table
 from tb_plugin.readers.ascend.database import Content, Database, analysed, content_of, opened
-from tb_plugin.readers.ascend.filenames import READER_ID, candidates, kind_of, rank_in
+from tb_plugin.readers.ascend.filenames import READER_ID, by_kind, candidates, kind_of, rank_in
 from tb_plugin.readers.ascend.kernels import DURATION, NAME, START, kernels_of, uses_of_tasks
 from tb_plugin.readers.ascend.lanes import Lanes, named_lanes
 from tb_plugin.readers.ascend.memory import devices_in, memory_in
-from tb_plugin.readers.ascend.merging import NamedRows, device_places, no_rows_at_all, with_kernels
+from tb_plugin.readers.ascend.merging import no_rows_at_all, with_kernels
+from tb_plugin.readers.ascend.naming import NamedRows, NamesOf, devices_of
+from tb_plugin.readers.ascend.need import DATABASES, DOCUMENTS, needed
+from tb_plugin.readers.ascend.one_file import OneFile, Steady
 from tb_plugin.readers.ascend.operators import operators_of
 from tb_plugin.readers.ascend.stated import stated_table
-from tb_plugin.readers.ascend.timeline import Timeline
-from tb_plugin.readers.ascend.trace_view import Events, OneFile
+from tb_plugin.readers.ascend.timeline import Timeline, in_percent
+from tb_plugin.readers.ascend.trace_view import Events
+from tb_plugin.readers.ascend.windows import Rows, surveyed
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
-from tb_plugin.readers.chrome.extras import Names as ViewNames
-from tb_plugin.readers.chrome.interning import Interner
-from tb_plugin.readers.chrome.need import need_bytes
+from tb_plugin.readers.chrome.need import room_bytes
 from tb_plugin.readers.chrome.passing import Tally, passed, report_of
 from tb_plugin.readers.chrome.rules.events import decode
 from tb_plugin.readers.issues import IssueLog
@@ -39,16 +42,23 @@ from tb_plugin.recorders import TORCH_NPU
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import CounterEvents, RawTrace
+from tb_plugin.trace.window import Survey
 
 _PARSE_AGAIN = "Parse it again: torch_npu.profiler.profiler.analyse()."
-_DATABASES = frozenset({"db", files.ANALYSED})
-PER_DATABASE_BYTE = 6.0
-"""Memory at the peak of a read per byte of a database: 4.7 to 6.0 were measured (2,000,000 and 500,000 rows, no stacks)."""
 _COMMUNICATION_ALONE = (
     "no file of the profile has rows, so that calls of communication stand for what the device did: of computing nothing is "
     "known but what tables state"
 )
+_OPERATORS = "cpu_op"
+COMPARED = "text_and_database"
+"""Key of the metadata that says how many numbers text files and databases have in common."""
 _INCOMPLETE = frozenset({"file_lost", "database_cut", "database_damaged"})
+_LOST = (UserError, OSError)
+"""What ends the read of one file and of no other."""
+_UNSAVED = (
+    "what the database holds in this file alone is not shown: it was copied while somebody wrote it. "
+    "Close what has it open (or run PRAGMA wal_checkpoint on it) and copy it again."
+)
 _NEEDED = {
     files.KERNELS: (NAME, START, DURATION),
     files.BLOCKS: ("Size(KB)", "Allocation Time(us)", "Release Time(us)"),
@@ -57,7 +67,6 @@ _NEEDED = {
 }
 """Columns without which nothing can be said."""
 _IN_TABLES = (files.MODULES, *files.STATED)
-_DOCUMENTS = (files.COMMUNICATION, files.MATRIX)
 
 
 class AscendReader:
@@ -78,25 +87,29 @@ class AscendReader:
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the memory that reading files of these sizes takes at its peak."""
-        stored = {name: size for name, size in sizes.items() if kind_of(name) in _DATABASES}
-        texts = {name: size for name, size in sizes.items() if name not in stored}
-        documents = sum(min(size.text_bytes(1), MOST_DOCUMENT) for n, size in texts.items() if kind_of(n) in _DOCUMENTS)
-        of_databases = PER_DATABASE_BYTE * sum(size.stored_bytes for size in stored.values())
-        return need_bytes(texts) + int(of_databases + PER_BYTE * documents)
+        return needed(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
         """Returns the profile. Raises UnreadableTrace where no file can be read, and what ``progress`` raises."""
         return _Reading(source, options, progress).read()
+
+    def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
+        """Returns what is when in the trace view. Raises OnlyWhole where there is none, and what ``read`` raises."""
+        return surveyed(source, options, progress)
+
+    def room_bytes(self, memory_bytes: int) -> int:
+        """Returns how many bytes of text a read can keep in so much memory."""
+        return room_bytes(memory_bytes)
 
 
 class _Reading:
     """One read in progress."""
 
     def __init__(self, source: Source, options: ReadOptions, progress: Progress) -> None:
-        self._source = source
+        self._source = source = Steady(source)
         self._options = options
         self._progress = progress
-        self._names = {kind: name for name in source.names() if (kind := kind_of(name))}
+        self._names = by_kind(source.names())
         self._whole = max(1, sum(source.size(name) for name in source.names()))
         self._done = 0
         self._issues: list[Issue] = []
@@ -108,18 +121,24 @@ class _Reading:
         self._documents: dict[str, dict[str, Any]] = {}
         self._state = ReadState(0.0, 0, {})
         self._passed_over = set(source.names())
+        self._rows = Rows(options.window) if options.window is not None else None
 
     def read(self) -> RawTrace:
         """Returns the profile."""
-        events = Events(IssueLog())
+        for other in self._source.names():
+            if (kind := kind_of(other)) and (name := self._names[kind]) != other:
+                self._note(other, "second_file", f"the profile is read from {_last(name)}; this one is left out")
+        for name in (name for name in self._source.names() if name.endswith(files.LOG) and self._source.size(name)):
+            self._note(name, "unsaved_changes", _UNSAVED)
+        events = Events(IssueLog(), self._options.window)
         report, columns, counters = self._trace_view(events)
-        interner, names = events.collected.interner, _Names.of(events.collected.names)
+        interner, names = events.collected.interner, NamesOf.of(events.collected.names)
         known = len(columns["start_ns"]) + len(counters.time_ns)
         self._read_documents()
-        found = self._databases(interner, report is not None)
+        found = self._databases(events, columns, report is not None)
         metadata, job = self._job(found)
         if found.columns is not None:
-            columns, counters, names = found.columns, found.counters, _Names.of(found)
+            columns, counters, names = found.columns, found.counters, NamesOf.of(found)
         is_drawn = known > 0 or found.columns is not None
         log = IssueLog()
         collective = np.zeros(0, np.int32)
@@ -127,6 +146,8 @@ class _Reading:
         kernels, placed = found.kernels, found.placed
         if (table := self._table(files.KERNELS)) is not None:
             kernels, placed = kernels_of(table, interner, log), None
+            if self._rows is not None:
+                kernels, placed = self._rows.placed(kernels, columns)
         steps = found.steps
         if not is_drawn:
             steps = steps or (kernel_steps(kernels, interner.texts) if kernels is not None else job.steps())
@@ -157,7 +178,7 @@ class _Reading:
         flags["uses_matrix_unit"][of_use] = use
         flags["uses_matrix_unit"] = uses_of_tasks(columns, flags["uses_matrix_unit"], interner)
         lanes = named_lanes(columns["device"], columns["pid"], columns["tid"], interner.texts)
-        devices, place = device_places(columns.pop("device"), devices_in(memory))
+        devices, place = devices_of(columns.pop("device"), devices_in(memory))
         self._pass_over_the_rest()
         for kind, of_table in self._logs:
             self._told(kind, of_table)
@@ -185,6 +206,7 @@ class _Reading:
             classes=classes,
             stated=tuple(stated),
             stated_steps=steps,
+            window=self._options.window,
         )
 
     def _trace_view(self, events: Events) -> tuple[ReadReport | None, dict[str, Any], CounterEvents]:
@@ -206,10 +228,11 @@ class _Reading:
                 made = Timeline(columns, lanes, collected.interner).raw()
                 if collected.interner.replaced:
                     events.log.add("bad_utf8", "repaired", count=collected.interner.replaced)
-                tally = Tally(collected.seen, len(made["start_ns"]) + collected.counters.count, {})
+                outside = 0 if collected.cut is None else collected.cut.outside
+                tally = Tally(collected.seen, len(made["start_ns"]) + collected.counters.count, {}, outside)
                 report = report_of(READER_ID, document, stream, events.log, tally)
-                counters = collected.counters.take()
-        except UserError as error:
+                counters = in_percent(collected.counters.take(), collected.interner.texts)
+        except _LOST as error:
             self._lost(name, error)
             events.restart()
             return None, no_rows_at_all(), CounterEvents()
@@ -222,13 +245,18 @@ class _Reading:
         """The table of a file; None where it is not there, or cannot be read, which is told."""
         if kind in self._tried:
             return self._kept.pop(kind, None)
-        log = IssueLog()
-        content = self._content(kind, log)
-        table = read_table(content, log) if content is not None else None
+        name, log = self._names.get(kind), IssueLog()
+        if name is None:
+            return None
+        keep = self._rows.keep(kind) if self._rows is not None else None
+        try:
+            table = read_table(self._pieces(name, log), log, keep)
+        except _LOST as error:
+            self._lost(name, error)
+            return None
         self._logs.append((kind, log))  # cells that are no numbers show when somebody asks for numbers
         if table is None:
-            if content is not None:
-                self._note(self._names[kind], "no_heading", "the file has no heading, so that nobody knows its columns")
+            self._note(name, "no_heading", "the file has no heading, so that nobody knows its columns")
             return None
         lacking = [title for title in _NEEDED.get(kind, ()) if not table.has(title)]
         if lacking:
@@ -238,34 +266,40 @@ class _Reading:
         self._read_any = True
         return table
 
-    def _content(self, kind: str, log: IssueLog, most: int = 0) -> bytes | None:
-        name = self._names.get(kind)
-        if name is None:
-            return None
+    def _pieces(self, name: str, log: IssueLog, most: int = 0) -> Iterator[bytes]:
+        """The text of a file; ``most`` bounds it, 0 = all. Raises UserError where it cannot be read."""
         self._passed_over.discard(name)
-        try:
-            with self._source.open(name) as raw:
-                stream = TextStream(raw, self._source.size(name), lambda fraction: None, log)
-                parts = []
-                while (not most or stream.text_bytes <= most) and (part := stream.read(1 << 20)):
-                    parts.append(part)
-        except UserError as error:
-            self._lost(name, error)
-            return None
+        with self._source.open(name) as raw:
+            stream = TextStream(raw, self._source.size(name), lambda fraction: None, log)
+            while (not most or stream.text_bytes <= most) and (part := stream.read(1 << 20)):
+                yield part
         self._bytes[0] += stream.file_bytes
         self._bytes[1] += stream.text_bytes
         self._done += self._source.size(name)
         self._progress(replace(self._state, fraction=min(1.0, self._done / self._whole)))
-        return b"".join(parts)
+
+    def _content(self, kind: str, most: int) -> bytes | None:
+        """The bytes of a small file, None where it is not there or cannot be read."""
+        name = self._names.get(kind)
+        try:
+            return None if name is None else b"".join(self._pieces(name, IssueLog(), most))
+        except _LOST as error:
+            self._lost(str(name), error)
+            return None
 
     def _table_or(self, kind: str, found: Content) -> CsvTable | None:
         """The table of a file, else what a database has of it."""
         table = self._table(kind)
         return found.tables.get(kind) if table is None else table
 
-    def _databases(self, interner: Interner, is_drawn: bool) -> Content:
-        """What the databases have beside what the other files say. ``is_drawn``: a trace view gave rows."""
-        if not _DATABASES & set(self._names):
+    def _databases(self, events: Events, columns: Mapping[str, Any], is_drawn: bool) -> Content:
+        """What the databases have beside what the other files say. ``is_drawn``: a trace view gave ``columns``."""
+        interner = events.collected.interner
+        if not DATABASES & set(self._names):
+            return Content()
+        if self._options.window is not None:
+            for name in (name for kind, name in self._names.items() if kind in DATABASES):
+                self._note(name, "database_left_out", "a window is read from the text files; the database was left out")
             return Content()
         # What a file really says is known when it is read.
         asked = (files.KERNELS, files.BLOCKS, files.MEMORY, files.STEPS, *_IN_TABLES)
@@ -276,15 +310,25 @@ class _Reading:
         texts |= set(self._documents)
         rows = self._database("db", lambda database: content_of(database, interner, texts))
         more = self._database(files.ANALYSED, lambda database: analysed(database, texts))
-        return replace(rows, tables={**more.tables, **rows.tables})
+        figures = figures_of(self._kept)
+        if is_drawn:
+            operators = int(np.count_nonzero(columns["category"] == interner.text(_OPERATORS)))
+            figures["calls of operators"] = Said(operators, 0)
+        alike = 0
+        for kind, content in (("db", rows), (files.ANALYSED, more)):
+            same, differences = compared(figures, content.figures)
+            alike += same
+            for text in differences:
+                self._note(
+                    self._names[kind], "files_differ", f"the text counts where it and the database differ: {text}"
+                )
+        about = {**rows.about, COMPARED: f"{alike} numbers agree"} if alike else rows.about
+        return replace(rows, tables={**more.tables, **rows.tables}, about=about)
 
     def _database(self, kind: str, of: Callable[[Database], Content | None]) -> Content:
         name = self._names.get(kind)
         if name is None:
             return Content()
-        for other in self._source.names():
-            if kind_of(other) == kind and other != name:
-                self._note(other, "second_database", f"the profile is read from {_last(name)}; this one is left out")
         log, size = IssueLog(), self._source.size(name)
         self._passed_over.discard(name)
 
@@ -295,7 +339,7 @@ class _Reading:
         try:
             with opened(self._source, name, log, tell) as database:
                 content = of(database)
-        except UserError as error:
+        except _LOST as error:
             self._lost(name, error)
             content = None
         else:
@@ -303,15 +347,16 @@ class _Reading:
                 self._note(name, "no_tables", "the database has none of the tables of a profile. Export it again.")
         self._told(kind, log)
         self._bytes[0] += size
+        self._bytes[1] += size
         self._done += size
         self._read_any = self._read_any or content is not None
         return content or Content()
 
     def _read_documents(self) -> None:
         """Reads what is said of communication: a database is asked only for what is not there."""
-        for kind in _DOCUMENTS:
+        for kind in DOCUMENTS:
             log = IssueLog()
-            content = self._content(kind, log, MOST_DOCUMENT)
+            content = self._content(kind, MOST_DOCUMENT)
             if content is not None and (document := document_in(content, log)) is not None:
                 self._documents[kind] = document
                 self._read_any = True
@@ -323,10 +368,10 @@ class _Reading:
         rank = metadata.get("distributedInfo", {}).get("rank")
         steps = self._table_or(files.STEPS, database)
         logs = (IssueLog(), IssueLog(), IssueLog())
-        calls, links = (self._documents.pop(kind, None) for kind in _DOCUMENTS)
+        calls, links = (self._documents.pop(kind, None) for kind in DOCUMENTS)
         job = job_of(rank, groups, steps, (calls, links), database.tables, logs)
         for kind, document, log in zip(
-            (*_DOCUMENTS, files.STEPS), (calls, links, files.STEPS in self._names), logs, strict=True
+            (*DOCUMENTS, files.STEPS), (calls, links, files.STEPS in self._names), logs, strict=True
         ):
             self._logs.append((kind if document else files.ANALYSED, log))
         return metadata, job
@@ -335,7 +380,7 @@ class _Reading:
         """What the profile says of itself, and the groups of ranks that it lists."""
         found = []
         for kind in ("info", files.ABOUT):
-            content = self._content(kind, IssueLog(), MOST_BYTES)
+            content = self._content(kind, MOST_BYTES)
             try:
                 found.append(settings_in(content) if content is not None else {})
             except ValueError as error:
@@ -357,8 +402,9 @@ class _Reading:
         self._issues += [replace(issue, file=_last(name)) for issue in log.issues()]
         log.entries.clear()
 
-    def _lost(self, name: str, error: UserError) -> None:
-        self._note(name, "file_lost", f"the file could not be read: {error.what}")
+    def _lost(self, name: str, error: UserError | OSError) -> None:
+        why = error.what if isinstance(error, UserError) else error.strerror or str(error)
+        self._note(name, "file_lost", f"the file could not be read: {why}")
 
     def _note(self, name: str, code: str, text: str) -> None:
         self._issues.append(Issue(code, "note", text, 1, file=_last(name)))
@@ -377,24 +423,6 @@ class _Reading:
             complete=report.complete and not any(issue.code in _INCOMPLETE for issue in self._issues),
             issues=tuple(self._issues),
         )
-
-
-@dataclass(frozen=True)
-class _Names:
-    """Names and places of processes and threads."""
-
-    processes: Mapping[str, str]
-    threads: Mapping[tuple[str, str], str]
-    process_order: Mapping[str, int]
-    thread_order: Mapping[tuple[str, str], int]
-
-    @classmethod
-    def of(cls, found: Content | ViewNames) -> _Names:
-        """Returns those of a trace view, or of a database."""
-        if isinstance(found, Content):
-            return cls(found.process_names, found.thread_names, found.process_order, {})
-        processes, threads = found.processes(), found.threads()
-        return cls(processes, threads, found.process_order, Lanes((), processes, threads).order(found.thread_order))
 
 
 def _last(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from tb_plugin.trace.numbering import numbered
 from tb_plugin.trace.open import OpenColumn
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.steps import STEP_NAME
-from tb_plugin.trace.table import ArrowEnds, DeviceArgs, Flows, OperatorArgs, PythonArgs
+from tb_plugin.trace.table import ArrowEnds, CounterEvents, DeviceArgs, Flows, OperatorArgs, PythonArgs
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -35,6 +35,8 @@ _LAUNCH, _HOST_TO_DEVICE, _FORWARD = "torch_to_npu", "HostToDevice", "fwdbwd"
 _SHAPES, _TYPES, _STACK = "Input Dims", "Input type", "Call stack"
 _SEQUENCE, _THREAD, _CONNECTION = "Sequence number", "Fwd thread id", "connection_id"
 _PYTHON = {"Python id": "python_id", "Python parent id": "parent_id", "Python module id": "module_id"}
+HIT_RATE = "Hit Rate(%)"
+"""Series of a counter of caches."""
 _BYTES = ("data size(Byte)", "size(Byte)")
 _DIRECTION = "memcpy direction"
 
@@ -202,6 +204,16 @@ class Timeline:
         ]
         found[column.row] = np.array(formed, np.int32)[place]
         return found
+
+
+def in_percent(counters: CounterEvents, texts: Sequence[str]) -> CounterEvents:
+    """Returns the counters with hit rates in per cent, as their name says: trace views write shares of 1 under it."""
+    known = np.unique(counters.series)
+    named = known[[texts[each] == HIT_RATE for each in known.tolist()]] if len(known) else known
+    rates = np.isin(counters.series, named)
+    if not rates.any() or counters.value[rates].max() > 1:
+        return counters
+    return replace(counters, value=np.where(rates, counters.value * 100, counters.value))
 
 
 def device_args(row: Int32, stream: Int32, size: Int64, direction: Int32) -> DeviceArgs:

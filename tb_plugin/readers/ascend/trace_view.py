@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import BinaryIO
 
-from tb_plugin.readers.base import ReadState, Source
+from tb_plugin.readers.ascend.windows import cut_of
+from tb_plugin.readers.base import ReadState
 from tb_plugin.readers.chrome.passing import no_events
 from tb_plugin.readers.chrome.rules.events import Event
 from tb_plugin.readers.chrome.rules.rows import Collected
 from tb_plugin.readers.issues import IssueLog
+from tb_plugin.trace.table import Window
 
 IN_PAIRS = frozenset({"torch_to_npu"})
 """Arrows whose id is when their task begins, as tasks of two streams may at once. Their ends stand side by side in files."""
@@ -18,9 +19,10 @@ IN_PAIRS = frozenset({"torch_to_npu"})
 class Events:
     """One pass over the trace view."""
 
-    def __init__(self, log: IssueLog) -> None:
+    def __init__(self, log: IssueLog, window: Window | None = None) -> None:
         self.log = log
-        self.collected = Collected(log, IN_PAIRS)
+        self._window = window
+        self.restart()
         self._phases_seen = False
 
     def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
@@ -30,7 +32,7 @@ class Events:
 
     def restart(self) -> None:
         """Forgets everything: a later event list replaces the one read so far."""
-        self.collected = Collected(self.log, IN_PAIRS)
+        self.collected = Collected(self.log, IN_PAIRS, None if self._window is None else cut_of(self._window))
 
     def state(self, fraction: float) -> ReadState:
         """Returns what was read so far, with ``fraction`` of the stored bytes."""
@@ -41,23 +43,3 @@ class Events:
         """Raises UnreadableTrace when what was read is JSON but no trace."""
         if not self._phases_seen and (is_bare_list or self.collected.seen):
             raise no_events()
-
-
-class OneFile(Source):
-    """One file of a profile as a source of its own."""
-
-    def __init__(self, source: Source, name: str) -> None:
-        self._source = source
-        self._name = name
-
-    def names(self) -> Sequence[str]:
-        """Returns the one name."""
-        return [self._name]
-
-    def open(self, name: str) -> BinaryIO:
-        """Returns its bytes. Raises StorageError."""
-        return self._source.open(name)
-
-    def size(self, name: str) -> int:
-        """Returns its stored size."""
-        return self._source.size(name)

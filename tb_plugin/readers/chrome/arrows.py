@@ -31,7 +31,8 @@ class Keys(Ids):
         super().__init__(self._number)
 
     def _number(self, key: tuple[Any, ...]) -> int:
-        return self._known.setdefault(tuple("" if part is None else id_text(part) for part in key), len(self._known))
+        texts = ["" if part is None else str(part) if type(part) is int else id_text(part) for part in key]
+        return self._known.setdefault(tuple(texts), len(self._known))
 
 
 def id_text(value: Any) -> str:

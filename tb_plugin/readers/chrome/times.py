@@ -34,6 +34,8 @@ def from_numbers(values: Sequence[Any]) -> tuple[Int64, int]:
     """Nanoseconds of JSON numbers (or number strings), and how many were clamped to 64 bits. Raises NeedsDigits."""
     if not values:
         return np.empty(0, np.int64), 0
+    if isinstance(values[0], str):  # as Ascend's tools write them
+        return _from_texts(values)
     if isinstance(values[0], int):  # whole microseconds, as most traces before 2024 have them
         try:
             whole = np.frombuffer(struct.pack(f"{len(values)}q", *values), np.int64)
@@ -57,18 +59,60 @@ def from_digits(texts: Sequence[Any]) -> tuple[Int64, int]:
     if not texts:
         return np.empty(0, np.int64), 0
     joined = b" ".join(texts) + b" "
+    if joined.startswith(b'"'):
+        joined = joined.replace(b'"', b"")  # inside of raw JSON a quote has a backslash before it, which is no digit
+    found = _plain(joined, len(texts))
+    if found is not None:
+        return found, 0
+    return _one_by_one([bytes(text).strip(b'"').decode("utf-8", "replace") for text in texts])
+
+
+def _from_texts(values: Sequence[Any]) -> tuple[Int64, int]:
+    """Nanoseconds of texts, and how many were clamped: at once those that have three digits after the point."""
+    found = from_texts(values)
+    if found is not None:
+        return found, 0
+    odd = [i for i, value in enumerate(values) if not isinstance(value, str) or value[-4:-3] != "."]
+    if 4 * len(odd) > len(values):
+        return _one_by_one(values)
+    left = set(odd)
+    plain = from_texts([value for i, value in enumerate(values) if i not in left])
+    if plain is None:
+        return _one_by_one(values)
+    made = np.empty(len(values), np.int64)
+    made[odd], clamped = _one_by_one([values[i] for i in odd])
+    is_plain = np.ones(len(values), np.bool_)
+    is_plain[odd] = False
+    made[is_plain] = plain
+    return made, clamped
+
+
+def from_texts(values: Sequence[str]) -> Int64 | None:
+    """Returns the nanoseconds of texts that all have three digits after the point, None where one of them has not."""
+    for ending in ("", "\t"):  # spreadsheets take a number with a tab for a text
+        try:
+            joined = " ".join(values).encode("ascii").replace(f"{ending} ".encode(), b" ")
+        except (TypeError, UnicodeEncodeError):
+            return None
+        found = _plain(joined.removesuffix(ending.encode()) + b" ", len(values))
+        if found is not None:
+            return found
+    return None
+
+
+def _plain(joined: bytes, count: int) -> Int64 | None:
+    """Nanoseconds of so many texts, each with a blank behind it, where all have Kineto's form: three digits at the end."""
     letters = np.frombuffer(joined, np.uint8)
     ends = np.flatnonzero(letters == _SPACE)
     dots = np.flatnonzero(letters == _DOT)
     digits = np.count_nonzero((letters >= _ZERO) & (letters <= _NINE))
-    plain = len(dots) == len(ends) == len(texts) and len(joined) == digits + 2 * len(texts)
-    # Kineto's own form, three digits after the point, is read at once. Epoch times have 19 digits in all, which always
-    # fit 64 bits, and 63 until the year 2262.
-    if plain and np.all(ends - dots == 4) and int(np.diff(ends, prepend=-1).max()) <= 21:
-        whole = np.fromstring(joined.replace(b".", b"").decode(), dtype=np.uint64, sep=" ")
-        if int(whole.max()) <= INT64_MAX:
-            return whole.astype(np.int64), 0
-    return _one_by_one([bytes(text).strip(b'"').decode("utf-8", "replace") for text in texts])
+    if not len(dots) == len(ends) == count or len(joined) != digits + 2 * count:
+        return None
+    # Epoch times have 19 digits in all, which always fit 64 bits, and 63 until the year 2262.
+    if not np.all(ends - dots == 4) or int(np.diff(ends, prepend=-1).max()) > 21:
+        return None
+    whole = np.fromstring(joined.replace(b".", b"").decode(), dtype=np.uint64, sep=" ")
+    return whole.astype(np.int64) if int(whole.max()) <= INT64_MAX else None
 
 
 def _one_by_one(values: Sequence[Any]) -> tuple[Int64, int]:

@@ -17,7 +17,7 @@ from tb_plugin.readers.chrome.extras import Counters, Marks, Names
 from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.kineto.completed import FIRST_DEPENDENCY
-from tb_plugin.readers.kineto.cut import Cut
+from tb_plugin.readers.kineto.cut import cut_of
 from tb_plugin.readers.kineto.decoding import Decoding
 from tb_plugin.readers.kineto.events import NO_ARGS, CounterArgs, Event, detached, merged
 from tb_plugin.readers.kineto.extras import Arrows, Memory
@@ -51,7 +51,7 @@ class Collector:
         self.names = Names()
         self.marks = Marks(detached, merged, log)
         self.seen = 0
-        self.cut = None if window is None else Cut(window)
+        self.cut = None if window is None else cut_of(window)
         self._log = log
         self._decoding = decoding
 

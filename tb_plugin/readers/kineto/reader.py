@@ -23,7 +23,7 @@ from tb_plugin.readers.kineto.events import Event
 from tb_plugin.readers.kineto.filenames import READER_ID, find_candidates
 from tb_plugin.readers.kineto.identity import identify
 from tb_plugin.readers.kineto.sniffing import looks_like_trace
-from tb_plugin.readers.kineto.survey import Surveying
+from tb_plugin.readers.kineto.survey import KinetoSurvey
 from tb_plugin.readers.meanings import call_names, class_names, name_flags, own_communication
 from tb_plugin.recorders import PYTORCH
 from tb_plugin.trace.hardware import DeviceInfo
@@ -68,7 +68,7 @@ class KinetoReader:
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
         """Returns what is when in the source's one file. Raises what ``read`` raises."""
-        surveying = Surveying()
+        surveying = KinetoSurvey()
         with passed(source, options, surveying, Decoding(), progress):
             return surveying.finish()
 

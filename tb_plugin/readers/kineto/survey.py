@@ -1,222 +1,54 @@
-"""One look through a file that is too large to be opened whole: when it begins and ends, its steps, what is when.
-
-Kept are three numbers a launch and four a device event (their join says where a step ends on the device), the steps,
-and how much text there is in each of at most MAX_CELLS ranges of time. No other event and no text stays.
-"""
+"""What a survey needs to know of Kineto's events: which are launches, device work and steps."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.readers.base import ReadState
-from tb_plugin.readers.chrome.columns import Column, int64s
-from tb_plugin.readers.chrome.event_times import Times
+from tb_plugin.readers.chrome.columns import int64s
 from tb_plugin.readers.chrome.interning import as_text
-from tb_plugin.readers.chrome.passing import no_events
-from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.chrome.survey import Surveying
 from tb_plugin.readers.kineto.collector import is_instant
 from tb_plugin.readers.kineto.cut import kind_ids, kinds_of
 from tb_plugin.readers.kineto.events import NO_ARGS, Event
-from tb_plugin.trace.links import first_with_key
-from tb_plugin.trace.order import FAR, LONG
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
-from tb_plugin.trace.steps import STEP_NAME, DeviceWork, find_steps
-from tb_plugin.trace.table import Steps
-from tb_plugin.trace.window import Survey
+from tb_plugin.trace.order import FAR
+from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
 
 Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-
-MAX_CELLS = 16_384
-_FINEST = 10
-"""Length of a cell at first: 2**10 ns."""
-_DURATIONS = ("X", "B", "E")
-_STEP = "ProfilerStep#"
 
 
-class Surveying:
+class KinetoSurvey(Surveying):
     """One survey in progress: a sink of the document, as a read is."""
 
-    def __init__(self) -> None:
-        self.log = IssueLog()
-        self._restart_at(0)
-
-    def restart(self) -> None:
-        """Forgets everything: a later event list replaces the one looked through so far."""
-        self._restart_at(self._text_bytes)
-
     def _restart_at(self, text_bytes: int) -> None:
-        self._text_bytes = text_bytes
-        self._events = 0
-        self._phases_seen = False
-        self._cells = _Cells()
-        self._bounds = _Bounds()
-        self._launches = {name: Column(np.int64) for name in ("correlation", "start", "end")}
-        self._work = {name: Column(np.int64) for name in ("correlation", "start", "end")}
-        self._streams = Column(np.int32)
+        super()._restart_at(text_bytes)
         self._stream: dict[tuple[str, str], int] = {}
         """Number of each process and thread of device work."""
-        self._steps: dict[tuple[str, str], list[tuple[int, int, str]]] = defaultdict(list)
         self._kinds = kind_ids()
 
-    def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
-        """Serves as the sink of the document."""
-        # Names of processes and threads carry the time of the export.
-        timed, starts = Times(digits).starts([event for event in events if event.ph != "M"])
-        is_row = np.array([event.ph in _DURATIONS and not is_instant(event) for event in timed], np.bool_)
-        rows = timed if is_row.all() else [event for event, chosen in zip(timed, is_row, strict=True) if chosen]
-        durations = Times(digits).durations(rows)
-        # From here on nothing raises NeedsDigits.
-        self._events += len(events)
-        self._phases_seen = self._phases_seen or any(event.ph for event in events)
-        self._cells.add(starts, text_bytes - self._text_bytes)
-        self._text_bytes = text_bytes
-        self._add_rows(rows, starts[is_row], durations)
+    def is_range(self, event: Event) -> bool:
+        """Returns False for events that only look like ranges."""
+        return not is_instant(event)
 
-    def state(self, fraction: float) -> ReadState:
-        """Returns how far it is."""
-        return ReadState(fraction, self._events, {})
-
-    def check(self, is_bare_list: bool) -> None:
-        """Raises UnreadableTrace when what was read is JSON but no trace."""
-        if not self._phases_seen and (is_bare_list or self._events):
-            raise no_events()
-
-    def finish(self) -> Survey:
-        """Returns what was found."""
-        cells, cell_bytes, median = self._cells.take()
-        origin, end = self._bounds.take(median)
-        steps, lag = self._found_steps()
-        times = (steps.start_ns, steps.end_ns, steps.host_start_ns, steps.host_end_ns)
-        start, step_end, host_start, host_end = (tuple((column - origin).tolist()) for column in times)
-        inside = (cells + self._cells.width > origin) & (cells <= end)
-        return Survey(
-            origin_ns=origin,
-            end_ns=end - origin,
-            lag_ns=lag,
-            cell_ns=tuple((cells[inside] - origin).tolist()),
-            cell_bytes=tuple(cell_bytes[inside].tolist()),
-            label=steps.label,
-            start_ns=start,
-            step_end_ns=step_end,
-            host_start_ns=host_start,
-            host_end_ns=host_end,
-            dropped=steps.dropped,
-        )
-
-    def _add_rows(self, rows: Sequence[Event], start: Int64, dur: Int64) -> None:
+    def add_rows(self, rows: Sequence[Event], start: Int64, dur: Int64) -> None:
+        """Takes ranges of one chunk."""
         kinds = kinds_of(self._kinds, rows)
         work = of_kind(kinds, *DEVICE_WORK)
         # As trace/order.py has it: what cannot be right moves no window.
         right = (dur >= 0) & (dur <= FAR) & (np.abs(start) < FAR) & ~(work & (start == 0) & (dur == 0))
         end = start + np.where(right, dur, 0)
-        self._bounds.add(start[right], end[right])
-        for chosen, columns in ((kinds == EventKind.RUNTIME, self._launches), (work, self._work)):
-            at = np.flatnonzero(chosen & right)
-            if len(at):
-                columns["correlation"].add(int64s([(rows[i].args or NO_ARGS).correlation for i in at.tolist()]))
-                columns["start"].add(start[at])
-                columns["end"].add(end[at])
-        self._streams.add(np.array([self._stream_of(rows[i]) for i in np.flatnonzero(work & right).tolist()], np.int32))
-        named = right & of_kind(kinds, EventKind.ANNOTATION, EventKind.OPERATOR)
-        for i in [i for i, event in enumerate(rows) if event.name and event.name.startswith(_STEP)]:
-            event = rows[i]
-            found = STEP_NAME.match(event.name or "")
-            if found and named[i]:
-                thread = (as_text(event.pid), as_text(event.tid))
-                self._steps[thread].append((int(start[i]), -int(dur[i]), found.group(1)))
+        self.bounds.add(start[right], end[right])
+        launches, works = np.flatnonzero((kinds == EventKind.RUNTIME) & right), np.flatnonzero(work & right)
+        self.work.add_launches(_correlations(rows, launches), start[launches], end[launches])
+        streams = np.array([self._stream_of(rows[i]) for i in works.tolist()], np.int32)
+        self.work.add_work(_correlations(rows, works), start[works], end[works], streams)
+        self.work.add_steps(rows, start, dur, right & of_kind(kinds, EventKind.ANNOTATION, EventKind.OPERATOR))
 
     def _stream_of(self, event: Event) -> int:
         return self._stream.setdefault((as_text(event.pid), as_text(event.tid)), len(self._stream))
 
-    def _found_steps(self) -> tuple[Steps, int]:
-        """Steps in file times, as ``assemble`` finds them, and the longest time from a launch to its work's end."""
-        launches = {name: column.take() for name, column in self._launches.items()}
-        order = np.argsort(launches["start"], kind="stable")
-        launch_start, launch_end = launches["start"][order], launches["end"][order]
-        work = {name: column.take() for name, column in self._work.items()}
-        key = launches["correlation"][order]
-        launch = first_with_key(key, np.arange(len(key)), work["correlation"])
-        linked = launch != MISSING
-        lag = (work["end"][linked] - launch_start[launch[linked]]).max(initial=0)
-        begun = np.full(len(launch), MISSING, np.int64)
-        done = begun.copy()
-        begun[linked], done[linked] = launch_start[launch[linked]], launch_end[launch[linked]]
-        if not self._steps:
-            return Steps(), int(lag)
-        # Several threads may annotate the same steps: believe the one that has most, of equals the earliest.
-        threads = list(self._steps.values())
-        most = max(map(len, threads))
-        steps = sorted(min(found for found in threads if len(found) == most))
-        starts = np.array([start for start, _, _ in steps], np.int64)
-        ends = starts - np.array([negative for _, negative, _ in steps], np.int64)
-        labels = [label for _, _, label in steps]
-        device_work = DeviceWork(work["start"], work["end"], begun, done, work["correlation"], self._streams.take())
-        return find_steps(labels, starts, ends, device_work), int(lag)
 
-
-class _Cells:
-    """How much text, and how many events, begin in each range of time; the ranges grow with the time that they cover."""
-
-    def __init__(self) -> None:
-        self._shift = _FINEST
-        self._cells: Int64 = np.empty(0, np.int64)
-        self._bytes: Float64 = np.empty(0)
-        self._events: Float64 = np.empty(0)
-
-    @property
-    def width(self) -> int:
-        """Nanoseconds of a cell."""
-        return 1 << self._shift
-
-    def add(self, start: Int64, text_bytes: int) -> None:
-        """Spread the text of a chunk over its events."""
-        if not len(start):
-            return
-        cells, counts = np.unique(start >> self._shift, return_counts=True)
-        share = counts * (text_bytes / len(start))
-        every = np.concatenate((self._cells, cells))
-        self._merge(
-            every, np.concatenate((self._bytes, share)), np.concatenate((self._events, counts.astype(np.float64)))
-        )
-        while len(self._cells) > MAX_CELLS:
-            self._shift += 1
-            self._merge(self._cells >> 1, self._bytes, self._events)
-
-    def take(self) -> tuple[Int64, Int64, int]:
-        """Begins and text of the cells in order of time, and the time at which half of the events have begun."""
-        begins = self._cells << self._shift
-        seen = np.cumsum(self._events)
-        median = int(begins[np.searchsorted(seen, seen[-1] / 2)]) if len(seen) else 0
-        return begins, self._bytes.astype(np.int64), median
-
-    def _merge(self, cells: Int64, text: Float64, events: Float64) -> None:
-        self._cells, which = np.unique(cells, return_inverse=True)
-        self._bytes = np.bincount(which, text).astype(np.float64)
-        self._events = np.bincount(which, events).astype(np.float64)
-
-
-class _Bounds:
-    """First start and last end of all rows; times up to 0 stand apart until it is known whether they can be right."""
-
-    def __init__(self) -> None:
-        self._first: dict[bool, int] = {}
-        self._last: dict[bool, int] = {}
-
-    def add(self, start: Int64, end: Int64) -> None:
-        """Widen the bounds."""
-        for positive in (True, False):
-            chosen = (start > 0) == positive
-            if chosen.any():
-                first, last = int(start[chosen].min()), int(end[chosen].max())
-                self._first[positive] = min(first, self._first.get(positive, first))
-                self._last[positive] = max(last, self._last.get(positive, last))
-
-    def take(self, median: int) -> tuple[int, int]:
-        """File times of the first start and the last end; ``median`` tells where most events begin."""
-        sides = [side for side in self._first if side or median <= LONG]
-        return min((self._first[s] for s in sides), default=0), max((self._last[s] for s in sides), default=0)
+def _correlations(rows: Sequence[Event], some: npt.NDArray[np.intp]) -> Int64:
+    return int64s([(rows[i].args or NO_ARGS).correlation for i in some.tolist()])

@@ -21,7 +21,7 @@ from tests.readers.ascend.folders import ALEXNET, GPT, OUTPUT, QWEN, needs_recor
 def read(text: str | bytes) -> tuple[CsvTable, dict[str, int]]:
     """The table of a text, and how often the log tells what."""
     log = IssueLog()
-    table = read_table(text.encode() if isinstance(text, str) else text, log)
+    table = read_table([text.encode() if isinstance(text, str) else text], log)
     assert table is not None
     return table, told(table)
 
@@ -169,7 +169,7 @@ def test_texts_that_are_no_utf8_and_zeros_are_repaired() -> None:
 
 @pytest.mark.parametrize("text", ["", "\n", ",,\n1,2,3\n", "\ufeff", "\r\n1,2\r\n"])
 def test_without_titles_there_is_no_table(text: str) -> None:
-    assert read_table(text.encode(), IssueLog()) is None
+    assert read_table([text.encode()], IssueLog()) is None
 
 
 @pytest.mark.parametrize("text", ["Name,b", "Name,b\n", "Name,b\r\n\r\n", "Name,b\n  \n"])
@@ -235,3 +235,52 @@ def test_recorded_tables_are_read_as_python_reads_them(path: Any) -> None:
                 exact = [round(Decimal(cell) * 1000) if cell else None for cell in seen]
                 assert times(table, title) == exact, (file, title)
         assert len(table.titles) == len(titles)
+
+
+CELLS = st.text(st.sampled_from('ab,"\n\r 0.é'), max_size=6)
+
+
+@given(
+    st.lists(st.lists(CELLS, min_size=3, max_size=3), max_size=12), st.integers(1, 40), st.integers(1, 60), st.data()
+)
+def test_the_parts_that_a_table_is_read_in_change_nothing(
+    rows: list[list[str]], piece: int, part: int, data: st.DataObject
+) -> None:
+    out = io.StringIO(newline="")
+    csv.writer(out, lineterminator=data.draw(st.sampled_from(["\n", "\r\n"]))).writerows([["x", "y", "z"], *rows])
+    text = out.getvalue().encode()
+    if data.draw(st.booleans()):  # cut off anywhere, also in a quote or a letter
+        text = text[: data.draw(st.integers(8, max(8, len(text))))]
+    whole, log = read(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tb_plugin.readers.ascend.csv_table._PART_BYTES", part)
+        small_log = IssueLog()
+        small = read_table((text[i : i + piece] for i in range(0, len(text), piece)), small_log)
+    assert small is not None
+    assert [small.texts(title).to_pylist() for title in "xyz"] == [whole.texts(title).to_pylist() for title in "xyz"]
+    assert told(small) == log
+
+
+def test_what_is_not_kept_is_let_go_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tb_plugin.readers.ascend.csv_table._PART_BYTES", 100)
+    asked: list[int] = []
+
+    def keep(part: CsvTable) -> np.ndarray:
+        asked.append(part.rows)
+        return np.asarray(part.whole("n") % 3 == 0)
+
+    text = "n,t\n" + "".join(f'{i},"a\nb"\n' for i in range(90))
+    table = read_table([text.encode()], IssueLog(), keep)
+    assert table is not None and table.whole("n").tolist() == list(range(0, 90, 3))
+    assert sum(asked) == 90
+    table = read_table((text[i : i + 50].encode() for i in range(0, len(text), 50)), IssueLog(), keep)
+    assert table is not None and table.whole("n").tolist() == list(range(0, 90, 3))
+    assert sum(asked) == 180 and max(asked[1:]) < 20
+
+
+def test_bad_cells_are_counted_once_however_often_they_are_asked_for() -> None:
+    table = column("soon", "1.5", "later")
+    for _ in range(3):
+        assert times(table, "a") == [None, 1500, None]
+        assert np.isnan(table.numbers("a")).tolist() == [True, False, True]
+    assert told(table) == {"bad_cell": 2}

@@ -208,7 +208,7 @@ def test_memory(raw: RawTrace) -> None:
         [1024, -1],
     )
     modules = next(table for table in raw.stated if table.name == "npu_module_mem")
-    assert [column.values.to_pylist() for column in modules.columns][:2] == [["RUNTIME"], [3]]
+    assert [column.values.to_pylist() for column in modules.columns][:3] == [[0], ["RUNTIME"], [3]]
     assert [text[int(each)] for each in raw.components.allocator] == ["RUNTIME"]
     assert raw.components.reserved.tolist() == [3 << 20]
 
@@ -339,7 +339,7 @@ def test_of_two_databases_one_is_read() -> None:
     content = database(training())
     raw = read({ROWS: content, ROWS.replace("_3", "_4"): content})
     told = [(issue.code, issue.file) for issue in raw.report.issues if issue.code != "lost_task"]
-    assert told == [("second_database", "ascend_pytorch_profiler_3.db")]
+    assert told == [("second_file", "ascend_pytorch_profiler_4.db")]
     assert names(raw, slice(None)).count("aten::mm") == 1
 
 

@@ -12,6 +12,9 @@ from typing import Any, BinaryIO
 import numpy as np
 import pytest
 
+from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.operators import Operators
+from tb_plugin.analyses.overview import Overview
 from tb_plugin.readers.ascend import AscendReader
 from tb_plugin.readers.ascend.database import groups, tasks
 from tb_plugin.readers.base import ReadOptions, no_progress
@@ -240,3 +243,81 @@ def test_a_database_that_was_emptied_is_told() -> None:
     assert [issue.code for issue in raw.report.issues] == ["no_tables"]
     table = raw.stated[0]
     assert [(column.key, column.values.to_pylist()) for column in table.columns][:1] == [("device", [0, 1, 2, 3])]
+
+
+def by_core(trace: TraceTable) -> dict[str, tuple[int, int]]:
+    """Kernels, and their nanoseconds, of each kind of core; operations of groups have had two names for none."""
+    (column,) = (column for column in trace.others if column.key == "Accelerator Core")
+    cores = {"HCCL": "COMMUNICATION"}
+    found: dict[str, tuple[int, int]] = {}
+    for row, value in zip(column.row.tolist(), column.value.tolist(), strict=True):
+        core = cores.get(trace.strings[value], trace.strings[value])
+        count, total = found.get(core, (0, 0))
+        found[core] = (count + 1, total + int(trace.dur_ns[row]))
+    return found
+
+
+def test_pages_of_the_same_program(stored: TraceTable, written: TraceTable) -> None:
+    """Exactly what a program does; and within a tenth how long that takes, for these are two recordings of it."""
+    one, other = by_core(stored), by_core(written)
+    assert {core: count for core, (count, _) in one.items()} == {core: count for core, (count, _) in other.items()}
+    for core, (_, total) in one.items():
+        assert total == pytest.approx(other[core][1], rel=0.1), core
+    calls = []
+    for trace in (stored, written):
+        rows = Operators().part(trace, Params()).frames["operators"].data.to_pylist()
+        calls.append({row["name"]: row["calls"] for row in rows})
+        calls[-1].pop("(no operator)", None)
+    assert calls[0] == calls[1] and len(calls[0]) == 129
+    assert stored.steps.label == written.steps.label == ("50",)
+    (length,), (expected,) = ((trace.steps.end_ns - trace.steps.start_ns).tolist() for trace in (stored, written))
+    assert length == pytest.approx(expected, rel=0.1)
+    facts = [Overview().part(trace, Params()).facts for trace in (stored, written)]
+    for part, within in (("kernel", 0.02), ("communication", 0.1)):
+        key = f"overview.breakdown.{part}_mean_ns"
+        assert facts[0][key] == pytest.approx(facts[1][key], rel=within), part
+    for allocator in ("PTA", "GE"):
+        for what in ("allocated", "reserved"):
+            peaks = []
+            for trace in (stored, written):
+                mine = np.array([trace.strings[each] == allocator for each in trace.totals.allocator.tolist()])
+                peaks.append(int(getattr(trace.totals, what)[mine].max()))
+            assert peaks[0] == peaks[1] > 0, (allocator, what)
+
+
+def test_statistics_of_the_same_program(stored: TraceTable, written: TraceTable) -> None:
+    """Those of the database are worked out of its rows, those of the text are its own files."""
+    for name, keys in (("op_statistic", ("op_type", "core_type", "count")), ("api_statistic", ("level", "api_name"))):
+        found = []
+        for trace in (stored, written):
+            (table,) = (table for table in trace.stated if table.name == name)
+            columns = {column.key: column.values.to_pylist() for column in table.columns}
+            found.append(set(zip(*(columns[key] for key in keys), strict=True)))
+        if name == "op_statistic":
+            assert found[0] == found[1] and len(found[0]) > 20
+        else:
+            assert len(found[0] & found[1]) > 0.9 * len(found[1])
+    (table,) = (table for table in stored.stated if table.name == "op_statistic")
+    total = next(column.values.to_pylist() for column in table.columns if column.key == "total_time_us")
+    assert sum(total) == pytest.approx(stored.dur_ns[computing(stored)].sum() / 1000)
+
+
+def counted(trace: TraceTable, name: str, series: str) -> np.ndarray[Any, Any]:
+    rows = [
+        trace.strings[one] == name and trace.strings[other] == series
+        for one, other in zip(trace.counters.name.tolist(), trace.counters.series.tolist(), strict=True)
+    ]
+    return np.asarray(trace.counters.value[rows])
+
+
+def test_units_of_counters_are_those_of_the_text(stored: TraceTable, written: TraceTable) -> None:
+    """MB are 2**20 bytes: so numbers of the database are the three decimals of the text. Hit rates are per cent in both."""
+    name, series = "LLC 0 Read/Throughput", "Throughput(MB/s)"
+    for trace, within in ((stored, 1e-5), (written, 1e-9)):
+        values = counted(trace, name, series)
+        assert len(values) == 13 and np.abs(values - np.round(values, 3)).max() < within
+    other = counted(stored, name, series) * 2**20 / 1e6
+    assert np.abs(other - np.round(other, 3)).max() > 1e-5
+    for trace in (stored, written):
+        rates = counted(trace, "LLC 0 Read/Hit Rate", "Hit Rate(%)")
+        assert 50 < np.median(rates) < 100

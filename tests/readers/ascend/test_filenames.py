@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tb_plugin.readers import READERS
-from tb_plugin.readers.ascend.filenames import kind_of, rank_in, time_of
+from tb_plugin.readers.ascend.filenames import by_kind, kind_of, rank_in, time_of
 from tb_plugin.readers.base import Candidate
 from tests.readers.ascend.folders import RECORDED, found, needs_recorded
 from tests.samples import scanned
@@ -165,3 +165,17 @@ def test_recorded_profiles_are_found_by_a_scan(tmp_path: Path) -> None:
     assert ours >= {("qwen3_pp2_dp2_level2", f"rank{rank}") for rank in range(4)}
     taken = [name for p in scan.found for name in p.names if p.reader.id != "ascend"]
     assert taken == [], "nobody else takes a file of a profile"
+
+
+def test_files_that_somebody_packed() -> None:
+    (one,) = found(
+        "run/a_20250109074804023_ascend_pt/ASCEND_PROFILER_OUTPUT/trace_view.json.gz",
+        "run/a_20250109074804023_ascend_pt/ASCEND_PROFILER_OUTPUT/kernel_details.csv.gz",
+        "run/a_20250109074804023_ascend_pt/ASCEND_PROFILER_OUTPUT/kernel_details.csv",
+    )
+    assert one.names[0].endswith("trace_view.json.gz") and len(one.names) == 3
+    assert by_kind(one.names)["kernel_details.csv"].endswith("kernel_details.csv"), "the one that nobody packed"
+    assert kind_of("x/trace_view.json.gz") == "trace_view.json"
+    for name in ("analysis.db.gz", "trace_view.json.gz.gz", "my_trace_view.json.gz", "ascend_pytorch_profiler.db.gz"):
+        assert not kind_of(name), name
+    assert not found("run/other.json.gz", "run/table.csv.gz")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 from dataclasses import dataclass
@@ -13,10 +14,12 @@ from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.operators import Operators
 from tb_plugin.errors import StorageError, UnreadableTrace
 from tb_plugin.trace.assemble import assemble
+from tests.conftest import SAMPLES
 from tests.readers.ascend.folders import ALEXNET, OUTPUT, Files, codes, files, folder, needs_recorded, raw_of, table_of
 from tests.readers.ascend.test_kernels import HEAD, line
 from tests.readers.ascend.test_memory import LINES, NEW
 from tests.readers.ascend.test_timeline import HOST, at, names, task, x
+from tests.readers.test_kineto_window import identities
 
 
 def small() -> Files:
@@ -200,3 +203,20 @@ def test_a_recorded_profile_cut_off_in_each_file() -> None:
         told = {issue.file for issue in raw.report.issues if issue.code != "links_in_group"}
         assert told <= {name.rpartition("/")[2]}
         assert len(raw.start_ns) <= len(whole.start_ns) and assemble(raw) is not None
+
+
+def test_packed_files_say_what_plain_ones_do() -> None:
+    (rank,) = (SAMPLES / "synthetic_ascend").glob("rank_0_*")
+    plain = {name: folder(rank).open(name).read() for name in folder(rank).names()}
+    packed = {
+        f"{name}.gz" if name.endswith(("view.json", ".csv")) else name: gzip.compress(content, 1)
+        if name.endswith(("view.json", ".csv"))
+        else content
+        for name, content in plain.items()
+    }
+    one, other = table_of(Files(plain)), table_of(Files(packed))
+    assert not other.report.issues
+    assert identities(one) == identities(other) and len(one) == len(other)
+    assert [table.name for table in one.stated] == [table.name for table in other.stated]
+    both = raw_of(Files({**packed, **plain}))
+    assert codes(both) == {"second_file"} and both.report.events_kept == one.report.events_kept

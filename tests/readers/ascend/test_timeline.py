@@ -300,3 +300,21 @@ def test_a_recorded_trace_view() -> None:
         (name or "").startswith(("AscendCL@", "Node@", "Runtime@", "HCCL@", "Communication@")) for name in called
     )
     assert table.steps.label == ("50",)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [([0.25, 1.0], [25.0, 100.0]), ([0.0, 0.0], [0.0, 0.0]), ([0.25, 85.5], [0.25, 85.5])],
+    ids=["shares of 1", "nothing hits", "per cent"],
+)
+def test_hit_rates_are_per_cent_as_their_name_says(written: list[float], read: list[float]) -> None:
+    events = [*names(), task("mm", 1, 2)]
+    for at_us, value in enumerate(written):
+        for name, key in (("LLC 0 Read/Hit Rate", "Hit Rate(%)"), ("LLC 0 Read/Throughput", "Throughput(MB/s)")):
+            events.append({"ph": "C", "name": name, "pid": 9, "tid": 0, "ts": at(at_us), "args": {key: value}})
+    raw = raw_of(files(trace_view=events))
+    series = [raw.strings[each] for each in raw.counters.series.tolist()]
+    values: dict[str, list[float]] = {}
+    for key, value in zip(series, raw.counters.value.tolist(), strict=True):
+        values.setdefault(key, []).append(value)
+    assert values == {"Hit Rate(%)": read, "Throughput(MB/s)": written}

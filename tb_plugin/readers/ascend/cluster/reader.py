@@ -116,7 +116,7 @@ class _Reading:
         content = self._content(files.STEPS, rows.log)
         if content is None:
             return
-        table = read_table(content, rows.log)
+        table = read_table((content,), rows.log)
         lacking = list(NEEDED) if table is None else [title for title in NEEDED if not table.has(title)]
         if table is None or lacking:
             text = f"the file has no column {' and no column '.join(lacking)}: nothing of it is shown"

@@ -11,16 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.readers.ascend import filenames as files
+from tb_plugin.readers.ascend.comparing import Figures, Said, figures_of, kernel_figures
 from tb_plugin.readers.ascend.csv_table import CsvTable
 from tb_plugin.readers.ascend.database.asking import asked_through_queue
 from tb_plugin.readers.ascend.database.cells import Form
 from tb_plugin.readers.ascend.database.counters import Counters
 from tb_plugin.readers.ascend.database.groups import operation_rows, operations_in, plane_rows
-from tb_plugin.readers.ascend.database.host import host_rows, stated_steps
+from tb_plugin.readers.ascend.database.host import OPERATOR, host_rows, stated_steps
 from tb_plugin.readers.ascend.database.kernel_table import known_kernels
 from tb_plugin.readers.ascend.database.names import Names
 from tb_plugin.readers.ascend.database.opening import Database
-from tb_plugin.readers.ascend.database.rows import Rows
+from tb_plugin.readers.ascend.database.rows import Rows, timed
+from tb_plugin.readers.ascend.database.statistics import worked_out
 from tb_plugin.readers.ascend.database.tables import analysed_tables, memory_tables
 from tb_plugin.readers.ascend.database.tasks import MOST_DEVICE, bar_rows, task_rows
 from tb_plugin.readers.ascend.kernels import Kernels
@@ -28,7 +30,7 @@ from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.trace.open import StatedSteps
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.steps import STEP_NAME
-from tb_plugin.trace.table import CounterEvents, Flows, PythonArgs
+from tb_plugin.trace.table import CounterEvents, Flows
 
 Int32 = npt.NDArray[np.int32]
 
@@ -63,6 +65,8 @@ class Content:
     rank: int | None = None
     devices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Properties by number of the device."""
+    figures: Figures = field(default_factory=dict)
+    """What it says of things that other files say too."""
 
 
 def content_of(database: Database, interner: Interner, texts: frozenset[str]) -> Content | None:
@@ -75,13 +79,40 @@ def content_of(database: Database, interner: Interner, texts: frozenset[str]) ->
     if traced or files.KERNELS not in texts:
         made = _rows(database, interner, names, texts)
     tables = memory_tables(database, names, interner, lambda file: file not in texts)
-    return replace(made, tables=tables, about=_about(database), rank=_rank(database), devices=_devices(database))
+    return replace(
+        made,
+        tables={**made.tables, **tables},
+        about=_about(database),
+        rank=_rank(database),
+        devices=_devices(database),
+        figures=_figures(database, names, interner, texts),
+    )
 
 
 def analysed(database: Database, texts: frozenset[str]) -> Content | None:
     """Returns the tables of an ``analysis.db`` beside what the files ``texts`` say already; None where it has none at all."""
-    tables = analysed_tables(database, texts)
-    return Content(tables=tables) if tables or analysed_tables(database, frozenset()) else None
+    every = analysed_tables(database, frozenset())
+    if not every:
+        return None
+    return Content(tables=analysed_tables(database, texts), figures=figures_of(every))
+
+
+def _figures(database: Database, names: Names, interner: Interner, texts: frozenset[str]) -> Figures:
+    """What the database says of kernels, operators and memory of which the files ``texts`` speak too."""
+    found: Figures = {}
+    if files.KERNELS in texts:
+        described = database.read("COMPUTE_TASK_INFO", needs="globalTaskId").whole("globalTaskId")
+        tasks, _, dur = timed(database.read("TASK", needs="startNs endNs globalTaskId"), database.log)
+        kernels = dur[np.isin(tasks.whole("globalTaskId"), described)]
+        _, _, groups = timed(database.read("COMMUNICATION_OP", needs="startNs endNs"), database.log)
+        if len(kernels) + len(groups):
+            found |= kernel_figures(np.concatenate((kernels, groups)))
+    if files.TRACE in texts:
+        count = int((database.read("PYTORCH_API", needs="type").whole("type") == OPERATOR).sum())
+        found |= {"calls of operators": Said(count, 0)} if count else {}
+    if files.MEMORY in texts:
+        found |= figures_of(memory_tables(database, names, interner, lambda file: file == files.MEMORY))
+    return found
 
 
 def _rows(database: Database, interner: Interner, names: Names, texts: frozenset[str]) -> Content:
@@ -97,9 +128,10 @@ def _rows(database: Database, interner: Interner, names: Names, texts: frozenset
     known = None
     if files.KERNELS not in texts:
         known = known_kernels(database, names, interner, tasks, operations, at)
-    if files.TRACE in texts:
-        return Content(kernels=known.kernels if known else None)
     columns = rows.columns()
+    tables = worked_out(columns, known.kernels if known else None, interner, texts, database.log)
+    if files.TRACE in texts:
+        return Content(kernels=known.kernels if known else None, tables=tables)
     external = columns["external_id"]
     unasked = np.flatnonzero(np.isin(columns["kind"], (EventKind.KERNEL, EventKind.MEMCPY)) & (external == MISSING))
     by = asked_through_queue(columns, host.arrows, unasked)
@@ -109,7 +141,7 @@ def _rows(database: Database, interner: Interner, names: Names, texts: frozenset
     external[asked - 1] = asked
     columns |= {
         "operators": host.operators,
-        "python": PythonArgs(),
+        "python": host.python,
         "arrows": host.arrows,
         "flows": Flows(),
     }
@@ -122,6 +154,7 @@ def _rows(database: Database, interner: Interner, names: Names, texts: frozenset
         process_order=rows.process_order,
         kernels=known.kernels if known else None,
         placed=known.row if known else None,
+        tables=tables,
         steps=None if _has_steps(columns, interner) else stated_steps(database),
     )
 

@@ -11,6 +11,7 @@ from tb_plugin.readers.ascend.database.names import Names
 from tb_plugin.readers.ascend.database.opening import Database
 from tb_plugin.readers.ascend.database.rows import Rows
 from tb_plugin.readers.ascend.database.tasks import devices_in
+from tb_plugin.readers.ascend.timeline import HIT_RATE
 from tb_plugin.trace.table import CounterEvents
 
 Int64 = npt.NDArray[np.int64]
@@ -87,7 +88,7 @@ class Counters:
                 self._rows.numbers(number, f"LLC {{}} {word}/{what}") for what in ("Throughput", "Hit Rate")
             )
             self._add(_LLC, part, part.number("throughput") / _MIB, through, "Throughput(MB/s)")
-            self._add(_LLC, part, part.number("hitRate"), hits, "Hit Rate(%)")
+            self._add(_LLC, part, part.number("hitRate"), hits, HIT_RATE)
 
     def _memory(self) -> None:
         read = self._database.read("NPU_MEM", needs=_TIME, whole=f"{_DEVICE} type", number="ddr hbm")

@@ -16,25 +16,26 @@ from tb_plugin.readers.ascend.database.cells import Columns
 from tb_plugin.readers.ascend.database.names import Names
 from tb_plugin.readers.ascend.database.opening import Database
 from tb_plugin.readers.ascend.database.rows import Rows, named, timed
+from tb_plugin.readers.ascend.database.statistics import LEVEL
 from tb_plugin.trace.links import first_with_key
 from tb_plugin.trace.open import StatedSteps
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.steps import STEP_NAME
-from tb_plugin.trace.table import ArrowEnds, OperatorArgs
+from tb_plugin.trace.table import ArrowEnds, OperatorArgs, PythonArgs
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 NO_CONNECTION = 2**32 - 1
 _TIMES = "startNs endNs"
-_OPERATOR, _QUEUE, _PYTHON, _MSTX = 50001, 50002, 50003, 50004
+OPERATOR, _QUEUE, _PYTHON, _MSTX = 50001, 50002, 50003, 50004
 _KINDS = {
-    _OPERATOR: EventKind.OPERATOR,
+    OPERATOR: EventKind.OPERATOR,
     _QUEUE: EventKind.RUNTIME,
     _PYTHON: EventKind.PYTHON,
     _MSTX: EventKind.ANNOTATION,
 }
-_CATEGORIES = {_OPERATOR: "cpu_op", _QUEUE: "dequeue", _PYTHON: "python_function", _MSTX: "mstx"}
+_CATEGORIES = {OPERATOR: "cpu_op", _QUEUE: "dequeue", _PYTHON: "python_function", _MSTX: "mstx"}
 _LEVELS = {5000: "runtime", 5500: "hccl", 10000: "node", 15000: "model", 20000: "acl"}
 _PREFIXES = {5000: "Runtime", 5500: "Hccl", 10000: "Node", 15000: "Model", 20000: "AscendCL"}
 """How names of calls begin in a trace view, by the layer that is called."""
@@ -55,6 +56,8 @@ class Host:
     """Number of the process on the host, "" for none."""
     asked: Columns
     """``row`` (of the operator) for each ``connectionId``."""
+    python: PythonArgs
+    """Which rows are calls of Python; a database numbers none of them."""
 
 
 def host_rows(database: Database, rows: Rows, names: Names) -> Host:
@@ -69,7 +72,7 @@ def host_rows(database: Database, rows: Rows, names: Names) -> Host:
     name = named(rows, names.ids(read.whole("name")), read.whole("name"))
     kind = np.select([what == each for each in _KINDS], list(_KINDS.values()), EventKind.UNKNOWN).astype(np.uint8)
     texts = rows.interner.texts
-    kind[_those(name, texts, what == _OPERATOR, lambda text: STEP_NAME.match(text) is not None)] = EventKind.ANNOTATION
+    kind[_those(name, texts, what == OPERATOR, lambda text: STEP_NAME.match(text) is not None)] = EventKind.ANNOTATION
     kind[_those(name, texts, what == _PYTHON, lambda text: text.startswith(MODULE_NAME))] = EventKind.MODULE
     begins = np.zeros(read.rows, np.bool_)
     begins[_those(name, texts, what == _QUEUE, lambda text: text.startswith(_ENQUEUE))] = True
@@ -84,7 +87,11 @@ def host_rows(database: Database, rows: Rows, names: Names) -> Host:
     _calls(database, rows, names)
     host_pid = texts[pid[0]] if len(pid) else ""
     _collections(database, rows, host_pid)
-    return Host(_operators(database, rows, names, read, row), arrows, host_pid, asked)
+    calls = row[what == _PYTHON]
+    none = np.full(len(calls), MISSING)
+    return Host(
+        _operators(database, rows, names, read, row), arrows, host_pid, asked, PythonArgs(calls, none, none, none)
+    )
 
 
 def stated_steps(database: Database) -> StatedSteps | None:
@@ -157,7 +164,7 @@ def _calls(database: Database, rows: Rows, names: Names) -> None:
     )
     rows.fact("connection_id", row, connection)
     levels = [pc.if_else(pa.array(layer == each), word, pa.scalar(None, pa.string())) for each, word in _LEVELS.items()]
-    rows.fact("level", row, pc.coalesce(*levels))
+    rows.fact(LEVEL, row, pc.coalesce(*levels))
 
 
 def _collections(database: Database, rows: Rows, host_pid: str) -> None:
@@ -172,7 +179,7 @@ def _collections(database: Database, rows: Rows, host_pid: str) -> None:
         dur_ns=dur,
         name=rows.text("GC"),
         category=rows.text("GC"),
-        kind=EventKind.OVERHEAD,
+        kind=EventKind.PYTHON,
         pid=rows.text(pid),
         tid=rows.numbers(read.whole("globalTid") & (2**32 - 1)),
     )
@@ -200,7 +207,7 @@ def _connections(
     what, identity = read.whole("type"), read.whole("connectionId")
     table = database.read("CONNECTION_IDS", needs="id connectionId")
     number, value = table.whole("id"), table.whole("connectionId")
-    operators = np.flatnonzero((what == _OPERATOR) & (identity >= 0))
+    operators = np.flatnonzero((what == OPERATOR) & (identity >= 0))
     by = first_with_key(identity[operators] + 1, operators, number + 1)
     known = np.flatnonzero((by != MISSING) & (value > 0))
     known = known[~_of_autograd(value[known], read.whole("sequenceNumber")[by[known]])]
@@ -242,7 +249,7 @@ def _of_autograd(value: Int64, sequence: Int64) -> npt.NDArray[np.bool_]:
 
 def _operators(database: Database, rows: Rows, names: Names, read: Columns, row: Int32) -> OperatorArgs:
     """Arguments of operators in the form of the model."""
-    place = np.flatnonzero(read.whole("type") == _OPERATOR)
+    place = np.flatnonzero(read.whole("type") == OPERATOR)
     read = read.only(place)
     shapes, types = _arguments(rows, names, read)
     stack = _stacks(database, rows, names, read.whole("callchainId"))

@@ -14,6 +14,7 @@ from tb_plugin.readers.ascend.database.cells import Columns, Form
 from tb_plugin.readers.ascend.database.names import Names
 from tb_plugin.readers.ascend.database.opening import Database
 from tb_plugin.readers.ascend.database.typed_table import TypedTable
+from tb_plugin.readers.ascend.kernels import DEVICE
 from tb_plugin.readers.ascend.memory import GRAPH, KIB, MIB, OF_GRAPH
 from tb_plugin.readers.chrome.interning import Interner
 
@@ -135,6 +136,7 @@ def _modules(database: Database, names: Names, interner: Interner) -> TypedTable
     read = database.read("NPU_MODULE_MEM", needs="moduleId timestampNs", whole="deviceId", number="totalReserved")
     words = Names(database, interner, "ENUM_MODULE", "name")
     columns = {
+        DEVICE: read.array("deviceId"),
         "Component": words.cells(read.whole("moduleId")),
         "Total Reserved(MB)": _in(MIB, read.number("totalReserved")),
         "Device": _device_types(read),

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tb_plugin.readers.chrome.arrows import Arrows, Keys, scoped
 from tb_plugin.readers.chrome.columns import Column
+from tb_plugin.readers.chrome.cut import Cut, chosen
 from tb_plugin.readers.chrome.event_times import Times
 from tb_plugin.readers.chrome.events import COUNTER
 from tb_plugin.readers.chrome.extras import Counters, Names
@@ -46,12 +47,14 @@ _TYPES: dict[str, type[Any]] = {
 class Collected:
     """Everything that a trace holds. ``add`` changes nothing when it raises NeedsDigits."""
 
-    def __init__(self, log: IssueLog, in_pairs: frozenset[str] = frozenset()) -> None:
+    def __init__(self, log: IssueLog, in_pairs: frozenset[str] = frozenset(), cut: Cut | None = None) -> None:
         """``in_pairs``: see Arrows."""
         self.interner = Interner()
         self.counters = Counters(self.interner, log)
         self.names = Names()
         self.seen = 0
+        self.cut = cut
+        """What lets go of events outside a window; begin and end marks stay, for their partner may be inside."""
         self.by_kind: Counter[str] = Counter()
         self._arrows = Arrows(self.interner, in_pairs)
         self._others = Others(self.interner)
@@ -65,6 +68,7 @@ class Collected:
         self._keys = Keys()
         self._kinds = Ids(lambda cat: EventKind.PYTHON if cat in _PYTHON_CALLS else EventKind.ANNOTATION)
         self._is_call = Ids(lambda name: isinstance(name, str) and _PYTHON_NAMES.match(name) is not None)
+        self._may_total = Ids(lambda name: isinstance(name, str) and name.startswith(_TOTAL))
         self._not_shown: Counter[str] = Counter()
         self._log = log
 
@@ -84,6 +88,10 @@ class Collected:
         # From here on nothing raises NeedsDigits.
         tally.report(self._log)
         self.seen += len(events)
+        if self.cut is not None:
+            timed, starts, durations = self._inside(timed, starts, durations, self.cut)
+            timed_ends, ends_ns = self.cut.arrows(timed_ends, ends_ns)
+            timed_counters, counters_ns = self.cut.moments(timed_counters, counters_ns)
         self._rows(timed, starts, durations)
         self._arrows.add(timed_ends, ends_ns)
         self.counters.add(timed_counters, [event.args or {} for event in timed_counters], counters_ns)
@@ -112,6 +120,20 @@ class Collected:
             self._log,
         )
 
+    def _inside(
+        self, events: Sequence[Event], start_ns: Int64, range_dur_ns: Int64, cut: Cut
+    ) -> tuple[Sequence[Event], Int64, Int64]:
+        """The events that a window keeps, their starts, and the durations of the ranges among them."""
+        if len(range_dur_ns) == len(events):
+            return cut.rows(events, start_ns, range_dur_ns)
+        is_range = np.array([event.ph == "X" for event in events], np.bool_)
+        keep = ~np.array([ROLES[event.ph] in (Role.RANGE, Role.MARK) for event in events], np.bool_)
+        dur_ns = np.zeros(len(events), np.int64)
+        dur_ns[is_range] = range_dur_ns
+        closed = np.flatnonzero(~keep)
+        keep[closed] = cut.keeps([events[i] for i in closed.tolist()], start_ns[closed], dur_ns[closed])
+        return chosen(events, keep), start_ns[keep], dur_ns[keep & is_range]
+
     def _rows(self, events: Sequence[Event], start_ns: Int64, range_dur_ns: Int64) -> None:
         if not events:
             return
@@ -119,7 +141,8 @@ class Collected:
         only_ranges = len(range_dur_ns) == len(events)
         roles = np.zeros(len(events), np.uint8) if only_ranges else np.array([ROLES[e.ph] for e in events], np.uint8)
         categories = [event.cat for event in events]
-        name = names.of([event.name for event in events])
+        named = [event.name for event in events]
+        name = names.of(named)
         category = names.of(categories)
         pid, tid = keys.of([event.pid for event in events]), keys.of([event.tid for event in events])
         kinds = self._kinds.of(categories).astype(np.uint8)
@@ -133,7 +156,7 @@ class Collected:
             kinds[(roles == Role.ASYNC_BEGIN) | (roles == Role.ASYNC_END)] = EventKind.ASYNC
             self._asynchronous(events)
             name = self._steps_named(events, name)
-        if totals := [i for i, event in enumerate(events) if _is_total(event)]:
+        if totals := [i for i in np.flatnonzero(self._may_total.of(named)).tolist() if _is_total(events[i])]:
             kinds[totals] = EventKind.ASYNC
             self._few("scope", totals, [Scope.TOTALS] * len(totals))
         columns = (("start_ns", start_ns), ("dur_ns", dur_ns), ("name", name), ("category", category), ("kind", kinds))
@@ -215,8 +238,8 @@ class Collected:
 
 
 def _is_total(event: Event) -> bool:
-    named = isinstance(event.name, str) and event.name.startswith(_TOTAL)
-    return named and event.ph == "X" and event.args is not None and event.args.keys() == _OF_TOTALS
+    """Whether an event whose name begins so is a sum."""
+    return event.ph == "X" and event.args is not None and event.args.keys() == _OF_TOTALS
 
 
 def _operation(event: Event) -> tuple[Any, ...]:
