@@ -55,6 +55,8 @@ class Traits:
     """Why a choice of a phase does not apply to it, a sentence; empty: it does."""
     tables: tuple[str, ...] = ()
     """Tables that a report in JSON always has, empty when the profile has nothing for them."""
+    where_stated: tuple[str, ...] = ()
+    """Tables about workers that a report has where profiles state them."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """Numbers of each worker in a report and their columns of the table ``workers``, of a view about workers."""
 

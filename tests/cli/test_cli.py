@@ -223,3 +223,16 @@ def test_what_is_no_trace_beside_those_of_a_job_is_left_out_of_it(capsys, tmp_pa
     (group,) = document["groups"]
     assert set(group["workers"]) == {"rank0", "rank1"}
     assert not [finding for finding in group["findings"] if "left out" in finding["text"]]
+
+
+def test_what_ranks_state_of_their_communication_stands_in_their_group(capsys):
+    code, document = report(capsys, SAMPLES / "synthetic_ascend")
+    (group,) = document["groups"]
+    assert code == 0 and set(group["workers"]) == {"rank0", "rank1"}
+    stated = ("rank_steps", "operation_types", "kinds_of_links", "links")
+    assert {name: len(group["tables"][name]) for name in stated} == {
+        "rank_steps": 4, "operation_types": 6, "kinds_of_links": 4, "links": 6,
+    }  # fmt: skip
+    assert sum(row["link_bytes"] for row in group["tables"]["operation_types"]) == sum(
+        row["link_bytes"] for row in group["tables"]["kinds_of_links"] if row["link_part_of"] is None
+    )

@@ -42,6 +42,7 @@ _MATRICES = (("exposed_communication_ns", "communication"), ("wait_ns", "wait"),
 
 
 GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices")
+STATED_TABLES = ("rank_steps", "operation_types", "kinds_of_links", "links")
 GROUP_FACTS = {
     "compute_ns": "compute_ns",
     "overlap_ns": "overlap_ns",
@@ -59,7 +60,13 @@ class Distributed:
     id = "distributed"
     title = "Distributed"
     model = TraceTable
-    traits = Traits("Ranks", whole="It compares whole steps of all workers.", tables=GROUP_TABLES, facts=GROUP_FACTS)
+    traits = Traits(
+        "Ranks",
+        whole="It compares whole steps of all workers.",
+        tables=GROUP_TABLES,
+        where_stated=STATED_TABLES,
+        facts=GROUP_FACTS,
+    )
     scope: Scope = "workers"
     borrows: Mapping[str, Sequence[str]] = MappingProxyType({"memory_states": (FRAME,)})
 

@@ -21,12 +21,7 @@ def group_codes(group: Int64, names: list[str], ranks: Int64, listed: list[str])
     ``group`` and ``ranks`` are positions in ``names`` and in ``listed``. A name of which only the end is known is that of the
     one group which ends so; where only some calls of a name state the ranks, and these the same, all have them.
     """
-    whole = np.arange(len(names))
-    for place, name in enumerate(names):
-        if name.startswith(END):
-            alike = [other for other, text in enumerate(names) if text.endswith(name[1:]) and not text.startswith(END)]
-            whole[place] = alike[0] if len(alike) == 1 else place
-    group = whole[group]
+    group = _whole(names)[group]
     stated: dict[int, set[int]] = defaultdict(set)
     for each, of_ranks in set(zip(group.tolist(), ranks.tolist(), strict=True)):
         if listed[of_ranks]:
@@ -35,6 +30,21 @@ def group_codes(group: Int64, names: list[str], ranks: Int64, listed: list[str])
     empty = np.array([not text for text in listed], np.bool_)
     filled = np.where(empty[ranks] & (only[group] >= 0), only[group], ranks)
     return codes(group, filled)
+
+
+def _whole(names: list[str]) -> Int64:
+    """For each name the place of the one that it is the end of, else its own."""
+    found = np.arange(len(names))
+    ends = {place: name[len(END) :] for place, name in enumerate(names) if name.startswith(END)}
+    for length in {len(end) for end in ends.values() if end}:
+        alike: dict[str, list[int]] = defaultdict(list)
+        for place, name in enumerate(names):
+            if place not in ends:
+                alike[name[-length:]].append(place)
+        for place, end in ends.items():
+            if len(end) == length and len(alike[end]) == 1:
+                found[place] = alike[end][0]
+    return found
 
 
 def kind_codes(worker: Int64, group: Int64, name: Int64, dtype: Int64, elements: Int64) -> Int64:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tb_plugin.readers.ascend.communication.groups import Group
 from tb_plugin.readers.ascend.kernels import Kernels, ids_of, places_among
@@ -34,10 +35,15 @@ _WHOLE_COUNT = frozenset({"allreduce", "broadcast", "reduce", "send", "receive"}
 """Operations whose count is that of the elements each rank gives or gets; of others it is a part of them."""
 
 
+def timed(operations: pa.Table) -> pa.Table:
+    """Returns the calls that have a name and state when they began and how long they took."""
+    there = pc.and_(operations["start_ns"].is_valid(), operations["elapse_ns"].is_valid())
+    return operations.filter(pc.and_(there, operations["operation"].is_valid()))
+
+
 def operation_kernels(operations: pa.Table, device: int, interner: Interner) -> Kernels:
-    """Returns the calls that state when they began and how long they took, as rows of a device."""
-    there = np.asarray(operations["start_ns"].is_valid()) & np.asarray(operations["elapse_ns"].is_valid())
-    some = operations.filter(pa.array(there & np.asarray(operations["operation"].is_valid())))
+    """Returns the calls that have a place in time, as rows of a device."""
+    some = timed(operations)
     count = some.num_rows
     return Kernels(
         name=ids_of(some["operation"].combine_chunks(), interner),
@@ -99,9 +105,7 @@ def _stated_groups(columns: Mapping[str, Any], operations: pa.Table | None, rows
     if operations is None or not operations.num_rows:
         return found
     calls = operation_kernels(operations, 0, interner)
-    there = np.asarray(operations["start_ns"].is_valid()) & np.asarray(operations["elapse_ns"].is_valid())
-    there &= np.asarray(operations["operation"].is_valid())
-    group = ids_of(operations["group"].combine_chunks(), interner)[there]
+    group = ids_of(timed(operations)["group"].combine_chunks(), interner)
     row = places_among(calls, columns["name"], columns["start_ns"], rows.astype(np.int64))
     known = np.flatnonzero(row != MISSING)
     found[np.searchsorted(rows, row[known])] = group[known]

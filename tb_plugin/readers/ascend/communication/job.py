@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.readers.ascend.communication.calls import calls_in
-from tb_plugin.readers.ascend.communication.collectives import collectives_of, operation_kernels
+from tb_plugin.readers.ascend.communication.collectives import collectives_of, operation_kernels, timed
 from tb_plugin.readers.ascend.communication.from_tables import calls_table, links_table, moved_tables
 from tb_plugin.readers.ascend.communication.groups import Group, group_table, stated_groups, with_own_places
 from tb_plugin.readers.ascend.communication.links import Links, links_in
@@ -52,7 +53,7 @@ class Job:
         operations = self.tables.get(OPERATIONS)
         if operations is None:
             return None
-        some = operations.filter(pc.and_(operations["start_ns"].is_valid(), operations["elapse_ns"].is_valid()))
+        some = timed(operations)
         start = np.asarray(some["start_ns"]).astype(np.int64)
         return steps_of(some["step"].to_pylist(), start, start + np.asarray(some["elapse_ns"]).astype(np.int64))
 
@@ -112,4 +113,5 @@ def _kinds(operations: pa.Table | None) -> dict[str, str]:
         return {}
     pairs = operations.group_by(["group", "kind"], use_threads=False).aggregate([])
     groups, kinds = pairs["group"].to_pylist(), pairs["kind"].to_pylist()
-    return {group: kind for group, kind in zip(groups, kinds, strict=True) if groups.count(group) == 1}
+    count = Counter(groups)
+    return {group: kind for group, kind in zip(groups, kinds, strict=True) if count[group] == 1}
