@@ -88,6 +88,7 @@ function Page({ view, whole }: { view: View; whole: View }) {
   const about = [pick(view, 'trace_health', 'figures'), pick(view, 'configuration', 'figures')].flatMap((card) =>
     card?.figures.length ? card : [],
   )
+  const lacking = pick(view, 'data_quality', 'notices')?.notices.some((notice) => notice.rule === 'kernels_missing')
   const names = Object.keys(view.payloads)
   const times = names.flatMap((name) =>
     /^device_(steps|time|idle|classes|cores)/.test(name) ? (pick(view, name, 'breakdown') ?? []) : [],
@@ -107,9 +108,11 @@ function Page({ view, whole }: { view: View; whole: View }) {
           payload={advice}
           left={left}
           none={
-            view.coverage.complete || view.coverage.window
-              ? `No${left ? ' other' : ''} rule applies to this trace.`
-              : 'The file ends early: no rule speaks about what may be missing.'
+            !view.coverage.complete && !view.coverage.window
+              ? 'The file ends early: no rule speaks about what may be missing.'
+              : lacking
+                ? 'Kernels are missing: no rule speaks about idle time, nor about what hides communication.'
+                : `No${left ? ' other' : ''} rule applies to this trace.`
           }
         />
       )}
