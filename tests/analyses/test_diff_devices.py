@@ -156,6 +156,11 @@ def test_operators_have_all_that_was_launched_in_them() -> None:
     assert found["aten::relu"]["compared_ratio"] == 1
     measure = {f.metric.key: f.value for f in answer(BASE, EXP).payloads["compared"].figures}["measure"]
     assert measure == "device_total_ns"
+    own = rows(BASE, EXP, "operators", measure="device_self_ns")
+    assert [(own[name]["base_kernels"], own[name]["exp_kernels"]) for name in ("aten::linear", "aclnnMatmul")] == [
+        (0, 0),
+        (0, 2),
+    ]
     everything = rows(BASE, EXP, "operators", measure="all")["aten::linear"]
     assert (everything["base_kernels"], everything["exp_device_total_ns"], everything["base_host_total_ns"]) == (
         1, 26_000, 50_000,

@@ -82,7 +82,8 @@ def _operator_kernels(trace: TraceTable, selection: Selection) -> Iterator[Frame
     calls = around[selection.rows[around]]
     place = places_of(calls, len(trace))
     owner, parent = place[trace.operator[work]], place[trace.operator[calls]]
-    total = Forest(parent).sums(sum_by(owner, np.ones(len(work), np.int64), len(calls)))
+    own = sum_by(owner, np.ones(len(work), np.int64), len(calls))
+    total = Forest(parent).sums(own)
     shape = np.full(len(trace), MISSING, np.int32)
     shape[trace.operators.row] = trace.operators.shapes
     name, shape = trace.name[calls], shape[calls]
@@ -100,6 +101,7 @@ def _operator_kernels(trace: TraceTable, selection: Selection) -> Iterator[Frame
             for each in keys
         }
         data["launched_work"] = pa.array([*sums.tolist(), rest])
+        data["launched_itself"] = pa.array([*groups.sum(own).tolist(), rest])
         yield _frame(key, "Kernels of operators", data, keys)
 
 

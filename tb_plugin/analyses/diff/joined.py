@@ -16,8 +16,9 @@ from tb_plugin.trace.memo import remembered
 BOTH, NEW, GONE = "both", "new", "gone"
 MEASURES = ("device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns")
 ALL_MEASURES = "all"
-LAUNCHED, KERNELS = "launched_work", "kernels"
-"""Kernels, copies and sets that were launched in operators: the column of the table that counts them, and what it is here."""
+LAUNCHED, LAUNCHED_ITSELF, KERNELS = "launched_work", "launched_itself", "kernels"
+"""Kernels, copies and sets that were launched in operators, or by them directly: columns of the table that counts them, and
+what either is here."""
 PER_STEP, TOTAL = "step", "total"
 
 
@@ -103,8 +104,9 @@ def join(
     data = both_sides(base.frames.get(table.name), exp.frames.get(table.name), table.keys, values)
     counts = {"calls": "calls"}
     if devices and table.kernels:
-        data = _with_kernels(data, base, table, exp)
-        counts |= {LAUNCHED: KERNELS}
+        launched = LAUNCHED_ITSELF if measure == "device_self_ns" else LAUNCHED
+        data = _with_kernels(data, base, table, exp, launched)
+        counts |= {launched: KERNELS}
     shown: dict[str, pa.ChunkedArray] = {key: data[key] for key in (*table.keys, "presence")}
     for value in (*counts, *measures):
         name = counts.get(value) or (value if measure == ALL_MEASURES else "ns")
@@ -141,11 +143,11 @@ def both_sides(base: Frame | None, exp: Frame | None, keys: tuple[str, ...], val
     return pa.table({**{key: data[key] for key in keys}, "presence": presence, **numbers})
 
 
-def _with_kernels(data: pa.Table, base: Part, table: Joined, exp: Part) -> pa.Table:
+def _with_kernels(data: pa.Table, base: Part, table: Joined, exp: Part, launched: str) -> pa.Table:
     """Rows of both sides with the kernels that a table of each side counts for them; 0 where it does not."""
-    counted = both_sides(base.frames.get(table.kernels), exp.frames.get(table.kernels), table.keys, (LAUNCHED,))
+    counted = both_sides(base.frames.get(table.kernels), exp.frames.get(table.kernels), table.keys, (launched,))
     joined = data.join(counted.drop_columns("presence"), list(table.keys), join_type="left outer").combine_chunks()
-    for key in (f"base_{LAUNCHED}", f"exp_{LAUNCHED}"):
+    for key in (f"base_{launched}", f"exp_{launched}"):
         joined = joined.set_column(joined.column_names.index(key), key, pc.fill_null(joined[key], 0))
     return joined
 

@@ -107,13 +107,14 @@ METRICS = SHARED.adding(
             "delta_calls": ("Change of calls", "Experiment less baseline."),
             "base_kernels": (
                 "Baseline kernels",
-                "The baseline's kernels, copies and sets; of an operator all that were launched in it.",
+                "The baseline's kernels, copies and sets; of an operator those that its device time is the time of.",
             ),
             "exp_kernels": (
                 "Experiment kernels",
-                "The experiment's kernels, copies and sets; of an operator all that were launched in it.",
+                "The experiment's kernels, copies and sets; of an operator those that its device time is the time of.",
             ),
             "launched_work": ("Launched", "Kernels, copies and sets that were launched in the calls."),
+            "launched_itself": ("Launched itself", "Kernels, copies and sets that the calls launched directly."),
             "delta_kernels": ("Change of kernels", "Experiment less baseline."),
         },
     ),
