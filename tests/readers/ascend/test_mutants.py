@@ -16,7 +16,7 @@ from tests.depth import DEEP
 from tests.readers.ascend.folders import Files, folder, raw_of
 from tests.readers.ascend.test_reader import PARTS, small
 
-MUTANTS = 10_000 if DEEP else 150
+MUTANTS = 10_000 if DEEP else 100
 OF_DATABASES = 2_000 if DEEP else 25
 SECONDS = 20
 ODD = (
