@@ -32,6 +32,8 @@ _BY_CATEGORY = {
     "python_function": EventKind.PYTHON,
 }
 _LAUNCH, _HOST_TO_DEVICE, _FORWARD = "torch_to_npu", "HostToDevice", "fwdbwd"
+IN_PAIRS = frozenset({_LAUNCH})
+"""Arrows whose id is when their task begins, as tasks of two streams may at once. Their ends stand side by side in files."""
 _SHAPES, _TYPES, _STACK = "Input Dims", "Input type", "Call stack"
 _SEQUENCE, _THREAD, _CONNECTION = "Sequence number", "Fwd thread id", "connection_id"
 _PYTHON = {"Python id": "python_id", "Python parent id": "parent_id", "Python module id": "module_id"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tb_plugin.readers.ascend.timeline import IN_PAIRS
 from tb_plugin.readers.ascend.windows import cut_of
 from tb_plugin.readers.base import ReadState
 from tb_plugin.readers.chrome.passing import no_events
@@ -11,9 +12,6 @@ from tb_plugin.readers.chrome.rules.events import Event
 from tb_plugin.readers.chrome.rules.rows import Collected
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.table import Window
-
-IN_PAIRS = frozenset({"torch_to_npu"})
-"""Arrows whose id is when their task begins, as tasks of two streams may at once. Their ends stand side by side in files."""
 
 
 class Events:

@@ -18,6 +18,7 @@ from tb_plugin.readers.ascend.kernels import DURATION, START, Kernels, places_am
 from tb_plugin.readers.ascend.lanes import Lane, Lanes
 from tb_plugin.readers.ascend.need import needed
 from tb_plugin.readers.ascend.one_file import OneFile, Steady
+from tb_plugin.readers.ascend.timeline import IN_PAIRS
 from tb_plugin.readers.base import FileSize, Progress, ReadOptions, Source
 from tb_plugin.readers.chrome.columns import Column, int64s
 from tb_plugin.readers.chrome.cut import Cut
@@ -26,6 +27,7 @@ from tb_plugin.readers.chrome.interning import as_text
 from tb_plugin.readers.chrome.passing import passed
 from tb_plugin.readers.chrome.rules.events import Event, decode
 from tb_plugin.readers.chrome.survey import LinkedWork, Surveying
+from tb_plugin.trace.links import rows_starting_at
 from tb_plugin.trace.order import FAR, touching
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import Window
@@ -44,12 +46,16 @@ _COLUMNS = ("correlation", "start", "end", "thread", "kind")
 class AscendSurvey(Surveying):
     """One survey in progress. What the threads are is known when all names came: until then their rows wait."""
 
+    has_arrows = True
+
     def _restart_at(self, text_bytes: int) -> None:
         super()._restart_at(text_bytes)
         self._names = Names()
         self._waiting = {name: Column(np.int64) for name in _COLUMNS}
         self._threads: dict[tuple[str, str], int] = {}
         self._kinds: dict[str, int] = {}
+        self._begun: dict[Any, int] = {}
+        self._asked = {name: Column(np.int64) for name in ("time", "thread", "at")}
 
     def add_names(self, events: Sequence[Event]) -> None:
         """Takes what events say of processes and threads."""
@@ -78,6 +84,21 @@ class AscendSurvey(Surveying):
             self._waiting[name].add(column)
         self.work.add_steps(rows, start, dur, right & ~bare)
 
+    def add_arrows(self, ends: Sequence[Event], start: Int64) -> None:
+        """Takes arrows from operators to the work that they ask for; the begin of one stands before its end."""
+        found = []
+        for event, time in zip(ends, start.tolist(), strict=True):
+            if event.name not in IN_PAIRS:
+                continue
+            key = as_text(event.id)
+            if event.ph == "s":
+                self._begun[key] = time
+            elif (begin := self._begun.pop(key, None)) is not None:
+                thread = (as_text(event.pid), as_text(event.tid))
+                found.append((begin, self._threads.setdefault(thread, len(self._threads)), time))
+        for column, values in zip(self._asked.values(), np.array(found, np.int64).reshape(-1, 3).T, strict=True):
+            column.add(values)
+
     def linked(self) -> LinkedWork:
         """Returns launches, work and steps; called once, when all events are in."""
         waiting = {name: column.take() for name, column in self._waiting.items()}
@@ -91,7 +112,15 @@ class AscendSurvey(Surveying):
         on_device = (lane == Lane.STREAM) | (lane == Lane.GROUP)
         work = np.flatnonzero(on_device & of_kind(kind, *DEVICE_WORK))
         self.work.add_launches(correlation[launches], start[launches], end[launches])
-        self.work.add_work(correlation[work], start[work], end[work], waiting["thread"][work].astype(np.int32))
+        thread, asked = (
+            waiting["thread"].astype(np.int32),
+            {name: column.take() for name, column in self._asked.items()},
+        )
+        work = work[np.argsort(start[work], kind="stable")]
+        ends = rows_starting_at(thread, start, work, asked["thread"].astype(np.int32), asked["at"])
+        time = np.full(len(start), MISSING, np.int64)
+        time[ends[ends != MISSING]] = asked["time"][ends != MISSING]
+        self.work.add_work(correlation[work], start[work], end[work], thread[work], time[work])
         return self.work
 
     @staticmethod

@@ -43,6 +43,9 @@ _STEP = "ProfilerStep#"
 class Surveying:
     """One survey in progress: a sink of the document, as a read is."""
 
+    has_arrows: bool = False
+    """Whether ``add_arrows`` wants to see them."""
+
     def __init__(self) -> None:
         self.log = IssueLog()
         self._restart_at(0)
@@ -73,6 +76,9 @@ class Surveying:
         self._text_bytes = text_bytes
         self.add_names(events)
         self.add_rows(rows, starts[is_row], durations)
+        if self.has_arrows:
+            ends = [i for i, event in enumerate(timed) if event.ph in ("s", "f")]
+            self.add_arrows([timed[i] for i in ends], starts[ends])
 
     def is_range(self, event: Any) -> bool:
         """Returns False for events that only look like ranges."""
@@ -84,6 +90,9 @@ class Surveying:
     def add_rows(self, rows: Sequence[Any], start: Int64, dur: Int64) -> None:
         """Takes ranges of one chunk; implemented by a dialect."""
         raise NotImplementedError
+
+    def add_arrows(self, ends: Sequence[Any], start: Int64) -> None:
+        """Takes begins and ends of arrows of one chunk."""
 
     def linked(self) -> LinkedWork:
         """Returns launches, work and steps; called once, when all events are in."""
@@ -128,6 +137,7 @@ class LinkedWork:
         self._launches = {name: Column(np.int64) for name in ("correlation", "start", "end")}
         self._work = {name: Column(np.int64) for name in ("correlation", "start", "end")}
         self._streams = Column(np.int32)
+        self._asked = Column(np.int64)
         self._steps: dict[tuple[str, str], list[tuple[int, int, str]]] = defaultdict(list)
 
     def add_launches(self, correlation: Int64, start: Int64, end: Int64) -> None:
@@ -135,11 +145,15 @@ class LinkedWork:
         for name, column in (("correlation", correlation), ("start", start), ("end", end)):
             self._launches[name].add(column)
 
-    def add_work(self, correlation: Int64, start: Int64, end: Int64, stream: Int32) -> None:
-        """Takes work of devices; ``stream`` numbers where it ran."""
+    def add_work(self, correlation: Int64, start: Int64, end: Int64, stream: Int32, asked: Int64 | None = None) -> None:
+        """Takes work of devices; ``stream`` numbers where it ran, ``asked`` is when the program asked for it, -1 = when it was
+        launched: given of all work or of none.
+        """
         for name, column in (("correlation", correlation), ("start", start), ("end", end)):
             self._work[name].add(column)
         self._streams.add(stream)
+        if asked is not None:
+            self._asked.add(asked)
 
     def add_steps(self, rows: Sequence[ChromeEvent], start: Int64, dur: Int64, good: npt.NDArray[np.bool_]) -> None:
         """Takes the steps among ranges; ``good`` are those that may be one."""
@@ -163,6 +177,8 @@ class LinkedWork:
         begun = np.full(len(launch), MISSING, np.int64)
         done = begun.copy()
         begun[linked], done[linked] = launch_start[launch[linked]], launch_end[launch[linked]]
+        if len(asked := self._asked.take()):
+            begun, done = (np.where(asked != MISSING, asked, each) for each in (begun, done))
         if not self._steps:
             return Steps(), int(lag)
         # Several threads may annotate the same steps: believe the one that has most, of equals the earliest.

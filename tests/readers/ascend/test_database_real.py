@@ -268,7 +268,7 @@ def test_pages_of_the_same_program(stored: TraceTable, written: TraceTable) -> N
         rows = Operators().part(trace, Params()).frames["operators"].data.to_pylist()
         calls.append({row["name"]: row["calls"] for row in rows})
         calls[-1].pop("(no operator)", None)
-    assert calls[0] == calls[1] and len(calls[0]) == 129
+    assert calls[0] == calls[1] and len(calls[0]) == 133
     assert stored.steps.label == written.steps.label == ("50",)
     (length,), (expected,) = ((trace.steps.end_ns - trace.steps.start_ns).tolist() for trace in (stored, written))
     assert length == pytest.approx(expected, rel=0.1)

@@ -73,7 +73,7 @@ def test_times_of_steps_of_several_devices(tmp_path: Path) -> None:
     source = profile(tmp_path, analysis__db=EXTRA / "insight_multidevice_db" / "analysis.dat")
     (steps,) = raw_of(source).stated
     columns = {column.title: column.values.to_pylist() for column in steps.columns}
-    assert steps.name == "step_trace_time" and len(columns["Device_id"]) == 4 and len(set(columns["Device_id"])) > 1
+    assert steps.name == "step_times" and len(columns["Device"]) == 4 and len(set(columns["Device"])) > 1
 
 
 @needs_recorded
