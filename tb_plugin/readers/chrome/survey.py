@@ -146,8 +146,9 @@ class LinkedWork:
             self._launches[name].add(column)
 
     def add_work(self, correlation: Int64, start: Int64, end: Int64, stream: Int32, asked: Int64 | None = None) -> None:
-        """Takes work of devices; ``stream`` numbers where it ran, ``asked`` is when the program asked for it, -1 = when it was
-        launched: given of all work or of none.
+        """Takes work of devices; ``stream`` numbers where it ran.
+
+        ``asked`` is when the program asked for it, -1 = when it was launched: given of all work or of none.
         """
         for name, column in (("correlation", correlation), ("start", start), ("end", end)):
             self._work[name].add(column)

@@ -81,7 +81,7 @@ def test_sums_are_those_of_the_rows(calls: list[tuple[str, int, int]]) -> None:
         for name, own, dev in calls
     )
     log = IssueLog()
-    table = read_table(f"{HEAD}\n{lines}".encode(), log)
+    table = read_table([f"{HEAD}\n{lines}".encode()], log)
     assert table is not None
     stated = stated_operators([operators_of("operator_details.csv", table)])
     assert stated is not None and stated["host_self_ns"].to_pylist() == [own for _, own, _ in calls]
