@@ -20,13 +20,15 @@ CRITICAL_Q = {3: 994, 4: 926, 5: 821, 6: 740, 7: 680, 8: 634, 9: 598, 10: 568}
 
 def outlying(values: Sequence[int]) -> list[int]:
     """Returns the places of values that stand out above the others, the largest first; negate them to ask for those below."""
-    order = sorted(range(len(values)), key=lambda place: (-values[place], place))
     if len(values) < FEWEST:
         return []
-    found = [place for place in order if _is_far(values, place)]
+    middle = twice_median(values)
+    least = LEAST_PERCENT * abs(middle)
+    far = [place for place, value in enumerate(values) if (2 * value - middle) * 100 > least]
+    far.sort(key=lambda place: (-values[place], place))
     if len(values) >= MANY:
-        return [place for place in found if _beyond_sigmas(values, values[place])]
-    return [place for place in found[:1] if _fails_q(values)]
+        return _beyond_sigmas(values, far)
+    return far[:1] if far and _fails_q(values) else []
 
 
 def twice_median(values: Sequence[int]) -> int:
@@ -35,17 +37,12 @@ def twice_median(values: Sequence[int]) -> int:
     return ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]
 
 
-def _is_far(values: Sequence[int], place: int) -> bool:
-    middle = twice_median(values)
-    return (2 * values[place] - middle) * 100 > LEAST_PERCENT * abs(middle)
-
-
-def _beyond_sigmas(values: Sequence[int], value: int) -> bool:
+def _beyond_sigmas(values: Sequence[int], places: Sequence[int]) -> list[int]:
     """x - mean > 3 s with s² = (n Σx² - (Σx)²) / (n (n - 1)), without a division or a root."""
     count, total = len(values), sum(values)
-    spread = count * sum(each * each for each in values) - total * total
-    away = count * value - total
-    return away > 0 and (count - 1) * away * away > SIGMAS * SIGMAS * count * spread
+    least = SIGMAS * SIGMAS * count * (count * sum(each * each for each in values) - total * total)
+    away = [count * values[place] - total for place in places]
+    return [place for place, far in zip(places, away, strict=True) if far > 0 and (count - 1) * far * far > least]
 
 
 def _fails_q(values: Sequence[int]) -> bool:

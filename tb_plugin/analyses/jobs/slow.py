@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -46,8 +47,8 @@ def slow_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage], key: str) ->
     Without stages all are compared: stages of a pipeline do different work.
     """
     found = []
-    for stage in stages or [tuple(rank for each in ranks for rank in each.ranks)]:
-        mine = [each for each in ranks if each.ranks[0] in stage and key in each.times]
+    for among in _by_stage(ranks, stages):
+        mine = [each for each in among if key in each.times]
         values = [each.times[key] for each in mine]
         ids = tuple(each.ranks[0] for each in mine)
         found += [SlowRank(ids[at], ids, key, values[at], twice_median(values)) for at in outlying(values)]
@@ -57,9 +58,11 @@ def slow_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage], key: str) ->
 def slow_links(totals: Sequence[LinkTotal]) -> list[SlowLink]:
     """Returns the links between ranks of which the bandwidth is low among those of their kind, the slowest first."""
     found = []
-    between = [link for link in totals if link.source != link.destination and link.bandwidth is not None]
-    for kind in sorted({link.transport or "" for link in between}):
-        mine = [link for link in between if (link.transport or "") == kind]
+    kinds: dict[str, list[LinkTotal]] = defaultdict(list)
+    for link in totals:
+        if link.source != link.destination and link.bandwidth is not None:
+            kinds[link.transport or ""].append(link)
+    for mine in kinds.values():
         most = max(link.moved_bytes for link in mine)
         mine = [link for link in mine if link.moved_bytes * COMPARED_PART >= most]
         speeds = [link.bandwidth or 0 for link in mine]
@@ -83,6 +86,14 @@ def findings(
         *([] if computing else _spread(ranks, stages)),
         *_uneven(of_stages),
     ]
+
+
+def _by_stage(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> list[list[RankTimes]]:
+    """Ranks of each stage; all of them where no stages are known."""
+    if not stages:
+        return [list(ranks)]
+    of = {each.ranks[0]: each for each in ranks}
+    return [[of[rank] for rank in stage if rank in of] for stage in stages]
 
 
 def _slow_rank(slow: SlowRank) -> Notice:
@@ -128,8 +139,8 @@ def _slow_link(slow: SlowLink) -> Notice:
 def _spread(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Notice]:
     """The stage whose ranks compute most unevenly, where no single rank stands out."""
     worst: tuple[float, list[RankTimes]] = (LEAST_PERCENT / 100, [])
-    for stage in stages or [tuple(rank for each in ranks for rank in each.ranks)]:
-        mine = [each for each in ranks if each.ranks[0] in stage and each.times.get("computing_ns")]
+    for among in _by_stage(ranks, stages):
+        mine = [each for each in among if each.times.get("computing_ns")]
         times = [each.times["computing_ns"] for each in mine]
         if len(times) > 1 and (share := (max(times) - min(times)) / min(times)) > worst[0]:
             worst = share, mine
