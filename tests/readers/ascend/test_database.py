@@ -10,6 +10,7 @@ import pytest
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.ascend import AscendReader
+from tb_plugin.readers.ascend.communication.groups import number_of
 from tb_plugin.readers.base import ListedFile
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.schema import EventKind, MatrixUse
@@ -253,6 +254,13 @@ def test_metadata_and_devices(raw: RawTrace) -> None:
     assert [(each.id, each.name) for each in raw.devices] == [("0", "Ascend910B")]
     unnamed = read({ROWS.replace("_3.db", ".db"): database(training())})
     assert unnamed.metadata["distributedInfo"]["rank"] == 5
+
+
+def test_operations_know_their_groups(raw: RawTrace) -> None:
+    """By the library's name, of which the number is made that other files have."""
+    args, texts = raw.collectives, raw.strings
+    names = {texts[int(raw.name[row])]: texts[int(group)] for row, group in zip(args.row, args.group_name, strict=True)}
+    assert names and names == {name: number_of(str(fact(raw, "group name", name))) for name in names}
 
 
 STEPS = [(3, "13", 8903.431, 98071.947, 25258.144)]

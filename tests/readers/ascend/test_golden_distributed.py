@@ -16,6 +16,7 @@ from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.collective_names import collective_name
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.payloads import Series, Table, View
+from tb_plugin.storage.files import FileSource
 from tb_plugin.trace.job_tables import BANDS, LINKS, OPERATIONS, PACKETS, STEP_TIMES, stated_in
 from tb_plugin.trace.table import RawTrace, TraceTable
 from tests.readers.ascend.databases import ANALYSED, read
@@ -264,6 +265,18 @@ def test_text_and_database_of_a_recording_are_one(rank: int) -> None:
                 del row["source"], row["destination"], row["in_group"]
             first, second = (sorted(rows, key=str) for rows in (first, second))
         assert first == second, name
+
+
+@pytest.mark.parametrize("rank", range(2))
+def test_the_library_s_name_of_a_group_tells_its_number(rank: int) -> None:
+    """The database of rows names groups; ``analysis.db`` and the names of operations number the same ones."""
+    (path,) = (RECORDED / "alexnet_db_level1").glob(f"rank_{rank}_*")
+    whole = folder(path)
+    names = [name for name in whole.names() if not name.endswith("analysis.db")]
+    alone = raw_of(FileSource({name: str(path / name) for name in names}))
+    found = [{raw.strings[int(each)] for each in raw.collectives.group_name} for raw in (alone, raw_of(whole))]
+    assert found[0] == found[1] == {"17148521525495523210"}
+    assert {text[-3:] for text in found[0]} == {"210"}, "as in hcom_allReduce__210_0_1"
 
 
 def _sorted(raw: RawTrace, name: str, keys: Sequence[str]) -> list[Json]:

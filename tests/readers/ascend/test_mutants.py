@@ -11,6 +11,7 @@ import numpy as np
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.trace.assemble import assemble
+from tb_plugin.trace.table import RawTrace
 from tests.conftest import SAMPLES
 from tests.depth import DEEP
 from tests.readers.ascend.folders import Files, folder, raw_of
@@ -88,8 +89,8 @@ def mutant(of: dict[str, bytes], some: random.Random) -> tuple[str, dict[str, by
 
 
 def files_told(raw: RawTrace) -> set[str]:
-    """Files that notes are about, but for the links of groups whose ranks another file stated."""
-    return {issue.file for issue in raw.report.issues if issue.code != "links_in_group"}
+    """Files that notes are about, but for what follows from the loss of another: who is in a group, what has no rows."""
+    return {issue.file for issue in raw.report.issues if issue.code not in ("links_in_group", "communication_alone")}
 
 
 def test_mutants_of_text_files_cost_no_other_file() -> None:

@@ -53,9 +53,11 @@ def differing(one: pa.Table, other: pa.Table) -> list[str]:
     """Names of columns that do not hold the same values, in the order of what each row says."""
     if one.num_rows != other.num_rows:
         return [f"{one.num_rows} and {other.num_rows} rows"]
-    shared = [name for name in other.column_names if name not in OTHERWISE]
-    assert set(one.column_names) - {"step", "args.model id", *(f"args.{key}" for key in LACKING)} <= set(other.column_names)
-    assert set(other.column_names) <= set(one.column_names)
+    shared = [name for name in one.column_names if name in other.column_names and name not in OTHERWISE]
+    assert set(one.column_names) - {"step", "args.model id", *(f"args.{key}" for key in LACKING)} <= set(
+        other.column_names
+    )
+    assert set(other.column_names) - {"args.group name"} <= set(one.column_names)
     orders = [
         sorted(range(table.num_rows), key=lambda i: [str(table[name][i]).casefold() for name in words])
         for table in (one, other)

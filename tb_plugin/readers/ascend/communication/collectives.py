@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.readers.ascend.communication.groups import Group
+from tb_plugin.readers.ascend.communication.groups import Group, number_of
 from tb_plugin.readers.ascend.kernels import Kernels, ids_of, places_among
 from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.trace.open import OpenColumn
@@ -25,6 +25,8 @@ Int32 = npt.NDArray[np.int32]
 
 _NAME = re.compile(r"hcom_(?P<type>[A-Za-z]+)_*(?P<tail>[0-9]{1,3})?")
 """The type, and the last digits of the number of the group: ``hcom_allReduce__586_0_1``."""
+_LIBRARY_NAME = "group name"
+"""The argument with which a database names the group of an operation."""
 _SPELLED = {"receive": "recv"}
 _TYPES = {
     "FP64": "float64", "FP32": "float32", "FP16": "float16", "BFP16": "bfloat16", "BF16": "bfloat16", "INT64": "int64",
@@ -72,16 +74,20 @@ def collectives_of(
     tails = [by_tail.get(match["tail"], f"…{match['tail']}") if match and match["tail"] else "" for match in matches]
     of_name = np.array([interner.text(text) if text else MISSING for text in tails], np.int32)
     group = of_name[place[rows]]
-    stated = _stated_groups(columns, operations, rows, interner)
-    group = np.where(stated != MISSING, stated, group).astype(np.int32)
+    others = {column.key: column for column in columns["others"]}
+    # As the call says, else by the name that a database has for the group, else by the end of its number.
+    for known in (
+        _mapped(others.get(_LIBRARY_NAME), rows, interner, number_of),
+        _stated_groups(columns, operations, rows, interner),
+    ):
+        group = np.where(known != MISSING, known, group).astype(np.int32)
     spelled = np.array([interner.text(_SPELLED.get(text.lower(), text)) for text in types], np.int32)
     count = np.array([text.lower() in _WHOLE_COUNT for text in types], np.bool_)[place[rows]]
-    others = {column.key: column for column in columns["others"]}
     elements = np.where(count, _numbers(others.get("count"), rows), MISSING)
     return CollectiveArgs(
         row=rows,
         name=spelled[place[rows]],
-        dtype=_types(others.get("data_type"), rows, interner),
+        dtype=_mapped(others.get("data_type"), rows, interner, lambda text: _TYPES.get(text.upper(), text)),
         in_elements=elements,
         out_elements=np.full(len(rows), MISSING, np.int64),
         sequence=np.full(len(rows), MISSING, np.int64),
@@ -140,14 +146,15 @@ def _numbers(column: OpenColumn | None, rows: Int32) -> Int64:
     return found
 
 
-def _types(column: OpenColumn | None, rows: Int32, interner: Interner) -> Int32:
+def _mapped(column: OpenColumn | None, rows: Int32, interner: Interner, of: Callable[[str], str]) -> Int32:
+    """String ids of what a function makes of the texts of a column, -1 where rows have none."""
     found = np.full(len(rows), MISSING, np.int32)
     if column is None or not column.is_text:
         return found
     place, known = _found(column, rows)
     words, which = np.unique(column.value[place], return_inverse=True)
     texts = [interner.texts[word] for word in words.tolist()]
-    ids = np.array([interner.text(_TYPES.get(text.upper(), text)) for text in texts], np.int32)
+    ids = np.array([interner.text(of(text)) for text in texts], np.int32)
     if len(ids):
         found[known] = ids[which]
     return found
