@@ -1719,12 +1719,10 @@ class DatabaseRows:
             record.append((word("PTA+GE"), level.at, *sums, sides["PTA"][0], stream, p.device))
         for level in levels_of(p, "WORKSPACE"):
             record.append((word("WORKSPACE"), level.at, level.allocated, level.reserved, None, stream, p.device))
-        levels = process_levels(p)
-        rows["NPU_MEM"] = [(word("app"), 0, size, at, p.device) for at, size in levels]
-        modules = {"SLOG": 0, "HCCL": 404 * MIB, "RUNTIME": 92 * MIB, "GE": GRAPH_POOL_BYTES, "AICPU": 0, "APP": -1}
-        rows["ENUM_MODULE"] = list(enumerate(modules))
-        for number, size in enumerate(modules.values()):
-            rows["NPU_MODULE_MEM"] += [(number, at, whole if size < 0 else size, p.device) for at, whole in levels]
+        rows["NPU_MEM"] = [(word("app"), 0, size, at, p.device) for at, size in process_levels(p)]
+        for number, (name, levels) in enumerate(component_levels(p).items()):
+            rows["ENUM_MODULE"].append((number, name))
+            rows["NPU_MODULE_MEM"] += [(number, at, size, p.device) for at, size in levels]
 
     def _counters(self) -> None:
         p = self.p
