@@ -1749,11 +1749,16 @@ def analysis(process: Process) -> Tables:
                 if group:
                     rows["CommAnalyzerTime"].append((op, group, of["Start Timestamp(us)"], *times, step, kind))
                 for band, told in said["Communication Bandwidth Info"].items() if group else ():
-                    sums = (told["Transit Size(MB)"], told["Transit Time(ms)"], told["Bandwidth(GB/s)"], 0)
-                    for size, (count, took) in told["Size Distribution"].items():
-                        rows["CommAnalyzerBandwidth"].append(
-                            (op, group, band, *sums, float(size), count, took, step, kind)
-                        )
+                    sums = tuple(
+                        told[key]
+                        for key in ("Transit Size(MB)", "Transit Time(ms)", "Bandwidth(GB/s)", "Large Packet Ratio")
+                    )
+                    # A kind of link whose parts have the packets has one row without any.
+                    packets = told["Size Distribution"] or ({"0": (0, 0)} if told["Transit Size(MB)"] else {})
+                    rows["CommAnalyzerBandwidth"] += [
+                        (op, group, band, *sums, float(size), count, took, step, kind)
+                        for size, (count, took) in packets.items()
+                    ]
     for step, classes in json.loads(communication_matrix(process)).items():
         for kind, found in classes.items():
             for name, links in found.items():
