@@ -21,9 +21,11 @@ from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import RawTrace
+from tests.depth import DEEP
 from tests.readers.ascend.databases import ANALYSED, ROWS, T0, TABLES, Folder, database, read, training
 
 SECONDS = 20
+DAMAGED = 100 if DEEP else 12
 MANY = "CREATE TABLE t AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT {}) SELECT x FROM n"
 
 
@@ -56,7 +58,7 @@ def within(content: bytes, use: Callable[[Database, IssueLog], Any]) -> Any:
 
 def test_cut_anywhere(good: bytes) -> None:
     some = random.Random(1)
-    lengths = [0, 1, 15, 16, 50, 99, 100, 4095, 4096, 4097, *(some.randrange(len(good)) for _ in range(40))]
+    lengths = [0, 1, 15, 16, 50, 99, 100, 4095, 4096, 4097, *(some.randrange(len(good)) for _ in range(DAMAGED))]
     for length in sorted(lengths):
         raw = tried(good[:length])
         if raw is not None:
@@ -81,7 +83,7 @@ def test_of_a_database_that_was_cut_the_rest_is_read() -> None:
 
 def test_bytes_flipped(good: bytes) -> None:
     some = random.Random(2)
-    for _ in range(30):
+    for _ in range(DAMAGED):
         content = bytearray(good)
         for _ in range(some.choice((1, 3, 30))):
             content[some.randrange(len(content))] = some.randrange(256)

@@ -17,8 +17,8 @@ from tests.depth import DEEP
 from tests.readers.ascend.folders import Files, folder, raw_of
 from tests.readers.ascend.test_reader import PARTS, small
 
-MUTANTS = 10_000 if DEEP else 100
-OF_DATABASES = 2_000 if DEEP else 25
+MUTANTS = 10_000 if DEEP else 40
+OF_DATABASES = 2_000 if DEEP else 12
 SECONDS = 20
 ODD = (
     b'"', b'""', b",", b",,,,", b"\n", b"\r\n", b"\t", b"\0", b"\xff\xfe", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"N/A", b"-1",
