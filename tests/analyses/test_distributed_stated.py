@@ -13,7 +13,7 @@ import pytest
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.distributed.groups import group_codes, kind_codes
-from tb_plugin.analyses.distributed.links import MOST_DRAWN
+from tb_plugin.analyses.jobs.traffic import MOST_DRAWN
 from tb_plugin.payloads import Notices, Series, Table, View
 from tb_plugin.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, SCHEMAS, STEP_TIMES, as_stated
 from tb_plugin.trace.table import TraceTable

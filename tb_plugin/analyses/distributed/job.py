@@ -11,23 +11,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.distributed.links import in_order, link_maps, link_rows, link_totals, speed
+from tb_plugin.analyses.distributed.links import in_order, link_maps, link_rows, link_totals
 from tb_plugin.analyses.distributed.metrics import METRICS
-from tb_plugin.analyses.distributed.stated import BETWEEN, CALLS, MEMBERS, MOVED, STEPS, TIMES, StatedJob, summed
+from tb_plugin.analyses.distributed.stated import BETWEEN, CALLS, MEMBERS, MOVED, STEPS, StatedJob, summed
+from tb_plugin.analyses.jobs.metrics import CALL_COLUMNS, STEP_COLUMNS
 from tb_plugin.analyses.jobs.slow import findings
 from tb_plugin.analyses.jobs.stages import stages_of
 from tb_plugin.analyses.jobs.steps import rank_means, stage_means, step_bars
+from tb_plugin.analyses.jobs.traffic import speed
 from tb_plugin.analyses.metrics import CHOSEN
 from tb_plugin.payloads import Column, Line, Notice, Series
 from tb_plugin.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_TIMES, job_table
 
 _PARTS = (
     ("transit_ns", "transfer"), ("synchronization_ns", "wait"), ("wait_rest_ns", "sync"), ("call_idle_ns", "idle"),
-)  # fmt: skip
-_SHOWN = {"wait_ns": "call_wait_ns", "idle_ns": "call_idle_ns"}
-"""Times of calls whose names mean something else where they are shown."""
-_OF_STEPS = (
-    "computing_ns", "overlapped_ns", "communication_ns", "exposed_ns", "free_ns", "preparing_ns", "bubble_ns", "stage_ns",
 )  # fmt: skip
 
 Row = dict[str, Any]
@@ -95,14 +92,13 @@ def step_rows(job: StatedJob) -> list[Row]:
     rows: dict[tuple[str, str | None], Row] = {}
     more: list[Row] = []
     for row in job.tables[STEPS].to_pylist():
-        times = {key: row[key] for key in _OF_STEPS}
-        times["device_free_ns"], times["job_communication_ns"] = times.pop("free_ns"), times.pop("communication_ns")
+        times = {shown: row[key] for key, shown in STEP_COLUMNS.items()}
         device = None if row["device"] is None else str(row["device"])
         made = {"worker": row["worker"], "step": row["step"], "device": device, **times}
         # Of several devices of a worker the calls stand beside the first: nobody says whose they are.
         if rows.setdefault((row["worker"], row["step"]), made) is not made:
             more.append(made)
-    for row in summed(job.tables[CALLS], ("worker", "step"), (*TIMES, "calls", "bytes")).to_pylist():
+    for row in summed(job.tables[CALLS], ("worker", "step"), (*CALL_COLUMNS, "calls", "bytes")).to_pylist():
         key = row["worker"], row["step"]
         rows.setdefault(key, {"worker": key[0], "step": key[1], "device": None}).update(_call_times_of(row))
     order = {name: place for place, name in enumerate(job.names)}
@@ -113,7 +109,7 @@ def step_rows(job: StatedJob) -> list[Row]:
 
 
 def _type_rows(job: StatedJob) -> list[Row]:
-    found = summed(job.tables[CALLS], ("worker", "operation"), (*TIMES, "calls", "bytes"))
+    found = summed(job.tables[CALLS], ("worker", "operation"), (*CALL_COLUMNS, "calls", "bytes"))
     return [
         {
             "worker": row["worker"],
@@ -170,7 +166,7 @@ def _step_times(job: StatedJob) -> list[Series]:
 
 def _call_times(job: StatedJob) -> list[Series]:
     """A bar for each worker: what its calls spend their time with in the mean step."""
-    found = summed(job.tables[CALLS], ("worker",), (*TIMES, "calls", "bytes")).to_pylist()
+    found = summed(job.tables[CALLS], ("worker",), (*CALL_COLUMNS, "calls", "bytes")).to_pylist()
     by_worker = {row["worker"]: _call_times_of(row) for row in found}
     names = [name for name in job.names if name in by_worker]
     if not names:
@@ -197,7 +193,7 @@ def _call_times(job: StatedJob) -> list[Series]:
 
 def _call_times_of(row: Row) -> Row:
     """Times of calls as they are shown: waiting is split into that before data move and the rest."""
-    made = {_SHOWN.get(key, key): row[key] for key in TIMES}
+    made = {shown: row[key] for key, shown in CALL_COLUMNS.items()}
     wait, before = row["wait_ns"], row["synchronization_ns"]
     made["wait_rest_ns"] = None if wait is None or before is None else wait - before
     return {**made, "job_calls": row["calls"], "link_bytes": row["bytes"]}

@@ -11,12 +11,10 @@ import msgspec
 
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.stated import BETWEEN, MEMBERS, StatedJob, summed
-from tb_plugin.analyses.jobs.traffic import LinkTotal
+from tb_plugin.analyses.jobs.traffic import MAPS, MOST_DRAWN, LinkTotal, speed
 from tb_plugin.analyses.metrics import CHOSEN
 from tb_plugin.payloads import Line, Series
 
-MOST_DRAWN = 64
-"""Ranks of the map of links; with more a cell is too small to be seen."""
 Row = dict[str, Any]
 
 
@@ -97,7 +95,7 @@ def link_maps(job: StatedJob) -> list[Series]:
     if len(ranks) > MOST_DRAWN:
         subtitle += f"; the first {MOST_DRAWN} of {len(ranks)} ranks"
     made = []
-    for key, title in (("link_bandwidth", "Bandwidth of links"), ("link_bytes", "Bytes over links")):
+    for key, title in MAPS.items():
         metric = METRICS.metric(key, window=CHOSEN)
         lines = []
         for source in sources[:MOST_DRAWN]:
@@ -121,11 +119,6 @@ def link_totals(job: StatedJob) -> list[LinkTotal]:
             sums[0] += row["link_bytes"]
             sums[1] += row["link_ns"]
     return [LinkTotal(*key, *sums) for key, sums in found.items()]
-
-
-def speed(size: int | None, time: int | None) -> int | None:
-    """Returns whole bytes a second, None where a number is not known or no time passed."""
-    return size * 1_000_000_000 // time if size is not None and time else None
 
 
 def in_order(label: str | None) -> tuple[bool, int, str]:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.base import Frame, Part
 from tb_plugin.analyses.collective_names import collective_name
 from tb_plugin.analyses.distributed.metrics import METRICS
+from tb_plugin.analyses.jobs.metrics import CALL_COLUMNS
 from tb_plugin.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, STEP_TIMES, job_table, stated_in
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
@@ -22,7 +23,6 @@ RANK, STEPS, CALLS, MOVED, BETWEEN, MEMBERS = (
 )  # fmt: skip
 """Tables of a part: who it is, times of its steps, and sums of calls, kinds of links and links; and its groups."""
 ROW = "sum_row"
-TIMES = ("elapse_ns", "transit_ns", "wait_ns", "synchronization_ns", "idle_ns")
 _CALL = ["step", "kind", "operation", "group"]
 TOTAL = "total"
 
@@ -157,7 +157,7 @@ def _least(links: pa.Table, groups: pa.Table) -> int:
 def _calls(operations: pa.Table, bands: pa.Table) -> pa.Table:
     """Sums of the calls of a kind by step and group, with all that they moved."""
     counted = operations.append_column("calls", pa.array(np.ones(operations.num_rows, np.int64)))
-    made = summed(_spelled(counted), _CALL, (*TIMES, "calls"))
+    made = summed(_spelled(counted), _CALL, (*CALL_COLUMNS, "calls"))
     whole = summed(_spelled(bands.filter(pc.is_null(bands["part_of"]))), _CALL, ("bytes",))
     bytes_of = dict(
         zip(zip(*(whole[key].to_pylist() for key in _CALL), strict=True), whole["bytes"].to_pylist(), strict=True)

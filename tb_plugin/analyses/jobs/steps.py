@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.jobs.metrics import METRICS
+from tb_plugin.analyses.jobs.metrics import METRICS, STEP_COLUMNS
 from tb_plugin.analyses.jobs.stages import TIMES, Stage, ranks_in, ranks_text, stage_rows
 from tb_plugin.payloads import Line, Series
 
@@ -17,8 +17,6 @@ _PARTS = (
     ("preparing_ns", "runtime"), ("computing_alone_ns", "compute"), ("overlapped_ns", "overlap"),
     ("exposed_rest_ns", "communication"), ("exposed_receive_ns", "wait"), ("device_free_ns", "idle"),
 )  # fmt: skip
-_SHOWN = {"free_ns": "device_free_ns", "communication_ns": "job_communication_ns"}
-"""Times whose names mean something else elsewhere."""
 _INDEXES = ("dp_index", "pp_index", "tp_index")
 
 
@@ -66,16 +64,12 @@ def step_frame(times: pa.Table, stages: Sequence[Stage]) -> Frame:
             rows["stage_ranks"], pa.chunked_array([pa.array([place.get(r) for r in ranks], pa.string())])
         ),
         "step": rows["step"],
-        **{_SHOWN.get(key, key): rows[key] for key in _COLUMNS},
+        **{shown: rows[key] for key, shown in STEP_COLUMNS.items()},
         **{key: rows[key] for key in _INDEXES},
     }
     empty = tuple(key for key, column in data.items() if column.null_count == len(column))
     columns = METRICS.columns(*data, hidden=(*empty, "job_rank"))
     return Frame("job_steps", "Steps", columns, pa.table(data), ("job_row", "job_stage", "step"), "job_row")
-
-
-_COLUMNS = ("computing_ns", "overlapped_ns", "communication_ns", "exposed_ns", "free_ns", "preparing_ns", "bubble_ns",
-            "stage_ns")  # fmt: skip
 
 
 def step_bars(name: str, title: str, subtitle: str, key: str, rows: Sequence[RankTimes]) -> Series:

@@ -11,16 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.jobs.metrics import METRICS
+from tb_plugin.analyses.jobs.metrics import CALL_COLUMNS, METRICS
 from tb_plugin.payloads import Line, Metric, Series
 from tb_plugin.trace.job_tables import BANDS, GROUPS, OPERATIONS
 
 MOST_DRAWN = 64
 """Ranks of the map of links; with more a cell is too small to be seen."""
-_TIMES = {
-    "elapse_ns": "elapse_ns", "transit_ns": "transit_ns", "wait_ns": "call_wait_ns",
-    "synchronization_ns": "synchronization_ns", "idle_ns": "call_idle_ns",
-}  # fmt: skip
+MAPS = {"link_bandwidth": "Bandwidth of links", "link_bytes": "Bytes over links"}
+"""Titles of the maps of links by what they show."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +34,21 @@ class LinkTotal:
     @property
     def bandwidth(self) -> int | None:
         """Returns whole bytes a second, None where no time is stated."""
-        return self.moved_bytes * 1_000_000_000 // self.link_ns if self.link_ns > 0 else None
+        return speed(self.moved_bytes, self.link_ns)
+
+
+def speed(size: int | None, time: int | None) -> int | None:
+    """Returns whole bytes a second, None where a number is not known or no time passed."""
+    return size * 1_000_000_000 // time if size is not None and time is not None and time > 0 else None
 
 
 def communication_frame(tables: Mapping[str, pa.Table]) -> Frame:
     """Returns the table of communication: a row for each group and rank."""
     calls = tables[OPERATIONS]
     keys = ["group", "kind", "rank"]
-    found = calls.group_by(keys, use_threads=False).aggregate([("rank", "count"), *((key, "sum") for key in _TIMES)])
+    found = calls.group_by(keys, use_threads=False).aggregate(
+        [("rank", "count"), *((key, "sum") for key in CALL_COLUMNS)]
+    )
     found = found.sort_by([(key, "ascending") for key in keys])
     names, members = _about(tables[GROUPS])
     groups = found["group"].to_pylist()
@@ -54,7 +59,7 @@ def communication_frame(tables: Mapping[str, pa.Table]) -> Frame:
         "group_kind": found["kind"],
         "job_rank": found["rank"],
         "job_calls": found["rank_count"],
-        **{shown: found[f"{key}_sum"] for key, shown in _TIMES.items()},
+        **{shown: found[f"{key}_sum"] for key, shown in CALL_COLUMNS.items()},
     }
     return _frame("job_communication", "Communication", data, ("group", "group_kind", "job_rank"), "group")
 
@@ -140,16 +145,13 @@ def link_maps(totals: list[LinkTotal]) -> list[Series]:
     subtitle = "from rank (row) to rank (column)"
     if len(ranks) > MOST_DRAWN:
         subtitle += f", the first {MOST_DRAWN} of {len(ranks)} ranks"
-    bandwidth = [
-        [int(size) * 1_000_000_000 // int(time) if time > 0 else None for size, time in zip(*row, strict=True)]
-        for row in zip(moved.tolist(), took.tolist(), strict=True)
-    ]
+    bandwidth = [list(map(speed, *row)) for row in zip(moved.tolist(), took.tolist(), strict=True)]
     volume = [[size or None for size in row] for row in moved.tolist()]
     return [
         _map(key, title, subtitle, list(place), values)
         for key, title, values in (
-            ("link_bandwidth", "Bandwidth of links", bandwidth),
-            ("link_bytes", "Bytes over links", volume),
+            ("link_bandwidth", MAPS["link_bandwidth"], bandwidth),
+            ("link_bytes", MAPS["link_bytes"], volume),
         )
     ]
 
@@ -196,9 +198,7 @@ def _about(groups: pa.Table) -> tuple[dict[str, str], dict[str, str]]:
 
 def _bandwidth(moved: pa.ChunkedArray, took: pa.ChunkedArray) -> pa.Array:
     pairs = zip(moved.to_pylist(), took.to_pylist(), strict=True)
-    return pa.array(
-        [size * 1_000_000_000 // time if size is not None and time else None for size, time in pairs], pa.int64()
-    )
+    return pa.array([speed(*pair) for pair in pairs], pa.int64())
 
 
 def _frame(

@@ -19,7 +19,8 @@ from tb_plugin.readers.ascend.communication.calls import calls_in, step_label
 from tb_plugin.readers.ascend.communication.document import document_in
 from tb_plugin.readers.ascend.communication.groups import number_of, stated_groups
 from tb_plugin.readers.ascend.communication.steps import steps_of
-from tb_plugin.readers.ascend.communication.units import MB, MS, US, texts_of, whole
+from tb_plugin.readers.ascend.communication.units import texts_of, whole
+from tb_plugin.readers.ascend.titles import MB, MS, US
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, SCHEMAS, STEP_TIMES, stated_in
 from tb_plugin.trace.schema import EventKind

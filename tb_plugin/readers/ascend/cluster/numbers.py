@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 
 from tb_plugin.readers.issues import IssueLog
 
-MICROSECONDS, MILLISECONDS, MEGABYTES, GIGABYTES = 3, 6, 6, 9
-"""Powers of ten that lead to nanoseconds, and to bytes: a megabyte of communication is a million."""
 Found = TypeVar("Found")
 MOST_RANK = 10**9
 _EXACT = Context(prec=80, rounding=ROUND_HALF_EVEN)

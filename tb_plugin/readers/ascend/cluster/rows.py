@@ -9,15 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from tb_plugin.readers.ascend.cluster.numbers import GIGABYTES, MEGABYTES, MICROSECONDS, MILLISECONDS, real, scaled
+from tb_plugin.readers.ascend.cluster.numbers import real, scaled
+from tb_plugin.readers.ascend.titles import CALL_TITLES, GB, MB, MS, PART_OF, TOTAL, US
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.job_tables import BANDS, LINKS, OPERATIONS, SCHEMAS
 
-TOTAL = "Total Op Info"
-"""What stands in place of the name of a call where all calls are summed up."""
 _CALL = ("rank", "step", "operation", "group")
-_PARTS = {"HCCS": "SDMA", "PCIE": "SDMA", "SIO": "SDMA"}
-"""Kinds of links whose bytes and times another kind holds once more."""
 _P2P = ("hcom_send", "hcom_receive", "hcom_batchsendrecv")
 _PLACE = re.compile(r"(?s)(?P<operation>.*)-(?P<place>top1|middle|bottom[1-3]|total)\Z")
 _P2P_KINDS = frozenset({"send", "receive", "batchsendrecv"})
@@ -46,17 +43,16 @@ class Rows:
     def operation(self, call: Mapping[str, Any], times: Sequence[Any]) -> None:
         """Adds a call with its times: when it began, elapsed, transit, wait, synchronization and idle."""
         begin, *others = times
-        keys = ("elapse_ns", "transit_ns", "wait_ns", "synchronization_ns", "idle_ns")
         self.add(
             OPERATIONS,
             **call,
-            start_ns=scaled(begin, MICROSECONDS, self.log),
-            **{key: scaled(value, MILLISECONDS, self.log) for key, value in zip(keys, others, strict=True)},
+            start_ns=scaled(begin, US, self.log),
+            **{key: scaled(value, MS, self.log) for key, value in zip(CALL_TITLES, others, strict=True)},
         )
 
     def band(self, call: Mapping[str, Any], band: str, size: Any, time: Any, large: Any) -> None:
         """Adds what a call moved over links of a kind, where it moved anything."""
-        moved, took = scaled(size, MEGABYTES, self.log), scaled(time, MILLISECONDS, self.log)
+        moved, took = scaled(size, MB, self.log), scaled(time, MS, self.log)
         if moved or took:
             self.add(BANDS, **call, band=band, bytes=moved, transit_ns=took, large_ratio=real(large, self.log))
 
@@ -85,9 +81,9 @@ class Rows:
             destination=ends[1],
             in_group=False,
             transport=text_of(transport),
-            bytes=scaled(size, MEGABYTES, self.log),
-            transit_ns=scaled(time, MILLISECONDS, self.log),
-            bytes_per_second=None if per_second is None else per_second * 10**GIGABYTES,
+            bytes=scaled(size, MB, self.log),
+            transit_ns=scaled(time, MS, self.log),
+            bytes_per_second=None if per_second is None else per_second * 10**GB,
             example=text_of(example),
         )
 
@@ -96,7 +92,8 @@ def _with_parts(bands: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Rows of kinds of links, with the kind that a kind is part of, where the call states both."""
     whole = {(*map(row.get, _CALL), row["band"]) for row in bands}
     return [
-        row | {"part_of": part if (part := _PARTS.get(row["band"])) and (*map(row.get, _CALL), part) in whole else None}
+        row
+        | {"part_of": part if (part := PART_OF.get(row["band"])) and (*map(row.get, _CALL), part) in whole else None}
         for row in map(dict, bands)
     ]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tb_plugin.readers.ascend.cluster.numbers import MICROSECONDS, rank_of, ranks_in, scaled, step_of
-from tb_plugin.readers.ascend.cluster.rows import TOTAL, Rows, kind_of_call
+from tb_plugin.readers.ascend.cluster.numbers import rank_of, ranks_in, scaled, step_of
+from tb_plugin.readers.ascend.cluster.rows import Rows, kind_of_call
 from tb_plugin.readers.ascend.cluster.texts import group_into, packets_into, step_into
 from tb_plugin.readers.ascend.database.cells import Columns, Form
 from tb_plugin.readers.ascend.database.opening import Database
+from tb_plugin.readers.ascend.titles import TOTAL, US
 
 _STEPS = {
     "computing": "computing_ns", "communication_not_overlapped": "exposed_ns", "overlapped": "overlapped_ns",
@@ -30,7 +31,7 @@ def tables_into(database: Database, rows: Rows) -> dict[str, str]:
     """Adds the rows of all tables that are known; returns what the database says of the job."""
     numbers = dict.fromkeys(_STEPS, Form.NUMBER) | dict.fromkeys(_INDEXES, Form.WHOLE)
     for row in _read(database, ("ClusterStepTraceTime",), ("step", "type", "index"), numbers):
-        values = {key: scaled(row[column], MICROSECONDS, rows.log) for column, key in _STEPS.items()}
+        values = {key: scaled(row[column], US, rows.log) for column, key in _STEPS.items()}
         values |= {key: row[key] for key in _INDEXES}
         step_into(rows, row["step"], row["type"], row["index"], values)
     _calls_into(database, rows)

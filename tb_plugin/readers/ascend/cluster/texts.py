@@ -5,20 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tb_plugin.readers.ascend.cluster.numbers import MICROSECONDS, MILLISECONDS, rank_of, ranks_in, scaled, step_of
-from tb_plugin.readers.ascend.cluster.rows import TOTAL, Rows, kind_of_call, text_of
+from tb_plugin.readers.ascend.cluster.numbers import rank_of, ranks_in, scaled, step_of
+from tb_plugin.readers.ascend.cluster.rows import Rows, kind_of_call, text_of
 from tb_plugin.readers.ascend.csv_table import CsvTable
+from tb_plugin.readers.ascend.titles import (
+    BANDWIDTH,
+    CALL_TITLES,
+    EXAMPLE,
+    MB,
+    MOVED_BY_CALL,
+    MS,
+    PACKETS_OF_LINK,
+    RATIO,
+    SIZE,
+    START,
+    STEP_TITLES,
+    TIMES_OF_CALL,
+    TOTAL,
+    TRANSIT,
+    TRANSPORT,
+    US,
+)
 from tb_plugin.trace.job_tables import GROUPS, PACKETS, STEP_TIMES
 
-STEP_COLUMNS = {
-    "Computing": "computing_ns", "Communication(Not Overlapped)": "exposed_ns", "Overlapped": "overlapped_ns",
-    "Communication": "communication_ns", "Free": "free_ns", "Stage": "stage_ns", "Bubble": "bubble_ns",
-    "Communication(Not Overlapped and Exclude Receive)": "exposed_without_receive_ns", "Preparing": "preparing_ns",
-}  # fmt: skip
-INDEX_COLUMNS = {"DP Index": "dp_index", "PP Index": "pp_index", "TP Index": "tp_index"}
-_TIMES = ("Start Timestamp(us)", "Elapse Time(ms)", "Transit Time(ms)", "Wait Time(ms)", "Synchronization Time(ms)",
-          "Idle Time(ms)")  # fmt: skip
-_LINK = ("Transport Type", "Transit Size(MB)", "Transit Time(ms)", "Bandwidth(GB/s)", "Op Name")
+_INDEXES = {"dp_index": "DP Index", "pp_index": "PP Index", "tp_index": "TP Index"}
+_TIMES = (START, *CALL_TITLES.values())
+_LINK = (TRANSPORT, SIZE, TRANSIT, BANDWIDTH, EXAMPLE)
 NEEDED = ("Type", "Index")
 """Columns without which a row of times is nobody's."""
 MOST_NAME = 4096
@@ -28,12 +40,12 @@ P2P = "p2p"
 
 def steps_into(table: CsvTable, rows: Rows) -> None:
     """Adds times of steps: a row a rank, or a stage of the pipeline."""
-    titles = {**STEP_COLUMNS, **INDEX_COLUMNS}
-    cells = {title: table.texts(title).to_pylist() for title in ("Step", *NEEDED, *titles)}
+    titles = ("Step", *NEEDED, *STEP_TITLES.values(), *_INDEXES.values())
+    cells = {title: table.texts(title).to_pylist() for title in titles}
     for place in range(table.rows):
         row = {title: column[place] for title, column in cells.items()}
-        values = {key: scaled(row[title], MICROSECONDS, rows.log) for title, key in STEP_COLUMNS.items()}
-        values |= {key: rank_of(row[title]) for title, key in INDEX_COLUMNS.items()}
+        values = {key: scaled(row[title], US, rows.log) for key, title in STEP_TITLES.items()}
+        values |= {key: rank_of(row[title]) for key, title in _INDEXES.items()}
         step_into(rows, row["Step"], row["Type"], row["Index"], values)
 
 
@@ -65,12 +77,12 @@ def communication_into(document: Mapping[str, Any], rows: Rows) -> dict[str, lis
                 rows.log.add("bad_row", "dropped", example=text)
                 continue
             call = {"rank": rank, "step": step, "kind": kind, "operation": name, "group": group}
-            times = _object(info, "Communication Time Info")
+            times = _object(info, TIMES_OF_CALL)
             if times:
                 rows.operation(call, [times.get(title) for title in _TIMES])
             else:
                 rows.log.add("bad_row", "dropped", example=name)
-            for band, moved in _object(info, "Communication Bandwidth Info").items():
+            for band, moved in _object(info, MOVED_BY_CALL).items():
                 if isinstance(moved, dict):
                     _band_into(rows, call, band, moved)
                 else:
@@ -79,8 +91,8 @@ def communication_into(document: Mapping[str, Any], rows: Rows) -> dict[str, lis
 
 
 def _band_into(rows: Rows, call: Mapping[str, Any], band: str, moved: Mapping[str, Any]) -> None:
-    rows.band(call, band, moved.get("Transit Size(MB)"), moved.get("Transit Time(ms)"), moved.get("Large Packet Ratio"))
-    for size, packets in _object(moved, "Size Distribution").items():
+    rows.band(call, band, moved.get(SIZE), moved.get(TRANSIT), moved.get(RATIO))
+    for size, packets in _object(moved, PACKETS_OF_LINK).items():
         if isinstance(packets, list) and len(packets) == 2:
             packets_into(rows, call, band, size, packets[0], packets[1])
         else:
@@ -93,9 +105,9 @@ def packets_into(rows: Rows, call: Mapping[str, Any], band: str, size: Any, coun
         PACKETS,
         **call,
         band=band,
-        packet_bytes=scaled(size, 6, rows.log),
+        packet_bytes=scaled(size, MB, rows.log),
         count=scaled(count, 0, rows.log),
-        transit_ns=scaled(time, MILLISECONDS, rows.log),
+        transit_ns=scaled(time, MS, rows.log),
     )
 
 

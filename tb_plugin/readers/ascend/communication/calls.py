@@ -9,20 +9,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.readers.ascend.communication.units import MB, MS, US, numbers, texts_of, whole
+from tb_plugin.readers.ascend.communication.units import numbers, texts_of, whole
+from tb_plugin.readers.ascend.titles import (
+    CALL_TITLES,
+    MB,
+    MOVED_BY_CALL,
+    MS,
+    PACKETS_OF_LINK,
+    PART_OF,
+    RATIO,
+    SIZE,
+    START,
+    TIMES_OF_CALL,
+    TOTAL,
+    TRANSIT,
+    US,
+)
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.job_tables import BANDS, OPERATIONS, PACKETS, job_table
 
 CLASSES = ("collective", "p2p")
-TOTAL = "Total Op Info"
 _STEP = "step"
-_PARTS = {"HCCS": "SDMA", "PCIE": "SDMA", "SIO": "SDMA"}
-"""Links of which the times and sizes are those of another kind of link, once more."""
-TIMES = {
-    "elapse_ns": "Elapse Time(ms)", "transit_ns": "Transit Time(ms)", "wait_ns": "Wait Time(ms)",
-    "synchronization_ns": "Synchronization Time(ms)", "idle_ns": "Idle Time(ms)",
-}  # fmt: skip
-START, SIZE, TRANSIT, RATIO = "Start Timestamp(us)", "Transit Size(MB)", "Transit Time(ms)", "Large Packet Ratio"
 _NOTHING = (None, "0", "0.0")
 """Size and time of a kind of link over which nothing moved: most of those of most calls."""
 _KEYS = ("step", "kind", "operation", "group")
@@ -34,7 +41,7 @@ Texts = Mapping[str, pa.Array]
 
 def operations_of(keys: Texts, texts: Texts, rank: int | None, log: IssueLog) -> pa.Table:
     """Returns the table of calls. ``keys`` say which call each row is about, ``texts`` are its times under their titles."""
-    times = {key: whole(texts[title], MS, log, least=_LEAST.get(key, 0)) for key, title in TIMES.items()}
+    times = {key: whole(texts[title], MS, log, least=_LEAST.get(key, 0)) for key, title in CALL_TITLES.items()}
     start = whole(texts[START], US, log)
     return job_table(OPERATIONS, {**_call(keys, rank), "start_ns": start, **times})
 
@@ -45,10 +52,10 @@ def bands_of(keys: Texts, band: pa.Array, texts: Texts, rank: int | None, log: I
     A part of another kind of link is told as such, but where a call states only the part.
     """
     size, time = whole(texts[SIZE], MB, log), whole(texts[TRANSIT], MS, log)
-    within = pc.index_in(band, pa.array(list(_PARTS)))
-    within = pa.array(list(_PARTS.values())).take(within)
+    within = pc.index_in(band, pa.array(list(PART_OF)))
+    within = pa.array(list(PART_OF.values())).take(within)
     code = _codes(keys)
-    wholes = np.unique(code[np.isin(np.asarray(band.to_pylist(), dtype=object), [*set(_PARTS.values())])])
+    wholes = np.unique(code[np.isin(np.asarray(band.to_pylist(), dtype=object), [*set(PART_OF.values())])])
     within = pc.if_else(pa.array(np.isin(code, wholes)), within, pa.scalar(None, pa.string()))
     columns = {
         "band": band,
@@ -80,13 +87,13 @@ def calls_in(document: Mapping[str, Any], rank: int | None, log: IssueLog) -> di
     packets: list[tuple[Any, ...]] = []
     for step, kind, name, about in entries(document, log):
         call = (step, kind, *named(name))
-        stated = about.get("Communication Time Info")
+        stated = about.get(TIMES_OF_CALL)
         if not isinstance(stated, dict):
             log.add("bad_call", "note", text="calls that state no times were left out", example=name)
             continue
         keys.append(call)
-        times.append((stated.get(START), *(stated.get(title) for title in TIMES.values())))
-        links = about.get("Communication Bandwidth Info")
+        times.append((stated.get(START), *(stated.get(title) for title in CALL_TITLES.values())))
+        links = about.get(MOVED_BY_CALL)
         for band, moved in links.items() if isinstance(links, dict) else ():
             if not isinstance(moved, dict):
                 log.add("bad_band", "note", text="kinds of links that state no sizes were left out", example=band)
@@ -94,14 +101,14 @@ def calls_in(document: Mapping[str, Any], rank: int | None, log: IssueLog) -> di
             if moved.get(SIZE) in _NOTHING and moved.get(TRANSIT) in _NOTHING:
                 continue
             bands.append((*call, band, moved.get(SIZE), moved.get(TRANSIT), moved.get(RATIO)))
-            spread = moved.get("Size Distribution")
+            spread = moved.get(PACKETS_OF_LINK)
             for size, counted in spread.items() if isinstance(spread, dict) else ():
                 if isinstance(counted, list) and len(counted) == 2:
                     packets.append((*call, band, size, *counted))
                 else:
                     log.add("bad_packets", "note", text="sizes of packets without a count and a time were left out")
     calls, moved_by, sizes = (_columns(keys, 4, log), _columns(bands, 8, log), _columns(packets, 8, log))
-    titles = (START, *TIMES.values())
+    titles = (START, *CALL_TITLES.values())
     stated_times = dict(zip(titles, _columns(times, len(titles), log), strict=True))
     return {
         OPERATIONS: operations_of(dict(zip(_KEYS, calls, strict=True)), stated_times, rank, log),

@@ -5,13 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.readers.ascend.communication import links as of_links
 from tb_plugin.readers.ascend.communication.calls import (
-    RATIO,
-    SIZE,
-    START,
-    TIMES,
-    TRANSIT,
     bands_of,
     operations_of,
     packets_of,
@@ -19,16 +13,17 @@ from tb_plugin.readers.ascend.communication.calls import (
 )
 from tb_plugin.readers.ascend.communication.links import Links, links_of
 from tb_plugin.readers.ascend.csv_table import CsvTable
+from tb_plugin.readers.ascend.titles import BANDWIDTH, CALL_TITLES, EXAMPLE, RATIO, SIZE, START, TRANSIT, TRANSPORT
 from tb_plugin.readers.issues import IssueLog
 
-OPERATION, GROUP, STEP, KIND, TRANSPORT = "Operation", "Group", "Step", "Type", "Transport Type"
+OPERATION, GROUP, STEP, KIND = "Operation", "Group", "Step", "Type"
 PACKET, COUNT, PACKETS_TIME = "Package Size(MB)", "Count", "Total Duration(ms)"
 SOURCE, DESTINATION = "Source Rank", "Destination Rank"
 
 
 def calls_table(table: CsvTable, rank: int | None, log: IssueLog) -> pa.Table:
     """Returns the table of calls."""
-    titles = (START, *TIMES.values())
+    titles = (START, *CALL_TITLES.values())
     return operations_of(_keys(table), {title: table.texts(title) for title in titles}, rank, log)
 
 
@@ -56,7 +51,7 @@ def links_table(table: CsvTable, log: IssueLog) -> Links:
     """Returns the links."""
     keys = {key: column.to_pylist() for key, column in _keys(table).items()}
     pairs = pc.binary_join_element_wise(table.texts(SOURCE), table.texts(DESTINATION), "-")
-    titles = (of_links.SIZE, of_links.TRANSIT, of_links.BANDWIDTH, of_links.TRANSPORT, of_links.EXAMPLE)
+    titles = (SIZE, TRANSIT, BANDWIDTH, TRANSPORT, EXAMPLE)
     return links_of(
         [
             (step, kind or "", operation or "", group)

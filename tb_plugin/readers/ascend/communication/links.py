@@ -11,15 +11,13 @@ import pyarrow as pa
 
 from tb_plugin.readers.ascend.communication.calls import entries, named
 from tb_plugin.readers.ascend.communication.groups import Group
-from tb_plugin.readers.ascend.communication.units import MB, MS, numbers, texts_of, whole
+from tb_plugin.readers.ascend.communication.units import numbers, texts_of, whole
+from tb_plugin.readers.ascend.titles import BANDWIDTH, EXAMPLE, GB, MB, MS, SIZE, TRANSIT, TRANSPORT
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.job_tables import LINKS, job_table
 
-SIZE, TRANSIT, BANDWIDTH = "Transit Size(MB)", "Transit Time(ms)", "Bandwidth(GB/s)"
-TRANSPORT, EXAMPLE = "Transport Type", "Op Name"
 _PLACE = re.compile(r"(?P<operation>.+)-(?P<place>top[0-9]*|middle|bottom[0-9]*|total)\Z")
 _PAIR = re.compile(r"([0-9]{1,7})-([0-9]{1,7})\Z")
-_GB = 1e9
 
 Key = tuple[str | None, str, str, str | None]
 """Step, class, operation with its place, group."""
@@ -83,7 +81,7 @@ class Links:
                 "transport": self.texts[TRANSPORT],
                 "bytes": whole(self.texts[SIZE], MB, log),
                 "transit_ns": whole(self.texts[TRANSIT], MS, log),
-                "bytes_per_second": pa.array([None if one is None else one * _GB for one in rate.to_pylist()]),
+                "bytes_per_second": pa.array([None if one is None else one * 10.0**GB for one in rate.to_pylist()]),
                 "example": self.texts[EXAMPLE],
             },
         )

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tb_plugin.readers.ascend.csv_table import CsvTable
 from tb_plugin.readers.ascend.kernels import Kernels
+from tb_plugin.readers.ascend.titles import STEP_TITLES
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.job_tables import STEP_TIMES, job_table
 from tb_plugin.trace.open import StatedSteps
@@ -19,22 +20,17 @@ Int64 = npt.NDArray[np.int64]
 
 STEP_OF_KERNEL = "Step Id"
 _DEVICE, _STEP = "Device_id", "Step"
-_TIMES = {
-    "computing_ns": "Computing", "exposed_ns": "Communication(Not Overlapped)", "overlapped_ns": "Overlapped",
-    "communication_ns": "Communication", "free_ns": "Free", "stage_ns": "Stage", "bubble_ns": "Bubble",
-    "exposed_without_receive_ns": "Communication(Not Overlapped and Exclude Receive)", "preparing_ns": "Preparing",
-}  # fmt: skip
 
 
 def step_times(table: CsvTable, rank: int | None, log: IssueLog) -> pa.Table | None:
     """Returns the times of steps in the table of a file, None where it has none; columns that nobody knows are told."""
-    if not any(table.has(title) for title in _TIMES.values()):
+    if not any(table.has(title) for title in STEP_TITLES.values()):
         log.add("missing_columns", "note", text="the file has no column with a time: nothing of it is shown")
         return None
-    unknown = [title for title in table.titles if title not in (_DEVICE, _STEP, *_TIMES.values())]
+    unknown = [title for title in table.titles if title not in (_DEVICE, _STEP, *STEP_TITLES.values())]
     if unknown:
         log.add("unknown_column", "note", text=f"columns that are not shown: {', '.join(unknown)}")
-    times = {key: table.nanoseconds(title) for key, title in _TIMES.items()}
+    times = {key: table.nanoseconds(title) for key, title in STEP_TITLES.items()}
     device = table.whole(_DEVICE)
     return job_table(
         STEP_TIMES,

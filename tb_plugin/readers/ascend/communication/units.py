@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 from tb_plugin.readers.ascend.csv_table import cleaned
 from tb_plugin.readers.issues import IssueLog
 
-US, MS, MB = 3, 6, 6
-"""Powers of ten: nanoseconds to the microsecond and the millisecond, bytes to the megabyte of communication."""
 _ROUND = Context(prec=60, rounding=ROUND_HALF_EVEN)
 _CERTAIN_BELOW = 2.0**40
 """Products below it are off by less than a thousandth, so that only those next to a half need their digits."""
