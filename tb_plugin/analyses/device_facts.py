@@ -36,10 +36,9 @@ def numbers_of(trace: TraceTable, key: str, rows: Int64) -> Float64:
     """Returns a fact of each row that is a number, NaN where nothing is stated."""
     column = next((each for each in trace.others if each.key == key and not each.is_text), None)
     found = np.full(len(rows), np.nan)
-    if column is not None and len(column.row):
-        place = np.minimum(np.searchsorted(column.row, rows), len(column.row) - 1)
-        has = column.row[place] == rows
-        found[has] = column.value[place[has]]
+    if column is not None:
+        values, has = column.at(rows)
+        found[has] = values[has]
     return found
 
 

@@ -21,11 +21,9 @@ def stated_text(trace: TraceTable, keys: Sequence[str], rows: Int64) -> Int32:
     found = np.full(len(rows), MISSING, np.int32)
     known = {column.key: column for column in trace.others if column.is_text}
     for key in keys:
-        if (column := known.get(key)) is None or not len(column.row):
-            continue
-        place = np.minimum(np.searchsorted(column.row, rows), len(column.row) - 1)
-        has = (found == MISSING) & (column.row[place] == rows)
-        found[has] = column.value[place[has]]
+        if (column := known.get(key)) is not None:
+            values, has = column.at(rows)
+            found = np.where((found == MISSING) & has, values, found).astype(np.int32)
     return found
 
 

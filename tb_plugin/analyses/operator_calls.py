@@ -28,7 +28,7 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Calls:
-    """All chosen operator calls, by time where that is known. Times in nanoseconds; ``parent`` is a position among them."""
+    """Operator calls that were chosen, by time where that is known. In nanoseconds; ``parent`` is a position among them."""
 
     row: Int64
     """Rows of the trace, -1 where calls are stated and no events."""

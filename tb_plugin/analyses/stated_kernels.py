@@ -141,8 +141,7 @@ def _in(unit: str) -> str:
 
 def _values(trace: TraceTable, column: OpenColumn, rows: Int64) -> tuple[pa.Array, Unit]:
     """A fact of each of these rows, null where it has none."""
-    place = np.minimum(np.searchsorted(column.row, rows), len(column.row) - 1)
-    has = column.row[place] == rows
+    values, has = column.at(rows)
     if column.is_text:
-        return trace.strings.take(np.where(has, column.value[place], MISSING)), "code"
-    return pa.array(column.value[place], mask=~has), "number"
+        return trace.strings.take(np.where(has, values, MISSING)), "code"
+    return pa.array(values, mask=~has), "number"

@@ -29,7 +29,7 @@ _RENAMED = {
 _LEFT_OUT = frozenset({"tf32_off", "matrix_units.tf32"})
 """What only devices of others have."""
 _OTHERS = re.compile(r"(?i)cuda|nvidia|cudnn")
-"""Of documents that are about devices of others."""
+"""Documents that are about devices of others."""
 _COMPILED = "torch.compile(backend=torchair.get_npu_backend())"
 _OWN = {
     "device_events_missing": Advice(

@@ -41,6 +41,13 @@ class OpenColumn:
     unit: str = ""
     """As the profile writes it; empty where the key says it or there is none."""
 
+    def at(self, rows: npt.NDArray[np.integer]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        """Returns a value for each of some rows of a TraceTable, and which of them have the fact."""
+        if not len(self.row):
+            return np.zeros(len(rows), self.value.dtype), np.zeros(len(rows), np.bool_)
+        place = np.minimum(np.searchsorted(self.row, rows), len(self.row) - 1)
+        return self.value[place], self.row[place] == rows
+
 
 @dataclass(frozen=True, eq=False)
 class StatedColumn:

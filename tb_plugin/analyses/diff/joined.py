@@ -62,7 +62,7 @@ BY_TYPE = (
     Joined("kernels_by_type", "Kernels by type", ("kernel_type", "core"), ("total_ns",)),
     Joined("kernels_by_type_shape", "Kernels by type and shapes", ("kernel_type", "kernel_shapes"), ("total_ns",)),
 )
-"""Of profiles that state a type beside the names of kernels, which hold numbers of their own."""
+"""Tables that profiles give rise to which state a type beside the names of kernels."""
 RANGES = Joined(
     "ranges", "Ranges", ("name",), ("range_total_ns", "range_own_ns"), own_ns="range_own_ns", total_ns="range_total_ns"
 )

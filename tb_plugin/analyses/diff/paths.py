@@ -23,7 +23,7 @@ Bool = npt.NDArray[np.bool_]
 
 PATHS, WORK = "operator_paths", "path_work"
 MOST_PATHS = 50_000
-"""Of more paths those with most time are kept; the work of the others stands at the part of its path that is."""
+"""The paths with most time are kept; the work of others stands at the part of its path that is."""
 
 
 def path_frames(trace: TraceTable, selection: Selection) -> dict[str, Frame]:

@@ -131,7 +131,7 @@ def _chosen(every: Sequence[Totals], device: str) -> list[Totals]:
 
 
 def _span(components: Sequence[Totals], params: Params, window: MemoryRange) -> MemoryRange:
-    """All of their time unless a part was asked for: a sampler may begin before everything else."""
+    """The time of what components hold, unless a part was asked for: a sampler may begin before everything else."""
     if not components or params.steps is not None or params.get("start_ns") or params.get("end_ns"):
         return window
     times = np.concatenate([one.time_ns for one in components])

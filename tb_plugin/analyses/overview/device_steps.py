@@ -26,7 +26,7 @@ Int64 = npt.NDArray[np.int64]
 
 MEAN = "mean of the steps"
 MOST_DEVICES = 64
-"""Of so many devices the statement is told."""
+"""Devices whose stated steps are shown, at most."""
 METRICS = SHARED.adding(
     define(
         STEP,

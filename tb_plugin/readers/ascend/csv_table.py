@@ -164,7 +164,7 @@ def read_table(pieces: Iterable[bytes], log: IssueLog, keep: Keep | None = None)
 
 
 def _joined(parts: list[pa.Array], log: IssueLog) -> pa.Array:
-    """One array of several, which are let go."""
+    """Joins arrays, which are let go."""
     try:
         return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
     except pa.ArrowInvalid:  # more than 2 GiB

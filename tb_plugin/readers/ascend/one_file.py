@@ -10,7 +10,7 @@ from tb_plugin.readers.base import Source
 
 
 class OneFile(Source):
-    """One file of a profile as a source of its own."""
+    """A file of a profile as a source of its own."""
 
     def __init__(self, source: Source, name: str) -> None:
         self._source = source

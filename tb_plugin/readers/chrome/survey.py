@@ -1,4 +1,4 @@
-"""One look through a file of events that is too large to be opened whole: when it begins and ends, its steps, what is when.
+"""A look through a file of events that is too large to be opened whole: when it begins and ends, its steps, what is when.
 
 Kept are three numbers a launch and four a device event (their join says where a step ends on the device), the steps,
 and how much text there is in each of at most MAX_CELLS ranges of time. No other event and no text stays. Which events are

@@ -5,20 +5,20 @@ import { SmallTable } from '../../widgets/smallTable'
 import { pick } from './pick'
 import layoutCss from '../../widgets/layout.module.css'
 
-/** Tables in the order of the page, and how much of its width each takes. */
+/** Tables in the order of the page. */
 const TABLES = [
-  { name: 'overall', subtitle: 'parts of the step that sum to it', width: layoutCss.span12 },
-  { name: 'computing', subtitle: 'kernels of both sides; concurrent streams add up', width: layoutCss.span12 },
-  { name: 'communication', subtitle: 'also where something hides it', width: layoutCss.span12 },
-  { name: 'memory', subtitle: "PyTorch's allocator", width: layoutCss.span12 },
+  { name: 'overall', subtitle: 'parts of the step that sum to it' },
+  { name: 'computing', subtitle: 'kernels of both sides; concurrent streams add up' },
+  { name: 'communication', subtitle: 'also where something hides it' },
+  { name: 'memory', subtitle: "PyTorch's allocator" },
 ]
 
 export function DevicesBeside({ view }: { view: View }) {
-  return TABLES.map(({ name, subtitle, width }) => {
+  return TABLES.map(({ name, subtitle }) => {
     const table = pick(view, name, 'table')
     return (
       table && (
-        <Card key={name} className={width} title={table.title} subtitle={subtitle}>
+        <Card key={name} className={layoutCss.span12} title={table.title} subtitle={subtitle}>
           <SmallTable table={table} />
         </Card>
       )

@@ -12,7 +12,7 @@ const GROUPS: Group[] = [
 ]
 
 export const BESIDE: Group = { table: 'kernels_by_operator', label: 'Kernels by operator' }
-/** Of profiles that state a type beside the names of kernels. */
+/** Tables of profiles that state a type beside the names of kernels. */
 const BY_TYPE: Group[] = [
   { table: 'kernels_by_type', label: 'Kernels by type' },
   { table: 'kernels_by_type_shape', label: 'Kernels by type and shapes' },

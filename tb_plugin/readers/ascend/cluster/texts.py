@@ -170,7 +170,7 @@ def ranks_text(ranks: list[int]) -> str:
 def _calls(
     document: Mapping[str, Any], rows: Rows
 ) -> Iterator[tuple[str, str | None, str, str | None, dict[str, Any]]]:
-    """Each call: the ranks of its group as text, its step, its name, its group, and what is stated of it."""
+    """Gives of each call the ranks of its group as text, its step, its name, its group, and what is stated of it."""
     for outer, steps in document.items():
         if not isinstance(steps, dict):
             rows.log.add("bad_row", "dropped", example=outer)

@@ -1,4 +1,4 @@
-"""All that a profile says of a job: tables with the columns that readers and views share."""
+"""What a profile says of a job: tables with the columns that readers and views share."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def job_of(
 
 
 def _kinds(operations: pa.Table | None) -> dict[str, str]:
-    """Of each group the kind of its calls, where all are of one."""
+    """The kind of calls of each group in which all are of one."""
     if operations is None:
         return {}
     pairs = operations.group_by(["group", "kind"], use_threads=False).aggregate([])
