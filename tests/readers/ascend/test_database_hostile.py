@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.errors import UnreadableTrace
@@ -21,7 +21,7 @@ from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import RawTrace
-from tests.depth import DEEP
+from tests.depth import DEEP, examples
 from tests.readers.ascend.databases import ANALYSED, ROWS, T0, TABLES, Folder, database, read, training
 
 SECONDS = 20
@@ -210,7 +210,7 @@ def test_one_value_in_all_columns(value: Any) -> None:
     tried(database(rows, tables=loose))
 
 
-@settings(max_examples=15, deadline=None)
+@examples(suite=8, deep=200)
 @given(st.data())
 def test_any_value_in_any_column(data: st.DataObject) -> None:
     loose = {table: ", ".join(column.split()[0] for column in columns.split(", ")) for table, columns in TABLES.items()}

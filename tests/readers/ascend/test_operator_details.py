@@ -14,6 +14,7 @@ from tb_plugin.readers.ascend.csv_table import read_table
 from tb_plugin.readers.ascend.operators import operators_of
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.trace.stated_operators import stated_operators
+from tests.depth import examples
 from tests.readers.ascend.folders import codes, files, raw_of, table_of
 
 TIMES = (
@@ -74,6 +75,7 @@ def test_what_is_odd_is_told() -> None:
     assert "missing_columns" in codes(raw_of(lacking), "operator_details.csv")
 
 
+@examples(15, 500)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 10**6), st.integers(0, 10**6)), max_size=20))
 def test_sums_are_those_of_the_rows(calls: list[tuple[str, int, int]]) -> None:
     lines = "".join(

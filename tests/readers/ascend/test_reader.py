@@ -134,7 +134,7 @@ def test_any_file_may_be_something_else(name: str, content: bytes) -> None:
 @pytest.mark.parametrize("name", EVERY)
 def test_any_file_may_be_cut_off_anywhere(name: str) -> None:
     (content,) = (value for key, value in small().content.items() if key.endswith(name))
-    for length in range(0, len(content), max(1, len(content) // 16)):
+    for length in range(0, len(content), max(1, len(content) // 10)):
         raw = raw_of(with_bytes(name, content[:length]))
         assert {part for part, is_there in PARTS.items() if not is_there(raw)} <= {name}
         assert {issue.file for issue in raw.report.issues} <= {name}
