@@ -26,7 +26,7 @@ from tb_plugin.readers.ascend.merging import no_rows_at_all, with_kernels
 from tb_plugin.readers.ascend.naming import NamedRows, NamesOf, devices_of
 from tb_plugin.readers.ascend.need import DATABASES, DOCUMENTS, needed
 from tb_plugin.readers.ascend.one_file import OneFile
-from tb_plugin.readers.ascend.opened import LOST, OpenedFiles
+from tb_plugin.readers.ascend.opened import LOST, ProfileFiles
 from tb_plugin.readers.ascend.operators import operators_of
 from tb_plugin.readers.ascend.stated import stated_table
 from tb_plugin.readers.ascend.timeline import Timeline, in_percent
@@ -94,7 +94,7 @@ class _Reading:
 
     def __init__(self, source: Source, options: ReadOptions, progress: Progress) -> None:
         self._options = options
-        self._opened = OpenedFiles(source, progress, options.window)
+        self._opened = ProfileFiles(source, progress, options.window)
         self._documents: dict[str, dict[str, Any]] = {}
 
     def read(self) -> RawTrace:
@@ -226,8 +226,8 @@ class _Reading:
         tables = {kind: table for kind in asked if (table := self._opened.keep(kind)) is not None}
         texts = frozenset(tables) | ({files.TRACE} if is_drawn else set())
         texts |= set(self._documents)
-        rows = self._opened.database("db", lambda database: content_of(database, interner, texts))
-        more = self._opened.database(files.ANALYSED, lambda database: analysed(database, texts))
+        rows = self._opened.database("db", lambda database: content_of(database, interner, texts)) or Content()
+        more = self._opened.database(files.ANALYSED, lambda database: analysed(database, texts)) or Content()
         figures = figures_of(tables)
         if is_drawn:
             operators = int(np.count_nonzero(columns["category"] == interner.text(_OPERATORS)))
