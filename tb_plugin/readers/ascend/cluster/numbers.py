@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any, TypeVar
 
+from tb_plugin.readers.ascend.digits import exactly
 from tb_plugin.readers.issues import IssueLog
 
 Found = TypeVar("Found")
 MOST_RANK = 10**9
-_EXACT = Context(prec=80, rounding=ROUND_HALF_EVEN)
-_LARGEST = 2**63 - 1
 _NONE = frozenset({"", "NA", "N/A", "NULL", "nan", "NaN", "None"})
 _RANKS = re.compile(r"[0-9]{1,9}")
 
 
 def scaled(value: Any, power: int, log: IssueLog) -> int | None:
     """Returns a number times ten to a power, rounded to the nearest whole number; None where there is none."""
-    return _told(value, _exact(value, power), log)
+    return _told(value, exactly(value, power), log)
 
 
 def real(value: Any, log: IssueLog) -> float | None:
@@ -50,20 +48,6 @@ def step_of(value: Any) -> str | None:
     """Returns the number of a step as text; None where there are no steps."""
     text = str(value).strip().removeprefix("step") if value is not None else ""
     return text or None
-
-
-def _exact(value: Any, power: int) -> int | None:
-    if value is None or isinstance(value, bool | list | dict):
-        return None
-    try:
-        number = Decimal(str(value).strip())
-        # Not the power of ten of a number that is far beyond 64 bits.
-        if not number.is_finite() or number.adjusted() > 20:
-            return None
-        found = int(number.scaleb(power, _EXACT).to_integral_value(ROUND_HALF_EVEN, _EXACT))
-    except (InvalidOperation, ValueError):  # a whole number of more digits than Python prints
-        return None
-    return found if abs(found) <= _LARGEST else None
 
 
 def _told(value: Any, found: Found | None, log: IssueLog) -> Found | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.readers.ascend.csv_table import cleaned
+from tb_plugin.readers.ascend.digits import exactly
 from tb_plugin.readers.issues import IssueLog
 
-_ROUND = Context(prec=60, rounding=ROUND_HALF_EVEN)
 _CERTAIN_BELOW = 2.0**40
 """Products below it are off by less than a thousandth, so that only those next to a half need their digits."""
 _MOST = 9.2e18
@@ -41,7 +40,8 @@ def whole(texts: pa.Array, power: int, log: IssueLog, *, least: int | None = 0) 
     made = np.rint(product).astype(np.int64)
     unsure = np.flatnonzero((np.abs(product) >= _CERTAIN_BELOW) | (np.abs(np.abs(product % 1) - 0.5) < 0.002))
     for place in unsure.tolist():
-        made[place] = _exact(texts[place].as_py(), power)
+        if (exact := exactly(texts[place].as_py(), power)) is not None:
+            made[place] = exact
     if least is not None:
         within &= made >= least
     if lost := int((there & ~within).sum()):
@@ -58,13 +58,6 @@ def numbers(texts: pa.Array, log: IssueLog) -> pa.Array:
         if bad := sum(one is None for one in made) - texts.null_count:
             log.add("bad_cell", "note", count=bad)
         return pa.array(made, pa.float64())
-
-
-def _exact(text: str, power: int) -> int:
-    try:
-        return int(Decimal(text).scaleb(power, _ROUND).quantize(Decimal(1), context=_ROUND))
-    except InvalidOperation:
-        return int(float(text) * 10.0**power)
 
 
 def _number(text: str | None) -> float | None:
