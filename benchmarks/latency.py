@@ -24,12 +24,14 @@ from werkzeug.test import Client
 from tb_plugin.plugin import TorchTracePlugin
 from tb_plugin.web.routes import BASE
 
+OF_RANKS = ("distributed", "ranks_kernels")
+"""Views about several workers."""
 TABLES = {
-    "overview": ("steps", "longest_ranges", "busiest_threads", "operations"),
+    "overview": ("steps", "steps_of_devices", "stated_steps", "longest_ranges", "busiest_threads", "operations"),
     "findings": ("savings", "finding_events"),
     "timeline": (),
     "operators": ("operators", "operators_outermost", "operators_by_shape", "no_operator", "stacks"),
-    "kernels": ("kernels", "kernels_by_launch", "copies"),
+    "kernels": ("kernels", "kernels_by_type", "kernels_by_type_shape", "kernels_by_launch", "kernel_rows", "copies"),
     "idle": ("idle_causes", "idle_steps", "idle_pieces"),
     "launches": (
         "runtime_calls",
@@ -49,8 +51,11 @@ TABLES = {
         "memory_peak",
         "memory_steps",
         "memory_shapes",
+        "memory_allocators",
+        "memory_components",
     ),
     "distributed": ("workers", "operations", "collectives", "steps", "process_groups", "devices"),
+    "ranks_kernels": ("kernels_across_ranks",),
     "diff": ("operators", "operators_by_shape", "kernels", "modules", "settings"),
     "range": ("range", "range_devices"),
     "phases": ("phases", "phase_steps"),
@@ -177,7 +182,7 @@ def _ask_everything(page: Page, ranks: bool) -> None:
     page.get("view/operators")  # the worker that will be asked is warm from here on
     profile = page.get("profile")
     steps = [step["label"] for step in profile["steps"]][:3]
-    for view in ("overview", "distributed") if ranks else [view for view in TABLES if view != "distributed"]:
+    for view in ("overview", *OF_RANKS) if ranks else [view for view in TABLES if view not in OF_RANKS]:
         first = page.get(f"view/{view}", note=(view, "first"))
         for _ in range(REPEATED):
             page.get(f"view/{view}", note=(view, "again"))

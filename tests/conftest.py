@@ -35,7 +35,8 @@ def _says_memory(sample: Sample) -> bool:
         data = (SAMPLES / name).read_bytes()
         return b'"[memory]"' in (gzip.decompress(data) if name.endswith(".gz") else data)
 
-    return any(name.endswith("/operator_memory.csv") or says(name) for name in sample.names)
+    databases = ("/operator_memory.csv", "/ascend_pytorch_profiler_0.db", "/ascend_pytorch_profiler_1.db")
+    return any(name.endswith(databases) or says(name) for name in sample.names)
 
 
 WITH_MEMORY = [sample.name for sample in OURS if sample.model.type is TraceTable and _says_memory(sample)]
