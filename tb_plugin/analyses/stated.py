@@ -7,15 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Column, Metric, Table, Unit, View
-from tb_plugin.trace.open import StatedColumn
+from tb_plugin.trace.open import SINCE_1970, StatedColumn
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
 
-_UNITS: Mapping[str, Unit] = {"ns": "ns", "bytes": "bytes"}
+_UNITS: Mapping[str, Unit] = {"ns": "ns", "bytes": "bytes", "B/s": "bytes_per_second"}
 """Units as profiles write them -> those of pages, of the same size."""
 ROW = Metric("stated_row", "Row", "count", "Place of the row in the table that the profile states.")
 
@@ -52,7 +53,7 @@ class Stated:
 
 def _frames(trace: TraceTable) -> Iterator[Frame]:
     for table in trace.stated:
-        yield _frame(table.name, table.title, [(c.key, *_shown(c), c.values) for c in table.columns])
+        yield _frame(table.name, table.title, [_shown(trace, c) for c in table.columns])
     blocks, totals = trace.blocks, trace.totals
     if len(blocks.start_ns):
         yield _frame(
@@ -88,13 +89,20 @@ def _known(values: npt.NDArray[np.signedinteger]) -> pa.Array:
     return pa.array(values, mask=values == MISSING)
 
 
-def _shown(column: StatedColumn) -> tuple[str, Unit]:
-    """Title and unit of a column: a unit that pages know is shown as theirs, another one stands in the title."""
+def _shown(trace: TraceTable, column: StatedColumn) -> tuple[str, str, Unit, pa.Array]:
+    """Key, title, unit and values of a column: a unit that pages know is shown as theirs, another one stands in the title.
+
+    Times of a clock count from the first event of the timeline, as all times on pages do: numbers of browsers lose digits
+    of those since 1970.
+    """
     unit = _unit(column.values)
+    if column.unit == SINCE_1970 and pa.types.is_integer(column.values.type):
+        first = (trace.base_time_ns or 0) + trace.origin_ns
+        return column.key, column.title, "ns", pc.subtract(column.values, pa.scalar(first))
     own = _UNITS.get(column.unit) if unit == "number" else None
     if own is not None:
-        return column.title, own
-    return f"{column.title} ({column.unit})" if column.unit else column.title, unit
+        return column.key, column.title, own, column.values
+    return column.key, f"{column.title} ({column.unit})" if column.unit else column.title, unit, column.values
 
 
 def _unit(values: pa.Array) -> Unit:

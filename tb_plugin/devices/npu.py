@@ -6,6 +6,9 @@ from tb_plugin.devices.base import DeviceFamily
 from tb_plugin.trace.hardware import DeviceFacts
 from tb_plugin.trace.schema import EventKind as Kind
 
+CUBE_OR_VECTOR = "AI_CORE or AI_VECTOR_CORE"
+"""What a kernel runs on of which files say AI_CORE that say it of kernels on vector cores, too."""
+
 FACTS = DeviceFacts(
     cores=(
         ("AI_CORE", "AI Core (cube)"),
@@ -16,6 +19,7 @@ FACTS = DeviceFacts(
         ("MIX_AIV", "Mixed, vector first"),
         ("AI_CPU", "AI CPU"),
         ("DSA_SQE", "DSA (random numbers)"),
+        (CUBE_OR_VECTOR, "AI Core, cube or vector not stated"),
     ),
     fallback_cores=("AI_CPU",),
     conversions=("TransData", "Transpose", "TransposeD", "Cast"),

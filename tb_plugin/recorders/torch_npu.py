@@ -115,12 +115,12 @@ def _translated(advice: Mapping[str, Advice]) -> dict[str, Advice]:
 
 KERNELS = KernelFacts(
     type=("Type",),
-    # Level0 leaves the first one out, and the trace view says it of what it draws.
-    core=("Accelerator Core", "Task Type"),
+    # Level0 leaves the first one out; types of tasks tell the second one.
+    core=("Accelerator Core", "Core by Task Type"),
     shapes=("Input Shapes",),
     step=("Step Id",),
     # operator_details.csv counts these two as work with AI Core, and no MIX_AIC and MIX_AIV, which run there as well.
-    counted=("AI_CORE", "AI_VECTOR_CORE"),
+    counted=("AI_CORE", "AI_VECTOR_CORE", "AI_CORE or AI_VECTOR_CORE"),
     counted_word="AI Core",
     first=("Type", "Accelerator Core", "Wait Time(us)", "Block Dim", "Block Num", "Input Shapes"),
 )

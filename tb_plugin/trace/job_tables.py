@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from tb_plugin.trace.open import StatedColumn, StatedTable
+from tb_plugin.trace.open import SINCE_1970, StatedColumn, StatedTable
 
 _TEXT, _INT, _FLOAT = pa.string(), pa.int64(), pa.float64()
 
@@ -97,5 +97,7 @@ def stated_in(tables: Iterable[StatedTable], name: str) -> pa.Table | None:
 
 def _unit(key: str) -> str:
     if key == "start_ns":
-        return "ns since 1970"
+        return SINCE_1970
+    if key == "bytes_per_second":
+        return "B/s"
     return "ns" if key.endswith("_ns") else "bytes" if key.endswith("bytes") else ""

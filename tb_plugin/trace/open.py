@@ -25,6 +25,10 @@ NEVER_ENDED = "never ended"
 """Key of the open column of ranges that nothing ends: 1 for each of them. How long they last nobody recorded."""
 
 
+SINCE_1970 = "ns since 1970"
+"""Unit of stated columns that are times of a clock: whole nanoseconds."""
+
+
 @dataclass(frozen=True, eq=False)
 class OpenColumn:
     """A fact that some rows have under a name of the profile's own, verbatim."""

@@ -126,10 +126,12 @@ def frequency_figures(trace: TraceTable, device: int) -> list[Figure]:
 
 
 def core_facts(trace: TraceTable, device: int) -> dict[str, Number]:
-    """Returns kernel time by kind of cores, and the frequency of cores."""
-    name = trace.devices[device].id
+    """Returns kernel time by kind of cores, those that are not known as one, and the frequency of cores."""
+    name, stated = trace.devices[device].id, facts_of(trace)
+    known = {UNKNOWN, *(title for _, title in (stated.cores if stated else ()))}
     facts: dict[str, Number] = {}
     for title, time in core_time(trace, device).items():
-        key = f"device.{name}.core.{_slug(title)}_ns"
+        # Text of a file makes no name of a fact.
+        key = f"device.{name}.core.{_slug(title if title in known else _REST)}_ns"
         facts[key] = int(facts.get(key) or 0) + time
     return facts | {f"device.{name}.{key}": value for key, value in frequency_of(trace, device).items()}

@@ -11,6 +11,8 @@ MOST_BYTES = 16 * 1024 * 1024
 MOST_VALUES = 100_000
 """So many members and items are read; as objects they take up to 40 times their text."""
 BACKEND = "hccl"
+_EMPTY: tuple[Any, ...] = ("", "-", [], {})
+"""What stands where nobody set anything."""
 
 
 def settings_in(content: bytes) -> dict[str, Any]:
@@ -45,7 +47,13 @@ def metadata_of(info: Mapping[str, Any], about: Mapping[str, Any], rank: int | N
         if key in info:
             made[key] = info[key]
     made |= {str(key): value for key, value in about.items() if key not in made and key != "parallel_group_info"}
-    return made
+    return _filled(made)
+
+
+def _filled(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that say something: false and 0 do, what was left empty does not."""
+    made = {key: _filled(value) if isinstance(value, dict) else value for key, value in settings.items()}
+    return {key: value for key, value in made.items() if value is not None and value not in _EMPTY}
 
 
 def _whole(value: Any) -> int | None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tb_plugin.devices.npu import CUBE_OR_VECTOR, FACTS
 from tb_plugin.readers.ascend.csv_table import CsvTable
 from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.readers.issues import IssueLog
@@ -27,6 +28,8 @@ NAME, START, DURATION = "Name", "Start Time(us)", "Duration(us)"
 WAIT = "Wait Time(us)"
 DEVICE, STREAM, CORE, TASK = "Device_id", "Stream ID", "Accelerator Core", "Task Type"
 TYPE = "Type"
+CORE_BY_TASK = "Core by Task Type"
+_EITHER, _VECTOR = "AI_CORE", "AI_VECTOR_CORE"
 _CUBE = frozenset({"AI_CORE", "MIX_AIC"})
 _GROUPS = frozenset({"HCCL", "COMMUNICATION"})
 _SHAPES = "Shapes"
@@ -91,14 +94,32 @@ def kernels_of(table: CsvTable, interner: Interner, log: IssueLog) -> Kernels:
     )
 
 
-def uses_of_tasks(columns: Mapping[str, Any], use: UInt8, interner: Interner) -> UInt8:
-    """Returns the MatrixUse of each row; of kernels of which nothing else tells it by the type of their task."""
+def core_by_task(columns: Mapping[str, Any], interner: Interner) -> OpenColumn | None:
+    """Returns the core of each kernel of which no table tells it, where the type of its task is a core; None of no kernel.
+
+    Profiles of January 2025 write AI_CORE of kernels on vector cores too: it is one kind where the other stands beside it.
+    """
+    others = {column.key: column for column in columns["others"] if column.is_text}
+    task = others.get(TASK)
+    if task is None:
+        return None
+    stated = np.zeros(len(columns["kind"]), np.bool_)
+    if CORE in others:
+        stated[others[CORE].row] = True
+    words, place = np.unique(task.value, return_inverse=True)
+    texts = [interner.texts[word] for word in words.tolist()]
+    told = {core: core for core, _ in FACTS.cores} | ({} if _VECTOR in texts else {_EITHER: CUBE_OR_VECTOR})
+    core = np.array([interner.text(told[text]) if text in told else MISSING for text in texts], np.int32)[place]
+    kept = np.flatnonzero((columns["kind"][task.row] == EventKind.KERNEL) & ~stated[task.row] & (core != MISSING))
+    return OpenColumn(CORE_BY_TASK, task.row[kept], core[kept], is_text=True) if len(kept) else None
+
+
+def uses_of_tasks(core: OpenColumn, use: UInt8, interner: Interner) -> UInt8:
+    """Returns the MatrixUse of each row; of kernels of which nothing else tells it by the core that their task tells."""
     use = use.copy()
-    for column in columns["others"]:
-        if column.key == TASK and column.is_text:
-            cube = np.isin(column.value, [interner.text(word) for word in sorted(_CUBE)])
-            unknown = (columns["kind"][column.row] == EventKind.KERNEL) & (use[column.row] == MatrixUse.UNKNOWN)
-            use[column.row[unknown]] = np.where(cube[unknown], MatrixUse.YES, MatrixUse.NO)
+    cube = np.isin(core.value, [interner.text(word) for word in sorted(_CUBE)])
+    unknown = (use[core.row] == MatrixUse.UNKNOWN) & (core.value != interner.text(CUBE_OR_VECTOR))
+    use[core.row[unknown]] = np.where(cube[unknown], MatrixUse.YES, MatrixUse.NO)
     return use
 
 

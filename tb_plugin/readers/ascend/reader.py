@@ -19,7 +19,7 @@ from tb_plugin.readers.ascend.comparing import Said, compared, figures_of
 from tb_plugin.readers.ascend.csv_table import CsvTable
 from tb_plugin.readers.ascend.database import Content, analysed, content_of
 from tb_plugin.readers.ascend.filenames import READER_ID, candidates, rank_in
-from tb_plugin.readers.ascend.kernels import Kernels, kernels_of, uses_of_tasks
+from tb_plugin.readers.ascend.kernels import Kernels, core_by_task, kernels_of, uses_of_tasks
 from tb_plugin.readers.ascend.lanes import Lanes, named_lanes
 from tb_plugin.readers.ascend.memory import devices_in, memory_in
 from tb_plugin.readers.ascend.merging import no_rows_at_all, with_kernels
@@ -140,7 +140,9 @@ class _Reading:
         self._opened.tell(None, log)
         flags = name_flags(rows, interner.texts, collective, own_communication(rows, classes))
         flags["uses_matrix_unit"][of_use] = use
-        flags["uses_matrix_unit"] = uses_of_tasks(columns, flags["uses_matrix_unit"], interner)
+        if (core := core_by_task(columns, interner)) is not None:
+            columns["others"] = (*columns["others"], core)
+            flags["uses_matrix_unit"] = uses_of_tasks(core, flags["uses_matrix_unit"], interner)
         lanes = named_lanes(columns["device"], columns["pid"], columns["tid"], interner.texts)
         devices, place = devices_of(columns.pop("device"), devices_in(memory))
         summary = self._opened.report(report, len(columns["start_ns"]) + len(counters.time_ns) - known)

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.overview import Overview
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.ascend.database import names, opening
 from tb_plugin.readers.ascend.database.opening import Database, opened
@@ -353,3 +355,31 @@ def test_the_copy_is_removed_and_progress_may_stop(
     with pytest.raises(Stop):
         AscendReader().read(Folder({ROWS: good}), ReadOptions(), stop)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_tasks_whose_types_are_lost_are_no_work() -> None:
+    """Without the text of its type nobody knows what a task is; what other tables say of a task or operation counts."""
+    rows = training()
+    lost = ("MEMCPY_ASYNC", "KERNEL_AIVEC", "SDMA", "hcom_allReduce__1_0_1", "mm_vec")
+    number = {text: key for key, text in rows["STRING_IDS"]}
+    rows["STRING_IDS"] = [row for row in rows["STRING_IDS"] if row[1] not in lost]
+    raw = read(database(rows))
+    kinds = dict(zip(raw.strings.take(raw.name).to_pylist(), raw.kind.tolist(), strict=True))
+    for text, kind in (("MEMCPY_ASYNC", "DEVICE_ANNOTATION"), ("SDMA", "DEVICE_ANNOTATION"), ("mm_vec", "KERNEL")):
+        assert kinds[str(number[text])] == EventKind[kind], text
+    collective = raw.strings.take(raw.name[raw.is_collective]).to_pylist()
+    assert collective == ["HcclAllreduce", str(number["hcom_allReduce__1_0_1"])]
+    (told,) = (issue for issue in raw.report.issues if issue.code == "unknown_tasks")
+    assert told.count == 2 and "count as no work" in told.text
+
+
+def test_a_type_of_a_task_that_is_no_core_tells_none() -> None:
+    """Without COMPUTE_TASK_INFO kernels have the type of their task as name, which may be any text, and no core."""
+    rows = training()
+    del rows["COMPUTE_TASK_INFO"], rows["COMMUNICATION_OP"]
+    raw = read(database(rows))
+    kernels = raw.strings.take(raw.name[raw.kind == EventKind.KERNEL]).to_pylist()
+    assert sorted(kernels) == ["KERNEL_AICORE", "KERNEL_AICORE", "KERNEL_AIVEC"]
+    assert not {"Accelerator Core", "Core by Task Type"} & {column.key for column in raw.others}
+    facts = Overview().part(assemble(raw), Params()).facts
+    assert [key for key in facts if ".core." in key] == []

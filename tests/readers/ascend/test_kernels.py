@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.overview import Overview
 from tb_plugin.readers.ascend.kernels import Kernels, places_among
+from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.schema import MISSING, EventKind, MatrixUse
 from tb_plugin.trace.table import RawTrace
 from tests.depth import examples
@@ -210,3 +213,22 @@ def test_at_level0_the_trace_view_tells_what_runs_on_cube_units() -> None:
     raw = raw_of(profile(lines, *tasks, head=head))
     use = dict(zip(raw.strings.take(raw.name).to_pylist(), raw.uses_matrix_unit.tolist(), strict=True))
     assert use == {"mm": MatrixUse.YES, "add": MatrixUse.NO, "odd": MatrixUse.UNKNOWN}
+
+
+def test_ai_core_alone_in_a_trace_view_is_either_kind_of_core() -> None:
+    """Trace views of January 2025 write it of kernels on vector cores, too; what the table lacks is then not known."""
+    lines = [f"{name},T,{core},{at(us)}\t,2" for name, core, us in (("mm", "AI_CORE", 1), ("add", "AI_VECTOR_CORE", 5))]
+    tasks = [task(name, us, 2, word) for name, us, word in (
+        ("mm", 1, "AI_CORE"), ("add", 5, "AI_CORE"), ("cut", 9, "AI_CORE"), ("cpu", 20, "AI_CPU"), ("new", 30, "hcom_odd"),
+    )]  # fmt: skip
+    raw = raw_of(profile(lines, *tasks, head="Name,Type,Accelerator Core,Start Time(us),Duration(us)"))
+    use = dict(zip(raw.strings.take(raw.name).to_pylist(), raw.uses_matrix_unit.tolist(), strict=True))
+    assert use == {
+        "mm": MatrixUse.YES, "add": MatrixUse.NO, "cut": MatrixUse.UNKNOWN, "cpu": MatrixUse.NO, "new": MatrixUse.UNKNOWN
+    }  # fmt: skip
+    assert fact(raw, "Core by Task Type") == {"cut": "AI_CORE or AI_VECTOR_CORE", "cpu": "AI_CPU"}
+    facts = Overview().part(assemble(raw), Params()).facts
+    assert {key: value for key, value in facts.items() if ".core." in key} == {
+        f"device.4.core.{key}_ns": 2000
+        for key in ("ai_core_cube", "ai_vector_core", "ai_core_cube_or_vector_not_stated", "ai_cpu", "not_stated")
+    }

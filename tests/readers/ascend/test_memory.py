@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.stated import Stated
+from tb_plugin.trace.assemble import assemble
+from tb_plugin.trace.job_tables import LINKS, as_stated, job_table
 from tb_plugin.trace.open import ONLY_RELEASED
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import RawTrace
 from tests.readers.ascend.folders import ALEXNET, GPT, QWEN, codes, files, folder, needs_recorded, raw_of, table_of
+from tests.readers.ascend.test_timeline import names, task
 
 MIB = 1 << 20
 BASE = "17639856000000"
@@ -176,3 +182,30 @@ def test_recorded_memory(path: Any, blocks: int | None, held: int | None, peaks:
     for component, peak in peaks.items():
         found = raw.totals.reserved[components == component].max() / MIB
         assert peak is None or abs(found - peak) < 0.05, component
+
+
+def test_no_digit_of_a_stated_table_is_lost() -> None:
+    """Times of a clock are whole nanoseconds, on pages from the first event; other numbers beyond floats stay text."""
+    rows = [
+        "SLOG,1736408883657086.220\t,1234567890.1234567891,0.1,1.5",
+        "SLOG,1736408883657086.731\t,0.5,2,84.49799999999999",
+    ]
+    raw = raw_of(files(
+        trace_view=[*names(), task("k", 1, 2)],
+        npu_module_mem="\n".join(["Component,Timestamp(us),Odd,Total Reserved(MB),Time(us)", *rows]),
+    ))  # fmt: skip
+    (table,) = raw.stated
+    found = {column.key: (column.title, column.unit, column.values.to_pylist()) for column in table.columns}
+    stamps = [1736408883657086220, 1736408883657086731]
+    assert found["timestamp_ns"] == ("Timestamp", "ns since 1970", stamps)
+    assert found["odd"] == ("Odd", "", ["1234567890.1234567891", "0.5"])
+    assert found["time_us"] == ("Time", "us", [1.5, 84.49799999999999])
+    trace = assemble(replace(raw, stated=(table, as_stated(LINKS, job_table(LINKS, {"bytes_per_second": [1.8e10]})))))
+    frames = Stated().part(trace, Params()).frames
+    (speed,) = (one.metric for one in frames[LINKS].columns if one.metric.key == "bytes_per_second")
+    assert (speed.title, speed.unit) == ("Bytes per second", "bytes_per_second")
+    frame = frames["npu_module_mem"]
+    assert (
+        frame.data["timestamp_ns"].to_pylist() == [stamp - trace.origin_ns for stamp in stamps] and trace.origin_ns > 0
+    )
+    assert next(one.metric for one in frame.columns if one.metric.key == "timestamp_ns").unit == "ns"

@@ -14,6 +14,7 @@ from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.operators import Operators
 from tb_plugin.errors import StorageError, UnreadableTrace
 from tb_plugin.readers.ascend import AscendReader
+from tb_plugin.readers.ascend.about import metadata_of
 from tb_plugin.readers.base import ReadOptions, no_progress
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.classes import RuleFile
@@ -234,3 +235,14 @@ def test_packed_files_say_what_plain_ones_do() -> None:
     assert [table.name for table in one.stated] == [table.name for table in other.stated]
     both = raw_of(Files({**packed, **plain}))
     assert codes(both) == {"second_file"} and both.report.events_kept == one.report.events_kept
+
+
+def test_settings_that_are_empty_say_nothing() -> None:
+    info = {"config": {"common_config": {"with_flops": False, "limit": 0, "gc_detect_threshold": None, "l2": "-"}}}
+    about = {"ENV_VARIABLES": {"A": "", "B": "1"}, "UNSET": {"C": ""}, "host": [], "cann": "8.0"}
+    assert metadata_of(info, about, None) == {
+        "with_flops": False,
+        "limit": 0,
+        "ENV_VARIABLES": {"B": "1"},
+        "cann": "8.0",
+    }

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tb_plugin.readers.ascend.csv_table import cleaned
+from tb_plugin.readers.ascend.database.cells import Columns
 from tb_plugin.readers.ascend.database.groups import Operations
 from tb_plugin.readers.ascend.database.names import Names
 from tb_plugin.readers.ascend.database.opening import Database
@@ -40,6 +42,12 @@ class Known:
     row: Int32
 
 
+def _named(names: Names, read: Columns, column: str) -> pa.Array:
+    """The names of a column; where the text of one is lost its number, so that what else is known of the row counts."""
+    number = read.whole(column)
+    return pc.coalesce(names.cells(number), absent_below_zero(number).cast(pa.string()))
+
+
 def known_kernels(
     database: Database,
     names: Names,
@@ -56,9 +64,7 @@ def known_kernels(
     none = np.full(count, MISSING)
     columns = {
         DEVICE: pa.array(np.concatenate((tasks.device[task], device))),
-        NAME: cleaned(
-            pa.concat_arrays((names.cells(told.whole("name")), names.cells(operations.read.whole("opName"))))
-        ),
+        NAME: cleaned(pa.concat_arrays([_named(names, told, "name"), _named(names, operations.read, "opName")])),
     }
     for key, title in _OF_TASKS.items():
         number = read.whole(key)

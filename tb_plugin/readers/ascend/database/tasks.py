@@ -34,6 +34,11 @@ DESCRIBED_NAMES = {
 _TASK_WHOLE = {"modelId": "Model Id", "taskId": "Task Id"}
 _BARS = {0: "Computing", 1: "Communication", 2: "Communication(Not Overlapped)", 3: "Free"}
 
+_UNKNOWN = (
+    "what these tasks are is unknown, for the texts of their types are not there: they are drawn and count as no work, "
+    "so that times of kernels and communication are too short and idle times too long"
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Tasks:
@@ -67,8 +72,14 @@ def task_rows(database: Database, rows: Rows, names: Names, host: Host, operatio
         described.whole("globalTaskId") + 1, np.arange(described.rows), read.whole("globalTaskId") + 1
     )
     connection = connected(read.whole("connectionId"))
-    task = named(rows, names.ids(read.whole("taskType")), read.whole("taskType"))
+    typed = names.ids(read.whole("taskType"))
+    task = named(rows, typed, read.whole("taskType"))
     kind = _kinds(rows, task, place != MISSING, connection, operations)
+    # What a task without a type does nobody knows; counted as a kernel it would be computation.
+    unknown = (typed == MISSING) & (place == MISSING)
+    if unknown.any():
+        kind[unknown] = EventKind.DEVICE_ANNOTATION
+        database.log.add("unknown_tasks", "note", count=int(unknown.sum()), text=_UNKNOWN)
     name = task.copy()
     known = np.flatnonzero(place != MISSING)
     name[known] = named(rows, names.ids(described.whole("name")), described.whole("name"))[place[known]]
