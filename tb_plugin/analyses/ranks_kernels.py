@@ -14,7 +14,7 @@ import pyarrow as pa
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view, coverage_of
 from tb_plugin.analyses.grouping import group, ratio
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
-from tb_plugin.analyses.selection import chosen_steps, select_rows
+from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Column, Line, Metric, Notice, Notices, Payload, Series, Sort, Table, View
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
@@ -34,7 +34,6 @@ _REST = "left_out"
 _KEY = ("name", "input_shape", "kernel_types")
 _OF_RANK = "kernels_by_rank"
 _ACROSS = "kernels_across_ranks"
-_STEPS = "ranks_kernels.steps"
 
 METRICS = SHARED.adding(
     define("", "code", {
@@ -108,12 +107,11 @@ class RanksKernels:
         )
         others = Frame(_REST, "Left out", METRICS.columns(*rest.column_names), rest, (_LEFT_OUT,), _LEFT_OUT)
         labels = tuple(trace.steps.label) if trace.steps.recorded else ()
-        facts = {_STEPS: max(len(chosen_steps(trace, params.steps)), 1)}
-        return Part(selection.coverage, facts, {_OF_RANK: frame, _REST: others}, {}, (_OF_RANK,), steps=labels)
+        return Part(selection.coverage, {}, {_OF_RANK: frame, _REST: others}, {}, (_OF_RANK,), steps=labels)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page of all workers, or one of its tables."""
-        kinds = sorted(_across(parts), key=lambda kind: (-kind.variance, kind.key))
+        kinds = sorted(_across(parts, params), key=lambda kind: (-kind.variance, kind.key))
         frames = {frame.name: frame for frame in (_frame_across(kinds), _frame_of_ranks(parts))}
         payloads: dict[str, Payload] = {}
         if params.table is None:
@@ -226,12 +224,12 @@ def _facts(trace: TraceTable) -> tuple[Int32, Int32]:
     return found[0], found[1]
 
 
-def _across(parts: Sequence[Part]) -> list[Kind]:
+def _across(parts: Sequence[Part], params: Params) -> list[Kind]:
     found: dict[tuple[str, str, str], list[tuple[str, int, int, float]]] = defaultdict(list)
     # Of a worker without any kernel they were not recorded: nobody knows that these did not run.
     parts = [part for part in parts if part.frames[_OF_RANK].data.num_rows]
     for part in parts:
-        data, steps = part.frames[_OF_RANK].data, int(str(part.facts[_STEPS]))
+        data, steps = part.frames[_OF_RANK].data, max(len({*(params.steps or part.steps)}), 1)
         for *key, calls, total in zip(*(data[name].to_pylist() for name in (*_KEY, "calls", "total_ns")), strict=True):
             name, shape, types = (text or "" for text in key)
             found[name, shape, types].append((part.worker, calls, total, total / steps))

@@ -172,9 +172,15 @@ def test_steps_are_chosen() -> None:
     whole = sum(row["calls"] for row in across(tables))
     labels = tuple(tables[0].steps.label)[:1]
     one = parts_of(tables, Params(steps=labels))
-    assert [part.facts["ranks_kernels.steps"] for part in (*parts_of(tables), *one)] == [3, 3, 1, 1]
     chosen = answer(one, table="kernels_across_ranks", limit=None, steps=labels)
     assert sum(row["calls"] for row in chosen.rows) == whole // 3
+    for parts, rows, steps in ((one, chosen.rows, 1), (parts_of(tables), across(tables), 3)):
+        totals = [{(k["name"], k["input_shape"]): 0 for k in rows} for _ in parts]
+        for mine, part in zip(totals, parts, strict=True):
+            for kind in part.frames["kernels_by_rank"].data.to_pylist():
+                mine[kind["name"], kind["input_shape"]] += kind["total_ns"]
+        apart = {key: abs(mine - totals[1][key]) / steps for key, mine in totals[0].items()}
+        assert {(row["name"], row["input_shape"]): row["total_apart_ns"] for row in rows} == pytest.approx(apart)
 
 
 @needs_recorded
