@@ -85,9 +85,12 @@ def finding(notice: Notice) -> Finding:
     )
 
 
-def findings(payloads: Iterable[object]) -> list[Finding]:
-    """Returns the findings on the training among payloads, each once, in their order."""
-    return _of(payloads, "training")
+def findings(payloads: Iterable[object], *, answers: bool = False) -> list[Finding]:
+    """Returns the findings on the training among payloads, each once, in their order.
+
+    With ``answers`` those sentences count as well that answer the question of a view.
+    """
+    return _of(payloads, "training", *(("answer",) if answers else ()))
 
 
 def data_notices(payloads: Iterable[object]) -> list[Finding]:
@@ -95,10 +98,10 @@ def data_notices(payloads: Iterable[object]) -> list[Finding]:
     return _of(payloads, "data")
 
 
-def _of(payloads: Iterable[object], about: str) -> list[Finding]:
+def _of(payloads: Iterable[object], *about: str) -> list[Finding]:
     found: dict[tuple[str, str], Finding] = {}
     for payload in payloads:
-        if isinstance(payload, Notices) and payload.about == about:
+        if isinstance(payload, Notices) and payload.about in about:
             for notice in payload.notices:
                 one = finding(notice)
                 found.setdefault((one.rule, one.text), one)  # several views may say the same

@@ -53,6 +53,7 @@ class ClusterAnalysis:
 
 def _headline(shown: JobShown, calls: int) -> Figures:
     figures = [
+        *shown.step,
         METRICS.figure("job_ranks", shown.ranks),
         METRICS.figure("job_stages", len(shown.stages) or None),
         METRICS.figure("job_groups", shown.groups),

@@ -42,11 +42,14 @@ METRICS = SHARED.adding(
     define("", "text", {
         "slowest_worker": ("Slowest", "Worker with the largest mean duration."),
         "fastest_worker": ("Fastest", "Worker with the smallest mean duration."),
+        "longest_worker": ("Most time on", "Worker with the largest total a step."),
+        "only_worker": ("Only on", "Worker on which alone it ran, where no other one may have left it out."),
     }),
     define(CHOSEN, "count", {
         "kernel_workers": ("Workers", "Workers on which it ran."),
         "slowest_kinds": ("Slowest at", "Kinds of kernels of which the worker has the largest mean duration."),
         "shared_kinds": ("Of all workers", "Kinds of kernels that ran on all workers and take not as long on each."),
+        "lone_kinds": ("On one worker alone", "Kinds of kernels that ran on one worker alone."),
         "left_out_kernels": ("Left out", f"Kinds of kernels beyond the {MOST_GROUPS:,} with most time of each worker."),
     }),
     define(CHOSEN, "ns", {
@@ -58,7 +61,12 @@ METRICS = SHARED.adding(
         "mean_of_ranks_ns": ("Mean", "Mean of the mean durations of the workers."),
         "slowest_mean_ns": ("Slowest mean", "Largest mean duration of a worker."),
         "fastest_mean_ns": ("Fastest mean", "Smallest mean duration of a worker."),
-        "total_apart_ns": ("Totals apart", "Largest total of a worker less the smallest, of those on which it ran."),
+        "total_apart_ns": (
+            "Totals apart",
+            "Largest total a step of a worker less the smallest; that of a worker on which it did not run is 0.",
+        ),
+        "longest_total_ns": ("Largest total", "Largest total a step of a worker."),
+        "shortest_total_ns": ("Smallest total", "Smallest total a step of a worker, 0 of one on which it did not run."),
         "left_out_kernels_ns": ("Time left out", "Their durations, of all workers."),
     }),
     define(CHOSEN, "ratio", {
@@ -73,7 +81,9 @@ class RanksKernels:
     id = "ranks_kernels"
     title = "Rank kernels"
     model = TraceTable
-    traits = Traits("Ranks", "picture", hidden=True, whole="It compares steps of all workers.")
+    traits = Traits(
+        "Ranks", "picture", hidden=True, whole="It compares steps of all workers.", tables=(_ACROSS, _OF_RANK)
+    )
     scope: Scope = "workers"
     borrows = OWN_ONLY
 
@@ -101,7 +111,7 @@ class RanksKernels:
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page of all workers, or one of its tables."""
-        kinds = sorted(_across(parts), key=lambda kind: (-kind.variance, kind.key))
+        kinds = sorted(_across(parts, params), key=lambda kind: (-kind.variance, kind.key))
         frames = {frame.name: frame for frame in (_frame_across(kinds), _frame_of_ranks(parts))}
         payloads: dict[str, Payload] = {}
         if params.table is None:
@@ -115,13 +125,19 @@ class RanksKernels:
 
 @dataclass(frozen=True)
 class Kind:
-    """Kernels of one name, shapes and types; ``means`` and ``totals`` are of the workers on which they ran."""
+    """Kernels of one name, shapes and types; ``means`` and totals are of the workers on which they ran."""
 
     key: tuple[str, str, str]
     workers: list[str]
     calls: int
     means: list[float]
-    totals: list[int]
+    total_ns: int
+    per_step: list[float]
+    """Total a step of each worker."""
+    absent: bool = False
+    """Whether there is a worker on which it did not run."""
+    only: str | None = None
+    """The worker on which alone it ran; None of several, and where another one may have left it out."""
 
     @property
     def variance(self) -> float:
@@ -138,6 +154,21 @@ class Kind:
     def fastest(self) -> int:
         """Returns the place of the worker with the smallest mean."""
         return min(range(len(self.means)), key=lambda place: self.means[place])
+
+    @property
+    def longest(self) -> int:
+        """Returns the place of the worker with the largest total a step."""
+        return max(range(len(self.per_step)), key=lambda place: self.per_step[place])
+
+    @property
+    def shortest_ns(self) -> float:
+        """Returns the smallest total a step, 0 where it did not run on a worker."""
+        return 0.0 if self.absent else min(self.per_step)
+
+    @property
+    def apart_ns(self) -> float:
+        """Returns the largest total a step less the smallest."""
+        return max(self.per_step) - self.shortest_ns
 
     @property
     def slower(self) -> float | None:
@@ -193,28 +224,43 @@ def _facts(trace: TraceTable) -> tuple[Int32, Int32]:
     return found[0], found[1]
 
 
-def _across(parts: Sequence[Part]) -> list[Kind]:
-    found: dict[tuple[str, str, str], list[tuple[str, int, int]]] = defaultdict(list)
+def _across(parts: Sequence[Part], params: Params) -> list[Kind]:
+    found: dict[tuple[str, str, str], list[tuple[str, int, int, float]]] = defaultdict(list)
+    # Of a worker without any kernel they were not recorded: nobody knows that these did not run.
+    parts = [part for part in parts if part.frames[_OF_RANK].data.num_rows]
     for part in parts:
-        data = part.frames[_OF_RANK].data
+        data, steps = part.frames[_OF_RANK].data, max(len({*(params.steps or part.steps)}), 1)
         for *key, calls, total in zip(*(data[name].to_pylist() for name in (*_KEY, "calls", "total_ns")), strict=True):
             name, shape, types = (text or "" for text in key)
-            found[name, shape, types].append((part.worker, calls, total))
-    return [
-        Kind(
-            key,
-            [worker for worker, _, _ in rows],
-            sum(calls for _, calls, _ in rows),
-            [total / calls for _, calls, total in rows],
-            [total for _, _, total in rows],
+            found[name, shape, types].append((part.worker, calls, total, total / steps))
+    # A worker that left kinds out may have run what it does not list.
+    lists_all = {part.worker for part in parts if not part.frames[_REST].data.num_rows}
+    kinds = []
+    for kind, rows in found.items():
+        workers = [worker for worker, _, _, _ in rows]
+        alone = len(workers) == 1 < len(parts) and len(lists_all - {*workers}) == len(parts) - 1
+        kinds.append(
+            Kind(
+                kind,
+                workers,
+                sum(row[1] for row in rows),
+                [row[2] / row[1] for row in rows],
+                sum(row[2] for row in rows),
+                [row[3] for row in rows],
+                len(workers) < len(parts),
+                workers[0] if alone else None,
+            )
         )
-        for key, rows in found.items()
-    ]
+    return kinds
 
 
 def _frame_across(kinds: Sequence[Kind]) -> Frame:
+    kinds = sorted(kinds, key=lambda kind: (-kind.apart_ns, -kind.variance, kind.key))
     columns = {
         **_texts([kind.key for kind in kinds]),
+        "total_apart_ns": pa.array([kind.apart_ns for kind in kinds], pa.float64()),
+        "longest_worker": pa.array([kind.workers[kind.longest] for kind in kinds], pa.string()),
+        "only_worker": pa.array([kind.only for kind in kinds], pa.string()),
         "ranks_deviation_ns": pa.array([sqrt(kind.variance) for kind in kinds], pa.float64()),
         "slowest_ratio": pa.array([kind.slower for kind in kinds], pa.float64()),
         "slowest_worker": pa.array([kind.workers[kind.slowest] for kind in kinds], pa.string()),
@@ -224,10 +270,9 @@ def _frame_across(kinds: Sequence[Kind]) -> Frame:
         "mean_of_ranks_ns": pa.array([sum(kind.means) / len(kind.means) for kind in kinds], pa.float64()),
         "kernel_workers": pa.array([len(kind.workers) for kind in kinds], pa.int64()),
         "calls": pa.array([kind.calls for kind in kinds], pa.int64()),
-        "total_ns": pa.array([sum(kind.totals) for kind in kinds], pa.int64()),
-        "total_apart_ns": pa.array([max(kind.totals) - min(kind.totals) for kind in kinds], pa.int64()),
+        "total_ns": pa.array([kind.total_ns for kind in kinds], pa.int64()),
     }
-    order = Sort("ranks_deviation_ns", descending=True)
+    order = Sort("total_apart_ns", descending=True)
     data = pa.table(columns)
     return Frame(_ACROSS, "Kernels", _columns(data), data, _KEY, "name", order)
 
@@ -243,7 +288,8 @@ def _frame_of_ranks(parts: Sequence[Part]) -> Frame:
 
 def _columns(data: pa.Table) -> list[Column]:
     """Columns with the long texts behind the numbers; types where somebody asks for them."""
-    empty = tuple(key for key in _KEY[1:] if not any(data[key].to_pylist()))
+    texts = {*_KEY[1:], "only_worker"} & {*data.column_names}
+    empty = tuple(key for key in texts if not any(data[key].to_pylist()))
     keys = [key for key in data.column_names if key not in _KEY[1:]]
     return METRICS.columns(*keys, *_KEY[1:], hidden=(*empty, "kernel_types"))
 
@@ -255,9 +301,12 @@ def _texts(keys: Sequence[tuple[str, str, str]]) -> Mapping[str, pa.Array]:
 
 
 def _answer(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
-    """Which kernel differs most from rank to rank."""
-    kind = kinds[0] if kinds else None
-    if workers < 2 or kind is None or len(kind.workers) < 2:
+    """Which kernel takes most more time on one worker than on another, and which one's mean duration differs most."""
+    if workers < 2 or not kinds:
+        return
+    yield from _apart(kinds)
+    kind = kinds[0]
+    if len(kind.workers) < 2:
         return
     slower = kind.slower
     if not kind.variance or slower is None:
@@ -273,11 +322,33 @@ def _answer(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
         METRICS.figure("slowest_ratio", slower),
     ]
     text = (
-        "{name} differs most: on {slowest_worker} it takes {slowest_mean_ns}, {slowest_ratio} longer than the "
-        "{fastest_mean_ns} on {fastest_worker}."
+        "The duration of {name} differs most: on {slowest_worker} it takes {slowest_mean_ns}, {slowest_ratio} longer "
     )
+    text += "than the {fastest_mean_ns} on {fastest_worker}."
     yield Notice("kernels_differ", "info", text, "", figures)
     yield from _often(kinds, workers)
+
+
+def _apart(kinds: Sequence[Kind]) -> Iterator[Notice]:
+    """Which kernel's total differs most, and how much runs on one worker alone."""
+    kind = min(kinds, key=lambda kind: (-kind.apart_ns, kind.key))
+    if not kind.apart_ns:
+        return
+    figures = [METRICS.figure("name", kind.key[0]), METRICS.figure("longest_total_ns", max(kind.per_step))]
+    if kind.only is not None:
+        figures.append(METRICS.figure("only_worker", kind.only))
+        text = "{name} takes {longest_total_ns} a step and runs only on {only_worker}, of the workers with kernels."
+    else:
+        worker = METRICS.figure("longest_worker", kind.workers[kind.longest])
+        figures += [worker, METRICS.figure("shortest_total_ns", kind.shortest_ns)]
+        text = (
+            "{name} takes {longest_total_ns} a step on {longest_worker}, and {shortest_total_ns} where it takes least: "
+            "no total differs more."
+        )
+    if (lone := sum(each.only is not None for each in kinds)) > 1:
+        figures.append(METRICS.figure("lone_kinds", lone))
+        text += " {lone_kinds} kinds of kernels run on one worker alone."
+    yield Notice("kernels_apart", "info", text, "", figures)
 
 
 def _often(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:

@@ -93,7 +93,10 @@ def _groups(
         workers = {row["worker"]: {fact: row[column] for fact, column in facts} for row in tables.pop("workers", [])}
         view = msgspec.json.decode(answer, type=View)
         tables |= {name: ask(name) for name in analysis.traits.where_stated if name in view.payloads}
-        said = {"findings": findings(view.payloads.values()), "data_notices": data_notices(view.payloads.values())}
+        said = {
+            "findings": findings(view.payloads.values(), answers=True),
+            "data_notices": data_notices(view.payloads.values()),
+        }
         groups.append({"run": place.run, "span": place.span, "workers": workers, **said, "tables": tables})
     return groups
 

@@ -273,3 +273,33 @@ def test_profiles_that_state_nothing_have_nothing_of_it() -> None:
     view = view_of(parts_of(*tables))
     assert not {"step_times", "call_times", "rank_steps", "links"} & view.payloads.keys()
     assert not {"communication_alone", "communication_unstated"} & told(view).keys()
+
+
+def test_nothing_is_claimed_of_what_hides_communication_where_kernels_are_missing() -> None:
+    """Kernels compute for 100 us; where the profile states ten times that, most of them are not recorded."""
+    steps = made(
+        STEP_TIMES, {"step": "1", "computing_ns": 1_000_000, "exposed_ns": 1, "free_ns": 1, "overlapped_ns": 0}
+    )
+    enough = made(STEP_TIMES, {"step": "1", "computing_ns": 100, "exposed_ns": 1, "free_ns": 1, "overlapped_ns": 0})
+    cut, whole = (parts_of(*(rank(number, stated) for number in range(2))) for stated in (steps, enough))
+    assert "rank0, rank1" in told(view_of(cut))["kernels_missing"] and "kernels_missing" not in told(view_of(whole))
+    both = {"communication_waiting", "communication_transfer"}
+    assert both & {*told(view_of(whole))} and not both & {*told(view_of(cut))}
+
+
+def test_a_job_is_at_least_as_large_as_its_groups() -> None:
+    group = made(GROUPS, {"kind": "collective", "group": "g", "name": "dp", "ranks": "0, 1, 2, 3, 4, 5, 6, 7"})
+    tables = [replace(rank(None, group), metadata={}) for _ in range(2)]
+    view = view_of(parts_of(*tables))
+    size = view.payloads["headline"].figures[1]  # type: ignore[union-attr]
+    assert (size.metric.title, size.value) == ("World size, at least", 8)
+    assert any("of at least {world_size} ranks are here" in text for text in told(view).values())
+    assert [row["node"] for row in rows_of(parts_of(*tables), "devices")] == ["", ""]
+
+
+def test_the_stated_chart_says_why_it_differs_from_the_measured_one() -> None:
+    stated = made(OPERATIONS, *CALLS)
+    series = view_of(parts_of(rank(0, stated), rank(1, stated))).payloads["call_times"]
+    assert isinstance(series, Series) and "the measured data transfer is all of a call" in series.subtitle
+    alone = view_of(parts_of(rank(0, stated))).payloads["call_times"]
+    assert isinstance(alone, Series) and alone.subtitle == "mean step, calls one by one"

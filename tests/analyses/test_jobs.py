@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.jobs.outlying import CRITICAL_Q, MANY, outlying
+from tb_plugin.analyses.jobs.shares import exposed_findings, step_figures
 from tb_plugin.analyses.jobs.shown import job_shown
 from tb_plugin.analyses.jobs.slow import findings, slow_links, slow_ranks
 from tb_plugin.analyses.jobs.stages import connected_stages, stage_rows, stages_of
@@ -285,3 +286,26 @@ def test_what_calls_spend_their_time_with() -> None:
     values = {line.metric.key: line.values for line in series.lines}
     assert values == {"transit_ns": [7, 15], "call_wait_ns": [None, 45], "call_idle_ns": [None, 0]}
     assert job_shown({}).pictures == []
+
+
+def test_exposed_communication_is_told_from_a_third_of_the_step_on() -> None:
+    def rank(number: int, exposed: int, bubble: int) -> RankTimes:
+        parts = {"computing_ns": 100, "exposed_ns": exposed, "free_ns": 90, "preparing_ns": 10, "bubble_ns": bubble}
+        return RankTimes((number,), parts)
+
+    at_most = [rank(0, 100, 0), rank(1, 100, 0)]
+    assert [figure.value for figure in step_figures(at_most)] == [300, 1 / 3]
+    assert [*exposed_findings(at_most, [])] == [] and step_figures(means(5)) == [] == [*exposed_findings(means(5), [])]
+    ranks = [*at_most, rank(2, 200, 150), rank(3, 200, 170)]
+    (notice,) = exposed_findings(ranks, [(0, 1), (2, 3)])
+    figures = {figure.metric.key: figure.value for figure in notice.figures}
+    assert figures == {"exposed_share": 0.5, "exposed_ns": 200, "job_step_ns": 400, "bubble_ns": 160}
+    assert "ranks 2, 3" in notice.text and "micro-batches" in notice.todo
+    assert [figure.value for figure in step_figures(ranks)] == [350, 600 / 1400, 320 / 1400]
+
+
+def test_communication_by_rank_says_how_many_ranks_state_calls() -> None:
+    call = {"step": "1", "group": "g", "kind": "collective", "elapse_ns": 9, "transit_ns": 4, "wait_ns": 5, "rank": 0}
+    found = job_shown({STEP_TIMES: times((0, "1", 5), (1, "1", 5)), OPERATIONS: table(OPERATIONS, call)})
+    (calls,) = (series for series in found.pictures if series.name == "rank_calls")
+    assert calls.subtitle.endswith("; 1 of 2 ranks state calls")

@@ -64,7 +64,24 @@ def test_variance_across_ranks_by_hand() -> None:
     assert (a["slowest_worker"], a["fastest_worker"], a["slowest_ratio"]) == ("rank1", "rank0", 1.0)
     assert (a["slowest_mean_ns"], a["fastest_mean_ns"], a["total_apart_ns"]) == (30_000, 15_000, 10_000)
     assert (rows["b"]["ranks_deviation_ns"], rows["b"]["kernel_workers"], rows["c"]["kernel_workers"]) == (0, 2, 1)
+    assert (a["longest_worker"], a["only_worker"]) == ("rank2", None)
+    # b did not run on rank2, c on rank2 alone: what did not run took 0.
+    assert (rows["b"]["total_apart_ns"], rows["b"]["only_worker"]) == (5_000, None)
+    assert (rows["c"]["total_apart_ns"], rows["c"]["only_worker"]) == (1_000, "rank2")
     assert [row["name"] for row in across([rank(runs) for runs in RUNS])] == ["a", "b", "c"]
+
+
+def test_work_of_one_rank_alone_comes_first() -> None:
+    usual = {"a": [10], "b": [100]}
+    tables = [rank(usual), rank({"a": [11], "b": [100]}), rank({**usual, "head": [40], "cast": [24]})]
+    assert [row["name"] for row in across(tables)] == ["head", "cast", "a", "b"]
+    first = told(answer(parts_of(tables)))[0]
+    figures = {figure.metric.key: figure.value for figure in first.figures}
+    assert first.rule == "kernels_apart"
+    assert figures == {"name": "head", "longest_total_ns": 40_000, "only_worker": "rank2", "lone_kinds": 2}
+    assert across([*tables, trace().op("aten::add", 0, 1).table()])[3]["total_apart_ns"] == 0, (
+        "nobody recorded its kernels"
+    )
 
 
 def test_each_worker_has_its_own_variance() -> None:
@@ -75,8 +92,10 @@ def test_each_worker_has_its_own_variance() -> None:
 
 def test_what_is_said() -> None:
     view = answer(parts_of([rank(runs) for runs in RUNS]))
-    assert [notice.rule for notice in told(view)] == ["kernels_differ"]
+    assert [notice.rule for notice in told(view)] == ["kernels_apart", "kernels_differ"]
     figures = {figure.metric.key: figure.value for figure in told(view)[0].figures}
+    assert figures == {"name": "a", "longest_worker": "rank2", "longest_total_ns": 40_000, "shortest_total_ns": 30_000}
+    figures = {figure.metric.key: figure.value for figure in told(view)[1].figures}
     assert (figures["name"], figures["slowest_worker"], figures["slowest_ratio"]) == ("a", "rank1", 1.0)
     series = view.payloads["slower_map"]
     assert isinstance(series, Series) and series.x == ["rank0", "rank1", "rank2"]
@@ -92,7 +111,7 @@ def test_what_is_said() -> None:
 def test_a_slow_rank_is_named() -> None:
     usual = {name: [10] for name in "abc"}
     view = answer(parts_of([rank(usual), rank(usual), rank({"a": [12], "b": [13], "c": [9]})]))
-    notice = told(view)[1]
+    notice = told(view)[2]
     figures = {figure.metric.key: figure.value for figure in notice.figures}
     assert notice.rule == "kernels_slow_rank"
     assert figures == {"slowest_worker": "rank2", "slowest_kinds": 2, "shared_kinds": 3}
@@ -105,6 +124,9 @@ def test_kinds_with_least_time_are_counted(monkeypatch: pytest.MonkeyPatch) -> N
     figures = {figure.metric.key: figure.value for figure in told(view, "data_quality")[0].figures}
     assert figures == {"left_out_kernels": 3, "left_out_kernels_ns": 11_000}
     assert [row["name"] for row in answer(parts, table="kernels_across_ranks").rows] == ["a"]
+    lone = parts_of([rank({"a": [2], "b": [1]}), rank({"c": [2]})])
+    rows = answer(lone, table="kernels_across_ranks").rows
+    assert {row["name"]: row["only_worker"] for row in rows} == {"a": "rank0", "c": None}, "rank0 left b out, or c"
 
 
 def test_shapes_and_types_tell_kernels_apart() -> None:
@@ -128,7 +150,8 @@ def test_shapes_and_types_tell_kernels_apart() -> None:
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=40))
 def test_it_is_the_variance_of_means(means: list[int]) -> None:
-    kind = Kind(("a", "", ""), [f"rank{place}" for place in range(len(means))], 1, [*map(float, means)], means)
+    names = [f"rank{place}" for place in range(len(means))]
+    kind = Kind(("a", "", ""), names, 1, [*map(float, means)], sum(means), [*map(float, means)])
     assert sqrt(kind.variance) == pytest.approx(statistics.pstdev(means), abs=1e-6 * max(means))
     assert (means[kind.slowest], means[kind.fastest]) == (max(means), min(means))
     assert kind.slower is None if not min(means) else kind.slower == pytest.approx(max(means) / min(means) - 1)
@@ -138,8 +161,8 @@ def test_the_planted_rank_of_a_sample_is_found() -> None:
     """Rank 2 computes slower; communication, in which the others wait for it, is not compared."""
     tables = [sample(name) for name in SAMPLE_FILES if name.startswith("synthetic_ddp/")]
     view = answer(parts_of(tables))
-    assert [notice.rule for notice in told(view)] == ["kernels_differ", "kernels_slow_rank"]
-    assert {notice.figures[place].value for notice, place in zip(told(view), (1, 0), strict=True)} == {"rank2"}
+    assert [notice.rule for notice in told(view)] == ["kernels_apart", "kernels_differ", "kernels_slow_rank"]
+    assert {notice.figures[place].value for notice, place in zip(told(view)[1:], (1, 0), strict=True)} == {"rank2"}
     names = {row["name"] for row in across(tables)}
     assert not any("nccl" in name.lower() for name in names) and len(names) > 20
 
@@ -148,8 +171,16 @@ def test_steps_are_chosen() -> None:
     tables = [sample(name) for name in SAMPLE_FILES if name.startswith("synthetic_ddp/")][:2]
     whole = sum(row["calls"] for row in across(tables))
     labels = tuple(tables[0].steps.label)[:1]
-    chosen = answer(parts_of(tables, Params(steps=labels)), table="kernels_across_ranks", limit=None, steps=labels)
+    one = parts_of(tables, Params(steps=labels))
+    chosen = answer(one, table="kernels_across_ranks", limit=None, steps=labels)
     assert sum(row["calls"] for row in chosen.rows) == whole // 3
+    for parts, rows, steps in ((one, chosen.rows, 1), (parts_of(tables), across(tables), 3)):
+        totals = [{(k["name"], k["input_shape"]): 0 for k in rows} for _ in parts]
+        for mine, part in zip(totals, parts, strict=True):
+            for kind in part.frames["kernels_by_rank"].data.to_pylist():
+                mine[kind["name"], kind["input_shape"]] += kind["total_ns"]
+        apart = {key: abs(mine - totals[1][key]) / steps for key, mine in totals[0].items()}
+        assert {(row["name"], row["input_shape"]): row["total_apart_ns"] for row in rows} == pytest.approx(apart)
 
 
 @needs_recorded

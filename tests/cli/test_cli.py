@@ -236,3 +236,11 @@ def test_what_ranks_state_of_their_communication_stands_in_their_group(capsys):
     assert sum(row["link_bytes"] for row in group["tables"]["operation_types"]) == sum(
         row["link_bytes"] for row in group["tables"]["kinds_of_links"] if row["link_part_of"] is None
     )
+
+
+def test_json_of_kernels_of_ranks_has_their_tables_and_sentences(capsys):
+    code, document = report(capsys, SAMPLES / "synthetic_ascend", "--view", "ranks_kernels")
+    (group,) = document["groups"]
+    assert code == 0 and set(group["tables"]) == {"kernels_across_ranks", "kernels_by_rank"}
+    assert all(group["tables"].values())
+    assert {"kernels_apart", "kernels_differ"} & {finding["rule"] for finding in group["findings"]}

@@ -2,7 +2,7 @@
 import { SegmentedControl } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../api/client'
-import type { Series, View } from '../api/payloads'
+import type { Series, Table, View } from '../api/payloads'
 import { columnScale, format } from '../lib/format'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
@@ -115,9 +115,13 @@ function Page({ view }: { view: View }) {
         </Card>
       )}
       {groups && (
-        <Card className={`${layoutCss.span12} ${css.short}`} title={groups.title} subtitle="as recorded">
+        <Card
+          className={`${layoutCss.span12} ${groups.rows.length > SHORT ? css.short : ''}`}
+          title={groups.title}
+          subtitle={`${groups.matched_rows.toLocaleString('en-US')}, as recorded`}
+        >
           {groups.rows.length > 0 ? (
-            <SmallTable table={groups} />
+            <SmallTable table={namedFirst(groups)} />
           ) : (
             <p className={textCss.none}>The traces name no process group.</p>
           )}
@@ -125,6 +129,17 @@ function Page({ view }: { view: View }) {
       )}
     </div>
   )
+}
+
+/** So many groups are seen without scrolling. */
+const SHORT = 24
+
+/** What a group is called and its ranks before the name that the library gave it. */
+function namedFirst(table: Table): Table {
+  const first = ['group_description', 'group_ranks']
+  const named = (key: string) => first.includes(key) && table.rows.some((row) => row[key])
+  const columns = [...table.columns].sort((a, b) => Number(named(b.metric.key)) - Number(named(a.metric.key)))
+  return { ...table, columns }
 }
 
 /** Heat maps of which one is shown; which one stands in the URL. */

@@ -46,12 +46,12 @@ export function RanksKernels({ base, profile }: ViewProps) {
                 size="compact-xs"
                 variant="default"
                 onClick={() =>
-                  openElsewhere({ ...place, worker: String(row.worker ?? row.slowest_worker) }, 'kernels', {
+                  openElsewhere({ ...place, worker: workerOf(row) }, 'kernels', {
                     search: String(row.name),
                   })
                 }
               >
-                Open the kernels of {String(row.worker ?? row.slowest_worker)}
+                Open the kernels of {workerOf(row)}
               </Button>
             </RowFacts>
           )}
@@ -60,6 +60,9 @@ export function RanksKernels({ base, profile }: ViewProps) {
     </div>
   )
 }
+
+/** The worker of a row, else the one on which the kernel takes most time. */
+const workerOf = (row: Record<string, unknown>) => String(row.worker ?? row.longest_worker)
 
 function Page({ view }: { view: View }) {
   const answer = pick(view, 'answer', 'notices')?.notices ?? []

@@ -10,7 +10,8 @@ import layoutCss from './layout.module.css'
 import plainTableCss from './plainTable.module.css'
 import textCss from './text.module.css'
 
-/** Numbers are written into the cells up to so many columns; hover shows them always. */
+/** Numbers are written into the cells up to so many columns, and below names of several words, which need the room: the
+ * map scrolls then. Hover shows them always. */
 const WRITTEN = 14
 
 /** From so many rows on they are set small, so that all of them are seen at once. */
@@ -31,7 +32,7 @@ export function HeatMap(props: { series: Series; row: string; categories?: reado
   const most = Math.max(...values.map((value) => value ?? 0), 0)
   const shade = (category: string, part: number) =>
     mix(categoryColor(category), theme.panel, FAINT + (1 - FAINT) * part)
-  const written = series.x.length <= WRITTEN
+  const written = series.x.length <= WRITTEN || series.x.some((x) => String(x).includes(' '))
   const every = written ? 1 : Math.ceil(series.x.length / NAMED)
   const longest = Math.max(row.length, ...series.lines.map((line) => line.metric.title.length))
   const words = series.x.flatMap((x) => String(x).split(' '))

@@ -18,6 +18,7 @@ from tb_plugin.analyses.distributed.together import Row, Together, together
 from tb_plugin.analyses.replicas import FRAME
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import (
+    Figure,
     Figures,
     Line,
     Metric,
@@ -131,11 +132,11 @@ def _payloads(data: Together, rows: list[Row], told: list[Notice]) -> dict[str, 
     for key, category in _MATRICES:
         if key != "wait_ns" or not data.alone:
             payloads[f"by_step_{key}"] = _matrix(data, by_step, key, category)
-    return payloads | {series.name: series for series in job_series(data.stated)}
+    return payloads | {series.name: series for series in job_series(data.stated, measured=not data.alone)}
 
 
 def _headline(data: Together, rows: list[Row]) -> Figures:
-    figures = [METRICS.figure("workers", len(data.names)), METRICS.figure("world_size", data.world_size)]
+    figures = [METRICS.figure("workers", len(data.names)), _size(data)]
     total, matched = sum_of(rows, "step_total_ns"), sum_of(rows, "matched")
     if not data.alone:
         figures += [
@@ -150,6 +151,11 @@ def _headline(data: Together, rows: list[Row]) -> Figures:
     else:
         figures.append(METRICS.figure("latency_ns", sum_of(rows, "latency_ns"), "Communication, including wait"))
     return Figures("headline", "Headline", "", figures, "headline")
+
+
+def _size(data: Together) -> Figure:
+    at_least = data.world_size is None and data.size is not None
+    return METRICS.figure("world_size", data.size, "World size, at least" if at_least else "")
 
 
 def _bars(

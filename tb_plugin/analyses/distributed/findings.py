@@ -28,21 +28,21 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str) -
     if data.alone:
         text = "Only one worker is here: durations of collectives include waiting; no bandwidth is claimed."
         notices.append(Notice("one_worker", "info", text, "Put the traces of all ranks into one run folder.", []))
-    bounded, missing = sum_of(rows, "bounded"), data.world_size is not None and data.world_size > len(data.names)
-    here = (
-        [METRICS.figure("workers", len(data.names)), METRICS.figure("world_size", data.world_size)] if missing else []
-    )
+    bounded, missing = sum_of(rows, "bounded"), data.size is not None and data.size > len(data.names)
+    here = [METRICS.figure("workers", len(data.names)), METRICS.figure("world_size", data.size)] if missing else []
+    present = "{workers} of {world_size} ranks are here."
+    if data.world_size is None:
+        present = "{workers} of at least {world_size} ranks are here."
     if bounded:
         figures = [*here, METRICS.figure("bounded", bounded), METRICS.figure("matched", sum_of(rows, "matched"))]
-        text = "{workers} of {world_size} ranks are here. " if missing else ""
+        text = f"{present} " if missing else ""
         text += (
             "{bounded} of {matched} matched calls lack a rank of their group: if that one arrived last, the others waited "
             "for it unseen. Waiting is at least, transfer at most and bandwidth at least what is shown."
         )
         notices.append(Notice("bounds", "medium", text, "Record all ranks to know who arrives last.", figures))
     elif missing and not data.alone:
-        text = "{workers} of {world_size} ranks are here."
-        notices.append(Notice("workers_missing", "low", text, "Record all ranks to be sure.", here))
+        notices.append(Notice("workers_missing", "low", present, "Record all ranks to be sure.", here))
     if estimated := sum_of(rows, "estimated"):
         text = (
             "{estimated} calls lack a worker that probably arrived last: their transfer is estimated from the same "
@@ -57,9 +57,11 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str) -
         notices.append(Notice("unmatched", "low", text, "Record the same steps on every rank.", figures))
     if data.alone:
         return notices
+    # Of kernels that are not recorded nobody knows which communication they hide.
+    whole = [row for row in rows if row["worker"] not in data.stated.cut]
     return [
-        *([late] if (late := _straggler(rows)) is not None else _waiting(rows)),
-        *_transferring([row for row in rows if not _moved_less(data, row)]),
+        *([late] if (late := _straggler(rows)) is not None else _waiting(whole)),
+        *_transferring([row for row in whole if not _moved_less(data, row)]),
         *held,
         *notices,
     ]

@@ -26,6 +26,11 @@ from tb_plugin.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_
 _PARTS = (
     ("transit_ns", "transfer"), ("synchronization_ns", "wait"), ("wait_rest_ns", "sync"), ("call_idle_ns", "idle"),
 )  # fmt: skip
+_BESIDE = (
+    ". Transit counts only while data move and what is left of a call is idle; the measured data transfer is all of a call "
+    "once its last rank is there"
+)
+"""Why stated and measured times of the same calls differ."""
 
 Row = dict[str, Any]
 
@@ -45,11 +50,14 @@ def job_frames(job: StatedJob) -> dict[str, Frame]:
     return {frame.name: frame for frame in every if frame is not None}
 
 
-def job_series(job: StatedJob) -> list[Series]:
-    """Returns pictures: what steps consist of, what calls spend their time with, and maps of links."""
+def job_series(job: StatedJob, *, measured: bool) -> list[Series]:
+    """Returns pictures: what steps consist of, what calls spend their time with, and maps of links.
+
+    ``measured`` says whether waiting and transfer that are made of rows stand beside them.
+    """
     if not job:
         return []
-    return [*_step_times(job), *_call_times(job), *link_maps(job)]
+    return [*_step_times(job), *_call_times(job, _BESIDE if measured else ""), *link_maps(job)]
 
 
 def job_notices(job: StatedJob) -> list[Notice]:
@@ -61,6 +69,13 @@ def job_notices(job: StatedJob) -> list[Notice]:
             "steps are those that the profile states."
         )
         notices.append(Notice("communication_alone", "info", text, "Keep all files of the profile.", []))
+    if job.cut:
+        text = (
+            f"Of {', '.join(job.cut)} the profile states more computation than its kernels make up: whether communication is "
+            "hidden there is known from its stated steps only."
+        )
+        todo = "Files of the profile are missing, or cut off."
+        notices.append(Notice("kernels_missing", "medium", text, todo, []))
     if job.lacking:
         text = f"No communication is stated of {', '.join(job.lacking)}: tables and maps of calls and links lack it."
         notices.append(Notice("communication_unstated", "info", text, "Record all ranks with the same options.", []))
@@ -164,7 +179,7 @@ def _step_times(job: StatedJob) -> list[Series]:
     return [msgspec.structs.replace(series, x=[*names])]
 
 
-def _call_times(job: StatedJob) -> list[Series]:
+def _call_times(job: StatedJob, beside: str) -> list[Series]:
     """A bar for each worker: what its calls spend their time with in the mean step."""
     found = summed(job.tables[CALLS], ("worker",), (*CALL_COLUMNS, "calls", "bytes")).to_pylist()
     by_worker = {row["worker"]: _call_times_of(row) for row in found}
@@ -186,7 +201,13 @@ def _call_times(job: StatedJob) -> list[Series]:
     x = METRICS.metric("worker")
     return [
         Series(
-            "call_times", "Communication, as stated", "mean step, calls one by one", x, [*names], lines, "stacked_bars"
+            "call_times",
+            "Communication, as stated",
+            f"mean step, calls one by one{beside}",
+            x,
+            [*names],
+            lines,
+            "stacked_bars",
         )
     ]
 

@@ -14,6 +14,7 @@ from tb_plugin.analyses.base import Frame, Part
 from tb_plugin.analyses.collective_names import collective_name
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.jobs.metrics import CALL_COLUMNS
+from tb_plugin.analyses.stated_steps import missing_computation
 from tb_plugin.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, STEP_TIMES, job_table, stated_in
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
@@ -38,6 +39,7 @@ def stated_frames(trace: TraceTable) -> dict[str, Frame]:
         {
             "rank": pa.array([_rank(trace)], pa.int64()),
             "alone": pa.array([only_communicates(trace)]),
+            "kernels_missing": pa.array([not only_communicates(trace) and missing_computation(trace) is not None]),
             "ranks_at_least": pa.array([_least(links, tables[GROUPS])], pa.int64()),
         }
     )
@@ -83,6 +85,8 @@ class StatedJob:
     """Workers that state nothing of their communication."""
     alone: tuple[str, ...]
     """Workers of which nothing but communication is recorded."""
+    cut: tuple[str, ...]
+    """Workers of which kernels are missing: nobody knows what hides their communication."""
     ranks: Mapping[str, int]
     ranks_at_least: int
     tables: Mapping[str, pa.Table]
@@ -120,6 +124,7 @@ def stated_job(parts: Sequence[Part], names: Sequence[str], chosen: tuple[str, .
         names=tuple(names),
         lacking=tuple(name for name in names if name not in telling) if telling else (),
         alone=tuple(name for name, row in about.items() if row["alone"]),
+        cut=tuple(name for name, row in about.items() if row["kernels_missing"]),
         ranks={name: row["rank"] for name, row in about.items() if row["rank"] is not None},
         ranks_at_least=max((row["ranks_at_least"] for row in about.values()), default=0),
         tables=tables,

@@ -90,6 +90,11 @@ class Together:
     """What the workers state of their communication, in the chosen steps."""
 
     @property
+    def size(self) -> int | None:
+        """Returns the ranks of the job as recorded, else how many it has at least, as groups say; None where nobody says."""
+        return self.world_size or (self.stated.ranks_at_least if self.stated.ranks_at_least > 1 else None)
+
+    @property
     def alone(self) -> bool:
         """Returns whether there is one worker only: nothing can be matched then."""
         return len(self.names) == 1
@@ -287,6 +292,6 @@ def texts_of(data: pa.Table, key: str) -> tuple[Int64, list[str]]:
 def _placed(worker: str, row: Row) -> Row:
     """Node and process as recorded, else from names such as ``node_1234``."""
     named = _NODE.match(worker)
-    node = row["node"] or (named.group(1) if named else worker)
+    node = row["node"] or (named.group(1) if named else "")
     process = row["process"] or (f"process {named.group(2)}" if named else worker)
     return {**row, "worker": worker, "node": node, "process": process}

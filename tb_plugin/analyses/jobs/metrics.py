@@ -52,7 +52,12 @@ METRICS = SHARED.adding(
         "device_free_ns": ("Free", "The device neither computes nor communicates: mostly it waits for the host."),
         "stage_ns": ("Stage time", "From the first work of the device to the last, less the bubble."),
         "preparing_ns": ("Preparing", "From the step's begin on the host to the first work of the device."),
+        "job_step_ns": ("Step time", "Preparing, computing, exposed communication and free together, mean of the ranks."),
         "median_ns": ("Median", "Median of the ranks that it is compared with (of an even number their middle)."),
+    }),
+    define(STATED, "ratio", {
+        "exposed_share": ("Exposed communication", "Exposed communication of the ranks over their step time."),
+        "bubble_share": ("Bubble", "Bubble of the ranks over their step time; part of exposed communication."),
     }),
     define(EVERY, "count", {
         "job_calls": ("Calls", "Calls of communication that are stated."),

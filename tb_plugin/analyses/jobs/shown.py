@@ -10,11 +10,12 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.jobs.metrics import METRICS, STATED
+from tb_plugin.analyses.jobs.shares import exposed_findings, step_figures
 from tb_plugin.analyses.jobs.slow import findings
 from tb_plugin.analyses.jobs.stages import STAGE, Stage, stages_of
 from tb_plugin.analyses.jobs.steps import rank_means, stage_means, step_bars, step_frame
 from tb_plugin.analyses.jobs.traffic import band_frame, communication_frame, link_frame, link_maps, link_totals
-from tb_plugin.payloads import Line, Notice, Series
+from tb_plugin.payloads import Figure, Line, Notice, Series
 from tb_plugin.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_TIMES, job_table
 
 TABLES = ("job_steps", "job_communication", "job_bands", "job_links", "job_groups")
@@ -36,6 +37,8 @@ class JobShown:
     """How many ranks state times."""
     stages: tuple[Stage, ...]
     groups: int
+    step: list[Figure]
+    """Length of the step and what of it is communication."""
     findings: list[Notice]
     pictures: list[Series]
     """Bars by rank and by stage, and maps of links; those of which nothing is stated are not there."""
@@ -55,9 +58,9 @@ def job_shown(tables: Mapping[str, pa.Table]) -> JobShown:
         )
         pictures.append(step_bars("rank_times", "Step time by rank", text, "job_rank", ranks[:MOST_DRAWN]))
     if of_stages:
-        text = "the largest of its ranks, part by part"
+        text = "each part the largest of its ranks: together they may be longer than the step of any rank"
         pictures.append(step_bars("stage_times", "Step time by stage", text, "job_stage", of_stages))
-    pictures += _call_bars(every[OPERATIONS])
+    pictures += _call_bars(every[OPERATIONS], len(ranks))
     frames = (
         step_frame(times, stages),
         communication_frame(every),
@@ -69,19 +72,21 @@ def job_shown(tables: Mapping[str, pa.Table]) -> JobShown:
         len(ranks),
         stages,
         sum(kind != STAGE for kind in every[GROUPS]["kind"].to_pylist()),
-        findings(ranks, stages, of_stages, totals),
+        step_figures(ranks),
+        [*exposed_findings(ranks, stages), *findings(ranks, stages, of_stages, totals)],
         [*pictures, *link_maps(totals)],
         {frame.name: frame for frame in frames},
     )
 
 
-def _call_bars(calls: pa.Table) -> list[Series]:
+def _call_bars(calls: pa.Table, ranks: int) -> list[Series]:
     """A bar for each rank: what its calls of communication spend their time with, a mean over the steps that have any."""
     keys = [key for key, _, _ in _CALLS]
     found = calls.group_by("rank", use_threads=False).aggregate(
         [("step", "count_distinct", pc.CountOptions("all")), *((key, "sum") for key in keys)]
     )
-    rows = [row for row in found.sort_by("rank").to_pylist() if row["rank"] is not None][:MOST_DRAWN]
+    every = [row for row in found.sort_by("rank").to_pylist() if row["rank"] is not None]
+    rows = every[:MOST_DRAWN]
     if not rows:
         return []
     lines = [
@@ -97,6 +102,7 @@ def _call_bars(calls: pa.Table) -> list[Series]:
     ]
     x = METRICS.metric("job_rank")
     title, text = "Communication by rank", "mean step, calls one by one"
+    text += f"; {len(every):,} of {ranks:,} ranks state calls" if len(every) < ranks else ""
     return [Series("rank_calls", title, text, x, [str(row["rank"]) for row in rows], lines, "stacked_bars")]
 
 

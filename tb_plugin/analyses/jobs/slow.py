@@ -47,7 +47,7 @@ def slow_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage], key: str) ->
     Without stages all are compared: stages of a pipeline do different work.
     """
     found = []
-    for among in _by_stage(ranks, stages):
+    for among in by_stage(ranks, stages):
         mine = [each for each in among if key in each.times]
         values = [each.times[key] for each in mine]
         ids = tuple(each.ranks[0] for each in mine)
@@ -88,8 +88,8 @@ def findings(
     ]
 
 
-def _by_stage(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> list[list[RankTimes]]:
-    """Ranks of each stage; all of them where no stages are known."""
+def by_stage(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> list[list[RankTimes]]:
+    """Returns the ranks of each stage; all of them where no stages are known."""
     if not stages:
         return [list(ranks)]
     of = {each.ranks[0]: each for each in ranks}
@@ -139,7 +139,7 @@ def _slow_link(slow: SlowLink) -> Notice:
 def _spread(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Notice]:
     """The stage whose ranks compute most unevenly, where no single rank stands out."""
     worst: tuple[float, list[RankTimes]] = (LEAST_PERCENT / 100, [])
-    for among in _by_stage(ranks, stages):
+    for among in by_stage(ranks, stages):
         mine = [each for each in among if each.times.get("computing_ns")]
         times = [each.times["computing_ns"] for each in mine]
         if len(times) > 1 and (share := (max(times) - min(times)) / min(times)) > worst[0]:
