@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.waits import waits_for_device
+from tb_plugin.analyses.waits import launch_tracks, waits_for_device
 from tb_plugin.trace.intervals import Ranges, contains, overlaps, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import distinct
@@ -65,6 +65,19 @@ class Host:
             name[mine], time[mine] = self.most(thread, begin[mine], end[mine])
             row[mine] = self.longest(thread, begin[mine], end[mine], name[mine])
         return name, time, row
+
+    def did_before(self, work: Int64, begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
+        """Returns as ``did`` what the threads that launched this work (rows, -1 = none) did in stretches of time.
+
+        Where nothing was open there longest, a thread that launches what is in its queue waits for it: whoever put the work
+        into the queue is asked then.
+        """
+        launched, asked = launch_tracks(self._trace, work)
+        found = self.did(launched, begin, end)
+        turn = np.flatnonzero((found[0] == MISSING) & (asked != MISSING))
+        for column, other in zip(found, self.did(asked[turn], begin[turn], end[turn]), strict=True):
+            column[turn] = other
+        return found
 
     def longest(self, track: int, begin: Int64, end: Int64, name: Int64) -> Int64:
         """Returns of each stretch of time the longest event of a name that is innermost at some moment in it, -1 = none.

@@ -45,6 +45,9 @@ LISTED = 200
 _NEXT = Metric(
     "event", "Event", "count", "Number of the event after the gap in order of time, as the timeline knows it."
 )
+_BEGINS_IN = (
+    "Step in which it begins. None: it begins outside of the chosen steps and reaches into them; its time is whole."
+)
 _COLUMNS = ("cause", "dur_ns", "start_ns", "step", "device", "idle_host", "operator", "idle_line", "next_work")
 
 
@@ -274,6 +277,7 @@ def _pieces(trace: TraceTable, idle: _Chosen) -> Frame:
         "event": pa.array(following, mask=following == MISSING),
     }
     columns = [*METRICS.columns(*_COLUMNS), Column(_NEXT, hidden=True)]
+    columns[_COLUMNS.index("step")] = Column(structs.replace(METRICS["step"], definition=_BEGINS_IN))
     return Frame(
         "idle_pieces", "Longest pieces", columns, pa.table(data), ("device", "start_ns"), "cause", Sort("dur_ns", True)
     )
@@ -295,10 +299,8 @@ def _listed(trace: TraceTable, device: int, account: Account, windows: Ranges) -
 
 def _host(trace: TraceTable, start: Int64, end: Int64, following: Int64) -> tuple[pa.Array, pa.Array, pa.Array]:
     """What the thread that launched the next work did longest in each piece, the operator around it, its line of Python."""
-    call = np.append(trace.launch, MISSING)[following]
-    thread = np.append(trace.track, MISSING)[call]
-    host, lines = host_of(trace), code_lines(trace)
-    name, _, row = host.did(thread.astype(np.int64), start, end)
+    lines = code_lines(trace)
+    name, _, row = host_of(trace).did_before(following, start, end)
     around = np.append(trace.operator, MISSING)[row]
     operator = np.append(trace.name, MISSING)[around].astype(np.int64)
     line = lines.of[np.where(row == MISSING, len(trace), row)].astype(np.int64)

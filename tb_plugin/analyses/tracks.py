@@ -51,7 +51,8 @@ class TrackName:
     """One text for both, for lists of events."""
     order: tuple[int, ...]
     """By what it is: the main thread, then what the framework runs, then all others, then what is on no thread; streams by
-    their numbers. Where the trace states an order of its threads, by that first."""
+    their numbers, those that do not work beneath a lane without a number that does. Where the trace states an order of its
+    threads, by that first."""
 
 
 @remembered
@@ -62,8 +63,14 @@ def track_names(trace: TraceTable) -> tuple[TrackName, ...]:
     titles, rank = _host_titles(trace, main, processes)
     distinct = _apart(trace, titles, processes)
     work = _work_of(trace)
+    # A lane without a number that works (operations of a group) stands above streams that only wait.
+    lanes = [(track.pid, _number_of(track)[1], work[i]) for i, track in enumerate(trace.tracks) if track.is_device]
+    apart = {pid for pid, number, has in lanes if has and number < 0}
+    apart &= {pid for pid, number, has in lanes if not has and number >= 0}
     return tuple(
-        _of_device(trace, track, work[i]) if track.is_device else _of_host(track, distinct[i], rank[i])
+        _of_device(trace, track, work[i], sinks=track.pid in apart)
+        if track.is_device
+        else _of_host(track, distinct[i], rank[i])
         for i, track in enumerate(trace.tracks)
     )
 
@@ -114,12 +121,11 @@ def _of_host(track: Track, title: str, rank: tuple[int, ...]) -> TrackName:
     return TrackName(title, recorded, label, rank)
 
 
-def _of_device(trace: TraceTable, track: Track, work: str) -> TrackName:
+def _of_device(trace: TraceTable, track: Track, work: str, *, sinks: bool) -> TrackName:
+    """What a stream is called; ``sinks``: without work it stands below those that have some."""
     own = track.thread.strip()
-    numbered = _PLAIN_STREAM.fullmatch(own)
-    stream = numbered[1] if numbered and numbered[1] else track.tid.removeprefix("stream").strip()
+    stream, number = _number_of(track)
     name = next((device.name or "" for device in trace.devices if device.id == track.pid), "")
-    number = int(stream) if re.fullmatch(r"-?[0-9]{1,18}", stream) else MISSING
     # Waits for all streams stand on a row of their own, which has the number -1.
     plain = f"Stream {stream}" if stream != "-1" else "All streams"
     # A lane that somebody named: work of a graph may be drawn apart from the stream that it ran on.
@@ -127,7 +133,15 @@ def _of_device(trace: TraceTable, track: Track, work: str) -> TrackName:
     title = f"{plain} · {work}" if work else plain
     recorded = f"Device {track.pid} · {name}" if name else f"Device {track.pid}"
     label = f"device {track.pid}, {plain[0].lower() + plain[1:] if _PLAIN_STREAM.fullmatch(own) else plain}"
-    return TrackName(title, recorded, f"{label} ({work})" if work else label, (number < 0, number, track.thread_order))
+    order = (sinks and not work, number < 0, number, track.thread_order)
+    return TrackName(title, recorded, f"{label} ({work})" if work else label, order)
+
+
+def _number_of(track: Track) -> tuple[str, int]:
+    """What a stream is called by where nobody named it, and its number, -1 = none."""
+    numbered = _PLAIN_STREAM.fullmatch(track.thread.strip())
+    stream = numbered[1] if numbered and numbered[1] else track.tid.removeprefix("stream").strip()
+    return stream, int(stream) if re.fullmatch(r"-?[0-9]{1,18}", stream) else MISSING
 
 
 def _host_titles(trace: TraceTable, main: int, processes: list[str]) -> tuple[list[str], list[tuple[int, ...]]]:

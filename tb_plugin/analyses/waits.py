@@ -56,9 +56,16 @@ def asking_tracks(trace: TraceTable, rows: Int64) -> Int64:
 
     Where a thread launches what others put into its queue, the latter are where the operators are that asked for the work.
     """
-    launch, operator = trace.track[trace.launch[rows]], trace.track[trace.operator[rows]]
-    asks = (trace.operator[rows] != MISSING) & (operator != launch)
-    return np.concatenate((launch, operator[asks])).astype(np.int64)
+    launch, asks = launch_tracks(trace, rows)
+    return np.concatenate((launch, asks[asks != MISSING])).astype(np.int64)
+
+
+def launch_tracks(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64]:
+    """Returns for rows of device work the track of who launched each, and of who had another thread launch it; -1 = none."""
+    track = np.append(trace.track, MISSING).astype(np.int64)
+    launch = track[np.append(trace.launch, MISSING)[rows]]
+    operator = track[np.append(trace.operator, MISSING)[rows]]
+    return launch, np.where((launch != MISSING) & (operator != launch), operator, MISSING)
 
 
 def awaits_thread(trace: TraceTable) -> Bool:

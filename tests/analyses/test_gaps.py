@@ -254,16 +254,30 @@ def explained(
     begun = min(max(starts[launch], low), high)
     late = 2 * (begun - low) >= high - low
     until = begun if late else high
-    around = (i for i in host if starts[i] < until and ends[i] > low)
-    mine = [i for i in around if table.track[i] == table.track[launch]]
+    around = [i for i in host if starts[i] < until and ends[i] > low]
+    spent, calls = doing(around, table.track[launch], table, names, starts, ends, low, until)
+    asks = int(table.operator[next])
+    # A thread that waits for its queue has nothing open: whoever filled the queue is asked.
+    if spent[None] == max(spent.values()) and asks >= 0 and table.track[asks] != table.track[launch]:
+        spent, calls = doing(around, table.track[asks], table, names, starts, ends, low, until)
+    return gap | {"why": None if late else LAUNCHED, "spent": spent, "calls": calls}
+
+
+def doing(
+    around: list[int], track: int, table: TraceTable, names: list[str], starts: list[int], ends: list[int],
+    low: int, until: int,
+) -> tuple[Counter[str | None], dict[str | None, set[int]]]:  # fmt: skip
+    """How long a thread was innermost in each name, and in which calls."""
+    mine = [i for i in around if table.track[i] == track]
     moments = {low, until, *(t for i in mine for t in (starts[i], ends[i]) if low < t < until)}
-    points, spent, calls = sorted(moments), Counter[str | None](), {}
-    for a, b in pairwise(points):
+    spent: Counter[str | None] = Counter()
+    calls: dict[str | None, set[int]] = {}
+    for a, b in pairwise(sorted(moments)):
         open_now = [i for i in mine if starts[i] <= a and ends[i] > a]
         name = names[open_now[-1]] if open_now else None
         spent[name] += b - a
         calls.setdefault(name, set()).update(open_now[-1:])
-    return gap | {"why": None if late else LAUNCHED, "spent": spent, "calls": calls}
+    return spent, calls
 
 
 def waits(table: TraceTable, call: int) -> bool:

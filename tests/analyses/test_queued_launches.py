@@ -12,6 +12,7 @@ from tb_plugin.analyses.idle.host import launching_threads
 from tb_plugin.analyses.rules.savings import findings_of
 from tb_plugin.analyses.what_if import Change, saved
 from tb_plugin.trace.table import TraceTable
+from tests.builders import part
 from tests.readers.ascend.folders import (
     ALEXNET,
     Files,
@@ -79,6 +80,14 @@ def test_a_device_that_waits_for_operators_of_another_thread_waits_for_no_python
         if int(each[0])
     }
     assert time[Cause.PYTHON] == 25_000 and time[Cause.DISPATCH] >= 299_000
+
+
+def test_what_the_host_did_is_said_of_the_thread_that_fills_the_queue() -> None:
+    """The queue's thread has nothing open while it waits for its next task: the other one is in aten::add."""
+    pieces = part(queued(), "idle").frames["idle_pieces"].data.to_pylist()
+    did = {(row["cause"], row["next_work"]): row["idle_host"] for row in reversed(pieces)}  # the longest of each
+    assert did["Operator dispatch", "k_aten::add"] == "aten::add"
+    assert did["Launch calls", "k_aten::add"] == "Node@launch"
 
 
 def test_the_main_thread_s_waits_end_sooner_when_work_does() -> None:

@@ -88,7 +88,7 @@ METRICS = SHARED.adding(
         "ratio",
         {
             "idle_ratio": ("Idle", "Share of the steps in which devices had nothing to do, over all that work."),
-            "idle_unexplained_ratio": ("Unexplained", "Share of the idle time that has no cause."),
+            "idle_unexplained_ratio": ("Unexplained, of idle time", "Share of the idle time that has no cause."),
         },
     ),
     define("", "text", {"cause_means": ("While", "What was going on.")}),
@@ -96,7 +96,11 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "idle_host": ("Host did", "Name that was innermost longest on the thread that launched the next work."),
+            "idle_host": (
+                "Host did",
+                "Name that was innermost longest on the thread that launched the next work; where it had nothing open, on "
+                "that which put the work into its queue.",
+            ),
             "idle_line": ("Python", "Line of Python around it, as far as it is recorded."),
             "next_work": ("Next work", "The work that ended the gap."),
         },

@@ -19,7 +19,11 @@ OF_TOTALS = (
                 "Allocator",
                 "Who gives the memory, as the profile names it: an allocator, several added up, or all of the process.",
             ),
-            "component": ("Component", "Part of the software that holds memory of the device, as the profile names it."),
+            "component": (
+                "Component",
+                "Part of the software that holds memory of the device, as the profile names it. One with the name of an "
+                "allocator is another number: what that part holds itself, as its own table states.",
+            ),
         },
     ),
     define(

@@ -103,8 +103,9 @@ METRICS = OF_RULES.adding(
                 "Estimated occupancy of the kernels, weighted by their time in the window.",
             ),
             "unexplained_ratio": (
-                "Unexplained",
-                "Share of the steps in which nothing runs on a device and no operator or call on the host.",
+                "Unexplained, of the steps",
+                "Share of the steps in which nothing runs on a device and no operator or call on the host. Why devices idle "
+                "is another question: what of that has no cause is a share of the idle time.",
             ),
             "held_share": ("Waiting for the profiler", "It over the step."),
             "largest_share": ("Largest part", "The largest of the parts that a step is made of over the step."),

@@ -133,10 +133,8 @@ def _host_did(s: Scene, device: int, cause: Cause) -> dict[str, str]:
     length = measure_within(windows, account.start_ns, account.end_ns)
     mine = np.flatnonzero((account.cause == cause) & (length > 0))
     mine = mine[np.lexsort((account.start_ns[mine], -length[mine]))[:PIECES]]
-    call = np.append(trace.launch, MISSING)[account.gaps.next[account.gap[mine]]]
-    thread = np.append(trace.track, MISSING)[call].astype(np.int64)
     begin, end = account.start_ns[mine], account.end_ns[mine]
-    name, time, row = Host(trace, union(begin, end)).did(thread, begin, end)
+    name, time, row = Host(trace, union(begin, end)).did_before(account.gaps.next[account.gap[mine]], begin, end)
     if not (name != MISSING).any():
         return {}
     names, of = np.unique(name[name != MISSING], return_inverse=True)

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.allocator import HOST_TYPE, levels_of
 from tb_plugin.analyses.base import Detail, Params, Part, answer_view, bounds_of, whole_number
-from tb_plugin.analyses.device_memory.records import name_in
+from tb_plugin.analyses.device_memory.records import allocators_of
 from tb_plugin.analyses.device_time import busy_title
 from tb_plugin.analyses.directions import DIRECTIONS, directions_of
 from tb_plugin.analyses.hardware_streams import hardware_streams
@@ -254,27 +253,17 @@ def _copies(key: str, title: str, start: Int64, end: Int64, size: Int64) -> Iter
 
 
 def _of_memory(trace: TraceTable) -> Iterator[_Known]:
-    """Allocated and reserved bytes of each device that allocator events name; levels as on the memory page."""
-    memory = trace.memory
-    number = np.where(memory.device_type == HOST_TYPE, MISSING, memory.device_id).astype(np.int64)
-    which, of = np.unique(memory.device_type.astype(np.int64) << 32 | (number + 1), return_inverse=True)
-    order = stable_order(of.ravel())
-    bounds = np.searchsorted(of.ravel()[order], np.arange(1, len(which)))
-    ids = {str(device.ordinal): device.id for device in trace.devices if device.ordinal is not None}
-    for rows in np.split(order, bounds) if len(which) else ():
-        kind, place = int(memory.device_type[rows[0]]), int(number[rows[0]])
-        name = name_in(trace, kind, place)
-        device = ids.get(str(place)) if kind != HOST_TYPE else None
-        time, total, size = memory.time_ns[rows], memory.total_allocated[rows], memory.bytes[rows]
-        level = levels_of(total, size)
-        what = METRICS.metric("allocated_bytes" if (total != MISSING).any() else "change_bytes", window=EACH_BIN)
-        curve = Curve(time, level.astype(np.float64), float(level[0] - size[0]))
-        yield _Known(f"allocated:{name}", _of_memory_title(what), name, what, curve, device)
-        reserved = memory.total_reserved[rows]
-        if (reserved > 0).any():
+    """Allocated and reserved bytes of each device and allocator that events name; levels as on the memory page."""
+    ids = {device.ordinal: device.id for device in trace.devices if device.ordinal is not None}
+    for of in allocators_of(trace):
+        device = None if of.is_host else ids.get(of.number)
+        what = METRICS.metric("allocated_bytes" if of.has_totals else "change_bytes", window=EACH_BIN)
+        curve = Curve(of.time_ns, of.allocated.astype(np.float64), float(of.before))
+        yield _Known(f"allocated:{of.name}", _of_memory_title(what), of.name, what, curve, device)
+        if (of.reserved > 0).any():
             what = METRICS.metric("reserved_bytes", window=EACH_BIN)
-            curve = Curve(time, np.where(reserved == MISSING, np.nan, reserved))
-            yield _Known(f"reserved:{name}", _of_memory_title(what), name, what, curve, device)
+            curve = Curve(of.time_ns, np.where(of.reserved == MISSING, np.nan, of.reserved))
+            yield _Known(f"reserved:{of.name}", _of_memory_title(what), of.name, what, curve, device)
 
 
 def _of_memory_title(what: Metric) -> str:

@@ -103,7 +103,8 @@ METRICS = SHARED.adding(
             "host_doing": (
                 "Host did",
                 "Name that was innermost longest on the thread that launched the work after the gap: until the launch "
-                "where it was late, else in all of the gap. Empty: no event was open.",
+                "where it was late, else in all of the gap; where it had nothing open, on the thread that put the work into "
+                "its queue. Empty: no event was open.",
             ),
             "host_operator": (
                 "In operator",
@@ -349,8 +350,7 @@ def _host_did(trace: TraceTable, gaps: _Found) -> _Did:
     late = launched & (2 * (begun - gaps.start_ns) >= gaps.end_ns - gaps.start_ns)
     until = np.where(late, begun, gaps.end_ns)
     host = host_of(trace)
-    threads = np.where(launched, trace.track[launch], MISSING) if len(trace) else launch
-    name, time, longest = host.did(threads.astype(np.int64), gaps.start_ns, until)
+    name, time, longest = host.did_before(gaps.next, gaps.start_ns, until)
     around = np.append(trace.operator, np.int32(MISSING))[longest]
     operator = np.append(trace.name, np.int32(MISSING))[around].astype(np.int64)
     return _Did(launched, late, np.append(host.waits, False)[longest], name, operator, time)

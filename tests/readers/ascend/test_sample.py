@@ -16,6 +16,8 @@ from tb_plugin.analyses.kernels import Kernels
 from tb_plugin.analyses.memory import Memory
 from tb_plugin.analyses.modules import Modules
 from tb_plugin.analyses.operators import Operators
+from tb_plugin.analyses.timeline.counters import CountersAnalysis
+from tb_plugin.analyses.timeline.lanes import lanes_of, tracks_of
 from tb_plugin.payloads import Table
 from tb_plugin.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, stated_in
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
@@ -288,6 +290,28 @@ def test_the_memory_view_has_every_block_once(case: Case) -> None:
     assert sum(row["device"].endswith(" GE") for row in blocks) == said["of_the_graph_engine"]
     assert not [row for row in blocks if row["name"] == "(no operator)"]
     assert sum((row["signed_bytes"] or 0) < 0 for row in blocks) == said["older_than_the_window"]
+
+
+def test_each_allocator_has_its_own_chart(case: Case) -> None:
+    trace, part = case.trace, CountersAnalysis().part(case.trace, Params())
+    charts = {each.key: each for each in part.payloads["counters"].counters}  # type: ignore[union-attr]
+    memory, device = trace.memory, f"npu:{case.truth['device']}"
+    graph = trace.stated_memory.allocator != MISSING
+    assert graph.any() and not graph.all()
+    for name, own in ((device, ~graph), (f"{device} GE", graph)):
+        chart, total = charts[f"allocated:{name}"], memory.total_allocated[own]
+        before = int(total[0] - memory.bytes[own][0])
+        assert (chart.subtitle, chart.min, chart.max) == (name, min(before, total.min()), max(before, total.max()))
+
+
+def test_lanes_that_work_stand_above_those_that_wait() -> None:
+    (name,) = (each.name for each in OURS if each.name.startswith("synthetic_ascend_db/rank_0"))
+    trace = made(name)
+    lanes = lanes_of(trace)
+    titles = [lane.title for lane in tracks_of(trace, lanes, lanes.number) if lane.is_device]
+    works = ["·" in title for title in titles]
+    assert works == sorted(works, reverse=True) and "Stream 5" in titles[works.index(False) :]
+    assert any("Communication" in title for title, own in zip(titles, works, strict=True) if own)
 
 
 def test_frequency_and_collection_of_garbage(case: Case) -> None:

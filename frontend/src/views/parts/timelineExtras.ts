@@ -267,6 +267,14 @@ function useHits(profile: Query, window: Query, view: Range, event: number | nul
     },
     [step],
   )
+  // Who comes from a row looks for its events: the first one in the window comes into sight, without one the first of all.
+  const arrived = useRef('')
+  useEffect(() => {
+    if (!hit || search || arrived.current === hit || !inSight || !everywhere) return
+    const row = tableOf(inSight, 'hits')?.rows[0] ?? tableOf(everywhere, 'hits')?.rows[0]
+    arrived.current = hit
+    if (row) reveal(spotOfRow(row))
+  }, [hit, search, inSight, everywhere, reveal])
   const hits = useMemo(() => (wanted ? (tableOf(inSight, 'hits')?.rows ?? []).map(spotOfRow) : []), [inSight, wanted])
   const marks = useMemo(() => {
     const payload = everywhere?.payloads.marks
