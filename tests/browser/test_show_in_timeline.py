@@ -10,9 +10,19 @@ from playwright.sync_api import Frame
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
 from tests.browser.harness import Tab
+from tests.browser.picture import GUTTER, HEAD, MARK
 from tests.depth import sampled
 
 RUN = "synthetic_gpu"
+HAS_PIXEL = """
+(canvas, [left, top, ...color]) => {
+  const scale = devicePixelRatio
+  const [x, y] = [left * scale, top * scale]
+  const { data } = canvas.getContext('2d').getImageData(x, y, canvas.width - x, canvas.height - y)
+  for (let at = 0; at < data.length; at += 4) if (color.every((part, i) => data[at + i] === part)) return true
+  return false
+}
+"""
 
 
 def hit(tab: Tab) -> list[str]:
@@ -83,6 +93,18 @@ def test_the_link_alone_finds_the_row_too_and_the_highlight_ends(open_tab: Open)
     frame.get_by_role("button", name="Clear the highlight").click()
     frame = tab.settle()
     assert not {"hit", "from_view", "row"} & set(tab.state()) and not frame.locator("[data-testid=chip]").count()
+
+
+def test_the_first_event_of_a_row_comes_into_sight(open_tab: Open) -> None:
+    """In a window too low for all lanes the highlight of what stands in the last ones is drawn all the same."""
+    tab = open_tab(size=(1000, 480))
+    (lowest, *_) = sorted(
+        ask(tab.address, "table/find/hits", run=RUN, where="kind:operator", limit="1000")["rows"],
+        key=lambda row: (-row["lane"], row["start_ns"]),
+    )
+    tab.open(run=RUN, view="timeline", hit=f"name:{lowest['name']}\x1fkind:operator", charts="none")
+    canvas = tab.settle().locator("[data-testid=timeline] canvas")
+    assert canvas.evaluate(HAS_PIXEL, [GUTTER, HEAD, *MARK])
 
 
 def test_a_node_of_the_module_tree(open_tab: Open) -> None:
