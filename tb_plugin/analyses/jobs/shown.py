@@ -58,7 +58,7 @@ def job_shown(tables: Mapping[str, pa.Table]) -> JobShown:
         )
         pictures.append(step_bars("rank_times", "Step time by rank", text, "job_rank", ranks[:MOST_DRAWN]))
     if of_stages:
-        text = "each part the largest of its ranks: together they may be longer than the step of any rank"
+        text = "each part its slowest rank's: no rank's step"
         pictures.append(step_bars("stage_times", "Step time by stage", text, "job_stage", of_stages))
     pictures += _call_bars(every[OPERATIONS], len(ranks))
     frames = (
