@@ -12,6 +12,7 @@ from tb_plugin.analyses.base import Params, rows_of
 from tb_plugin.analyses.diff import Diff
 from tb_plugin.analyses.rules import RULES, communication
 from tb_plugin.recorders import TORCH_NPU
+from tb_plugin.service.parse import read_info
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.job_tables import STEP_TIMES, as_stated, job_table
 from tb_plugin.trace.open import OpenColumn
@@ -213,6 +214,35 @@ def test_the_comparison_says_that_kernels_of_a_side_are_missing() -> None:
 
 def empty() -> Any:
     return replace(trace().op("a", 0, 1).raw_trace(), stated=())
+
+
+def test_the_file_that_was_cut_off_is_named(processes: list[Any]) -> None:
+    """The table of kernels is whole: not of all files does anything lack."""
+    content = dict(generator.texts(processes[0]))
+    name = next(each for each in content if each.endswith("trace_view.json"))
+    table = table_of(Files({**content, name: content[name][: len(content[name]) // 2]}))
+    assert table.report.cut_files == ["trace_view.json"] == read_info(table.report).cut_files
+    about: Any = part(table, "overview").payloads["data_quality"]
+    assert any(each.rule == "truncated" and "trace_view.json" in each.text for each in about.notices)
+    whole = table_of(Files(content))
+    assert whole.report.complete and not whole.report.cut_files
+
+
+def test_bars_say_of_how_many_steps_they_are(tables: list[TraceTable]) -> None:
+    """Three steps: their mean beside the sum of all."""
+    payloads: Any = part(tables[0], "overview").payloads
+    device = tables[0].devices[0].id
+    assert payloads[f"device_steps_{device}"].title == "Device time of a step, mean of 3 steps"
+    for name in ("time", "idle", "classes"):
+        assert "; sum of 3 steps and what is outside; " in payloads[f"device_{name}_{device}"].subtitle
+
+
+def test_what_is_advised_holds_where_files_are_missing() -> None:
+    """Whoever recorded with these options and has not the file is told its name."""
+    for view in ("stacks", "operators", "launches", "backward"):
+        advice = TORCH_NPU.todo(f"view.{view}")
+        assert "trace_view.json or ascend_pytorch_profiler_*.db" in advice and not advice.startswith("Add ")
+    assert "operator_memory.csv" in TORCH_NPU.todo("view.memory") == TORCH_NPU.todo("memory_missing")
 
 
 def test_a_statement_without_steps_or_with_stages() -> None:
