@@ -20,14 +20,30 @@ from tb_plugin.analyses.rules.left_out import LeftOut, left_out, unknown_notices
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.savings import Findings, findings_of
 from tb_plugin.analyses.selection import select_rows
-from tb_plugin.payloads import Column, Figures, Notices, Payload, Table, View
+from tb_plugin.analyses.stated_steps import STATED_STEP, missing_computation
+from tb_plugin.payloads import Column, Figure, Figures, Notices, Payload, Table, View
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 
 METRICS = OF_RULES.adding(
-    define("", "count", {"rules": ("All rules", "Rules that there are, those that are left out among them.")}),
+    STATED_STEP,
+    define(
+        "",
+        "count",
+        {
+            "rules": ("All rules", "Rules that there are, those that are left out among them."),
+            "rules_silent": (
+                "Silent rules",
+                "Rules that did not look because kernels are missing that the profile states: they judge idle time, or what "
+                "hides other work.",
+            ),
+        },
+    ),
+    define(
+        "", "text", {"silent_rules": ("Silent", "Titles of the rules that did not look because kernels are missing.")}
+    ),
     define(
         WHOLE,
         "text",
@@ -81,10 +97,13 @@ class FindingsAnalysis:
 
 
 def _summary(trace: TraceTable, findings: Findings) -> Figures:
-    figures = [
-        METRICS.figure("step_time_mean_ns", findings.step_ns or None, "" if trace.steps.recorded else "Recorded time"),
-        METRICS.figure("findings", len(findings.found)),
-    ]
+    title = "" if trace.steps.recorded else "Recorded time"
+    length = (
+        METRICS.figure("step_time_mean_ns", findings.step_ns or None, title)
+        if missing_computation(trace) is None
+        else METRICS.figure("stated_step_ns", findings.step_ns or None)
+    )
+    figures = [length, METRICS.figure("findings", len(findings.found))]
     return Figures("summary", "Findings", "", figures, "headline")
 
 
@@ -97,9 +116,18 @@ def _together(trace: TraceTable, findings: Findings) -> Figures:
         METRICS.figure("rules_looked", findings.looked),
         METRICS.figure("rules", len(RULES)),
         METRICS.figure("not_recorded", ", ".join(_not_recorded(trace))),
+        *_silent(findings),
         *([] if busy is None else [METRICS.figure("utilization", busy, busy_title(trace))]),
     ]
     return Figures("together", "All findings together", "", figures)
+
+
+def _silent(findings: Findings) -> list[Figure]:
+    """Which rules did not look because kernels are missing; nothing where none are."""
+    if not findings.silent:
+        return []
+    titles = ", ".join(rule.title for rule in findings.silent)
+    return [METRICS.figure("rules_silent", len(findings.silent)), METRICS.figure("silent_rules", titles)]
 
 
 def _not_recorded(trace: TraceTable) -> list[str]:
@@ -128,7 +156,7 @@ def _left_out(findings: Findings, out: LeftOut) -> dict[str, Notices]:
 def _facts(trace: TraceTable, findings: Findings) -> dict[str, Number]:
     """What each rule would save, 0 where it does not apply or is left out; nothing of a file about which no rule speaks.
 
-    Of rules about what only some profiles state, those of profiles that do.
+    Of rules about what only some profiles state, those of profiles that do; none of rules that are silent.
     """
     if not trace.report.complete:
         return {}
@@ -139,7 +167,7 @@ def _facts(trace: TraceTable, findings: Findings) -> dict[str, Number]:
     }
     savings = {each.rule.id: each.notice.saving for each in findings.found}
     for rule in RULES:
-        if rule.saves and (rule.asks is None or rule.asks(trace)):
+        if rule.saves and not rule.is_silent(trace) and (rule.asks is None or rule.asks(trace)):
             saving = savings.get(rule.id)
             facts[f"findings.{rule.id}.saving_low_ns"] = saving.low_ns if saving else 0.0
             facts[f"findings.{rule.id}.saving_high_ns"] = saving.high_ns if saving else 0.0

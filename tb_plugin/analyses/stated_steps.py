@@ -8,10 +8,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.device_time import device_time
+from tb_plugin.analyses.metrics import STEPS, WHOLE, define
 from tb_plugin.trace.job_tables import STEP_TIMES, job_table, stated_in
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.table import TraceTable
 
+STATED_STEP = define(
+    STEPS,
+    "ns",
+    {
+        "stated_step_ns": (
+            "Step time, stated",
+            "Preparing, stage and bubble of a step as the profile states them, a mean over the steps.",
+        ),
+    },
+)
+STATED_COMPUTE = define(
+    WHOLE,
+    "ns",
+    {
+        "recorded_compute_ns": (
+            "Recorded",
+            "Kernels other than communication run on a device, summed over devices.",
+        ),
+        "stated_compute_ns": ("Stated", "What the profile states of the same in its times of steps, all of them."),
+    },
+)
 RECORDED = 0.9
 """Share of the stated computation that recorded kernels have to make up: steps begin and end a little elsewhere."""
 
@@ -32,6 +54,11 @@ def stated_length(table: pa.Table) -> float | None:
     length = pc.add(table["stage_ns"], table["bubble_ns"])
     found: float | None = pc.mean(pc.add(length, pc.fill_null(table["preparing_ns"], 0))).as_py()
     return found
+
+
+def length_without_kernels(trace: TraceTable, chosen: Sequence[str] | None) -> float | None:
+    """Returns the steps' stated mean length where most kernels are missing; None where what was recorded tells it."""
+    return None if missing_computation(trace) is None else stated_length(stated_steps(trace, chosen))
 
 
 @remembered

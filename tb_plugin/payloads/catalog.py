@@ -117,6 +117,8 @@ class ReadInfo(Struct, frozen=True):
     issues: list[IssueInfo]
     records: str = "events"
     """What the counts count; empty where the format has nothing to count."""
+    cut_files: list[str] = []
+    """Files of a profile of several that end early, by name."""
 
 
 class StepInfo(Struct, frozen=True):

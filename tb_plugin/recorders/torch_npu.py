@@ -9,17 +9,24 @@ from dataclasses import replace
 from tb_plugin.recorders.pytorch import PYTORCH
 from tb_plugin.trace.recorder import Advice, KernelFacts, ThreadRole
 
-_ACTIVITY = "Add torch_npu.profiler.ProfilerActivity.NPU to profile(activities=...)."
+_ACTIVITY = (
+    "It is recorded with torch_npu.profiler.ProfilerActivity.NPU in profile(activities=...), and read from "
+    "kernel_details.csv, trace_view.json or ascend_pytorch_profiler_*.db, which has to lie in the profile's folder."
+)
 _LEVEL = "Level1 records communication: experimental_config=_ExperimentalConfig(profiler_level=ProfilerLevel.Level1)."
+_READ_FROM = "read from trace_view.json or ascend_pytorch_profiler_*.db, which has to lie in the profile's folder."
+_ON_HOST = f"recorded with torch_npu.profiler.ProfilerActivity.CPU, and {_READ_FROM}"
+_MEMORY = (
+    "They are recorded with torch_npu.profiler.profile(profile_memory=True), and read from operator_memory.csv or "
+    "ascend_pytorch_profiler_*.db, which has to lie in the profile's folder."
+)
 _LAUNCHES = (
     "Let the thread of the queue do more (TASK_QUEUE_ENABLE=2 in the environment; 0 turns the queue off, and so does "
     "ASCEND_LAUNCH_BLOCKING=1), leave operators uncompiled (torch.npu.set_compile_mode(jit_compile=False)), bind processes "
     "to cores (CPU_AFFINITY_CONF), and make fewer and larger kernels: the fused operators and optimizers of torch_npu "
     "(npu_fusion_attention, NpuFusedAdamW)."
 )
-_UNLAUNCHED = (
-    "Launches are recorded with ProfilerActivity.CPU from ProfilerLevel.Level1 on, in trace_view.json and in databases."
-)
+_UNLAUNCHED = f"Launches are recorded with ProfilerActivity.CPU from ProfilerLevel.Level1 on, and {_READ_FROM}"
 _RENAMED = {
     "torch.cuda.": "torch.npu.",
     "PYTORCH_CUDA_ALLOC_CONF": "PYTORCH_NPU_ALLOC_CONF",
@@ -36,11 +43,17 @@ _OWN = {
         f"{_ACTIVITY} torch_npu.profiler.profiler.analyse() parses what was collected and not parsed."
     ),
     "view.kernels": Advice(_ACTIVITY),
-    "view.launches": Advice(f"{_ACTIVITY} Level0 leaves the runtime's calls out: ProfilerLevel.Level1 records them."),
+    "view.launches": Advice(
+        "They are recorded with ProfilerActivity.CPU and ProfilerActivity.NPU from ProfilerLevel.Level1 on, and "
+        f"{_READ_FROM}"
+    ),
     "view.idle": Advice(_ACTIVITY),
-    "view.operators": Advice("Add torch_npu.profiler.ProfilerActivity.CPU to profile(activities=...)."),
+    "view.operators": Advice(f"They are {_ON_HOST}"),
+    "view.stacks": Advice(f"They are {_ON_HOST} Python calls need with_stack=True as well."),
+    "view.backward": Advice(f"Operators of steps that call backward() are {_ON_HOST}"),
     "view.distributed": Advice(_LEVEL),
-    "view.memory": Advice("torch_npu.profiler.profile(profile_memory=True) records them."),
+    "view.memory": Advice(_MEMORY),
+    "memory_missing": Advice(_MEMORY),
     "python_bound": Advice(
         "Take this work out of the loop, do it with tensors on the device, or in a worker of the DataLoader; "
         f"{_COMPILED} leaves the Python between operators out."

@@ -27,6 +27,10 @@ class Issue:
     """Name of the file that it was met in, of a profile of several; empty where there is one."""
 
 
+_CUT = frozenset({"truncated_tail", "unclosed_list", "gzip_truncated", "database_cut"})
+"""Codes of issues of a file that ends early, where the report is not complete."""
+
+
 @dataclass(frozen=True)
 class ReadReport:
     """How a file was read. Byte counts are of the stored file and of its uncompressed text."""
@@ -49,3 +53,10 @@ class ReadReport:
     issues: tuple[Issue, ...] = field(default=())
     records: str = "events"
     """What the counts count; empty where the format has nothing to count."""
+
+    @property
+    def cut_files(self) -> list[str]:
+        """Returns the names of the files that end early, of a profile of several; empty of a file that was read whole."""
+        if self.complete:
+            return []
+        return sorted({issue.file for issue in self.issues if issue.code in _CUT and issue.file})

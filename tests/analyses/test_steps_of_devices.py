@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_plugin.analyses.base import rows_of
-from tb_plugin.analyses.rules import communication
-from tb_plugin.analyses.rules.base import Scene
+from tb_plugin.analyses.base import Params, rows_of
+from tb_plugin.analyses.diff import Diff
+from tb_plugin.analyses.rules import RULES, communication
 from tb_plugin.recorders import TORCH_NPU
+from tb_plugin.service.parse import read_info
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.job_tables import STEP_TIMES, as_stated, job_table
 from tb_plugin.trace.open import OpenColumn
 from tb_plugin.trace.table import TraceTable
-from tests.builders import TraceBuilder, analysis, kernel, memcpy, part, trace
+from tests.builders import TraceBuilder, analysis, kernel, memcpy, part, trace, whole_part
 from tests.readers.ascend.folders import ALEXNET, QWEN, Files, folder, needs_recorded, table_of
 from tests.synthetic_ascend import generator
 
@@ -172,7 +173,18 @@ def test_a_rank_of_which_most_kernels_are_missing_is_not_called_idle() -> None:
     findings: Any = (before.payloads["findings"], view.payloads["findings"])
     told = [{notice.rule for notice in each.notices} for each in findings]
     assert "low_utilization" in told[0] and told[1] == set()
-    assert communication.RULE.look(Scene(table)) is not None and communication.RULE.look(Scene(lacking)) is None
+    assert not communication.RULE.is_silent(table) and communication.RULE.is_silent(lacking)
+    page: Any = part(lacking, "findings").payloads
+    # The headline of Findings is the one of the Overview; which rules did not look stands there.
+    length = page["summary"].figures[0]
+    assert (length.metric.key, length.value) == ("stated_step_ns", shown[1].figures[0].value)
+    together = {figure.metric.key: figure.value for figure in page["together"].figures}
+    assert together["rules_silent"] + together["rules_looked"] == together["rules"] == len(RULES)
+    assert "Low utilization" in together["silent_rules"] and "utilization" not in together
+    facts = part(lacking, "findings").facts
+    assert "findings.communication.saving_high_ns" not in facts and "findings.pageable_copies.saving_high_ns" in facts
+    before_page: Any = part(table, "findings").payloads
+    assert not {figure.metric.key for figure in before_page["together"].figures} & {"rules_silent", "silent_rules"}
     (notice,) = [each for each in view.payloads["data_quality"].notices if each.rule == "kernels_missing"]  # type: ignore[union-attr]
     assert [figure.value for figure in notice.figures] == [1112, 1000]
     bar: Any = view.payloads["device_steps_0"]
@@ -182,8 +194,55 @@ def test_a_rank_of_which_most_kernels_are_missing_is_not_called_idle() -> None:
     assert wanted <= almost.payloads.keys()
 
 
+def test_the_comparison_says_that_kernels_of_a_side_are_missing() -> None:
+    """What was not recorded is no time saved: only the stated times of steps are compared."""
+    table = npu().step(12, 0, 1000).op("aten::mm", 0, 9).launches(kernel("a", 900, 20)).table()
+    whole = whole_part(stated(table, computing_ns=[400, 400]), "diff")
+    fewer = npu().step(12, 0, 600).op("aten::mm", 0, 9).launches(kernel("hcom_allReduce__1", 300, 20)).table()
+    lacking = whole_part(stated(fewer, computing_ns=[600, 512], stage_ns=[900, 1000]), "diff")
+    view: Any = Diff().answer([whole, lacking], Params(table=None, limit=None))
+    (notice,) = [each for each in view.payloads["findings"].notices if each.severity == "high"]
+    assert notice is view.payloads["findings"].notices[0] and "waterfall" not in view.payloads
+    assert notice.rule == "kernels_missing" and "experiment" in notice.text
+    assert [figure.value for figure in notice.figures] == [1112, 0]
+    lengths = {figure.metric.key: figure.value for figure in view.payloads["headline"].figures}
+    assert lengths["exp_step_ns"] - lengths["base_step_ns"] == lengths["delta_step_ns"] != 0
+    view = Diff().answer([whole, whole], Params(table=None, limit=None))
+    assert "kernels_missing" not in {each.rule for each in view.payloads["findings"].notices}
+    assert "waterfall" in view.payloads
+
+
 def empty() -> Any:
     return replace(trace().op("a", 0, 1).raw_trace(), stated=())
+
+
+def test_the_file_that_was_cut_off_is_named(processes: list[Any]) -> None:
+    """The table of kernels is whole: not of all files does anything lack."""
+    content = dict(generator.texts(processes[0]))
+    name = next(each for each in content if each.endswith("trace_view.json"))
+    table = table_of(Files({**content, name: content[name][: len(content[name]) // 2]}))
+    assert table.report.cut_files == ["trace_view.json"] == read_info(table.report).cut_files
+    about: Any = part(table, "overview").payloads["data_quality"]
+    assert any(each.rule == "truncated" and "trace_view.json" in each.text for each in about.notices)
+    whole = table_of(Files(content))
+    assert whole.report.complete and not whole.report.cut_files
+
+
+def test_bars_say_of_how_many_steps_they_are(tables: list[TraceTable]) -> None:
+    """Three steps: their mean beside the sum of all."""
+    payloads: Any = part(tables[0], "overview").payloads
+    device = tables[0].devices[0].id
+    assert payloads[f"device_steps_{device}"].title == "Device time of a step, mean of 3 steps"
+    for name in ("time", "idle", "classes"):
+        assert "; sum of 3 steps and what is outside; " in payloads[f"device_{name}_{device}"].subtitle
+
+
+def test_what_is_advised_holds_where_files_are_missing() -> None:
+    """Whoever recorded with these options and has not the file is told its name."""
+    for view in ("stacks", "operators", "launches", "backward"):
+        advice = TORCH_NPU.todo(f"view.{view}")
+        assert "trace_view.json or ascend_pytorch_profiler_*.db" in advice and not advice.startswith("Add ")
+    assert "operator_memory.csv" in TORCH_NPU.todo("view.memory") == TORCH_NPU.todo("memory_missing")
 
 
 def test_a_statement_without_steps_or_with_stages() -> None:

@@ -150,6 +150,7 @@ export interface Loading {
  */
 export interface ReadInfo {
   complete: boolean
+  cut_files: string[]
   events_dropped: number
   events_kept: number
   events_other: number

@@ -2,7 +2,7 @@
 import { Alert, Button, MantineProvider } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../api/client'
-import type { Catalog, Problem, Profile, SpanInfo, ViewInfo } from '../api/payloads'
+import type { Catalog, Problem, Profile, ReadInfo, SpanInfo, ViewInfo } from '../api/payloads'
 import { nounOf } from '../lib/models'
 import { shortenMiddle } from '../lib/names'
 import { offered, openedView, resolveAddress, seenAs, spanOf } from '../lib/profiles'
@@ -114,7 +114,7 @@ function Frame() {
           </Alert>
         ))}
         {profile?.read && !profile.read.complete && (
-          <CutBanner model={profile.model} events={profile.read.events_kept} onMore={() => setQuality(true)} />
+          <CutBanner model={profile.model} read={profile.read} onMore={() => setQuality(true)} />
         )}
         {phase && <NotLimited phase={phase} view={profile?.views.find((item) => item.id === view)} />}
         {profile && <WindowBar profile={profile} onWindow={(next) => openProfile({ window: next })} />}
@@ -151,11 +151,12 @@ function Frame() {
 }
 
 /** Above every view of a file that ends early: no number tells that by itself. */
-const CutBanner = ({ events, model, onMore }: { events: number; model: string; onMore: () => void }) => (
+const CutBanner = ({ read, model, onMore }: { read: ReadInfo; model: string; onMore: () => void }) => (
   <Alert color="orange" variant="light" data-testid="cut" className={css.offline} role="status">
-    <b>This file ends early.</b> {events.toLocaleString('en-US')} events were read, what follows is missing
-    {model === 'trace' && ': often the work of the devices, so that they seem idle'}. No rule speaks about what may be
-    missing.{' '}
+    <b>{read.cut_files.length > 0 ? `Cut off: ${read.cut_files.join(', ')}.` : 'This file ends early.'}</b>{' '}
+    {read.events_kept.toLocaleString('en-US')} events were read, what follows is missing
+    {model === 'trace' && read.cut_files.length === 0 && ': often the work of the devices, so that they seem idle'}. No
+    rule speaks about what may be missing.{' '}
     <button type="button" className={textCss.link} onClick={onMore}>
       About this {nounOf(model)}
     </button>

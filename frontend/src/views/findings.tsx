@@ -42,7 +42,9 @@ function Page({ view, base, whole }: { view: View; base: Query; whole: string })
     .filter((notice) => !notice.saving)
     .sort((a, b) => LOUDEST.indexOf(a.severity) - LOUDEST.indexOf(b.severity))
   const isRead = view.coverage.complete || view.coverage.window !== null
-  const first = saving[0] ?? others[0]
+  // What is loud without a number comes before what surely saves little.
+  const isLouder = others[0]?.severity === 'high' && saving[0]?.severity === 'low'
+  const first = isLouder ? others[0] : (saving[0] ?? others[0])
   const rulesOf = (notices: readonly Notice[]) => notices.map(({ rule }) => rule)
   const { dismiss, restore } = useDismissing(rulesOf([...saving, ...others]), rulesOf(dismissed), view)
   return (
@@ -128,7 +130,15 @@ function Gain({ notice, whole }: { notice: Notice; whole: string }) {
 function nothing(figures: readonly Figure[], whole: string): string {
   const busy = numberOf(figures, 'utilization')
   const looked = counted(numberOf(figures, 'rules_looked') ?? 0, 'rule')
-  return `None of ${looked} applies.${busy === null ? '' : ` The device runs kernels for ${format(busy, 'ratio')} of the ${whole}s.`}`
+  const lacks = silence(figures) && ' Kernels are missing that the profile states.'
+  return `None of ${looked} applies.${busy === null ? '' : ` The device runs kernels for ${format(busy, 'ratio')} of the ${whole}s.`}${lacks}`
+}
+
+/** Which rules did not look because kernels are missing. */
+function silence(figures: readonly Figure[]): string {
+  const count = numberOf(figures, 'rules_silent') ?? 0
+  const titles = figures.find((figure) => figure.metric.key === 'silent_rules')?.value
+  return count ? ` Kernels are missing, so that ${counted(count, 'rule')} did not look: ${titles}.` : ''
 }
 
 /** How much was looked for, and of what nothing can be said: few findings may mean little data. */
@@ -137,12 +147,15 @@ function Looked(props: { figures: readonly Figure[]; whole: string; isSaid: bool
   const { figures, whole, isSaid } = props
   const [looked, rules] = ['rules_looked', 'rules'].map((key) => numberOf(figures, key) ?? 0)
   const lacks = String(figures.find((figure) => figure.metric.key === 'not_recorded')?.value ?? '')
-  const left = rules > looked ? ` (${rules - looked} left out)` : ''
-  if (isSaid && !lacks && !left) return null
+  const out = rules - looked - (numberOf(figures, 'rules_silent') ?? 0)
+  const left = out > 0 ? ` (${out} left out)` : ''
+  const silent = silence(figures)
+  if (isSaid && !lacks && !left && !silent) return null
   return (
     <p className={`${layoutCss.span12} ${css.looked}`}>
       {looked} of {rules} rules looked at the {whole === 'step' ? 'steps' : whole}
-      {left}.{lacks && ` Rules are silent about what was not recorded: ${lacks}.`}
+      {left}.{silent}
+      {lacks && ` Rules are silent about what was not recorded: ${lacks}.`}
     </p>
   )
 }

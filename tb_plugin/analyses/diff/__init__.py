@@ -28,6 +28,7 @@ from tb_plugin.analyses.diff.joined import (
     join,
 )
 from tb_plugin.analyses.diff.metrics import METRICS
+from tb_plugin.analyses.diff.missing import RECORDED_COMPUTE, STATED, STATED_COMPUTE, missing_kernels, stated_headline
 from tb_plugin.analyses.diff.ranges import changed_most, have_only_ranges, own_ns, range_frames, recordings
 from tb_plugin.analyses.diff.waterfall import IDLE, ON_DEVICE, StepTime, difference, idle_time, leading_part, step_time
 from tb_plugin.analyses.idle.account import idle_account
@@ -35,6 +36,7 @@ from tb_plugin.analyses.idle.metrics import cause_metrics
 from tb_plugin.analyses.kernel_classes import word_of
 from tb_plugin.analyses.names import DATALOADER
 from tb_plugin.analyses.selection import select_rows, steps_of
+from tb_plugin.analyses.stated_steps import missing_computation, stated_length, stated_steps
 from tb_plugin.analyses.wording import counted
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import (
@@ -130,7 +132,7 @@ class Diff:
         ]
         return Part(
             coverage=selection.coverage,
-            facts={"diff.has_device": int((trace.device != MISSING).any())},
+            facts={"diff.has_device": int((trace.device != MISSING).any()), **_kernels_stated(trace, params)},
             frames={
                 "call_tree": call_tree(trace, selection),
                 **range_frames(trace),
@@ -173,6 +175,13 @@ class Diff:
         return answer_view(self, whole, params)
 
 
+def _kernels_stated(trace: TraceTable, params: Params) -> dict[str, float]:
+    """What a profile states: the mean length of its steps, and its computation where kernels are missing."""
+    length, missing = stated_length(stated_steps(trace, params.steps)), missing_computation(trace)
+    facts = {} if length is None else {STATED: length}
+    return facts | ({} if missing is None else dict(zip((RECORDED_COMPUTE, STATED_COMPUTE), missing, strict=True)))
+
+
 def _idle(trace: TraceTable, params: Params) -> dict[str, Payload]:
     """Idle time of the steps by cause, of the only device that works."""
     devices = list(device_busy(trace))
@@ -191,7 +200,8 @@ def _sides(base: Part, exp: Part, params: Params) -> _Sides:
     if per not in (PER_STEP, TOTAL):
         raise BadRequest(f"per cannot be {per}.", "per", f"Choose {PER_STEP} or {TOTAL}.")
     scaling = Scaling(per, _steps(base), _steps(exp)) if per == PER_STEP else Scaling(per, 1, 1)
-    one, other = step_time(base, scaling.base), step_time(exp, scaling.exp)
+    lacking = any(STATED_COMPUTE in part.facts for part in (base, exp))
+    one, other = (None, None) if lacking else (step_time(base, scaling.base), step_time(exp, scaling.exp))
     leading = _measure(base, exp, one, other)
     measure = params.get("measure") or leading
     if measure not in (*MEASURES, ALL_MEASURES):
@@ -251,6 +261,8 @@ def _payloads(sides: _Sides) -> dict[str, Payload]:
         payloads["waterfall"] = _waterfall(sides, base, exp)
         if (idle := _idle_waterfall(sides)) is not None:
             payloads["idle_waterfall"] = idle
+    elif (stated := stated_headline(sides.base, sides.exp)) is not None:
+        payloads["headline"] = stated
     payloads["compared"] = Figures(
         "compared",
         "Compared",
@@ -268,6 +280,8 @@ def _leading(sides: _Sides, tree: Tree) -> Sequence[Notice]:
     """What is said first."""
     if sides.only_ranges:
         return changed_most(sides.base, sides.exp)
+    if missing := missing_kernels(sides.base, sides.exp):
+        return missing
     if sides.base_step is None or sides.exp_step is None:
         return []
     return [leading_notice(sides.base_step, sides.exp_step, _summed(sides), _changed_most(sides, tree))]

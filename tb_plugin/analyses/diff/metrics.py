@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
+from tb_plugin.analyses.stated_steps import STATED_COMPUTE as OF_KERNELS
 
 METRICS = SHARED.adding(
+    OF_KERNELS,
     define(
         "",
         "code",

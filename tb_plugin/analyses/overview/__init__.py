@@ -278,13 +278,19 @@ def _average(breakdown: StepShares, has_device: bool, title: str) -> Breakdown:
     return Breakdown("average_step", title, "", "ns", total, parts, "table")
 
 
+def _all_of_it(trace: TraceTable) -> str:
+    """Of how much of the recording the times of a device are the sum, for others on the page are means."""
+    count = len(trace.steps.label) if trace.steps.recorded else 0
+    return f"sum of {counted(count, 'step')} and what is outside" if count else "sum of the recording"
+
+
 def _partition(trace: TraceTable, device: str, time: DeviceTime) -> Breakdown:
     values = asdict(time)
     parts = [Slice(METRICS.metric(key, window=AT_WORK), category, values[key]) for category, key in DEVICE_PARTS]
     return Breakdown(
         name=f"device_time_{device}",
         title="Device time from first to last work",
-        subtitle=f"device {device}, all streams; the parts sum exactly",
+        subtitle=f"device {device}, all streams; {_all_of_it(trace)}; the parts sum exactly",
         unit="ns",
         total=time.window_ns,
         parts=parts,
@@ -298,7 +304,7 @@ def _idle(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
     return Breakdown(
         name=f"device_idle_{name}",
         title="Idle time from first to last work, by cause",
-        subtitle=f"device {name}; the parts sum to the idle time above",
+        subtitle=f"device {name}; {_all_of_it(trace)}; the parts sum to the idle time above",
         unit="ns",
         total=time.idle_ns,
         parts=idle_slices(causes, AT_WORK, "idle"),
@@ -335,7 +341,7 @@ def _classes(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
     return Breakdown(
         name=f"device_classes_{name}",
         title="Compute by class of kernel",
-        subtitle=f"device {name}; the parts sum to the compute time above",
+        subtitle=f"device {name}; {_all_of_it(trace)}; the parts sum to the compute time above",
         unit="ns",
         total=time.compute_ns,
         parts=class_slices(compute_by_class(trace, device), METRICS.metric("compute_ns", window=AT_WORK), "kernels"),

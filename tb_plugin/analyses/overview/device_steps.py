@@ -68,12 +68,13 @@ METRICS = SHARED.adding(
             ),
             "stated_preparing_ns": (
                 "Preparing",
-                "From the begin of the step on the host to the first work of the device.",
+                "From the begin of the step on the host to its first work on the device, also while that still works for the "
+                "step before.",
             ),
             "stated_difference_ns": (
-                "Difference",
-                "Computing, exposed communication and free less stage and bubble: 0 but for rounding where the statement is "
-                "consistent.",
+                "Parts less whole",
+                "Computing, exposed communication (Not Overlapped) and free less stage and bubble: 0 but for rounding where "
+                "the statement is consistent.",
             ),
         },
     ),
@@ -288,6 +289,8 @@ def steps_of_devices(trace: TraceTable, steps: Steps, chosen: Sequence[str] | No
             if (len(stated) or device.facts is not None) and (each := device_steps(trace, i, steps)) is not None:
                 found[device.id] = each
     title = "Device time of a step" if steps.recorded else "Device time of the recording"
+    if steps.recorded and len(steps.label) > 1:
+        title += f", mean of {len(steps.label)} steps"
     bars = {device: steps_breakdown(device, each, title) for device, each in found.items()}
     # Grouping loads parts of Arrow that most traces never need: 10 MB.
     means = stated_means(trace, stated) if len(stated) else {}

@@ -208,7 +208,8 @@ def _sentence(trace: TraceTable, cost: Cost, recorded: bool, breakdown: StepShar
     ]
     if cost.name != MISSING:
         name = trace.strings[cost.name]
-        text += ", the largest share in {largest_name} ({largest_name_ns})"
+        bare = " exposed" if cost.category == "communication" else ""
+        text += f", the largest share in {{largest_name}} ({{largest_name_ns}}{bare})"
         figures.append(METRICS.figure("largest_name", name))
         figures.append(METRICS.figure("largest_name_ns", cost.name_ns / count))
     if cost.caller != MISSING:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from tb_plugin.analyses.metrics import CHOSEN_STEPS, STEP, STEPS, WHOLE, define
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
+from tb_plugin.analyses.stated_steps import STATED_COMPUTE, STATED_STEP
 
 METRICS = OF_RULES.adding(
+    STATED_STEP,
+    STATED_COMPUTE,
     define(
         STEP,
         "ns",
@@ -25,11 +28,6 @@ METRICS = OF_RULES.adding(
         {
             "exposed_memcpy_ns": ("Exposed memcpy", "Copies run, and neither compute nor communication."),
             "exposed_memset_ns": ("Exposed memset", "Memory sets run, and nothing else."),
-            "recorded_compute_ns": (
-                "Recorded",
-                "Kernels other than communication run on a device, summed over devices.",
-            ),
-            "stated_compute_ns": ("Stated", "What the profile states of the same in its times of steps, all of them."),
             "window_ns": ("Window", "From the first device event's start to the last one's end."),
             "no_operator_ns": ("Without operator", "Device time that no recorded operator launched."),
             "window_start_ns": ("Window from", "Where the window that was opened begins, from the start of the trace."),
@@ -77,10 +75,6 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "stated_step_ns": (
-                "Step time, stated",
-                "Preparing, stage and bubble of a step as the profile states them, a mean over the steps.",
-            ),
             "step_time_p95_ns": ("p95", "95th percentile of the step durations (linear interpolation)."),
             "held_ns": (
                 "Waiting for the profiler",

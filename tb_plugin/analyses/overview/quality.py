@@ -13,7 +13,7 @@ from tb_plugin.analyses.selection import window_info
 from tb_plugin.analyses.stated_steps import missing_computation
 from tb_plugin.payloads import Figure, Link, Notice, Severity
 from tb_plugin.trace.overflow import CODE as OVERFLOWED
-from tb_plugin.trace.report import Issue
+from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
@@ -69,12 +69,20 @@ def _reading(trace: TraceTable) -> list[Notice]:
             _notice(
                 "truncated",
                 "high",
-                "The file is cut off after {affected} events; what follows is missing.",
+                _cut(trace.report),
                 "Wait until the job has written the whole file, or record again: numbers cover only what was written.",
                 _count(trace.report.events_kept, "Events read"),
             )
         )
     return notices
+
+
+def _cut(report: ReadReport) -> str:
+    """Which file ends early, where the profile has several."""
+    names = ", ".join(report.cut_files).replace("{", "(").replace("}", ")")
+    if names:
+        return f"Cut off: {names}. What follows there is missing; of the profile {{affected}} events were read."
+    return "The file is cut off after {affected} events; what follows is missing."
 
 
 def _window(trace: TraceTable) -> list[Notice]:

@@ -20,6 +20,7 @@ from tb_plugin.analyses.idle.account import idle_account
 from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.host import launching_threads
 from tb_plugin.analyses.selection import select_rows, steps_of
+from tb_plugin.analyses.stated_steps import length_without_kernels, missing_computation
 from tb_plugin.analyses.step_shares import StepShares, break_down
 from tb_plugin.analyses.waits import handovers, held_by_profiler
 from tb_plugin.analyses.what_if import Change
@@ -55,7 +56,10 @@ class Scene:
 
     @cached_property
     def step_ns(self) -> float:
-        """Returns the mean time of a step, nanoseconds; 0 without steps."""
+        """Returns the mean time of a step, nanoseconds; 0 without steps. Where kernels are missing it is the stated one."""
+        stated = length_without_kernels(self.trace, self.chosen)
+        if stated is not None:
+            return stated
         steps = self.steps
         return float((steps.end_ns - steps.start_ns).mean()) if len(steps.label) else 0.0
 
@@ -258,3 +262,9 @@ class Rule:
     """
     always: bool = False
     """It is told where mending would save less than is worth a word as well, then without a saving."""
+    needs_kernels: bool = False
+    """It judges idle time or what hides other work, which nobody knows where kernels are missing that the profile states."""
+
+    def is_silent(self, trace: TraceTable) -> bool:
+        """Returns whether the rule does not look, because kernels are missing."""
+        return self.needs_kernels and missing_computation(trace) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.analyses.advice import is_inference
 from tb_plugin.analyses.communication import SEND_LESS, SHARE_LESS, exposed
@@ -15,16 +16,20 @@ from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.serial_collectives import serial
 from tb_plugin.analyses.rules.small_collectives import small
 from tb_plugin.analyses.severity import severity_of
-from tb_plugin.analyses.stated_steps import missing_computation
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.intervals import Ranges, intersect, measure_within, union
 from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 
 EXPOSED_SHARE = 0.05
 """Share of the steps: the last gradients of a pass are reduced when nothing of it is left, and that may take half as much."""
+UNKNOWN = (
+    "While only communication runs, the device computes nothing. No launch is recorded, so that nobody knows what the step "
+    "waits for: what hiding it would save is not known."
+)
 
 METRICS = OF_RULES.adding(
     define(
@@ -46,8 +51,6 @@ METRICS = OF_RULES.adding(
 
 
 def _look(s: Scene) -> Seen | None:
-    if missing_computation(s.trace) is not None:
-        return None
     found = collectives(s.trace, s.chosen)
     found = found.of(~(serial(found) | small(s, found)))
     if not len(found.row):
@@ -65,8 +68,8 @@ def _look(s: Scene) -> Seen | None:
         "could hide {could_hide_ns}. "
         + ("Most of it is of process group {process_group}: {group_exposed_ns}. " if worst else "")
         + ONE_RANK,
-        todo="Put the traces of the other ranks beside this one: Distributed then tells waiting from moving data. Where this "
-        "rank waits, look at the one that arrives last; sending less would not help. Where data moves: "
+        todo="Distributed, with the traces of all ranks, tells waiting from moving data. Where this rank "
+        "waits, look at the one that arrives last; sending less would not help. Where data moves: "
         + (SHARE_LESS if is_inference(s.trace) else SEND_LESS),
         figures=[
             METRICS.figure("communication_exposed", share),
@@ -91,6 +94,8 @@ def _look(s: Scene) -> Seen | None:
     count = len(s.steps.label)
     most = first_of(found, hidden)
     events = found.row[np.lexsort((found.row, -found.bare_ns))]
+    if not _launches_known(s.trace):
+        return Seen(replace(notice, why=UNKNOWN, confidence=""), events=events)
     if not (s.trace.kind[found.row] == EventKind.KERNEL).all():
         return Seen(notice, Change(), Change(_without(s, found, most)), events)
     least = np.zeros(len(found.row), np.int64)
@@ -100,6 +105,12 @@ def _look(s: Scene) -> Seen | None:
     return Seen(
         notice, Change(row=found.row, less_ns=np.minimum(least, most)), Change(row=found.row, less_ns=most), events
     )
+
+
+def _launches_known(trace: TraceTable) -> bool:
+    """Returns whether any launch of a kernel is recorded, or there is none to launch: what steps wait for is known then."""
+    kernels = trace.kind == EventKind.KERNEL
+    return not kernels.any() or bool((trace.launch[kernels] != MISSING).any())
 
 
 def _exposed_in_steps(s: Scene, rows: Int64) -> int:
@@ -127,4 +138,4 @@ def _without(s: Scene, found: Collectives, less_ns: Int64) -> Ranges:
     return intersect(bare, union(s.trace.start_ns[found.row], s.trace.start_ns[found.row] + less_ns))
 
 
-RULE = Rule("communication", "Communication that nothing hides", _look)
+RULE = Rule("communication", "Communication that nothing hides", _look, needs_kernels=True)

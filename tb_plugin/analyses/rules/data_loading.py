@@ -64,4 +64,4 @@ def _time(s: Scene, rows: Int64, pattern: str) -> int:
     return int(s.trace.dur_ns[rows[named(s.trace, pattern)[rows]]].sum())
 
 
-RULE = Rule("data_loading", "Waiting for input", _look)
+RULE = Rule("data_loading", "Waiting for input", _look, needs_kernels=True)

@@ -78,4 +78,4 @@ def _look(s: Scene) -> Seen | None:
     return Seen(notice, least, most, s.by_length(copies))
 
 
-RULE = Rule("exposed_copies", "Copies that could overlap", _look)
+RULE = Rule("exposed_copies", "Copies that could overlap", _look, needs_kernels=True)

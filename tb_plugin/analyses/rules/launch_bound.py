@@ -81,4 +81,4 @@ def _repeats(s: Scene, found: Starving) -> Bool:
     return ~np.isin(found.call, unlike)
 
 
-RULE = Rule("launch_bound", "Launches slower than kernels", _look)
+RULE = Rule("launch_bound", "Launches slower than kernels", _look, needs_kernels=True)

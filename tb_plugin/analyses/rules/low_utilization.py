@@ -17,7 +17,6 @@ from tb_plugin.analyses.idle.metrics import TITLES
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
-from tb_plugin.analyses.stated_steps import missing_computation
 from tb_plugin.payloads import Figure, Link, Notice
 from tb_plugin.trace.intervals import measure_within, union
 from tb_plugin.trace.schema import MISSING
@@ -58,8 +57,6 @@ def is_explained(s: Scene, saving_ns: float) -> bool:
 
 
 def _look(s: Scene) -> Seen | None:
-    if missing_computation(s.trace) is not None:
-        return None
     low = {
         d: r.utilization for d, r in s.ratios.items() if r.utilization is not None and r.utilization < LOW_UTILIZATION
     }
@@ -156,8 +153,6 @@ def _host_did(s: Scene, device: int, cause: Cause) -> dict[str, str]:
 
 def _idle_device(s: Scene) -> Seen | None:
     """A word where the findings do not explain why a device idles: silence would read as praise."""
-    if missing_computation(s.trace) is not None:
-        return None
     known = {d: r.utilization for d, r in s.ratios.items() if r.utilization is not None and r.utilization < BUSY}
     if not known:
         return None
@@ -183,5 +178,5 @@ def _idle_device(s: Scene) -> Seen | None:
     )
 
 
-RULE = Rule("low_utilization", "Low utilization", _look, saves=False)
-IDLE = Rule("idle_device", "Idle time that no finding saves", _idle_device, saves=False)
+RULE = Rule("low_utilization", "Low utilization", _look, saves=False, needs_kernels=True)
+IDLE = Rule("idle_device", "Idle time that no finding saves", _idle_device, saves=False, needs_kernels=True)

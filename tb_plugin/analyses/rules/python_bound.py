@@ -138,4 +138,4 @@ def _lines(s: Scene, free: Ranges) -> tuple[list[tuple[str, Ranges]], Int64]:
     return found, calls[mine][order]
 
 
-RULE = Rule("python_bound", "Waiting for Python", _look)
+RULE = Rule("python_bound", "Waiting for Python", _look, needs_kernels=True)

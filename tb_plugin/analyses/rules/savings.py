@@ -15,6 +15,7 @@ from tb_plugin.analyses.rules.left_out import LeftOut
 from tb_plugin.analyses.rules.low_utilization import IDLE, is_explained
 from tb_plugin.analyses.rules.low_utilization import RULE as LOW
 from tb_plugin.analyses.severity import severity_of
+from tb_plugin.analyses.stated_steps import missing_computation
 from tb_plugin.analyses.what_if import Change, saved, together
 from tb_plugin.payloads import Link, Notice, Saving, Severity
 from tb_plugin.trace.memo import remembered
@@ -54,7 +55,9 @@ class Findings:
     looked: int = 0
     """How many rules had a look."""
     utilization: float | None = None
-    """Mean over the devices that ran kernels."""
+    """Mean over the devices that ran kernels; None where nobody knows."""
+    silent: tuple[Rule, ...] = ()
+    """Rules that did not look, because kernels are missing that the profile states."""
 
     @property
     def notices(self) -> list[Notice]:
@@ -72,7 +75,7 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
     scene = Scene(trace, chosen)
     if not trace.report.complete:
         return Findings((), Saving(0.0, 0.0, 0.0, scene.step_ns), scene.step_ns)
-    every = [(rule, found) for rule in RULES if (found := rule.look(scene)) is not None]
+    every = [(rule, found) for rule in RULES if not rule.is_silent(trace) and (found := rule.look(scene)) is not None]
     seen = [(rule, found) for rule, found in every if rule.id not in out]
     savings, whole = _savings(scene, [each for _, each in seen if each.least is not None])
     given = iter(savings)
@@ -85,13 +88,17 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
     without = [_finding(scene, rule, found, None) for rule, found in every if rule.id in out]
     if is_explained(scene, whole.high_ns):
         worth = [each for each in worth if each.rule is not LOW]
-    elif not without and all(each.rule is not LOW for each in worth) and (idle := IDLE.look(scene)) is not None:
+    elif (
+        not (without or IDLE.is_silent(trace) or any(each.rule is LOW for each in worth))
+        and (idle := IDLE.look(scene)) is not None
+    ):
         (without if IDLE.id in out else worth).append(_finding(scene, IDLE, idle, None))
     worth.sort(key=lambda each: (-_most(each), _LOUDEST.index(each.notice.severity)))
-    looked = sum(rule.id not in out for rule in RULES)
+    silent = tuple(rule for rule in RULES if rule.is_silent(trace))
+    looked = sum(rule.id not in out and rule not in silent for rule in RULES)
     busy = [ratio.utilization for ratio in scene.ratios.values() if ratio.utilization is not None]
-    mean = sum(busy) / len(busy) if busy else None
-    return Findings(tuple(worth), whole, scene.step_ns, tuple(without), looked, mean)
+    mean = sum(busy) / len(busy) if busy and missing_computation(trace) is None else None
+    return Findings(tuple(worth), whole, scene.step_ns, tuple(without), looked, mean, silent)
 
 
 def _most(finding: Finding) -> float:

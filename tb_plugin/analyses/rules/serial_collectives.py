@@ -76,4 +76,4 @@ def _look(s: Scene) -> Seen | None:
     )
 
 
-RULE = Rule("serial_collectives", "Collectives on the computing stream", _look)
+RULE = Rule("serial_collectives", "Collectives on the computing stream", _look, needs_kernels=True)

@@ -55,4 +55,4 @@ def _trains(s: Scene) -> bool:
     return bool((backward & s.rows & (s.trace.kind == EventKind.OPERATOR)).any())
 
 
-RULE = Rule("small_batch", "Small batch", _look)
+RULE = Rule("small_batch", "Small batch", _look, needs_kernels=True)

@@ -152,4 +152,4 @@ def _calls(s: Scene, rows: Int64) -> Ranges:
     return s.covered(outer)
 
 
-RULE = Rule("small_collectives", "Many small collectives", _look)
+RULE = Rule("small_collectives", "Many small collectives", _look, needs_kernels=True)

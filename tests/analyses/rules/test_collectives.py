@@ -171,3 +171,13 @@ def test_the_order_of_events_changes_nothing(builder: TraceBuilder) -> None:
 def test_without_steps_devices_or_names_nothing_breaks() -> None:
     assert found(trace().op("c10d::allreduce_", 0, 10).table()).keys() <= {"communication"}
     assert found(trace().table()) == {}
+
+
+def test_what_nothing_hides_is_told_where_no_launch_is_recorded() -> None:
+    """400 of 1000 us: loud, but nobody knows what the step waits for."""
+    builder = trace().step(1, 0, 1000).op("aten::mm", 0, 10)
+    builder.on_device(kernel("forward", 500, 0)).on_device(nccl(400, 500, 20))
+    notice = found(builder.table())["communication"]
+    assert (notice.saving, notice.severity) == (None, "high") and "is not known" in notice.why
+    # With launches the step is run again, and nothing of it waited for this collective.
+    assert "communication" not in found(builder.op("aten::mm", 20, 5).launches(kernel("forward", 50, 900)).table())
