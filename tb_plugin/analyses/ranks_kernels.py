@@ -32,8 +32,7 @@ _SHAPES, _TYPES = "Input Shapes", "Input Data Types"
 _LEFT_OUT, _LEFT_OUT_NS = "left_out_kernels", "left_out_kernels_ns"
 _REST = "left_out"
 _KEY = ("name", "input_shape", "kernel_types")
-_OF_RANK = "kernels_by_rank"
-_ACROSS = "kernels_across_ranks"
+_OF_RANK, _ACROSS = "kernels_by_rank", "kernels_across_ranks"
 
 METRICS = SHARED.adding(
     define("", "code", {
