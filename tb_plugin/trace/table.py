@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.trace.captured import Captured
 from tb_plugin.trace.classes import ClassNames
 from tb_plugin.trace.columns import no_rows
 from tb_plugin.trace.hardware import DeviceInfo
@@ -471,6 +472,8 @@ class TraceTable:
     components: AllocatorTotals
     recorder: Recorder
     """The tool that recorded it, in words."""
+    captured: Captured = field(default_factory=Captured)
+    """What another recording tells of the graphs that this one replays. Never kept: who asks with it puts it here."""
 
     def calls_that(self, *roles: CallRole) -> Bool:
         """Returns which rows are runtime or driver calls of these roles."""
