@@ -18,7 +18,7 @@ Int64 = npt.NDArray[np.int64]
 
 MOST_COMPARED = 8
 """Captures of about the size of a graph of which the one that differs last is told."""
-_LONGEST = 200
+_LONGEST = 1000
 """Characters of a name."""
 _KINDS = {EventKind.KERNEL: "a kernel", EventKind.MEMCPY: "a copy", EventKind.MEMSET: "a memset"}
 _FIELDS = {"grid": " with the grid ", "block": " with the block "}

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tb_plugin.analyses.replays.captures import captured_in
 from tb_plugin.analyses.replays.coverage import Tie, coverage
 from tb_plugin.analyses.replays.found import replays_of
 from tb_plugin.analyses.replays.origins import Origins, Way, origins_of
@@ -20,6 +19,7 @@ from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, memset, trace
+from tests.captured import with_other
 
 GRAPH = "cudaGraphLaunch"
 BEGIN, END = "cudaStreamBeginCapture", "cudaStreamEndCapture"
@@ -82,25 +82,6 @@ def replayed(built: TraceBuilder, at: int, *kernels: str, nodes: int | None = No
     return built.python("serve.py(3): run", at, 8).launches(*work, at=at + 1, dur=2, name=GRAPH)
 
 
-def other(built: TraceBuilder, table: TraceTable) -> TraceTable:
-    """The table with what another recording captured, whose texts are added to its own."""
-    recording = built.table()
-    found = captured_in(recording)
-    strings = [*table.strings, *recording.strings]
-    offset = len(table.strings)
-
-    def moved(ids: np.ndarray) -> np.ndarray:
-        return np.where(ids == MISSING, MISSING, ids + offset).astype(np.int32)
-
-    first = {text: number for number, text in reversed(list(enumerate(strings)))}
-    one = np.array([*(first[text] for text in strings), MISSING], np.int32)
-    scopes = {name: one[moved(getattr(found.scopes, name))] for name in ("name", "shapes", "types", "stack")}
-    work = {name: one[moved(getattr(found.sequences, name))] for name in ("name", "grid", "block")}
-    row = np.full(len(found.scopes), MISSING, np.int32)
-    told = Captured("capture.json", replace(found.scopes, row=row, **scopes), replace(found.sequences, **work))
-    return replace(table, captured=told, strings=StringTable(strings))
-
-
 def test_the_capture_in_the_same_trace_tells() -> None:
     table = replayed(captured(trace(), 0, "aten::mm", "aten::add"), 100, "gemm", "add").table()
     assert told(table) == [("gemm", "Net_0 > aten::mm", "CAPTURE"), ("add", "Net_0 > aten::add", "CAPTURE")]
@@ -112,17 +93,17 @@ def test_the_capture_in_the_same_trace_tells() -> None:
 def test_another_recording_tells_by_its_capture_or_by_the_same_work() -> None:
     table = replayed(trace(), 100, "aten::mm_kernel", "aten::add_kernel").table()
     assert ways(table) == {"GRAPH"}
-    assert told(other(captured(trace(), 0, "aten::mm", "aten::add", names=True), table)) == [
+    assert told(with_other(table, captured(trace(), 0, "aten::mm", "aten::add", names=True).table())) == [
         ("aten::mm_kernel", "Net_0 > aten::mm", "CAPTURE_TRACE"),
         ("aten::add_kernel", "Net_0 > aten::add", "CAPTURE_TRACE"),
     ]
-    table = other(eager(trace(), 0, *EIGHT), replayed(trace(), 100, *EIGHT).table())
+    table = with_other(replayed(trace(), 100, *EIGHT).table(), eager(trace(), 0, *EIGHT).table())
     assert told(table) == [(name, f"aten::{name}", "CAPTURE_TRACE") for name in EIGHT]
 
 
 def test_a_wrong_capture_is_refused_with_the_first_difference() -> None:
     table = replayed(trace(), 100, "aten::mm_kernel", "aten::mul_kernel").table()
-    wrong = other(captured(trace(), 0, "aten::mm", "aten::add", names=True), table)
+    wrong = with_other(table, captured(trace(), 0, "aten::mm", "aten::add", names=True).table())
     assert ways(wrong) == {"GRAPH"}
     (refusal,) = origins_of(wrong).refusals
     assert (refusal.source, refusal.graph, refusal.position) == ("capture.json", 0, 1)
