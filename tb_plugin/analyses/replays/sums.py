@@ -1,0 +1,130 @@
+"""Calls that stand for replayed work: of each scope of the capture one for all replays that one call of the trace bears.
+
+No operator runs in a replay, so no call of the trace has its work. Views add these calls to their own: they have device time
+and no host time, and count as replays, not as calls. Scopes of the capture that are open around the launch of the graph as
+well, by the path of their names, are the calls that the trace has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.grouping import Forest, group, with_ancestors
+from tb_plugin.analyses.replays.behind import nearest_scopes
+from tb_plugin.analyses.replays.found import has_replays
+from tb_plugin.analyses.replays.origins import origins_of
+from tb_plugin.trace.numbering import places_of
+from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Bearers:
+    """The calls of a view: their parents among them, what they are called, and which one bears the launch of each work."""
+
+    parent: Int32
+    label: Int64
+    of: Int32
+    """Position of the innermost one around each launch, -1 = none."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReplayedCalls:
+    """Calls made of scopes. Positions count the calls of the trace and, behind them, these."""
+
+    scope: Int64
+    """Position among the scopes of the origins."""
+    parent: Int32
+    replays: Int64
+    """How many replays each stands for."""
+    owner: Int32
+    """For each work its call: one of these, or a call of the trace that bears the launch; -1 = its origin has none."""
+
+    def __len__(self) -> int:
+        return len(self.scope)
+
+
+def replayed_calls(
+    trace: TraceTable, work: Int64, bearers: Bearers, labels: Int64, *kinds: EventKind, counted: bool = True
+) -> ReplayedCalls:
+    """Returns the calls of these kinds that stand for the replays among some device work.
+
+    ``labels`` says what each scope is called, in the words of ``Bearers.label``. Replays are not ``counted`` where nobody
+    asks how many there are.
+    """
+    nobody = np.full(len(work), MISSING, np.int32)
+    none = np.empty(0, np.int64)
+    if not has_replays(trace):
+        return ReplayedCalls(none, none.astype(np.int32), none, nobody)
+    origins = origins_of(trace)
+    nearest = nearest_scopes(trace, *kinds)
+    scope = nearest[origins.at(work)].astype(np.int64)
+    some = np.flatnonzero(scope != MISSING)
+    if not len(some):
+        return ReplayedCalls(none, none.astype(np.int32), none, nobody)
+    # One more at the end answers for -1.
+    up = np.append(nearest[origins.scopes.parent], np.int32(MISSING))
+    apart = group(bearers.of[some], trace.launch[work[some]] if counted else bearers.of[some])
+    bearer = bearers.of[some][apart.first]
+    scope_of, replay = _all_around(scope[some], apart.of, up, len(apart))
+    # Numbers of pairs of a scope and a bearer: parents before children, for scopes are so.
+    count = len(bearers.parent) + 1
+    pairs, which = np.unique(scope_of * count + bearer[replay] + 1, return_inverse=True)
+    at, borne = pairs // count, (pairs % count - 1).astype(np.int32)
+    same = _stand_in_both(bearers, labels, up[:-1], at, borne)
+    number = np.where(same, borne, len(bearers.parent) + np.cumsum(~same) - 1).astype(np.int32)
+
+    def numbered(scopes: Int64, of: Int32) -> Int32:
+        """Positions of pairs; those of no scope are their bearers."""
+        place = np.minimum(np.searchsorted(pairs, scopes * count + of + 1), len(pairs) - 1)
+        return np.where(scopes == MISSING, of, number[place]).astype(np.int32)
+
+    made = np.flatnonzero(~same)
+    owner = nobody
+    owner[some] = numbered(scope[some], bearers.of[some])
+    return ReplayedCalls(
+        scope=at[made],
+        parent=numbered(up[at[made]].astype(np.int64), borne[made]),
+        replays=np.bincount(which.ravel(), minlength=len(pairs))[made].astype(np.int64),
+        owner=owner,
+    )
+
+
+def _all_around(scope: Int64, of: Int64, up: Int32, count: int) -> tuple[Int64, Int64]:
+    """Each pair of a scope and a number below ``count`` once, and the pairs of all scopes around it."""
+    depth = Forest(up[:-1]).depth
+    keys = np.unique(scope * count + of)
+    level = depth[keys // count]
+    found, climbing = [], keys[:0]
+    for each in range(int(level.max(initial=0)), -1, -1):
+        here = np.unique(np.concatenate((keys[level == each], climbing)))
+        found.append(here)
+        above = up[here // count].astype(np.int64)
+        climbing = (above * count + here % count)[above != MISSING]
+    every = np.concatenate(found)
+    return every // count, every % count
+
+
+def _stand_in_both(bearers: Bearers, labels: Int64, up: Int32, scope: Int64, borne: Int32) -> npt.NDArray[np.bool_]:
+    """Which pairs are a scope that is open around the launch as well: under the same path of names from the outermost one."""
+    members, parent = with_ancestors(bearers.parent, borne)
+    if not len(members):
+        return np.zeros(len(scope), np.bool_)
+    both = np.concatenate((parent, np.where(up == MISSING, MISSING, up + len(members)))).astype(np.int32)
+    path = Forest(both).paths(np.concatenate((bearers.label[members], labels)))
+    count = int(path.max()) + 1
+    keys, first = [], np.unique(borne[borne != MISSING]).astype(np.int64)
+    at = places_of(members, len(bearers.parent))[first]
+    while len(first):
+        keys.append(first * count + path[at])
+        at = parent[at]
+        first, at = first[at != MISSING], at[at != MISSING]
+    own = np.where(borne == MISSING, MISSING, borne * np.int64(count) + path[len(members) + scope])
+    same: npt.NDArray[np.bool_] = np.isin(own, np.concatenate(keys)) & (borne != MISSING)
+    return same
