@@ -35,14 +35,11 @@ def told_by(table: TraceTable, step: str, way: Way = Way.CAPTURE, known: float =
     own = {name: np.full(len(table), MISSING, np.int32) for name in ("shapes", "types", "stack")}
     for name, values in own.items():
         values[table.operators.row] = getattr(table.operators, name)
-    every = backward_operators(table)
-    flags = np.zeros(len(table), np.bool_)
-    flags[every.row] = True
     scopes = Scopes(
         kind=table.kind[row],
         name=table.name[row],
         parent=parent,
-        is_backward=flags[row],
+        is_backward=backward_operators(table).of[row] != MISSING,
         is_eligible=table.matrix_eligible[row],
         row=row.astype(np.int32),
         **{name: values[row] for name, values in own.items()},

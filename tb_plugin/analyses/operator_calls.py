@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +27,6 @@ from tb_plugin.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
-Number = TypeVar("Number", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +77,11 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
     nested = nesting(trace)
     work = selection.of(trace, *DEVICE_WORK)
     parent = position[nested.call[rows]]
-    scopes = origins_of(trace).scopes
+    origins = origins_of(trace)
+    scopes = origins.scopes
     bearers = Bearers(parent, trace.name[rows].astype(np.int64), position[trace.operator[work]])
-    replayed = replayed_calls(trace, work, bearers, scopes.name.astype(np.int64), EventKind.OPERATOR)
+    is_operator = scopes.kind == EventKind.OPERATOR
+    replayed = replayed_calls(trace, work, origins.at(work), bearers, is_operator, scopes.name.astype(np.int64))
     owner = np.where(replayed.owner == MISSING, bearers.of, replayed.owner)
     count = len(rows) + len(replayed)
     kernel = trace.kind[work] == EventKind.KERNEL
@@ -95,16 +95,10 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
     shape[trace.operators.row] = trace.operators.shapes
     stack, stacks = _stacks(trace, rows)
     stack, stacks = _with_replayed(trace, replayed, stack, stacks)
-    parent = np.concatenate((parent, replayed.parent))
+    parent = replayed.also(parent, replayed.parent)
     forest = Forest(parent)
 
-    def also(values: npt.NDArray[Number], those: npt.NDArray[Number] | None = None) -> npt.NDArray[Number]:
-        """The values of calls of the trace, and behind them those of replayed ones (None: nothing)."""
-        if not len(replayed):
-            return values
-        return np.concatenate((values, np.zeros(len(replayed), values.dtype) if those is None else those))
-
-    nowhere = np.full(len(replayed), MISSING, np.int64)
+    also, nowhere = replayed.also, np.full(len(replayed), MISSING, np.int64)
     eligible = also(trace.matrix_eligible[rows], scopes.is_eligible[replayed.scope]) | (matrix_self > 0)
     return Calls(
         row=also(rows, nowhere),

@@ -8,20 +8,22 @@ well, by the path of their names, are the calls that the trace has.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.grouping import Forest, group, with_ancestors
-from tb_plugin.analyses.replays.behind import nearest_scopes
-from tb_plugin.analyses.replays.found import has_replays
 from tb_plugin.analyses.replays.origins import origins_of
 from tb_plugin.trace.numbering import places_of
-from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.tree import inherit
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+Number = TypeVar("Number", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,32 +46,40 @@ class ReplayedCalls:
     replays: Int64
     """How many replays each stands for."""
     owner: Int32
-    """For each work its call: one of these, or a call of the trace that bears the launch; -1 = its origin has none."""
+    """For each work its call: one of these, or a call of the trace that bears the launch; -1 = no scope of it bears."""
 
     def __len__(self) -> int:
         return len(self.scope)
 
+    def also(self, values: npt.NDArray[Number], those: npt.NDArray[Number] | None = None) -> npt.NDArray[Number]:
+        """Returns values of the calls of the trace, and behind them those of these calls (None: nothing)."""
+        if not len(self):
+            return values
+        return np.concatenate((values, np.zeros(len(self), values.dtype) if those is None else those))
+
 
 def replayed_calls(
-    trace: TraceTable, work: Int64, bearers: Bearers, labels: Int64, *kinds: EventKind, counted: bool = True
+    trace: TraceTable, work: Int64, behind: Int32, bearers: Bearers, bears: Bool, labels: Int64, counted: bool = True
 ) -> ReplayedCalls:
-    """Returns the calls of these kinds that stand for the replays among some device work.
+    """Returns the calls that stand for the replays among some device work, of the scopes that are calls of the view.
 
-    ``labels`` says what each scope is called, in the words of ``Bearers.label``. Replays are not ``counted`` where nobody
-    asks how many there are.
+    ``behind`` is the innermost scope of each work, ``bears`` which scopes are such calls, ``labels`` what each is called in
+    the words of ``Bearers.label``. Replays are not ``counted`` where nobody asks how many there are.
     """
     nobody = np.full(len(work), MISSING, np.int32)
     none = np.empty(0, np.int64)
-    if not has_replays(trace):
+    if not bears.any() or (behind == MISSING).all():
         return ReplayedCalls(none, none.astype(np.int32), none, nobody)
-    origins = origins_of(trace)
-    nearest = nearest_scopes(trace, *kinds)
-    scope = nearest[origins.at(work)].astype(np.int64)
+    around = origins_of(trace).scopes.parent
+    # One more at the end answers for -1, here and below.
+    nearest = np.append(
+        inherit(np.where(bears, np.arange(len(bears)), MISSING).astype(np.int32), around), np.int32(MISSING)
+    )
+    scope = nearest[behind].astype(np.int64)
     some = np.flatnonzero(scope != MISSING)
+    up = np.append(nearest[around], np.int32(MISSING))
     if not len(some):
         return ReplayedCalls(none, none.astype(np.int32), none, nobody)
-    # One more at the end answers for -1.
-    up = np.append(nearest[origins.scopes.parent], np.int32(MISSING))
     apart = group(bearers.of[some], trace.launch[work[some]] if counted else bearers.of[some])
     bearer = bearers.of[some][apart.first]
     scope_of, replay = _all_around(scope[some], apart.of, up, len(apart))
@@ -111,7 +121,7 @@ def _all_around(scope: Int64, of: Int64, up: Int32, count: int) -> tuple[Int64, 
     return every // count, every % count
 
 
-def _stand_in_both(bearers: Bearers, labels: Int64, up: Int32, scope: Int64, borne: Int32) -> npt.NDArray[np.bool_]:
+def _stand_in_both(bearers: Bearers, labels: Int64, up: Int32, scope: Int64, borne: Int32) -> Bool:
     """Which pairs are a scope that is open around the launch as well: under the same path of names from the outermost one."""
     members, parent = with_ancestors(bearers.parent, borne)
     if not len(members):
@@ -126,5 +136,5 @@ def _stand_in_both(bearers: Bearers, labels: Int64, up: Int32, scope: Int64, bor
         at = parent[at]
         first, at = first[at != MISSING], at[at != MISSING]
     own = np.where(borne == MISSING, MISSING, borne * np.int64(count) + path[len(members) + scope])
-    same: npt.NDArray[np.bool_] = np.isin(own, np.concatenate(keys)) & (borne != MISSING)
+    same: Bool = np.isin(own, np.concatenate(keys)) & (borne != MISSING)
     return same
