@@ -10,6 +10,7 @@ from tb_plugin.analyses.replays.origins import Origins, Way, origins_of
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.trace.captured import Scopes
 from tb_plugin.trace.memo import MEMO, forget
+from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import innermost, nest
@@ -35,13 +36,15 @@ def told_by(table: TraceTable, step: str, way: Way = Way.CAPTURE, known: float =
     own = {name: np.full(len(table), MISSING, np.int32) for name in ("shapes", "types", "stack")}
     for name, values in own.items():
         values[table.operators.row] = getattr(table.operators, name)
+    every = backward_operators(table)
     scopes = Scopes(
         kind=table.kind[row],
         name=table.name[row],
         parent=parent,
-        is_backward=backward_operators(table).of[row] != MISSING,
+        is_backward=every.of[row] != MISSING,
         is_eligible=table.matrix_eligible[row],
         row=row.astype(np.int32),
+        forward=places_of(row, len(table))[np.append(every.forward, np.int32(MISSING))[every.of[row]]],
         **{name: values[row] for name, values in own.items()},
     )
     eager = select_rows(table, (step,)).of(table, *DEVICE_WORK)
@@ -55,7 +58,7 @@ def told_by(table: TraceTable, step: str, way: Way = Way.CAPTURE, known: float =
         scope[low : low + count] = behind[:count]
     order = np.argsort(replays.work)
     ways = np.where(scope == MISSING, Way.GRAPH, way)[order].astype(np.uint8)
-    return tell(table, Origins(replays.work[order], scope[order], ways, scopes))
+    return tell(table, Origins(replays.work[order], scope[order], ways, scopes, ways))
 
 
 def eager_step(at: int = 100) -> TraceBuilder:

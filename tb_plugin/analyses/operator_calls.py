@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.grouping import Forest, Spans, sum_by, with_ancestors
 from tb_plugin.analyses.kernel_facts import on_counted_cores
-from tb_plugin.analyses.replays.behind import nearest_scopes
 from tb_plugin.analyses.replays.origins import origins_of
 from tb_plugin.analyses.replays.sums import Bearers, ReplayedCalls, replayed_calls
 from tb_plugin.analyses.selection import Selection
@@ -259,7 +258,7 @@ def _with_replayed(
         return stack, stacks
     scopes = origins_of(trace).scopes
     own = scopes.stack[replayed.scope]
-    python = nearest_scopes(trace, EventKind.PYTHON, EventKind.MODULE)
+    python = scopes.nearest(EventKind.PYTHON, EventKind.MODULE)
     around = python[replayed.scope]
     numbers = {text: number for number, text in reversed([*enumerate(stacks)])}
     every = [*stacks]

@@ -7,29 +7,20 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.replays.found import has_replays
 from tb_plugin.analyses.replays.origins import origins_of
-from tb_plugin.trace.memo import remembered
-from tb_plugin.trace.schema import MISSING, EventKind, of_kind
+from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
-from tb_plugin.trace.tree import inherit
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-@remembered
-def nearest_scopes(trace: TraceTable, *kinds: EventKind) -> Int32:
-    """Returns for each scope of the origins itself or the innermost one around it of these kinds; one more is for -1."""
-    scopes = origins_of(trace).scopes
-    own = np.where(of_kind(scopes.kind, *kinds), np.arange(len(scopes)), MISSING).astype(np.int32)
-    return np.append(inherit(own, scopes.parent), np.int32(MISSING))
-
-
 def scopes_behind(trace: TraceTable, rows: npt.NDArray[np.integer], *kinds: EventKind) -> Int32:
     """Returns the innermost scope of these kinds that the capture had around each replayed row; -1: none, or no replay."""
     if not has_replays(trace):
         return np.full(len(rows), MISSING, np.int32)
-    found: Int32 = nearest_scopes(trace, *kinds)[origins_of(trace).at(rows)]
+    origins = origins_of(trace)
+    found: Int32 = origins.scopes.nearest(*kinds)[origins.at(rows)]
     return found
 
 
@@ -49,13 +40,11 @@ def has_operator(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Bool:
     return found
 
 
-def operator_texts(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32:
-    """Returns the input shapes (string ids, -1 = not recorded) of the operator behind each device row."""
-    shape = np.full(len(trace) + 1, MISSING, np.int32)
-    shape[trace.operators.row] = trace.operators.shapes
-    found: Int32 = shape[trace.operator[rows]]
+def is_eligible(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Bool:
+    """Returns behind which device rows an operator stands that can use matrix units, by its name."""
+    found: Bool = np.append(trace.matrix_eligible, False)[trace.operator[rows]]
     scope = scopes_behind(trace, rows, EventKind.OPERATOR)
     known = scope != MISSING
     if known.any():
-        found[known] = origins_of(trace).scopes.shapes[scope[known]]
+        found[known] = origins_of(trace).scopes.is_eligible[scope[known]]
     return found

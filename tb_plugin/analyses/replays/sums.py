@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.grouping import Forest, group, with_ancestors
+from tb_plugin.analyses.replays.found import replay_numbers
 from tb_plugin.analyses.replays.origins import origins_of
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING
@@ -80,7 +81,7 @@ def replayed_calls(
     up = np.append(nearest[around], np.int32(MISSING))
     if not len(some):
         return ReplayedCalls(none, none.astype(np.int32), none, nobody)
-    apart = group(bearers.of[some], trace.launch[work[some]] if counted else bearers.of[some])
+    apart = group(bearers.of[some], replay_numbers(trace, work[some]) if counted else bearers.of[some])
     bearer = bearers.of[some][apart.first]
     scope_of, replay = _all_around(scope[some], apart.of, up, len(apart))
     # Numbers of pairs of a scope and a bearer: parents before children, for scopes are so.

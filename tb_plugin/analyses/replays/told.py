@@ -48,21 +48,22 @@ WAYS: Mapping[Way, tuple[str, str]] = MappingProxyType(
 """What each way is called, and what it says."""
 
 
-def way_of(trace: TraceTable, rows: Int64, *kinds: EventKind) -> UInt8:
-    """Returns how it is known which of these kinds stands behind each replayed row; ``GRAPH`` where none is."""
+def way_of(trace: TraceTable, rows: Int64, kind: EventKind) -> UInt8:
+    """Returns how it is known which operator (or module) stands behind each replayed row; ``GRAPH`` where none is known."""
     origins = origins_of(trace)
-    found = origins.way[np.searchsorted(origins.work, rows)].copy()
-    found[scopes_behind(trace, rows, *kinds) == MISSING] = Way.GRAPH
+    ways = origins.way if kind == EventKind.OPERATOR else origins.module_way
+    found = ways[np.searchsorted(origins.work, rows)].copy()
+    found[scopes_behind(trace, rows, kind) == MISSING] = Way.GRAPH
     return found
 
 
-def ways_told(trace: TraceTable, work: Int64, *kinds: EventKind) -> Breakdown | None:
+def ways_told(trace: TraceTable, work: Int64, kind: EventKind) -> Breakdown | None:
     """Returns the time of replays among some device work by how it is known what stands behind it; None: of none it is."""
     if not has_replays(trace):
         return None
     rows = work[np.isin(work, origins_of(trace).work)]
     times = np.zeros(len(Way), np.int64)
-    np.add.at(times, way_of(trace, rows, *kinds), trace.dur_ns[rows])
+    np.add.at(times, way_of(trace, rows, kind), trace.dur_ns[rows])
     slices = [
         Slice(Metric(f"way_{way.name.lower()}", title, "ns", what, CHOSEN), f"slice{way.value}", int(times[way]))
         for way, (title, what) in WAYS.items()
