@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.grouping import Forest, Spans, sum_by, with_ancestors
 from tb_plugin.analyses.kernel_facts import on_counted_cores
 from tb_plugin.analyses.replays.origins import origins_of
-from tb_plugin.analyses.replays.sums import Bearers, ReplayedCalls, replayed_calls
+from tb_plugin.analyses.replays.sums import Bearers, InReplays, ReplayedCalls, replayed_calls
 from tb_plugin.analyses.selection import Selection
 from tb_plugin.trace import tree
 from tb_plugin.trace.memo import remembered
@@ -37,8 +37,9 @@ class Calls:
 
     row: Int64
     """Rows of the trace, -1 where calls are stated and no events, and of those that were replayed."""
-    replays: Int64
-    """How many replays each stands for, 0 of calls of the trace."""
+    is_replayed: Bool
+    """Which only a capture has."""
+    held: InReplays
     texts: StringTable
     """What ``name`` and ``shape`` are ids of."""
     spans: Spans
@@ -101,7 +102,8 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
     eligible = also(trace.matrix_eligible[rows], scopes.is_eligible[replayed.scope]) | (matrix_self > 0)
     return Calls(
         row=also(rows, nowhere),
-        replays=also(np.zeros(len(rows), np.int64), replayed.replays),
+        is_replayed=also(np.zeros(len(rows), np.bool_), np.ones(len(replayed), np.bool_)),
+        held=replayed.held,
         texts=trace.strings,
         # Replayed calls have no time: ``outermost_of`` asks the tree.
         spans=Spans(
@@ -149,7 +151,8 @@ def stated_calls(trace: TraceTable) -> Calls | None:
     apart = np.arange(count)
     return Calls(
         row=nobody.astype(np.int64),
-        replays=none,
+        is_replayed=none > 0,
+        held=InReplays(),
         texts=texts,
         spans=Spans(nobody, apart, apart + 1),
         parent=nobody,

@@ -123,7 +123,7 @@ class Operators:
         has_device = bool(calls.device_total_ns.any() or calls.no_operator_ns)
         units = matrix_units(trace, selection.of(trace, EventKind.KERNEL)) if stated is None else ""
         cores = trace.recorder.kernels.counted_word if has_device else ""
-        shown = _Shown(has_device, units, cores, bool(calls.runtime_self_ns.any()), bool(calls.replays.any()))
+        shown = _Shown(has_device, units, cores, bool(calls.runtime_self_ns.any()), bool(len(calls.held)))
         frames = {
             "operators": _by_name(calls, shown),
             "operators_by_shape": _by_shape(calls, shown),
@@ -131,7 +131,7 @@ class Operators:
             "stacks": _by_stack(calls, shown),
         }
         payloads = _donuts(frames["operators"], has_device)
-        facts = {"operators.calls": int((calls.replays == 0).sum()), "operators.names": len(np.unique(calls.name))}
+        facts = {"operators.calls": int((~calls.is_replayed).sum()), "operators.names": len(np.unique(calls.name))}
         if has_device:
             times = reason_times(trace, calls.no_operator)
             facts |= {f"operators.no_operator_{reason.name.lower()}_ns": ns for reason, ns in times.items()}
@@ -179,12 +179,12 @@ def _by_shape(calls: Calls, shown: _Shown) -> Frame:
 def _outermost(calls: Calls, shown: _Shown) -> Frame:
     """Calls without an operator around them, by name: each piece of device and host time stands in one row."""
     # Of calls that are only stated nobody knows which are outermost.
-    roots = np.flatnonzero((calls.parent == MISSING) & ((calls.row != MISSING) | (calls.replays > 0)))
+    roots = np.flatnonzero((calls.parent == MISSING) & ((calls.row != MISSING) | calls.is_replayed))
     groups = group(calls.name[roots])
     data = {
         "name": calls.texts.take(calls.name[roots][groups.first]),
-        "outer_calls": pa.array(groups.sum(calls.replays[roots] == 0)),
-        "replayed_calls": pa.array(groups.sum(calls.replays[roots])),
+        "outer_calls": pa.array(groups.sum((~calls.is_replayed[roots]).astype(np.int64))),
+        "replayed_calls": pa.array(_in_replays(calls, groups, roots)),
         "device_total_ns": pa.array(groups.sum(calls.device_total_ns[roots])),
         "host_total_ns": pa.array(groups.sum(calls.host_total_ns[roots])),
     }
@@ -253,8 +253,8 @@ def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = Non
     device_self, device_total = self_sum(calls.device_self_ns), total_sum(calls.device_total_ns)
     core_self, core_total = self_sum(calls.core_self_ns), total_sum(calls.core_total_ns)
     data = {
-        "calls": groups.sum(calls.replays[some] == 0),
-        "replayed_calls": groups.sum(calls.replays[some]),
+        "calls": groups.sum((~calls.is_replayed[some]).astype(np.int64)),
+        "replayed_calls": _in_replays(calls, groups, some),
         "host_self_ns": host_self,
         "host_total_ns": total_sum(calls.host_total_ns),
         "runtime_self_ns": runtime,
@@ -271,6 +271,13 @@ def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = Non
         "matrix_total_ratio": ratio(total_sum(calls.matrix_total_ns), total_sum(calls.kernel_total_ns)),
     }
     return {key: pa.array(values) for key, values in data.items()}
+
+
+def _in_replays(calls: Calls, groups: Groups, grouped: Int64 | Bool | slice) -> Int64:
+    """How many replays have work of the calls of each group; ``grouped`` says which calls the groups are of."""
+    of = np.full(len(calls.row), MISSING, np.int64)
+    of[grouped] = groups.of
+    return calls.held.count(of, len(groups))
 
 
 def _with_rest(data: dict[str, pa.Array], no_operator_ns: int) -> pa.Table:

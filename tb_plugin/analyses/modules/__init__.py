@@ -84,7 +84,7 @@ class Modules:
         return Part(
             coverage=selection.coverage,
             facts={
-                "modules.calls": int((calls.replays == 0).sum()),
+                "modules.calls": int((~calls.is_replayed).sum()),
                 "modules.names": frames["modules"].data.num_rows,
                 "modules.backward_apart": calls.apart.operators,
                 "modules.backward_apart_untied": calls.apart.untied,
@@ -121,7 +121,7 @@ def _called(trace: TraceTable, rows: Int64) -> Called:
 def _columns(calls: HostCalls) -> list[str]:
     """Columns that say something: device ones with a device, backward ones with a recorded backward pass."""
     backward = bool(calls.backward_host.any() or calls.backward_device.any())
-    keys = ["module", "calls", *(["replayed_calls"] if calls.replays.any() else [])]
+    keys = ["module", "calls", *(["replayed_calls"] if len(calls.held) else [])]
     if calls.device.any() or calls.backward_device.any():
         keys += ["device_total_ns", "device_self_ns"]
         keys += ["backward_device_total_ns", "backward_device_self_ns"] if backward else []

@@ -13,7 +13,7 @@ from tb_plugin.analyses.backward_times import host_times
 from tb_plugin.analyses.grouping import Forest, Groups, Spans, outermost_of, sum_by
 from tb_plugin.analyses.modules.replayed import scopes_of
 from tb_plugin.analyses.replays.origins import origins_of
-from tb_plugin.analyses.replays.sums import Bearers, replayed_calls
+from tb_plugin.analyses.replays.sums import Bearers, InReplays, replayed_calls
 from tb_plugin.analyses.selection import Selection
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
@@ -49,8 +49,9 @@ class HostCalls:
 
     row: Int64
     """Rows of the trace, -1 of what was replayed."""
-    replays: Int64
-    """How many replays each stands for, 0 of calls of the trace."""
+    is_replayed: Bool
+    """Which only a capture has."""
+    held: InReplays
     name: Int32
     """String id."""
     spans: Spans
@@ -123,7 +124,8 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
     scopes = origins_of(trace).scopes
     return HostCalls(
         row=also(rows, nowhere.astype(np.int64)),
-        replays=also(np.zeros(len(rows), np.int64), replayed.replays),
+        is_replayed=also(np.zeros(len(rows), np.bool_), np.ones(len(replayed), np.bool_)),
+        held=replayed.held,
         name=also(trace.name[rows], scopes.name[replayed.scope]),
         spans=Spans(also(trace.track[rows], nowhere), also(trace.start_ns[rows]), also(end)),
         parent=also(nesting.parent, replayed.parent),
@@ -161,8 +163,8 @@ def sums_of(calls: HostCalls, groups: Groups) -> dict[str, Int64]:
         return groups.sum(np.where(once, values, 0))
 
     return {
-        "calls": groups.sum(calls.replays == 0),
-        "replayed_calls": groups.sum(calls.replays),
+        "calls": groups.sum((~calls.is_replayed).astype(np.int64)),
+        "replayed_calls": calls.held.count(groups.of, len(groups)),
         "host_self_ns": groups.sum(calls.host_self_ns),
         "host_total_ns": total(calls.host_total_ns),
         "device_self_ns": groups.sum(calls.device),

@@ -53,7 +53,7 @@ def compiled_in(trace: TraceTable, selection: Selection, modules: HostCalls) -> 
     at = np.flatnonzero(selection.rows[every.row])
     row = every.row[at]
     # What was replayed has no time: calls of the trace alone stand around one.
-    ran = np.flatnonzero(modules.replays == 0)
+    ran = np.flatnonzero(~modules.is_replayed)
     spans = modules.spans
     track, start, end, parent = spans.track[ran], spans.start[ran], spans.end[ran], modules.parent[ran]
     return Compiled(
@@ -117,7 +117,7 @@ def regions_frame(trace: TraceTable, modules: HostCalls, compiled: Compiled) -> 
         "compiled_code": trace.strings.take(_first_known(compiled.code, groups)),
         "region_modules": _modules_of(trace, modules, compiled, groups),
         "calls": sums["calls"],
-        **({"replayed_calls": sums["replayed_calls"]} if calls.replays.any() else {}),
+        **({"replayed_calls": sums["replayed_calls"]} if len(calls.held) else {}),
         **{key: sums[key] for key in TIMES if sums[key].any() or key == "host_total_ns"},
         "graph": _graphs(trace, _first_known(compiled.graph, groups)),
         "backward_graph": _graphs(trace, _first_known(compiled.backward, groups)),

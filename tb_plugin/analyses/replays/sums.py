@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.grouping import Forest, group, with_ancestors
 from tb_plugin.analyses.replays.found import replay_numbers
 from tb_plugin.analyses.replays.origins import origins_of
+from tb_plugin.trace.columns import no_rows
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
@@ -38,14 +39,32 @@ class Bearers:
 
 
 @dataclass(frozen=True, eq=False)
+class InReplays:
+    """Which calls have work in which replays: pairs of a call's position and the number of a replay."""
+
+    call: Int64 = no_rows(np.int64)
+    replay: Int64 = no_rows(np.int64)
+
+    def __len__(self) -> int:
+        return len(self.call)
+
+    def count(self, group_of: Int64, count: int) -> Int64:
+        """Returns how many replays have work of any call of each of ``count`` groups (-1: a call of none)."""
+        of = group_of[self.call]
+        some = of != MISSING
+        size = int(self.replay.max(initial=0)) + 1
+        return np.bincount(np.unique(of[some] * size + self.replay[some]) // size, minlength=count).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
 class ReplayedCalls:
     """Calls made of scopes. Positions count the calls of the trace and, behind them, these."""
 
     scope: Int64
     """Position among the scopes of the origins."""
     parent: Int32
-    replays: Int64
-    """How many replays each stands for."""
+    held: InReplays
+    """Which of these have work in which replays."""
     owner: Int32
     """For each work its call: one of these, or a call of the trace that bears the launch; -1 = no scope of it bears."""
 
@@ -65,12 +84,12 @@ def replayed_calls(
     """Returns the calls that stand for the replays among some device work, of the scopes that are calls of the view.
 
     ``behind`` is the innermost scope of each work, ``bears`` which scopes are such calls, ``labels`` what each is called in
-    the words of ``Bearers.label``. Replays are not ``counted`` where nobody asks how many there are.
+    the words of ``Bearers.label``. Without ``counted`` nobody is told of replays.
     """
     nobody = np.full(len(work), MISSING, np.int32)
     none = np.empty(0, np.int64)
     if not bears.any() or (behind == MISSING).all():
-        return ReplayedCalls(none, none.astype(np.int32), none, nobody)
+        return ReplayedCalls(none, none.astype(np.int32), InReplays(), nobody)
     around = origins_of(trace).scopes.parent
     # One more at the end answers for -1, here and below.
     nearest = np.append(
@@ -80,8 +99,9 @@ def replayed_calls(
     some = np.flatnonzero(scope != MISSING)
     up = np.append(nearest[around], np.int32(MISSING))
     if not len(some):
-        return ReplayedCalls(none, none.astype(np.int32), none, nobody)
-    apart = group(bearers.of[some], replay_numbers(trace, work[some]) if counted else bearers.of[some])
+        return ReplayedCalls(none, none.astype(np.int32), InReplays(), nobody)
+    replays = replay_numbers(trace, work[some]) if counted else np.zeros(len(some), np.int64)
+    apart = group(bearers.of[some], replays)
     bearer = bearers.of[some][apart.first]
     scope_of, replay = _all_around(scope[some], apart.of, up, len(apart))
     # Numbers of pairs of a scope and a bearer: parents before children, for scopes are so.
@@ -99,10 +119,14 @@ def replayed_calls(
     made = np.flatnonzero(~same)
     owner = nobody
     owner[some] = numbered(scope[some], bearers.of[some])
+    held = InReplays()
+    if counted:
+        new = np.flatnonzero(~same[which.ravel()])
+        held = InReplays(number[which.ravel()[new]].astype(np.int64), replays[apart.first][replay[new]])
     return ReplayedCalls(
         scope=at[made],
         parent=numbered(up[at[made]].astype(np.int64), borne[made]),
-        replays=np.bincount(which.ravel(), minlength=len(pairs))[made].astype(np.int64),
+        held=held,
         owner=owner,
     )
 

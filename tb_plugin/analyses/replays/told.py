@@ -25,7 +25,7 @@ REPLAYED = define(
     {
         "replayed_calls": (
             "In replays",
-            "Times that its device work was replayed as part of a captured graph; it did not run then, and is in no calls.",
+            "Replays of captured graphs that hold device work of it. It did not run then: they are in no calls.",
         ),
     },
 )
