@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.busy import covered_work, device_busy
 from tb_plugin.analyses.kernel_classes import named_kernels
 from tb_plugin.analyses.matrix_unit import has_matrix_unit, matrix_time
+from tb_plugin.analyses.replays.behind import has_operator
 from tb_plugin.analyses.selection import select_rows, steps_of
 from tb_plugin.trace.intervals import Ranges, join, measure, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
@@ -113,10 +114,10 @@ def _work_of(trace: TraceTable, device: int) -> Int64:
 
 
 def without_operator(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns those of the device rows that no operator launched; of a window not those launched before it."""
+    """Returns those of the device rows behind which no operator stands; of a window not those launched before it."""
     launch = trace.launch[rows]
     known = (launch == MISSING) | (trace.start_ns[launch] >= trace.coverage.start_ns)
-    alone: Int64 = rows[(trace.operator[rows] == MISSING) & known]
+    alone: Int64 = rows[~has_operator(trace, rows) & known]
     return alone
 
 

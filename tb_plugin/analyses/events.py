@@ -16,6 +16,8 @@ from tb_plugin.analyses.kernel_classes import named_kernels, word_of
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.names import module_label
 from tb_plugin.analyses.readable import readable_names
+from tb_plugin.analyses.replays.about import ORIGIN, Origin
+from tb_plugin.analyses.replays.behind import operator_names
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.tracks import track_names
 from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort, Table, View
@@ -24,6 +26,7 @@ from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
 METRICS = SHARED.adding(
+    ORIGIN,
     define(
         "",
         "code",
@@ -84,14 +87,13 @@ class Events(Detail):
 
 def _instances(trace: TraceTable, rows: Int64) -> Frame:
     longest = rows[np.argsort(-trace.dur_ns[rows], kind="stable")[:INSTANCES]]
-    operator = trace.operator[longest]
     threads = [name.label for name in track_names(trace)]
     data = {
         "name": trace.strings.take(trace.name[longest]),
         "dur_ns": pa.array(trace.dur_ns[longest]),
         "start_ns": pa.array(trace.start_ns[longest]),
         "thread": pa.array([threads[i] for i in trace.track[longest]], pa.string()),
-        "operator": trace.strings.take(np.where(operator == MISSING, MISSING, trace.name[operator])),
+        "operator": trace.strings.take(operator_names(trace, longest)),
         "event": pa.array(longest),
     }
     shown = [*METRICS.columns("name", "dur_ns", "start_ns", "thread", "operator"), Column(EVENT, hidden=True)]
@@ -155,11 +157,16 @@ def _one(trace: TraceTable, row: int) -> dict[str, Payload]:
     around = list(_around(trace, row))
     if collective := next(filter(None, (_collective_facts(trace, one) for one in around)), []):
         payloads["collective"] = Figures("collective", "Collective", "as recorded on this rank", collective)
-    if modules := _modules(trace, around):
+    origin = Origin(trace, row)
+    if origin:
+        payloads["origin"] = origin.figures()
+    if modules := origin.modules() or _modules(trace, around):
         payloads["modules"] = Figures("modules", "Modules", "outermost first", [METRICS.figure("module_path", modules)])
-    stack = _stack(trace, row)
+    captured = origin.stack()
+    stack = captured or _stack(trace, row)
     if stack:
-        payloads["stack"] = Figures("stack", "Call stack", "innermost first", [METRICS.figure("call_stack", stack)])
+        how = "innermost first, of the capture" if captured else "innermost first"
+        payloads["stack"] = Figures("stack", "Call stack", how, [METRICS.figure("call_stack", stack)])
     same = np.flatnonzero((trace.name == trace.name[row]) & (trace.kind == trace.kind[row]))
     payloads["same_name"] = _summary(trace, same)
     return payloads

@@ -18,6 +18,8 @@ from tb_plugin.analyses.kernel_facts import stated_text
 from tb_plugin.analyses.module_paths import module_paths
 from tb_plugin.analyses.names import MODULE_PREFIXES
 from tb_plugin.analyses.operator_calls import is_call, nesting
+from tb_plugin.analyses.replays.behind import operator_names
+from tb_plugin.analyses.replays.origins import origins_of
 from tb_plugin.analyses.runtime_calls import Callers, callers
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Metric
@@ -52,11 +54,15 @@ def _flags(column: npt.NDArray[np.integer], *values: int) -> Bool:
 
 
 def _operator(trace: TraceTable, text: str) -> Bool:
-    if not text:
-        return _flags(trace.operator, MISSING)
-    if text == NO_OPERATOR:
-        return _flags(trace.operator, MISSING) & _flags(trace.kind, *DEVICE_WORK)
-    return ~_flags(trace.operator, MISSING) & _flags(trace.name[trace.operator], trace.strings.find(text))
+    flags = _flags(trace.operator, MISSING)
+    if text and text != NO_OPERATOR:
+        flags = ~flags & _flags(trace.name[trace.operator], trace.strings.find(text))
+    # Behind replayed work stands the operator of the capture.
+    replayed = origins_of(trace).work
+    if len(replayed):
+        name = operator_names(trace, replayed)
+        flags[replayed] = name == (MISSING if text in ("", NO_OPERATOR) else trace.strings.find(text))
+    return flags & _flags(trace.kind, *DEVICE_WORK) if text == NO_OPERATOR else flags
 
 
 def _shape(trace: TraceTable, text: str) -> Bool:

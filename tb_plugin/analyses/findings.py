@@ -15,6 +15,7 @@ from tb_plugin.analyses.device_time import busy_title
 from tb_plugin.analyses.filters import EVENT
 from tb_plugin.analyses.metrics import WHOLE, define
 from tb_plugin.analyses.only_ranges import has_only_ranges
+from tb_plugin.analyses.replays.behind import operator_names
 from tb_plugin.analyses.rules import RULES
 from tb_plugin.analyses.rules.left_out import LeftOut, left_out, unknown_notices
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
@@ -201,7 +202,7 @@ def _events(trace: TraceTable, findings: Findings) -> Frame:
     launch = trace.launch[rows]
     lines = code_lines(trace)
     line = lines.of[np.where(launch == MISSING, rows, launch)].astype(np.int64)
-    operator = np.append(trace.name, MISSING)[trace.operator[rows]].astype(np.int64)
+    operator = operator_names(trace, rows)
     # As everywhere a row belongs to the step in which it, or its launch, begins on the host.
     begun = trace.start_ns[np.where(launch == MISSING, rows, launch)]
     step = trace.steps.at(begun, on_host=True)

@@ -261,9 +261,9 @@ def outermost_of(key: npt.NDArray[np.integer], spans: Spans, parent: Int32) -> B
     """Returns the rows without an ancestor of the same key, as ``outermost`` does; ``parent``: a position, -1 = none.
 
     Only where calls cross each other does that differ: a call may lie within another one in time and not in the tree,
-    and what it launched is then in no other total.
+    and what it launched is then in no other total. Calls on no track (-1) have no time: the tree alone tells.
     """
-    counted = outermost(key, spans)
+    counted: Bool = outermost(key, spans) & (spans.track != MISSING)
     left = np.flatnonzero(~counted)
     above = parent[left]
     while len(left):

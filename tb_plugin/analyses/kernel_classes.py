@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.grouping import group, with_ancestors
+from tb_plugin.analyses.replays.found import has_replays
+from tb_plugin.analyses.replays.origins import origins_of
 from tb_plugin.payloads import Link, Metric, Slice
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import places_of
@@ -137,21 +139,20 @@ def named_kernels(trace: TraceTable) -> NamedKernels:
 
 def _ask_operators(trace: TraceTable, rows: Int64, found: NamedKernels) -> None:
     """Write down what the operators around these kernels say: the class and the operator's name with most of the time."""
-    rows = rows[trace.operator[rows] != MISSING]
-    known = _nearest_known(trace, trace.operator[rows])
+    known = _nearest_known(trace, rows)
     rows, known = rows[known != MISSING], known[known != MISSING]
     if not len(rows):
         return
-    kernel_class = class_of_operators(trace)[trace.name[known]]
+    kernel_class = class_of_operators(trace)[known]
     weight = trace.dur_ns[rows] + 1  # kernels of 0 ns count too
     of_class = group(trace.name[rows], kernel_class)
-    of_operator = group(of_class.of, trace.name[known])
+    of_operator = group(of_class.of, known)
     first = of_operator.first
     class_time = of_class.sum(weight)[of_class.of[first]]
     # Ascending: of several ways of one name the last that is written stays.
-    first = first[np.lexsort((trace.name[known[first]], of_operator.sum(weight), kernel_class[first], class_time))]
+    first = first[np.lexsort((known[first], of_operator.sum(weight), kernel_class[first], class_time))]
     places = np.searchsorted(found.name, trace.name[rows[first]])
-    found.kernel_class[places], found.by[places] = kernel_class[first], trace.name[known[first]]
+    found.kernel_class[places], found.by[places] = kernel_class[first], known[first]
     found.because[places] = Because.OPERATOR
 
 
@@ -163,14 +164,26 @@ def class_of_operators(trace: TraceTable) -> UInt8:
     return table
 
 
-def _nearest_known(trace: TraceTable, operators: npt.NDArray[np.integer]) -> Int32:
-    """For each operator row itself or the nearest one around it whose name a rule knows, -1 = none."""
+def _nearest_known(trace: TraceTable, rows: Int64) -> Int32:
+    """For each kernel the name of the nearest operator around its launch (of a replay, the capture's) that a rule knows."""
+    found = np.full(len(rows), MISSING, np.int32)
+    launched = np.flatnonzero(trace.operator[rows] != MISSING)
+    operators = trace.operator[rows[launched]]
     members, parent = with_ancestors(trace.operator, operators)
-    known = class_of_operators(trace)[trace.name[members]] != _UNKNOWN
-    nearest = inherit(np.where(known, np.arange(len(members)), MISSING).astype(np.int32), parent)
-    place = nearest[np.searchsorted(members, operators)]
-    found: Int32 = np.where(place == MISSING, MISSING, members[place]).astype(np.int32)
+    found[launched] = _known_names(trace, trace.name[members], parent)[np.searchsorted(members, operators)]
+    if has_replays(trace):
+        origins = origins_of(trace)
+        scopes = origins.scopes
+        names = np.where(scopes.kind == EventKind.OPERATOR, scopes.name, MISSING)
+        told = np.append(_known_names(trace, names, scopes.parent), np.int32(MISSING))[origins.at(rows)]
+        found = np.where(told == MISSING, found, told)
     return found
+
+
+def _known_names(trace: TraceTable, names: Int32, parent: Int32) -> Int32:
+    """For each operator its name, or that of the nearest one around it, that a rule knows; -1 = none."""
+    known = class_of_operators(trace)[names] != _UNKNOWN
+    return inherit(np.where(known, names, MISSING).astype(np.int32), parent)
 
 
 def class_time(trace: TraceTable, kernels: Int64) -> dict[KernelClass, int]:

@@ -17,6 +17,7 @@ from tb_plugin.analyses.kernel_groups import STATISTICS, statistics
 from tb_plugin.analyses.matrix_unit import matrix_time, matrix_units, matrix_uses
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.readable import readable_names
+from tb_plugin.analyses.replays.behind import is_eligible, operator_names
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.stated_kernels import cores, frames_of
 from tb_plugin.analyses.wording import capital
@@ -182,8 +183,7 @@ def _by_name(trace: TraceTable, kernels: Int64, units: str) -> Frame:
 
 def _by_launch(trace: TraceTable, kernels: Int64, units: str) -> Frame:
     """By name, operator, grid, block, registers and shared memory; what was not recorded is a group of its own."""
-    operator = trace.operator[kernels]
-    op_name = np.where(operator == MISSING, MISSING, trace.name[operator])
+    op_name = operator_names(trace, kernels)
     launch = {key: np.asarray(_section(trace, key)[kernels], np.int64) for key in LAUNCH}
     groups = group(trace.name[kernels], op_name, *launch.values())
     first = groups.first
@@ -198,8 +198,7 @@ def _by_launch(trace: TraceTable, kernels: Int64, units: str) -> Frame:
     data |= statistics(groups, trace.dur_ns[kernels])
     data |= _efficiency(trace, kernels, groups)
     data["uses_matrix_unit"] = matrix_uses(groups, trace.uses_matrix_unit[kernels])
-    eligible = np.where(operator == MISSING, False, trace.matrix_eligible[operator])
-    data["matrix_eligible"] = pa.array(groups.any(eligible))
+    data["matrix_eligible"] = pa.array(groups.any(is_eligible(trace, kernels)))
     data |= _class_columns(trace, trace.name[kernels][first])
     keys = [
         "name",

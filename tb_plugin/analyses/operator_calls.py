@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.grouping import Forest, Spans, sum_by, with_ancestors
 from tb_plugin.analyses.kernel_facts import on_counted_cores
+from tb_plugin.analyses.replays.origins import origins_of
+from tb_plugin.analyses.replays.sums import Bearers, InReplays, ReplayedCalls, replayed_calls
 from tb_plugin.analyses.selection import Selection
 from tb_plugin.trace import tree
 from tb_plugin.trace.memo import remembered
@@ -28,10 +30,16 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Calls:
-    """Operator calls that were chosen, by time where that is known. In nanoseconds; ``parent`` is a position among them."""
+    """Operator calls that were chosen, by time where that is known. In nanoseconds; ``parent`` is a position among them.
+
+    Behind them stand those that only a capture has, with the device work of its chosen replays (``replays/sums.py``).
+    """
 
     row: Int64
-    """Rows of the trace, -1 where calls are stated and no events."""
+    """Rows of the trace, -1 where calls are stated and no events, and of those that were replayed."""
+    is_replayed: Bool
+    """Which only a capture has."""
+    held: InReplays
     texts: StringTable
     """What ``name`` and ``shape`` are ids of."""
     spans: Spans
@@ -68,31 +76,46 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
     runtime = selection.of(trace, EventKind.RUNTIME)
     nested = nesting(trace)
     work = selection.of(trace, *DEVICE_WORK)
-    owner = position[trace.operator[work]]
+    parent = position[nested.call[rows]]
+    origins = origins_of(trace)
+    scopes = origins.scopes
+    bearers = Bearers(parent, trace.name[rows].astype(np.int64), position[trace.operator[work]])
+    is_operator = scopes.kind == EventKind.OPERATOR
+    replayed = replayed_calls(trace, work, origins.at(work), bearers, is_operator, scopes.name.astype(np.int64))
+    owner = np.where(replayed.owner == MISSING, bearers.of, replayed.owner)
+    count = len(rows) + len(replayed)
     kernel = trace.kind[work] == EventKind.KERNEL
-    device_self = sum_by(owner, trace.dur_ns[work], len(rows))
-    kernel_self = sum_by(owner[kernel], trace.dur_ns[work[kernel]], len(rows))
+    device_self = sum_by(owner, trace.dur_ns[work], count)
+    kernel_self = sum_by(owner[kernel], trace.dur_ns[work[kernel]], count)
     matrix = kernel & (trace.uses_matrix_unit[work] == MatrixUse.YES)
-    matrix_self = sum_by(owner[matrix], trace.dur_ns[work[matrix]], len(rows))
+    matrix_self = sum_by(owner[matrix], trace.dur_ns[work[matrix]], count)
     counted = kernel & on_counted_cores(trace)[work]
-    core_self = sum_by(owner[counted], trace.dur_ns[work[counted]], len(rows))
+    core_self = sum_by(owner[counted], trace.dur_ns[work[counted]], count)
     shape = np.full(len(trace), MISSING, np.int32)
     shape[trace.operators.row] = trace.operators.shapes
     stack, stacks = _stacks(trace, rows)
-    parent = position[nested.call[rows]]
+    stack, stacks = _with_replayed(trace, replayed, stack, stacks)
+    parent = replayed.also(parent, replayed.parent)
     forest = Forest(parent)
-    eligible = trace.matrix_eligible[rows] | (matrix_self > 0)
+
+    also, nowhere = replayed.also, np.full(len(replayed), MISSING, np.int64)
+    eligible = also(trace.matrix_eligible[rows], scopes.is_eligible[replayed.scope]) | (matrix_self > 0)
     return Calls(
-        row=rows,
+        row=also(rows, nowhere),
+        is_replayed=also(np.zeros(len(rows), np.bool_), np.ones(len(replayed), np.bool_)),
+        held=replayed.held,
         texts=trace.strings,
-        spans=Spans(trace.track[rows], trace.start_ns[rows], trace.ends(rows)),
+        # Replayed calls have no time: ``outermost_of`` asks the tree.
+        spans=Spans(
+            also(trace.track[rows], nowhere.astype(np.int32)), also(trace.start_ns[rows]), also(trace.ends(rows))
+        ),
         parent=parent,
-        name=trace.name[rows],
-        shape=shape[rows],
+        name=also(trace.name[rows], scopes.name[replayed.scope]),
+        shape=also(shape[rows], scopes.shapes[replayed.scope]),
         stack=stack,
-        host_self_ns=nested.self_ns[rows],
-        host_total_ns=trace.dur_ns[rows],
-        runtime_self_ns=sum_by(position[nested.call[runtime]], trace.self_ns[runtime], len(rows)),
+        host_self_ns=also(nested.self_ns[rows]),
+        host_total_ns=also(trace.dur_ns[rows]),
+        runtime_self_ns=sum_by(position[nested.call[runtime]], trace.self_ns[runtime], count),
         device_self_ns=device_self,
         device_total_ns=forest.sums(device_self),
         matrix_self_ns=matrix_self,
@@ -128,6 +151,8 @@ def stated_calls(trace: TraceTable) -> Calls | None:
     apart = np.arange(count)
     return Calls(
         row=nobody.astype(np.int64),
+        is_replayed=none > 0,
+        held=InReplays(),
         texts=texts,
         spans=Spans(nobody, apart, apart + 1),
         parent=nobody,
@@ -228,16 +253,52 @@ def _stacks(trace: TraceTable, rows: Int64) -> tuple[Int32, list[str]]:
     return stack, texts
 
 
+def _with_replayed(
+    trace: TraceTable, replayed: ReplayedCalls, stack: Int32, stacks: list[str]
+) -> tuple[Int32, list[str]]:
+    """The stacks of calls, and behind them those of replayed ones: as the capture states them, else its Python calls."""
+    if not len(replayed):
+        return stack, stacks
+    scopes = origins_of(trace).scopes
+    own = scopes.stack[replayed.scope]
+    python = scopes.nearest(EventKind.PYTHON, EventKind.MODULE)
+    around = python[replayed.scope]
+    numbers = {text: number for number, text in reversed([*enumerate(stacks)])}
+    every = [*stacks]
+
+    def numbered(texts: list[str]) -> Int32:
+        for text in texts:
+            if text not in numbers:
+                numbers[text] = len(every)
+                every.append(text)
+        return np.array([numbers[text] for text in texts], np.int32)
+
+    found = np.full(len(own), MISSING, np.int32)
+    stated = np.flatnonzero(own != MISSING)
+    names, which = np.unique(own[stated], return_inverse=True)
+    found[stated] = numbered(trace.strings.take(names).to_pylist())[which.ravel()]
+    rebuilt = np.flatnonzero((own == MISSING) & (around != MISSING))
+    if len(rebuilt):
+        path, texts = _paths(trace, around[rebuilt], python[scopes.parent], scopes.name)
+        found[rebuilt] = numbered(texts)[path]
+    return np.concatenate((stack, found)), every
+
+
 def _python_paths(trace: TraceTable, leaves: Int32) -> tuple[Int64, list[str]]:
     """Distinct paths of names from each Python call outwards, as stack texts (innermost first)."""
-    members, parent = with_ancestors(trace.python_parent, leaves)
-    path = Forest(parent).paths(trace.name[members])
+    return _paths(trace, leaves, trace.python_parent, trace.name)
+
+
+def _paths(trace: TraceTable, leaves: Int32, parents: Int32, names: Int32) -> tuple[Int64, list[str]]:
+    """Distinct paths of names (string ids) from each leaf outwards, as stack texts (innermost first)."""
+    members, parent = with_ancestors(parents, leaves)
+    path = Forest(parent).paths(names[members])
     _, first, which = np.unique(path[np.searchsorted(members, leaves)], return_index=True, return_inverse=True)
     texts = []
     for leaf in first:
         frames, row = [], int(leaves[leaf])
         while row != MISSING:
-            frames.append(trace.strings[int(trace.name[row])])
-            row = int(trace.python_parent[row])
+            frames.append(trace.strings[int(names[row])])
+            row = int(parents[row])
         texts.append(";".join(frames))
     return which.ravel(), texts

@@ -19,6 +19,7 @@ from tb_plugin.analyses.matrix_unit import matrix_units
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.no_operator import kernels_without, reason_breakdown, reason_times
 from tb_plugin.analyses.operator_calls import Calls, operator_calls, stated_calls
+from tb_plugin.analyses.replays.told import REPLAYED, ways_told
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.wording import capital
 from tb_plugin.payloads import Figures, Payload, Sort, Table, View
@@ -27,6 +28,7 @@ from tb_plugin.trace.stated_operators import stated_operators
 from tb_plugin.trace.table import TraceTable
 
 METRICS = SHARED.adding(
+    REPLAYED,
     define(
         CHOSEN,
         "ratio",
@@ -89,6 +91,8 @@ class _Shown:
     """What the parts of the device are called whose time the tool counts apart, "" where it does not."""
     runtime: bool
     """Whether operators made runtime calls."""
+    replayed: bool
+    """Whether the work of operators was replayed."""
 
 
 class Operators:
@@ -119,7 +123,7 @@ class Operators:
         has_device = bool(calls.device_total_ns.any() or calls.no_operator_ns)
         units = matrix_units(trace, selection.of(trace, EventKind.KERNEL)) if stated is None else ""
         cores = trace.recorder.kernels.counted_word if has_device else ""
-        shown = _Shown(has_device, units, cores, bool(calls.runtime_self_ns.any()))
+        shown = _Shown(has_device, units, cores, bool(calls.runtime_self_ns.any()), bool(len(calls.held)))
         frames = {
             "operators": _by_name(calls, shown),
             "operators_by_shape": _by_shape(calls, shown),
@@ -127,13 +131,15 @@ class Operators:
             "stacks": _by_stack(calls, shown),
         }
         payloads = _donuts(frames["operators"], has_device)
-        facts = {"operators.calls": len(calls.row), "operators.names": len(np.unique(calls.name))}
+        facts = {"operators.calls": int((~calls.is_replayed).sum()), "operators.names": len(np.unique(calls.name))}
         if has_device:
             times = reason_times(trace, calls.no_operator)
             facts |= {f"operators.no_operator_{reason.name.lower()}_ns": ns for reason, ns in times.items()}
         if calls.no_operator_ns:
             frames["no_operator"] = kernels_without(trace, calls.no_operator)
             payloads["no_operator"] = reason_breakdown(times, METRICS.metric("device_self_ns"))
+        if told := ways_told(trace, selection.of(trace, *DEVICE_WORK), EventKind.OPERATOR):
+            payloads["replayed"] = told
         if shown.runtime:
             payloads["left_out"] = _left_out(calls)
         return Part(
@@ -173,17 +179,24 @@ def _by_shape(calls: Calls, shown: _Shown) -> Frame:
 def _outermost(calls: Calls, shown: _Shown) -> Frame:
     """Calls without an operator around them, by name: each piece of device and host time stands in one row."""
     # Of calls that are only stated nobody knows which are outermost.
-    roots = np.flatnonzero((calls.parent == MISSING) & (calls.row != MISSING))
+    roots = np.flatnonzero((calls.parent == MISSING) & ((calls.row != MISSING) | calls.is_replayed))
     groups = group(calls.name[roots])
     data = {
         "name": calls.texts.take(calls.name[roots][groups.first]),
-        "outer_calls": pa.array(groups.count()),
+        "outer_calls": pa.array(groups.sum((~calls.is_replayed[roots]).astype(np.int64))),
+        "replayed_calls": pa.array(_in_replays(calls, groups, roots)),
         "device_total_ns": pa.array(groups.sum(calls.device_total_ns[roots])),
         "host_total_ns": pa.array(groups.sum(calls.host_total_ns[roots])),
     }
     table = _with_shares(_with_rest(data, calls.no_operator_ns), "device_total_ns", "host_total_ns")
-    keys = ["name", "outer_calls", *(key for key in _SHARED_TOTALS if shown.device or key.startswith("host"))]
-    first = keys[2]
+    replayed = ["replayed_calls"] if shown.replayed else []
+    keys = [
+        "name",
+        "outer_calls",
+        *replayed,
+        *(key for key in _SHARED_TOTALS if shown.device or key.startswith("host")),
+    ]
+    first = "device_total_ns" if shown.device else "host_total_ns"
     order = [(first, "descending"), ("host_total_ns", "descending"), ("name", "ascending")]
     columns = METRICS.columns(*keys, share=("device_total_ns", "host_total_ns"))
     sort = Sort(first, True)
@@ -212,6 +225,7 @@ def _columns(*names: str, shown: _Shown) -> list[str]:
     return [
         *names,
         "calls",
+        *(["replayed_calls"] if shown.replayed else []),
         *device,
         "host_self_ns",
         "host_self_share",
@@ -239,7 +253,8 @@ def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = Non
     device_self, device_total = self_sum(calls.device_self_ns), total_sum(calls.device_total_ns)
     core_self, core_total = self_sum(calls.core_self_ns), total_sum(calls.core_total_ns)
     data = {
-        "calls": groups.count(),
+        "calls": groups.sum((~calls.is_replayed[some]).astype(np.int64)),
+        "replayed_calls": _in_replays(calls, groups, some),
         "host_self_ns": host_self,
         "host_total_ns": total_sum(calls.host_total_ns),
         "runtime_self_ns": runtime,
@@ -258,13 +273,27 @@ def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = Non
     return {key: pa.array(values) for key, values in data.items()}
 
 
+def _in_replays(calls: Calls, groups: Groups, grouped: Int64 | Bool | slice) -> Int64:
+    """How many replays have work of the calls of each group; ``grouped`` says which calls the groups are of."""
+    of = np.full(len(calls.row), MISSING, np.int64)
+    of[grouped] = groups.of
+    return calls.held.count(of, len(groups))
+
+
 def _with_rest(data: dict[str, pa.Array], no_operator_ns: int) -> pa.Table:
     """The table, with a row for device time that has no operator."""
     table = pa.table(data)
     if not no_operator_ns:
         return table
     rest = {"name": NO_OPERATOR, "calls": 0, "device_self_ns": no_operator_ns, "device_total_ns": no_operator_ns}
-    rest |= {"outer_calls": 0, "host_self_ns": 0, "host_total_ns": 0, "runtime_self_ns": 0, "has_stack": False}
+    rest |= {
+        "outer_calls": 0,
+        "replayed_calls": 0,
+        "host_self_ns": 0,
+        "host_total_ns": 0,
+        "runtime_self_ns": 0,
+        "has_stack": False,
+    }
     row = pa.table({f.name: pa.array([rest.get(f.name)], f.type) for f in table.schema})
     return pa.concat_tables([table, row])
 

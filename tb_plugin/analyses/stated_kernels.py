@@ -15,6 +15,7 @@ from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.kernel_facts import stated_text
 from tb_plugin.analyses.kernel_groups import STATISTICS, statistics
 from tb_plugin.analyses.metrics import SHARED, define
+from tb_plugin.analyses.replays.behind import operator_names
 from tb_plugin.payloads import Breakdown, Column, Link, Metric, Slice, Sort, Unit
 from tb_plugin.trace.open import OpenColumn
 from tb_plugin.trace.schema import MISSING
@@ -104,13 +105,12 @@ def _texts(trace: TraceTable, ids: Int32) -> pa.Array:
 def _rows(trace: TraceTable, kernels: Int64, stated: list[OpenColumn]) -> Frame:
     """The longest kernels, each with every fact that the profile has of one of them, under its own name."""
     rows = kernels[np.argsort(-trace.dur_ns[kernels], kind="stable")[:MOST_ROWS]]
-    operator = trace.operator[rows]
     devices = pa.array([*(device.id for device in trace.devices), None], pa.string())
     data = {
         "name": trace.strings.take(trace.name[rows]),
         "dur_ns": pa.array(trace.dur_ns[rows]),
         "start_ns": pa.array(trace.start_ns[rows]),
-        "operator": trace.strings.take(np.where(operator == MISSING, MISSING, trace.name[operator])),
+        "operator": trace.strings.take(operator_names(trace, rows)),
         "device": devices.take(pa.array(trace.device[rows].astype(np.int64) % len(devices))),
         "event": pa.array(rows),
     }

@@ -10,16 +10,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
-from tb_plugin.analyses.grouping import NODES_SENT, Forest, Groups, cut, group, preorder
-from tb_plugin.analyses.modules.calls import Apart, HostCalls, host_calls, sums_of
+from tb_plugin.analyses.grouping import NODES_SENT, Forest, cut, group, preorder
+from tb_plugin.analyses.modules.calls import Apart, Called, HostCalls, host_calls, sums_of
 from tb_plugin.analyses.modules.compiled import Compiled, compiled_in, regions_frame, told_of
 from tb_plugin.analyses.modules.metrics import METRICS
 from tb_plugin.analyses.modules.regions import has_regions
 from tb_plugin.analyses.names import module_label
+from tb_plugin.analyses.replays.origins import origins_of
+from tb_plugin.analyses.replays.told import ways_told
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.wording import noun
 from tb_plugin.payloads import Notice, Notices, Payload, Scalar, Sort, Table, Tree, View
-from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
@@ -52,7 +54,8 @@ class Modules:
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Returns why a trace without module calls and compiled code has no such view, else None."""
-        if (trace.kind == EventKind.MODULE).any() or has_regions(trace):
+        modules = (trace.kind == EventKind.MODULE).any() or (origins_of(trace).scopes.kind == EventKind.MODULE).any()
+        if modules or has_regions(trace):
             return None
         return Missing("The trace holds no calls of nn.Module.", trace.recorder.todo("view.modules"))
 
@@ -64,7 +67,7 @@ class Modules:
         """Returns the tree and the table over all places. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, *params.chosen)
         rows = selection.of(trace, EventKind.MODULE)
-        calls = host_calls(trace, selection, rows, _modules(trace, rows).of)
+        calls = host_calls(trace, selection, _called(trace, rows))
         compiled = compiled_in(trace, selection, calls)
         keys = [*_columns(calls), *(("compiled_code", "regions") if compiled else ())]
         frames = {"modules": _totals(trace, calls, compiled, keys)}
@@ -74,12 +77,14 @@ class Modules:
             if calls.apart.operators:
                 notices = [_apart_notice(calls.apart)]
                 payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notices)
+            if told := ways_told(trace, selection.of(trace, *DEVICE_WORK), EventKind.MODULE):
+                payloads["replayed"] = told
         if len(compiled.calls.row):
             frames["compiled"] = regions_frame(trace, calls, compiled)
         return Part(
             coverage=selection.coverage,
             facts={
-                "modules.calls": len(calls.row),
+                "modules.calls": int((~calls.is_replayed).sum()),
                 "modules.names": frames["modules"].data.num_rows,
                 "modules.backward_apart": calls.apart.operators,
                 "modules.backward_apart_untied": calls.apart.untied,
@@ -95,16 +100,28 @@ class Modules:
         return answer_view(self, parts[0], params)
 
 
-def _modules(trace: TraceTable, rows: Int64) -> Groups:
-    number = np.full(len(trace), MISSING, np.int64)
+def _called(trace: TraceTable, rows: Int64) -> Called:
+    """What modules are called by, in the trace by these rows, and in captures: name and id.
+
+    Captures in other traces tell no ids: there the name stands for a module of that name here, else for one of its own.
+    """
+    scopes = origins_of(trace).scopes
+    number = np.full(len(trace) + 1, MISSING, np.int64)
     number[trace.python.row] = trace.python.module_id
-    return group(trace.name[rows], number[rows])
+    ids = number[scopes.row]
+    if (elsewhere := np.flatnonzero(scopes.row == MISSING)).size:
+        of_name = np.full(len(trace.strings), MISSING, np.int64)
+        every = np.flatnonzero(trace.kind == EventKind.MODULE)[::-1]
+        of_name[trace.name[every]] = number[every]
+        ids[elsewhere] = of_name[scopes.name[elsewhere]]
+    keys = group(np.concatenate((trace.name[rows], scopes.name)), np.concatenate((number[rows], ids))).of
+    return Called(rows, keys[: len(rows)], scopes.kind == EventKind.MODULE, keys[len(rows) :])
 
 
 def _columns(calls: HostCalls) -> list[str]:
     """Columns that say something: device ones with a device, backward ones with a recorded backward pass."""
-    backward = bool(calls.backward_host.any())
-    keys = ["module", "calls"]
+    backward = bool(calls.backward_host.any() or calls.backward_device.any())
+    keys = ["module", "calls", *(["replayed_calls"] if len(calls.held) else [])]
     if calls.device.any() or calls.backward_device.any():
         keys += ["device_total_ns", "device_self_ns"]
         keys += ["backward_device_total_ns", "backward_device_self_ns"] if backward else []
@@ -161,11 +178,11 @@ def _tree(trace: TraceTable, calls: HostCalls, compiled: Compiled, keys: list[st
     data["host_total_ns"] = data["host_total_ns"] + nodes.sum(Forest(above).sums(apart) - apart)
     above = above[nodes.first]
     parent = np.where(above == MISSING, MISSING, nodes.of[above])
-    order = preorder(parent, -calls.row[nodes.first].astype(np.int64))  # in order of execution
+    order = preorder(parent, -nodes.first)  # in order of execution
     order, above_of = cut(order, parent, NODES_SENT)
     names = [
         module_label(trace.strings[int(name)]) + RECOMPUTED * repeats
-        for name, repeats in zip(trace.name[calls.row[nodes.first]], again[nodes.first].tolist(), strict=True)
+        for name, repeats in zip(calls.name[nodes.first], again[nodes.first].tolist(), strict=True)
     ]
     told = told_of(trace, calls, compiled, nodes)
     sent: list[dict[str, Scalar]] = [
@@ -180,7 +197,7 @@ def _totals(trace: TraceTable, calls: HostCalls, compiled: Compiled, keys: list[
     """One row a module, over all places where it is called."""
     groups = group(calls.key)
     data: dict[str, object] = dict(sums_of(calls, groups))
-    data["module"] = [module_label(trace.strings[int(i)]) for i in trace.name[calls.row[groups.first]]]
+    data["module"] = [module_label(trace.strings[int(i)]) for i in calls.name[groups.first]]
     data |= told_of(trace, calls, compiled, groups)
     first = "device_total_ns" if "device_total_ns" in keys else "host_total_ns"
     table = pa.table({key: pa.array(data[key], pa.string() if key in _TEXTS else None) for key in keys})

@@ -11,6 +11,9 @@ from tb_plugin.analyses.annotations import launched_by
 from tb_plugin.analyses.backward import BackwardOperators, Tie, backward_operators
 from tb_plugin.analyses.backward_times import host_times
 from tb_plugin.analyses.grouping import Forest, Groups, Spans, outermost_of, sum_by
+from tb_plugin.analyses.modules.replayed import scopes_of
+from tb_plugin.analyses.replays.origins import origins_of
+from tb_plugin.analyses.replays.sums import Bearers, InReplays, replayed_calls
 from tb_plugin.analyses.selection import Selection
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
@@ -36,6 +39,7 @@ class Apart:
 class HostCalls:
     """Chosen calls of modules, or of compiled code, by time; ``parent`` is a position among them.
 
+    Behind them stand those that only a capture has, with the device work of its chosen replays (``replays/sums.py``).
     Times in nanoseconds, each call's own part.
 
     ``device`` is what the call launched outside of those inside it, ``backward_device`` what the backward operators launched
@@ -44,6 +48,12 @@ class HostCalls:
     """
 
     row: Int64
+    """Rows of the trace, -1 of what was replayed."""
+    is_replayed: Bool
+    """Which only a capture has."""
+    held: InReplays
+    name: Int32
+    """String id."""
     spans: Spans
     parent: Int32
     key: Int64
@@ -58,8 +68,20 @@ class HostCalls:
     apart: Apart
 
 
-def host_calls(trace: TraceTable, selection: Selection, rows: Int64, key: Int64) -> HostCalls:
+@dataclass(frozen=True, eq=False)
+class Called:
+    """What calls are of: the host rows that are, the scopes of captures that are, and the key of each."""
+
+    row: Int64
+    key: Int64
+    bears: Bool
+    """Of all scopes of the origins."""
+    scope_key: Int64
+
+
+def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostCalls:
     """Returns these host rows as calls with the host, device and backward time that is their own."""
+    rows = called.row
     nesting = nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows))
     end = trace.ends(rows)
 
@@ -83,6 +105,13 @@ def host_calls(trace: TraceTable, selection: Selection, rows: Int64, key: Int64)
     backward_owner = of_forward[inner]
     # What a call launched itself is forward, also inside a backward pass that recomputes it.
     backward_owner[(owner != MISSING) | _by_hook(trace, every, work, source[source != MISSING])] = MISSING
+    behind, is_backward = scopes_of(trace, work, called.bears)
+    replayed = replayed_calls(
+        trace, work, behind, Bearers(nesting.parent, called.key, owner), called.bears, called.scope_key
+    )
+    known = replayed.owner != MISSING
+    owner = np.where(known, np.where(is_backward, MISSING, replayed.owner), owner)
+    backward_owner = np.where(known, np.where(is_backward, replayed.owner, MISSING), backward_owner)
     at = np.flatnonzero(selection.rows[every.row])
     host_ns = np.where(every.adds, trace.dur_ns[every.function], host_times(trace))[at]
     outside = around(every.row[at]) == MISSING
@@ -90,18 +119,24 @@ def host_calls(trace: TraceTable, selection: Selection, rows: Int64, key: Int64)
     apart = at[outside & (host_owner == MISSING)]
     direct = selection.of(trace, EventKind.OPERATOR)
     position = places_of(rows, len(trace))
+    count, also = len(rows) + len(replayed), replayed.also
+    nowhere = np.full(len(replayed), MISSING, np.int32)
+    scopes = origins_of(trace).scopes
     return HostCalls(
-        row=rows,
-        spans=Spans(trace.track[rows], trace.start_ns[rows], end),
-        parent=nesting.parent,
-        key=key,
-        host_self_ns=trace.self_ns[rows],
-        host_total_ns=trace.dur_ns[rows],
-        device=sum_by(owner, trace.dur_ns[work], len(rows)),
-        backward_device=sum_by(backward_owner, trace.dur_ns[work], len(rows)),
-        backward_host=sum_by(host_owner, host_ns, len(rows)),
-        operators=sum_by(position[trace.parent[direct]], np.ones(len(direct), np.int64), len(rows)),
-        in_backward=every.of[trace.operator[rows]] != MISSING,
+        row=also(rows, nowhere.astype(np.int64)),
+        is_replayed=also(np.zeros(len(rows), np.bool_), np.ones(len(replayed), np.bool_)),
+        held=replayed.held,
+        name=also(trace.name[rows], scopes.name[replayed.scope]),
+        spans=Spans(also(trace.track[rows], nowhere), also(trace.start_ns[rows]), also(end)),
+        parent=also(nesting.parent, replayed.parent),
+        key=also(called.key, called.scope_key[replayed.scope]),
+        host_self_ns=also(trace.self_ns[rows]),
+        host_total_ns=also(trace.dur_ns[rows]),
+        device=sum_by(owner, trace.dur_ns[work], count),
+        backward_device=sum_by(backward_owner, trace.dur_ns[work], count),
+        backward_host=sum_by(host_owner, host_ns, count),
+        operators=sum_by(position[trace.parent[direct]], np.ones(len(direct), np.int64), count),
+        in_backward=also(every.of[trace.operator[rows]] != MISSING, scopes.is_backward[replayed.scope]),
         apart=Apart(len(apart), int((every.tie[apart] == Tie.NONE).sum()), int(host_times(trace)[apart].sum())),
     )
 
@@ -128,7 +163,8 @@ def sums_of(calls: HostCalls, groups: Groups) -> dict[str, Int64]:
         return groups.sum(np.where(once, values, 0))
 
     return {
-        "calls": groups.count(),
+        "calls": groups.sum((~calls.is_replayed).astype(np.int64)),
+        "replayed_calls": calls.held.count(groups.of, len(groups)),
         "host_self_ns": groups.sum(calls.host_self_ns),
         "host_total_ns": total(calls.host_total_ns),
         "device_self_ns": groups.sum(calls.device),

@@ -10,13 +10,14 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.grouping import Groups, group
-from tb_plugin.analyses.modules.calls import HostCalls, host_calls, sums_of
+from tb_plugin.analyses.modules.calls import Called, HostCalls, host_calls, sums_of
 from tb_plugin.analyses.modules.metrics import METRICS
 from tb_plugin.analyses.modules.regions import regions_of, wrapped_calls
 from tb_plugin.analyses.names import GRAPH, REGION, module_label
+from tb_plugin.analyses.replays.origins import origins_of
 from tb_plugin.analyses.selection import Selection
 from tb_plugin.payloads import Sort
-from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import innermost
 
@@ -51,15 +52,28 @@ def compiled_in(trace: TraceTable, selection: Selection, modules: HostCalls) -> 
     every = regions_of(trace)
     at = np.flatnonzero(selection.rows[every.row])
     row = every.row[at]
+    # What was replayed has no time: calls of the trace alone stand around one.
+    ran = np.flatnonzero(~modules.is_replayed)
     spans = modules.spans
+    track, start, end, parent = spans.track[ran], spans.start[ran], spans.end[ran], modules.parent[ran]
     return Compiled(
-        calls=host_calls(trace, selection, row, trace.name[row].astype(np.int64)),
+        calls=host_calls(trace, selection, called_of(trace, row)),
         code=every.code[at],
         graph=every.graph[at],
         backward=every.backward[at],
-        owner=innermost(spans.track, spans.start, spans.end, modules.parent, trace.track[row], trace.start_ns[row]),
-        wrapper=wrapped_calls(trace, modules.row, modules.parent),
+        owner=innermost(track, start, end, parent, trace.track[row], trace.start_ns[row]),
+        wrapper=wrapped_calls(trace, modules.row[ran], parent),
     )
+
+
+def called_of(trace: TraceTable, row: Int64) -> Called:
+    """Returns what compiled code was called, in the trace by these rows, and in captures."""
+    scopes = origins_of(trace).scopes
+    bears = np.zeros(0, np.bool_)
+    if len(scopes):
+        named = trace.strings.where(lambda text: text.startswith(REGION))[scopes.name]
+        bears = named & of_kind(scopes.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
+    return Called(row, trace.name[row].astype(np.int64), bears, scopes.name.astype(np.int64))
 
 
 def told_of(trace: TraceTable, modules: HostCalls, compiled: Compiled, groups: Groups) -> dict[str, list[str | None]]:
@@ -103,6 +117,7 @@ def regions_frame(trace: TraceTable, modules: HostCalls, compiled: Compiled) -> 
         "compiled_code": trace.strings.take(_first_known(compiled.code, groups)),
         "region_modules": _modules_of(trace, modules, compiled, groups),
         "calls": sums["calls"],
+        **({"replayed_calls": sums["replayed_calls"]} if len(calls.held) else {}),
         **{key: sums[key] for key in TIMES if sums[key].any() or key == "host_total_ns"},
         "graph": _graphs(trace, _first_known(compiled.graph, groups)),
         "backward_graph": _graphs(trace, _first_known(compiled.backward, groups)),
@@ -134,7 +149,7 @@ def _modules_of(trace: TraceTable, modules: HostCalls, compiled: Compiled, group
     call = compiled.owner[ran]
     names: dict[int, list[str]] = {}
     for one in np.sort(group(groups.of[ran], modules.key[call]).first).tolist() if len(ran) else []:
-        name = module_label(trace.strings[int(trace.name[modules.row[call[one]]])])
+        name = module_label(trace.strings[int(modules.name[call[one]])])
         names.setdefault(int(groups.of[ran[one]]), []).append(name)
     texts = [", ".join(names[place]) if place in names else None for place in range(len(groups))]
     return pa.array(texts, pa.large_string())

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
+from tb_plugin.analyses.replays.told import REPLAYED
 
 METRICS = SHARED.adding(
+    REPLAYED,
     define(
         "",
         "code",

@@ -17,6 +17,7 @@ from tb_plugin.analyses.device_time import (
     compute_by_class,
     device_ratios,
     device_time,
+    without_operator,
 )
 from tb_plugin.analyses.idle.account import idle_account, worked
 from tb_plugin.analyses.idle.causes import Cause
@@ -53,7 +54,7 @@ from tb_plugin.payloads import (
     View,
 )
 from tb_plugin.trace.memo import remembered
-from tb_plugin.trace.schema import MISSING, EventKind, of_kind
+from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
 
 EVIDENCE = {
@@ -385,9 +386,6 @@ def _facts(
         facts |= {f"device.{device}.{key}": value for key, value in asdict(ratios[device]).items()}
     for i in range(len(trace.devices)):
         facts |= core_facts(trace, i)
-    facts["trace.no_operator_ns"] = int(
-        trace.dur_ns[
-            of_kind(trace.kind, EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET) & (trace.operator == MISSING)
-        ].sum()
-    )
+    work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
+    facts["trace.no_operator_ns"] = int(trace.dur_ns[without_operator(trace, work)].sum())
     return facts

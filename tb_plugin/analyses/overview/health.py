@@ -7,6 +7,7 @@ import numpy as np
 from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.overview.quality import crossings
+from tb_plugin.analyses.replays.behind import has_operator
 from tb_plugin.analyses.stated_steps import missing_computation
 from tb_plugin.analyses.step_shares import StepShares
 from tb_plugin.payloads import Figure, Figures
@@ -49,7 +50,7 @@ def _links(trace: TraceTable) -> list[Figure]:
     if not len(work):
         return []
     linked = trace.launch[work] != MISSING
-    time, owned = int(trace.dur_ns[work].sum()), int(trace.dur_ns[work][trace.operator[work] != MISSING].sum())
+    time, owned = int(trace.dur_ns[work].sum()), int(trace.dur_ns[work][has_operator(trace, work)].sum())
     figures = [
         METRICS.figure(
             "linked_ratio", float(linked.mean()), note="" if linked.all() else trace.recorder.todo("unlaunched")

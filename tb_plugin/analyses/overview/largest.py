@@ -17,6 +17,7 @@ from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.in_timeline import at_event
 from tb_plugin.analyses.overview.metrics import METRICS
+from tb_plugin.analyses.replays.behind import operator_names
 from tb_plugin.analyses.selection import EVERYTHING, Chosen
 from tb_plugin.analyses.stack_frames import thread_numbers
 from tb_plugin.analyses.step_shares import CATEGORIES, StepShares, active_rows, shares
@@ -156,8 +157,7 @@ def _most(names: npt.NDArray[np.integer], time: Int64) -> tuple[int, int]:
 
 def _operators(trace: TraceTable, rows: Int64) -> npt.NDArray[np.integer]:
     """Names of the operators that launched or made the rows."""
-    operator = trace.operator[rows]
-    return np.where(operator != MISSING, trace.name[operator], MISSING)
+    return operator_names(trace, rows)
 
 
 def cost_notices(trace: TraceTable, steps: Steps, breakdown: StepShares, chosen: Chosen) -> list[Notice]:

@@ -145,6 +145,14 @@ def replays_of(trace: TraceTable) -> Replays:
     return Replays(call, begin, work, graph.astype(np.int32), nodes, graphs, untied)
 
 
+def replay_numbers(trace: TraceTable, rows: Int64) -> Int64:
+    """Returns the number of the replay that each replayed device row is of."""
+    replays = replays_of(trace)
+    order = np.argsort(replays.work, kind="stable")
+    at = order[np.searchsorted(replays.work[order], rows)]
+    return np.searchsorted(replays.begin, at, side="right").astype(np.int64) - 1
+
+
 def _pieces(trace: TraceTable) -> tuple[Int64, Int64, int]:
     """Device rows of graphs by time, the number of the replay of each, and how many rows no replay can be told of."""
     ids = _column(trace, GRAPH_ID)

@@ -79,7 +79,7 @@ def around(
     own, else calls of one thread and stack share them.
     """
     told = backtraces(trace, fold)
-    stack = told.of[row]
+    stack = np.where(row == MISSING, MISSING, told.of[row])
     if not python:
         outer = np.append(inherit(stack, parent), np.int32(MISSING))[parent]
         stack = np.where(outer == MISSING, stack, MISSING)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from tb_plugin.analyses.annotations import launched_by
 from tb_plugin.analyses.backward import backward_operators
@@ -16,11 +17,12 @@ from tb_plugin.analyses.selection import Chosen, Selection, select_rows
 from tb_plugin.analyses.stack_frames import REST, labels_of, rows_with_stacks, stack_frames
 from tb_plugin.analyses.stacks.backtraces import around, backtraces
 from tb_plugin.analyses.stacks.choice import ALL_THREADS, Choice, chosen_threads
+from tb_plugin.analyses.stacks.replayed import IS_REPLAY, REPLAY, replayed_frames
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
-from tb_plugin.trace.tree import inherit
+from tb_plugin.trace.tree import inherit, roots_of
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -32,8 +34,11 @@ class _Calls:
     """The frames of the chosen threads, by time; a chosen one carries its time, one that is only around it none."""
 
     row: Int64
+    """-1 of frames that a capture has."""
     parent: Int32
     thread: Int32
+    kind: Int64
+    label: Int64
     chosen: Bool
     host_ns: Int64
     device_ns: Int64
@@ -71,9 +76,10 @@ def lay(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool
     calls = _calls(trace, selection, choice)
     labels = labels_of(trace)
     by_time = choice.order == "time"
-    kind, label = trace.kind[calls.row].astype(np.int64), labels.of[trace.name[calls.row]].astype(np.int64)
+    kind, label = calls.kind, calls.label
     rest = len(labels.texts) - len(REST) + [*REST].index(choice.of)
     parent, thread, texts = calls.parent, calls.thread, labels.texts
+    is_replay = label == IS_REPLAY
     place: Int64 | None = None
     _one_kind(kind, label, len(texts))
     if choice.of != "operators" and len(rows_with_stacks(trace)):
@@ -81,6 +87,10 @@ def lay(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool
         found = around(trace, calls.row, parent, thread, kind, label, python=python, fold=choice.fold, single=by_time)
         parent, thread, kind, label, place = found.parent, found.thread, found.kind, found.label, found.place
         texts = backtraces(trace, choice.fold).texts
+        is_replay = label == IS_REPLAY
+    if is_replay.any():
+        label[is_replay] = len(texts)
+        texts = pa.concat_arrays([texts, pa.array([REPLAY], texts.type)])
     # The last row stands for device work without a frame.
     parent, kind, label = (
         np.append(parent, np.int32(MISSING)),
@@ -126,22 +136,41 @@ def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
     threads = chosen_threads(trace, selection.chosen, choice.threads)
     row, parent, thread, own = frames.row, frames.parent, frames.thread, frames.own_ns
     work = selection.of(trace, *DEVICE_WORK)
-    launcher = _launcher(trace, work, choice)
+    label = labels_of(trace).of[trace.name[row]].astype(np.int64)
+    replayed = replayed_frames(trace, work, _launcher(trace, work, choice), parent, label, choice)
+    launcher, made = replayed.owner, len(replayed.parent)
     dur = trace.dur_ns[work]
-    device = sum_by(launcher, dur, len(row))
+    device = sum_by(launcher, dur, len(row) + made)
     times = backward_times(trace, selection)
     caller = _frame_around(trace, backward_operators(trace).forward[times.at], choice)
     behind = [sum_by(caller, ns, len(row)) for ns in (times.host_ns, times.device_ns + times.communication_ns)]
+    kind = trace.kind[row].astype(np.int64)
+    if made:
+        nothing, nowhere = np.zeros(made, np.int64), np.full(made, MISSING, np.int32)
+        above = roots_of(np.concatenate((np.full(len(row), MISSING, np.int32), replayed.parent)))[len(row) :]
+        bearer = np.where(above < len(row), above, MISSING)
+        row, own, thread = (
+            np.concatenate((row, nowhere)),
+            np.concatenate((own, nothing)),
+            np.concatenate((thread, np.append(thread, np.int32(MISSING))[bearer])),
+        )
+        parent, kind = np.concatenate((parent, replayed.parent)), np.concatenate((kind, replayed.kind))
+        label = np.concatenate((label, replayed.label))
+        behind = [np.concatenate((each, nothing)) for each in behind]
     if threads is not None:
-        some = np.flatnonzero(threads[thread])
+        # Frames of replays that nothing bears are of no thread.
+        some = np.flatnonzero(np.append(threads, choice.threads in ((), (ALL_THREADS,)))[thread])
         # A parent is of the same thread: it stays.
         parent = places_of(some, len(row))[parent[some]]
         row, thread, own, device = row[some], thread[some], own[some], device[some]
+        kind, label = kind[some], label[some]
         behind = [each[some] for each in behind]
-    chosen = selection.rows[row]
+    chosen = selection.rows[row] & (row != MISSING)
     # What nobody launched belongs to no thread.
     rest = int(dur[launcher == MISSING].sum()) if choice.threads in ((), (ALL_THREADS,)) else 0
-    return _Calls(row, parent, thread, chosen, np.where(chosen, own, 0), device, behind[0], behind[1], rest)
+    return _Calls(
+        row, parent, thread, kind, label, chosen, np.where(chosen, own, 0), device, behind[0], behind[1], rest
+    )
 
 
 def _launcher(trace: TraceTable, work: Int64, choice: Choice) -> Int32:
