@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tb_plugin.errors import TorchTraceError, UserError
 from tb_plugin.format import printable
+from tb_plugin.payloads import CaptureInfo
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.pool import InlineWorkers, Pool, Workers, default_size
 from tb_plugin.service.states import Entry
@@ -66,7 +67,9 @@ def open_workspace(
     else:
         places = catalog.matching(Place(arguments.run, arguments.worker, arguments.span))
         entries = [entry.at(window) for entry in places]
-    return Workspace(catalog, workers_for(len(entries)), open_store()), entries, failed
+    workspace = Workspace(catalog, workers_for(len(entries)), open_store())
+    workspace.captures.allow(arguments.capture, scanned)
+    return workspace, entries, failed
 
 
 def scanned(path: str) -> ProfileCatalog:
@@ -111,6 +114,20 @@ def keep_failure(entry: Entry, error: TorchTraceError, failed: list[dict[str, st
         errors.append(error)
 
 
-def place_of(entry: Entry) -> Place:
-    """Returns how a request names a profile."""
-    return Place(*entry.key, entry.window)
+def place_of(entry: Entry, capture: str = "") -> Place:
+    """Returns how a request names a profile, and what tells of the graphs that it replays."""
+    return Place(*entry.key, entry.window, capture)
+
+
+def capture_lines(info: CaptureInfo | None, option: str = "--capture") -> list[str]:
+    """Returns what a person has to know of the capture of a loaded profile: none where it replays no graph or has none."""
+    if info is None:
+        return []
+    lines = []
+    if info.problem is not None:
+        lines = [f"capture: not used. {UserError(info.problem.what, info.problem.where, info.problem.do)}"]
+    elif info.name:
+        lines = [f"capture: {info.name}{' (lies beside it)' if info.how == 'beside' else ''}"]
+    elif len(info.beside) > 1:
+        lines = [f"capture: none; {len(info.beside)} lie beside it, {option} names one: {', '.join(info.beside)}"]
+    return lines
