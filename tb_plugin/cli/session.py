@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,10 @@ from tb_plugin.trace.window import parse_window
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+
+_NAMED = 5
+"""Captures that a line names."""
 
 
 class ProgressBar:
@@ -124,10 +128,14 @@ def capture_lines(info: CaptureInfo | None, option: str = "--capture") -> list[s
     if info is None:
         return []
     lines = []
+    if info.names:
+        lines.append(f"capture: {_few(info.names)}{' (beside the trace)' if info.how == 'beside' else ''}")
+    elif info.how != "named" and info.beside:
+        lines.append(f"capture: none; beside the trace lie, for {option}: {_few(info.beside)}")
     if info.problem is not None:
-        lines = [f"capture: not used. {UserError(info.problem.what, info.problem.where, info.problem.do)}"]
-    elif info.name:
-        lines = [f"capture: {info.name}{' (lies beside it)' if info.how == 'beside' else ''}"]
-    elif len(info.beside) > 1:
-        lines = [f"capture: none; {len(info.beside)} lie beside it, {option} names one: {', '.join(info.beside)}"]
+        lines.append(f"capture not used: {UserError(info.problem.what, info.problem.where, info.problem.do)}")
     return lines
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f", ... ({len(names)})" if len(names) > _NAMED else "")

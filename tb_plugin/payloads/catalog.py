@@ -160,15 +160,15 @@ How = Literal["beside", "named", "none"]
 
 
 class CaptureInfo(Struct, frozen=True):
-    """A CaptureInfo says which recording tells of the graphs that a trace replays."""
+    """A CaptureInfo says which recordings tell of the graphs that a trace replays."""
 
-    name: str
-    """Its run, worker and span with slashes between them; empty: none."""
+    names: list[str]
+    """Run, worker and span of each with slashes between them; of a process that has a file for each graph several."""
     how: How
     beside: list[str]
-    """Names of all that lie beside the trace and could be meant; of several none is taken."""
+    """Names of all that lie beside the trace and could be meant."""
     problem: Problem | None = None
-    """Why it tells nothing: the numbers are then those without it."""
+    """Why one of them tells nothing: the numbers are then those without it."""
 
 
 class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):

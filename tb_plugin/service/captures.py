@@ -1,7 +1,8 @@
-"""Captures: which recording tells of the graphs that a trace replays; it lies beside the trace, or a person names it.
+"""Captures: which recordings tell of the graphs that a trace replays; they lie beside the trace, or a person names them.
 
-Nothing is guessed: where several could be meant, none is taken until somebody names one. What a capture costs, and whether
-it can be read, is its own affair: the trace is told without it where it cannot.
+Captures of one process may lie in a file each, a graph in each: they are taken together. Else nothing is guessed: where
+several could be meant, none is taken until somebody names one. What a capture costs, and whether it can be read, is its
+own affair: the trace is told without it where it cannot.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from tb_plugin.errors import BadRequest, Cancelled, KeptLost, NotFound, UserError
@@ -20,7 +22,7 @@ from tb_plugin.service.budget import MEMORY_VARIABLE
 from tb_plugin.service.catalog import ProfileCatalog, problem_of
 from tb_plugin.service.found import Found, Root
 from tb_plugin.service.loader import Loader, file_of
-from tb_plugin.service.opened import CaptureFile, ModelFile
+from tb_plugin.service.opened import ModelFile
 from tb_plugin.service.states import Entry
 
 NONE = "none"
@@ -28,8 +30,8 @@ NONE = "none"
 MODEL = "trace"
 """The model of profiles that tell of graphs."""
 _SAYS_SO = re.compile(r"(?<![a-z])captur(?:e|es|ed|ing)(?![a-z])", re.IGNORECASE)
-_NAMED = 5
-"""Profiles that a message names."""
+_RANKS = (re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE), re.compile(r"(?:^|[-_.])(\d{1,5})(?=[-_.]|$)"))
+"""The number of the rank in a worker's name: after the word, else the first one of the name."""
 _CHANGES = 10
 """How often a capture may change while somebody waits for it."""
 _PAUSE_SECONDS = 0.3
@@ -37,9 +39,9 @@ _PAUSE_SECONDS = 0.3
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice is the capture of one profile: ``entry``, or none, and then ``problem`` may say why."""
+    """A choice is what tells of the graphs of one profile: ``entries``, or none, and then ``problem`` may say why."""
 
-    entry: Entry | None = None
+    entries: tuple[Entry, ...] = ()
     how: How = "none"
     problem: UserError | None = None
     beside: tuple[Entry, ...] = ()
@@ -48,28 +50,24 @@ class Choice:
 
 @dataclass(frozen=True)
 class Opened:
-    """A loaded profile, and its loaded capture if it has one."""
+    """A loaded profile, and the loaded ones that tell of its graphs."""
 
     entry: Entry
-    capture: Entry | None = None
+    captures: tuple[Entry, ...] = ()
 
     @property
     def file(self) -> ModelFile:
         """Returns what a worker opens."""
-        own = file_of(self.entry)
-        if self.capture is None:
-            return own
-        return ModelFile(own.path, own.model, CaptureFile(file_of(self.capture), name_of(self.capture)))
+        return replace(file_of(self.entry), captures=tuple(map(file_of, self.captures)), told_by=_source(self.captures))
 
     @property
     def key(self) -> str:
         """Names what is open, in this state."""
-        return self.entry.path if self.capture is None else f"{self.entry.path}|{self.capture.path}"
+        return "|".join([self.entry.path, *(capture.path for capture in self.captures), _source(self.captures)])
 
     def lost(self, error: KeptLost) -> Entry:
-        """Returns which of the two has lost its columns."""
-        capture = self.capture
-        return capture if capture is not None and error.where == capture.path else self.entry
+        """Returns which of them has lost its columns."""
+        return next((capture for capture in self.captures if capture.path == error.where), self.entry)
 
 
 class Captures:
@@ -80,12 +78,12 @@ class Captures:
         self._loader = loader
         self._others: dict[str, ProfileCatalog] = {}
         self._listed: list[Entry] = []
-        self._by_folder: dict[tuple[object, str], list[Entry]] = {}
+        self._by_folder: dict[tuple[Root, str], list[Entry]] = {}
 
     def allow(self, text: str, scanned: Callable[[str], ProfileCatalog]) -> None:
         """Lets ``text`` name a path or URL, as a person may at a terminal, unless it names a profile of the catalog.
 
-        ``scanned`` lists a path. Raises NotFound, BadRequest, StorageError.
+        ``scanned`` lists a path. Raises NotFound, StorageError.
         """
         known = text in ("", NONE) or text in self._others
         if known or any(self._named(root, text) for root in self._catalog.roots):
@@ -98,65 +96,61 @@ class Captures:
         self._others[text] = found
 
     def of(self, entry: Entry, text: str) -> Choice:
-        """Returns the capture of a profile: the one that ``text`` names, none, or what lies beside it for an empty text."""
-        beside = self._beside(entry.found)
-        if text == NONE:
-            return Choice(beside=tuple(beside))
+        """Returns what tells of the graphs of a profile: what ``text`` names, or what lies beside it for an empty text."""
+        beside = tuple(self._beside(entry.found))
+        if text == NONE or (not text and not _is_clear(beside)):
+            return Choice(beside=beside)
         if not text:
-            if len(beside) == 1:
-                return Choice(beside[0], "beside", beside=tuple(beside))
-            return Choice(beside=tuple(beside))
+            return Choice(beside, "beside", beside=beside)
         entries = self._other(self._others[text]) if text in self._others else self._named(entry.found.root, text)
         fitting = _of_process(entry.found, [one for one in entries if _is_trace(one.found)])
-        return Choice(*_only(entry, text, entries, fitting), beside=tuple(beside))
+        taken = tuple(one for one in fitting if one.found.url != entry.found.url)
+        return Choice(taken, "named", None if taken else _none_of(text, entries, fitting), beside)
 
     def info(self, entry: Entry, text: str) -> CaptureInfo | None:
-        """Returns what to tell of the capture of a profile; None where it replays nothing or nobody knows yet."""
+        """Returns what to tell of the captures of a profile; None where it replays nothing or nobody knows yet."""
         if entry.summary is None or not entry.summary.has_replays:
             return None
         choice = self.of(entry, text)
-        problem = choice.problem or (_refused(choice.entry) if choice.entry is not None else None)
+        problem = choice.problem or next(filter(None, map(_refused, choice.entries)), None)
         return CaptureInfo(
-            name="" if choice.entry is None else name_of(choice.entry),
+            names=[name_of(each) for each in choice.entries],
             how=choice.how,
             beside=[name_of(each) for each in choice.beside],
             problem=None if problem is None else problem_of(problem),
         )
 
     def ready(self, entry: Entry, text: str) -> Opened | None:
-        """Returns a loaded profile with its capture, once that is loaded: None until then, and it begins to load."""
-        choice = self._asked(entry, text)
-        if choice is None:
-            return Opened(entry)
-        try:
-            if self._loader.ready(choice).summary is None:
-                return None
-        except UserError:  # ``info`` tells it
-            return Opened(entry)
-        return _with(entry, choice)
+        """Returns a loaded profile with its captures, once these are loaded: None until then, and they begin to load."""
+        asked = self._asked(entry, text)
+        waiting = False
+        for capture in asked:
+            with suppress(UserError):  # ``info`` tells it
+                waiting |= self._loader.ready(capture).summary is None
+        return None if waiting else _with(entry, asked)
 
     def waited(self, entry: Entry, text: str) -> Opened:
-        """Returns a loaded profile with its capture; waits until that is loaded.
+        """Returns a loaded profile with its captures; waits until these are loaded.
 
-        Raises Cancelled where its file changes all the time.
+        Raises Cancelled where a file of them changes all the time.
         """
         for _ in range(_CHANGES):
-            choice = self._asked(entry, text)
-            if choice is None:
-                return Opened(entry)
+            asked = self._asked(entry, text)
+            for capture in asked[1:]:
+                self._loader.begin(capture)
             try:
-                self._loader.wait(choice, lambda fraction: None)
-                return _with(entry, choice)
+                for capture in asked:
+                    with suppress(UserError):  # ``info`` tells it
+                        self._loader.wait(capture, lambda fraction: None)
+                return _with(entry, asked)
             except Cancelled:
                 time.sleep(_PAUSE_SECONDS)  # until the scan has seen the new file
-            except UserError:  # ``info`` tells it
-                return Opened(entry)
-        raise Cancelled(f"The capture of {entry.found.url} changes all the time.")
+        raise Cancelled(f"A capture of {entry.found.url} changes all the time.")
 
     def key(self, entry: Entry, text: str) -> str:
-        """Names the capture that a profile would be told with, if it replays anything: empty for none."""
-        choice = self.of(entry, text).entry
-        return "" if choice is None or _refused(choice) is not None else f"{name_of(choice)} {self._loader.key(choice)}"
+        """Names the captures that a profile would be told with, if it replays anything: empty for none."""
+        used = [each for each in self.of(entry, text).entries if _refused(each) is None]
+        return "|".join([_source(used), *map(self._loader.key, used)]) if used else ""
 
     def for_all(self, text: str, worker: str | None, workers: int) -> Callable[[Entry], str]:
         """Returns the text for each of several workers: who names a capture names that of one of them.
@@ -167,12 +161,16 @@ class Captures:
             return lambda entry: text
         return lambda entry: text if entry.found.worker == worker else ""
 
+    def _asked(self, entry: Entry, text: str) -> tuple[Entry, ...]:
+        if entry.summary is None or not entry.summary.has_replays:
+            return ()
+        return self.of(entry, text).entries
+
     def _named(self, root: Root, text: str) -> list[Entry]:
-        """Profiles of that name; of a log directory its own also without the name that it gives to its runs."""
+        """Profiles of that name, run or run and worker; of a log directory also without what it puts before its runs."""
         entries = self._catalog.entries()
-        same = [entry for entry in entries if name_of(entry) == text]
-        own = f"{root.name}/{text}" if root.name else ""
-        return same or [entry for entry in entries if entry.found.root is root and name_of(entry) == own]
+        mine = [entry for entry in entries if entry.found.root is root] if root.name else []
+        return _under(entries, text) or _under(mine, f"{root.name}/{text}")
 
     @staticmethod
     def _other(catalog: ProfileCatalog) -> list[Entry]:
@@ -181,15 +179,10 @@ class Captures:
             catalog.scan()
         return catalog.entries()
 
-    def _asked(self, entry: Entry, text: str) -> Entry | None:
-        if entry.summary is None or not entry.summary.has_replays:
-            return None
-        return self.of(entry, text).entry
-
     def _beside(self, found: Found) -> list[Entry]:
         """What lies beside a profile: in its folder under a name that says so, or in a folder there that does."""
         where = _folder(found)
-        if _SAYS_SO.search(found.stem) or _SAYS_SO.search(where.name) or not _is_trace(found):
+        if not _is_trace(found) or _SAYS_SO.search(found.stem) or _SAYS_SO.search(where.name):
             return []
         entries = self._catalog.entries()
         if entries != self._listed:
@@ -203,12 +196,20 @@ def name_of(entry: Entry) -> str:
     return "/".join(entry.key)
 
 
-def _with(entry: Entry, capture: Entry) -> Opened:
-    return Opened(entry, None if _refused(capture) is not None else capture)
+def _source(captures: Sequence[Entry]) -> str:
+    """What a person calls them: its name, or how many there are of a run."""
+    if len(captures) < 2:
+        return "".join(map(name_of, captures))
+    runs = ", ".join(dict.fromkeys(capture.found.run for capture in captures))
+    return f"{runs} ({len(captures)} recordings)"
+
+
+def _with(entry: Entry, captures: Iterable[Entry]) -> Opened:
+    return Opened(entry, tuple(capture for capture in captures if _refused(capture) is None))
 
 
 def _refused(capture: Entry) -> UserError | None:
-    """Why a profile that could be loaded tells nothing all the same, or why it could not."""
+    """Why a profile that could be loaded tells nothing all the same, or why it could not be."""
     now = capture.now
     if now.summary is not None and now.summary.window is not None:
         what, do = "The capture is too large to be opened whole.", f"Raise {MEMORY_VARIABLE}, or name a smaller one."
@@ -216,27 +217,29 @@ def _refused(capture: Entry) -> UserError | None:
     return now.problem
 
 
-def _only(
-    entry: Entry, text: str, entries: Sequence[Entry], fitting: Sequence[Entry]
-) -> tuple[Entry | None, How, UserError | None]:
-    """The one that is meant; else why it is none."""
-    if len(fitting) == 1 and fitting[0].found.url != entry.found.url:
-        return fitting[0], "named", None
+def _is_clear(entries: Sequence[Entry]) -> bool:
+    """Whether recordings may be taken together: their names tell their graphs apart, and all are of one rank."""
+    workers = {(entry.found.run, entry.found.worker) for entry in entries}
+    return len(workers) == len(entries) and len({_rank(entry.found.worker) for entry in entries}) == 1
+
+
+def _none_of(text: str, entries: Sequence[Entry], fitting: Sequence[Entry]) -> UserError:
+    """Why what was named tells nothing."""
     if not entries:
-        return None, "named", NotFound(f"There is no profile {text}.", text, "Name it as RUN/WORKER/SPAN.")
-    if len(fitting) == 1:
-        problem = BadRequest(
-            "A trace is no capture of its own graphs.", text, "What it captured itself is used anyway."
-        )
-    elif fitting:
-        names = ", ".join(name_of(each) for each in fitting[:_NAMED]) + (", ..." if len(fitting) > _NAMED else "")
-        problem = BadRequest(f"{len(fitting)} profiles could be meant.", text, f"Name one: {names}.")
-    elif any(_is_trace(each.found) for each in entries):
-        problem = BadRequest("The captures are those of other workers.", text, "Name the one that is meant.")
-    else:
-        noun = model_of(entries[0].found.reader).noun
-        problem = BadRequest(f"The capture is {noun}, and not a trace.", text, "Name a trace.")
-    return None, "named", problem
+        return NotFound(f"There is no profile {text}.", text, "Name it as RUN/WORKER/SPAN.")
+    if fitting:
+        return BadRequest("A trace is no capture of its own graphs.", text, "What it captured itself is used anyway.")
+    if any(_is_trace(each.found) for each in entries):
+        return BadRequest("The captures are those of other workers.", text, "Name the one that is meant.")
+    noun = model_of(entries[0].found.reader).noun
+    return BadRequest(f"The capture is {noun}, and not a trace.", text, "Name a trace.")
+
+
+def _under(entries: Iterable[Entry], text: str) -> list[Entry]:
+    """Profiles of that name, or else all whose names begin with it and a slash."""
+    named = [(name_of(entry), entry) for entry in entries]
+    same = [entry for name, entry in named if name == text]
+    return same or [entry for name, entry in named if name.startswith(f"{text}/")]
 
 
 def _is_trace(found: Found) -> bool:
@@ -247,9 +250,9 @@ def _folder(found: Found) -> PurePosixPath:
     return PurePosixPath(found.place or found.names[0]).parent
 
 
-def _by_folder(entries: Iterable[Entry]) -> dict[tuple[object, str], list[Entry]]:
+def _by_folder(entries: Iterable[Entry]) -> dict[tuple[Root, str], list[Entry]]:
     """Profiles whose place says that they are captures, by the folder that they lie beside the profiles of."""
-    found: dict[tuple[object, str], list[Entry]] = defaultdict(list)
+    found: dict[tuple[Root, str], list[Entry]] = defaultdict(list)
     for entry in entries:
         if not _is_trace(entry.found):
             continue
@@ -262,20 +265,22 @@ def _by_folder(entries: Iterable[Entry]) -> dict[tuple[object, str], list[Entry]
 
 
 def _of_process(found: Found, entries: Sequence[Entry]) -> list[Entry]:
-    """Those that may be of the same process: of the worker of that name, else of its rank, else those of no rank."""
+    """Those that may be of the same process: of the worker of that name, else of its rank, else those of no rank.
+
+    A single one may be of any rank: what it tells is compared with the trace before it is believed.
+    """
     same = [entry for entry in entries if entry.found.worker == found.worker]
-    if same or len(entries) == 0:
-        return same
     rank = _rank(found.worker)
-    ranked = [entry for entry in entries if _rank(entry.found.worker) == rank]
-    if rank is not None and ranked:
-        return ranked
-    # A single one may be of any rank: what it tells is compared with the trace before it is believed.
-    return list(entries) if rank is None or len(entries) == 1 else [e for e in entries if _rank(e.found.worker) is None]
+    if same or len(entries) < 2 or rank is None:
+        return same or list(entries)
+    ranks = [_rank(entry.found.worker) for entry in entries]
+    wanted = rank if rank in ranks else None
+    return [entry for entry, of in zip(entries, ranks, strict=True) if of == wanted]
 
 
 def _rank(worker: str) -> int | None:
-    """The number of the rank that a worker's name tells: after the word, else the first one of the name."""
-    named = re.search(r"rank[-_]?(\d{1,9})", worker, re.IGNORECASE)
-    found = named or re.search(r"(?:^|[-_.])(\d{1,5})(?=[-_.]|$)", worker)
-    return None if found is None else int(found.group(1))
+    """The number of the rank that a worker's name tells."""
+    for pattern in _RANKS:
+        if found := pattern.search(worker):
+            return int(found[1])
+    return None

@@ -34,22 +34,15 @@ class ModelFile:
 
     path: str
     model: str
-    capture: CaptureFile | None = None
+    captures: tuple[ModelFile, ...] = ()
     """What else tells of the graphs that it replays, where it is a trace."""
+    told_by: str = ""
+    """What a person calls these."""
 
     @property
     def alone(self) -> ModelFile:
         """Returns the profile without what another one tells of it."""
-        return self if self.capture is None else replace(self, capture=None)
-
-
-@dataclass(frozen=True)
-class CaptureFile:
-    """A loaded profile that tells of the graphs of another one."""
-
-    file: ModelFile
-    source: str
-    """What a person calls it."""
+        return ModelFile(self.path, self.model)
 
 
 class _OpenFile:
@@ -69,20 +62,17 @@ class OpenModels:
         """Returns the model in a file, of the type that its ``Model`` says. Raises KeptLost."""
         opened = self._file(file)
         if opened.made is None:
-            if file.capture is None:
-                opened.made = registry.model_named(file.model).read(file.path)
-            else:
-                opened.made = self._told(file, file.capture)
+            opened.made = self._told(file) if file.captures else registry.model_named(file.model).read(file.path)
             mapped = [each for each in self._files.values() if each.made is not None]
             for each in mapped[:-_MAX_MODELS]:
                 each.made = None
         return opened.made
 
-    def _told(self, file: ModelFile, capture: CaptureFile) -> TraceTable:
-        """A trace with what its capture tells. Raises NotFound, KeptLost."""
-        other = self.typed(capture.file, TraceTable)
-        captured = replace(captured_in(other), source=capture.source)
-        return with_captured(self.typed(file.alone, TraceTable), captured, other.strings)
+    def _told(self, file: ModelFile) -> TraceTable:
+        """A trace with what its captures tell. Raises NotFound, KeptLost."""
+        others = (self.typed(capture, TraceTable) for capture in file.captures)
+        told = ((captured_in(other), other.strings) for other in others)
+        return with_captured(self.typed(file.alone, TraceTable), told, file.told_by)
 
     def typed(self, file: ModelFile, kind: type[M]) -> M:
         """Returns the model in a file, which must be of that type. Raises NotFound, KeptLost."""
@@ -102,7 +92,7 @@ class OpenModels:
         params = asked_of(analysis, params)
 
         def make() -> Part:
-            kept = None if file.capture else _kept_part(file.path, analysis, params)
+            kept = None if file.captures else _kept_part(file.path, analysis, params)
             return kept or analysis.part(self.made(file), params)
 
         return MEMO.get(self._file(file), (analysis.id, *analysis.part_key(params)), make)
@@ -136,7 +126,7 @@ class OpenModels:
 
 def _paths(file: ModelFile) -> tuple[str, ...]:
     """The files that a model is made of."""
-    return (file.path,) if file.capture is None else (file.path, file.capture.file.path)
+    return (file.path, *(capture.path for capture in file.captures))
 
 
 def _kept_beside(path: str, analysis: Analysis[Any]) -> str:

@@ -106,9 +106,9 @@ def test_what_lies_beside_is_taken_and_said_so(logs, tmp_path):
     name = "run/capture_traces/w/1"
     (source, names), info = told(workspace, place())
     assert (source, names) == (name, ["aten::mm", "aten::mm"])
-    assert (info.name, info.how, info.beside, info.problem) == (name, "beside", [name], None)
+    assert (info.names, info.how, info.beside, info.problem) == ([name], "beside", [name], None)
     (source, names), info = told(workspace, place("none"))
-    assert (source, names) == ("", []) and (info.name, info.how, info.beside) == ("", "none", [name])
+    assert (source, names) == ("", []) and (info.names, info.how, info.beside) == ([], "none", [name])
     # A recording of the capture has none of its own.
     put(logs / "run" / "capture_traces" / "w.1.pt.trace.json", replaying())
     workspace.catalog.scan()
@@ -119,7 +119,7 @@ def test_what_lies_beside_is_taken_and_said_so(logs, tmp_path):
 def test_a_file_in_the_folder_whose_name_says_so(logs, tmp_path):
     (logs / "run" / "capture_traces" / "w.1.pt.trace.json").rename(logs / "run" / "graph_capture.1.pt.trace.json")
     workspace = opened(logs, tmp_path)
-    assert told(workspace, place())[1].name == "run/graph_capture/1"
+    assert told(workspace, place())[1].names == ["run/graph_capture/1"]
     (logs / "run" / "graph_capture.1.pt.trace.json").rename(logs / "run" / "recapturing.1.pt.trace.json")
     assert told(opened(logs, tmp_path), place())[1].beside == []
 
@@ -128,7 +128,7 @@ def test_of_several_none_is_taken_and_all_are_offered(logs, tmp_path):
     put(logs / "run" / "capture_traces" / "w.2.pt.trace.json", eager())
     workspace = opened(logs, tmp_path)
     (source, _), info = told(workspace, place())
-    assert source == "" and (info.name, info.how) == ("", "none")
+    assert source == "" and (info.names, info.how) == ([], "none")
     assert info.beside == ["run/capture_traces/w/1", "run/capture_traces/w/2"]
     assert told(workspace, place(info.beside[1]))[0][0] == info.beside[1]
 
@@ -139,8 +139,25 @@ def test_ranks_have_their_own(tmp_path):
     for rank in range(2):
         put(tmp_path / "logs" / f"capture_rank{rank}.1.pt.trace.json", eager())
     workspace = opened(tmp_path / "logs", tmp_path)
-    names = [told(workspace, place("", f"rank{rank}", "logs"))[1].name for rank in range(3)]
-    assert names == ["logs/capture_rank0/1", "logs/capture_rank1/1", ""]
+    names = [told(workspace, place("", f"rank{rank}", "logs"))[1].names for rank in range(3)]
+    assert names == [["logs/capture_rank0/1"], ["logs/capture_rank1/1"], []]
+
+
+def test_captures_in_a_file_each_are_taken_together(tmp_path):
+    """As servers write them: a file for each size of a batch and each rank."""
+    logs = tmp_path / "logs"
+    put(logs / "1760000000-TP-1.trace.json", replaying())
+    for rank in range(2):
+        for size, operator in ((1, "aten::mm"), (8, "aten::bmm")):
+            put(logs / "capture_traces" / f"bs_{size}_rank{rank}.json", eager(operator=f"{operator}_{rank}"))
+    workspace = opened(logs, tmp_path)
+    at = Place("logs")
+    (source, names), info = told(workspace, at)
+    both = [f"capture_traces/bs_{size}_rank1/default" for size in (1, 8)]
+    assert info.names == info.beside == both and info.how == "beside"
+    assert source == "capture_traces (2 recordings)" and names == ["aten::mm_1"] * 2 + ["aten::bmm_1"] * 2
+    assert told(workspace, Place("logs", capture="capture_traces"))[1].names == both
+    assert told(workspace, Place("logs", capture="capture_traces/bs_8_rank0"))[0][1] == ["aten::bmm_0"] * 2
 
 
 def test_what_is_named_need_not_lie_beside(logs, tmp_path):
@@ -178,7 +195,7 @@ def test_a_window_of_a_capture_tells_nothing(logs, tmp_path, monkeypatch):
     monkeypatch.setattr(of_captures, "_refused", lambda entry: NotFound("too large") if entry.summary else None)
     workspace = opened(logs, tmp_path)
     (source, _), info = told(workspace, place())
-    assert source == "" and info.problem.what == "too large" and info.name
+    assert source == "" and info.problem.what == "too large" and info.names
 
 
 def test_a_trace_without_replays_asks_for_none(logs, tmp_path):
@@ -222,11 +239,14 @@ def test_names_of_the_other_trace_get_ids_of_this_one():
     )
     kernels = np.flatnonzero(other.kind == EventKind.KERNEL)
     sequences = Sequences(np.array([0, len(kernels)]), name=other.name[kernels])
-    found = with_captured(table, Captured("s", scopes, sequences), other.strings)
+    found = with_captured(table, [(Captured("", scopes, sequences), other.strings)], "s")
     assert [found.strings[i] for i in found.captured.scopes.name] == ["aten::new"] * 2
     assert [found.strings[i] for i in found.captured.sequences.name] == ["shared"] * 2
     assert found.captured.scopes.shapes.tolist() == found.captured.scopes.row.tolist() == [-1, -1]
     assert list(found.strings)[: len(table.strings)] == list(table.strings) and found.name is table.name
+    two = with_captured(table, [(found.captured, found.strings), (Captured("", scopes, sequences), other.strings)], "")
+    assert [two.strings[i] for i in two.captured.scopes.name] == ["aten::new"] * 4
+    assert two.captured.sequences.begin.tolist() == [0, 2, 4] and len(two.strings) == len(found.strings)
     # What both have keeps the id that it has here; nothing is there twice.
     assert set(found.captured.sequences.name.tolist()) == {int(table.name[table.kind == EventKind.KERNEL][0])}
     assert len(set(found.strings)) == len(found.strings) == len(table.strings) + 1
@@ -268,7 +288,7 @@ def test_views_of_several_take_that_of_each(tmp_path):
         put(tmp_path / "logs" / f"rank{rank}.1.pt.trace.json", replaying())
         put(tmp_path / "logs" / "capture" / f"rank{rank}.1.pt.trace.json", eager())
     workspace = opened(tmp_path / "logs", tmp_path)
-    for capture in ("", "none", "logs/capture/rank0/1"):
+    for capture in ("", "none", "capture/rank0/1"):
         answer = workspace.group(place(capture, "rank0", "logs"), "ranks_kernels", Params())
         assert not isinstance(answer, Profile)
     params = Params(limit=None, extra=(("base_capture", "none"), ("base_worker", "rank1")))

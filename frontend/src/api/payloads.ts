@@ -126,12 +126,12 @@ export interface Profile {
   worker: string
 }
 /**
- * A CaptureInfo says which recording tells of the graphs that a trace replays.
+ * A CaptureInfo says which recordings tell of the graphs that a trace replays.
  */
 export interface CaptureInfo {
   beside: string[]
   how: 'beside' | 'named' | 'none'
-  name: string
+  names: string[]
   problem: Problem | null
 }
 /**
