@@ -409,6 +409,7 @@ class Recorder:
         self.last_address = 0x7F20_0000_0000
         self.allocated = {"gpu": 512 * MIB, "cpu": 0}
         self.peak = dict(self.allocated)
+        self.head: Json = {}  # what the file says at its top besides, or instead (None = not at all)
 
     # -- host ---------------------------------------------------------------------------------------------
 
@@ -1290,10 +1291,11 @@ def _trace_text(recorder: Recorder, file_name: str) -> Iterator[str]:
     head |= {"synthetic": "made by samples/synthetic.py, not recorded", "displayTimeUnit": "ms"}
     if not config.epoch_us:
         head["baseTimeNanoseconds"] = BASE_NS
+    head = {key: value for key, value in (head | recorder.head).items() if value is not None}
     yield " {\n" + ",\n".join(f"    {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items())
     yield ',\n    "traceEvents": [\n    \n'
     begin = recorder.ns(recorder.began) - 1_000
-    end = recorder.ns(max(recorder.main.now, max(a.end for a in recorder.activities)) + us(40))
+    end = recorder.ns(max(recorder.main.now, *(a.end for a in recorder.activities), 0) + us(40))
     for name, pid, tid, args in _named_tracks(recorder):
         yield _event_text(Row("M", "", name, pid, tid, begin, args=args), shift_ns) + ",\n"
     for row in _rows(recorder):

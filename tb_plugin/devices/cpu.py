@@ -116,6 +116,12 @@ CALLS = {
         r"^[a-z]+(?:Init|SetDevice|CtxCreate|DevicePrimaryCtxRetain|StreamCreate\w*)(?:_v\d+)?$",
         r"^[a-z]+(?:Module|Library)(?:Load\w*|GetFunction|GetKernel|Unload)$",
     ),
+    CallRole.LAUNCH: (r"^[a-z]+(?:Ext|Drv|Hcc|Module)*Launch(?:Cooperative)?Kernel(?:ExC?)?(?:_\w+)?$",),
+    CallRole.COPY: (r"^[a-z]+Memcpy\w*$",),
+    CallRole.SET: (r"^[a-z]+Memset\w*$",),
+    CallRole.CAPTURE: (r"^[a-z]+StreamBegin(?:Re)?[cC]apture(?:ToGraph)?(?:_\w+)?$",),
+    CallRole.CAPTURED: (r"^[a-z]+StreamEndCapture(?:_\w+)?$",),
+    CallRole.JOIN: (r"^[a-z]+StreamWaitEvent(?:_\w+)?$",),
 }
 
 CPU = DeviceFamily(

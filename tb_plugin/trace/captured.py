@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.trace.columns import no_rows
+from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.tree import inherit
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -39,9 +41,27 @@ class Scopes:
     """As ``TraceTable.matrix_eligible``."""
     row: Int32 = no_rows(np.int32)
     """The row of this trace, -1 of what another trace has."""
+    forward: Int32 = no_rows(np.int32)
+    """Position of the forward operator behind what a backward operator did, -1 of all else."""
 
     def __len__(self) -> int:
         return len(self.kind)
+
+    def nearest(self, *kinds: EventKind) -> Int32:
+        """Returns for each scope, and one more for -1, the innermost of these kinds that it is or stands in; -1 = none."""
+        wanted = np.isin(self.kind, kinds)
+        found = inherit(np.where(wanted, np.arange(len(self)), MISSING).astype(np.int32), self.parent)
+        return np.append(found, np.int32(MISSING))
+
+
+def named_scopes(kind: EventKind, name: Int32, parent: Int32, is_backward: Bool | None = None) -> Scopes:
+    """Returns scopes of one kind of which nothing else is known."""
+    none = np.full(len(name), MISSING, np.int32)
+    never = np.zeros(len(name), np.bool_)
+    back = never if is_backward is None else is_backward
+    return Scopes(
+        np.full(len(name), kind, np.uint8), name, parent, none, none, none, back, never, none, none
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +79,22 @@ class Sequences:
     block: Int32 = no_rows(np.int32)
     scope: Int32 = no_rows(np.int32)
     """The innermost scope around the launch."""
+    is_forked: Bool = no_rows(np.bool_)
+    """Whether each sequence was captured on streams that wait for each other: a replay may run it in another order."""
 
     def __len__(self) -> int:
         return len(self.begin) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class NodeStacks:
+    """Python calls around the launches that nodes of graphs stand for, by the recorded ids of the nodes."""
+
+    node: Int64 = no_rows(np.int64)
+    """Id of the graph in the upper 32 bits, that of the node in the lower ones; ascending."""
+    scope: Int32 = no_rows(np.int32)
+    """Position of the innermost call in ``scopes``."""
+    scopes: Scopes = field(default_factory=Scopes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +105,7 @@ class Captured:
     """What a person calls the recording: its run, worker and span, or its file."""
     scopes: Scopes = field(default_factory=Scopes)
     sequences: Sequences = field(default_factory=Sequences)
+    stacks: NodeStacks = field(default_factory=NodeStacks)
 
     def __bool__(self) -> bool:
-        return len(self.sequences) > 0
+        return len(self.sequences) > 0 or len(self.stacks.node) > 0

@@ -76,6 +76,18 @@ class CallRole(IntEnum):
     """Sets up the driver, a context, a stream or a library of kernels."""
     WAIT = 8
     """Waits for a value that a device computes, or for a thread that does so."""
+    LAUNCH = 9
+    """Launches a kernel."""
+    COPY = 10
+    """Copies memory."""
+    SET = 11
+    """Sets memory."""
+    CAPTURE = 12
+    """Begins to capture a graph: what is launched from here on does not run, but becomes a part of it."""
+    CAPTURED = 13
+    """Ends the capture of a graph."""
+    JOIN = 14
+    """Makes a stream wait for what another one did before."""
 
 
 class KernelClass(IntEnum):

@@ -26,6 +26,7 @@ NO_PROFILES = (
     "synthetic_ascend.py",
     "synthetic_ascend_cluster.py",
     "synthetic_faults.py",
+    "synthetic_graphs.py",
     "synthetic_megengine.py",
     "synthetic_memory.py",
     "faults/",

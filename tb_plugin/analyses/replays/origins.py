@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.replays.found import replays_of
-from tb_plugin.trace.captured import Scopes
+from tb_plugin.analyses.replays.agreeing import tied
+from tb_plugin.analyses.replays.annotated import annotated
+from tb_plugin.analyses.replays.found import has_replays, replays_of
+from tb_plugin.analyses.replays.matching import equal_runs, fitting_captures
+from tb_plugin.analyses.replays.recorded import Recorded, captures, eager
+from tb_plugin.analyses.replays.refusals import Refusal, not_agreeing, not_fitting, too_often
+from tb_plugin.analyses.replays.scopes import joined, only, scopes_around, under
+from tb_plugin.trace.captured import Scopes, Sequences
+from tb_plugin.trace.columns import no_rows
 from tb_plugin.trace.memo import remembered
-from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
+Bool = npt.NDArray[np.bool_]
+ScopesAt = Callable[[Mapping[int, Int64]], tuple[Scopes, Int32]]
+"""The scopes of sequences where those of some graphs begin, and the scope of each piece of their work."""
 
 
 class Way(IntEnum):
@@ -38,10 +50,15 @@ class Way(IntEnum):
 class Origins:
     """Replayed device rows, ascending, and the scope behind each (-1 = none known)."""
 
-    work: Int64
-    scope: Int32
-    way: UInt8
-    scopes: Scopes
+    work: Int64 = no_rows(np.int64)
+    scope: Int32 = no_rows(np.int32)
+    way: UInt8 = no_rows(np.uint8)
+    """How the operator of each is known, of those without one how the rest of the scope is."""
+    scopes: Scopes = field(default_factory=Scopes)
+    module_way: UInt8 = no_rows(np.uint8)
+    """How the module or the phase of each is known, GRAPH = neither is."""
+    refusals: tuple[Refusal, ...] = ()
+    """Why sources that could have told did not, one for each graph and source."""
 
     def at(self, rows: npt.NDArray[np.integer]) -> Int32:
         """Returns the scope behind each of some rows of the trace, -1 where none is known or nothing was replayed."""
@@ -51,8 +68,96 @@ class Origins:
         return np.where(self.work[place] == rows, self.scope[place], MISSING).astype(np.int32)
 
 
+class _Known:
+    """What is known of the nodes of all graphs so far: a scope and the way of each."""
+
+    def __init__(self, trace: TraceTable) -> None:
+        self.graphs = replays_of(trace).graphs
+        self.scopes = Scopes()
+        self.scope = np.full(len(self.graphs.kind), MISSING, np.int32)
+        self.way = np.full(len(self.graphs.kind), Way.GRAPH, np.uint8)
+        self.refusals: list[Refusal] = []
+        self._strings = trace.strings
+        self._left = np.diff(self.graphs.begin) > 0
+        """Graphs of which nothing is known yet."""
+
+    def by_captures(self, sequences: Sequences, source: str, way: Way, scopes_at: ScopesAt) -> None:
+        """Ties graphs to captures that fit them."""
+        wanted = np.flatnonzero(self._left)
+        fits = fitting_captures(self.graphs, wanted, sequences)
+        self._take({graph: sequences.begin[numbers] for graph, numbers in fits.items()}, source, way, scopes_at)
+        vain = [not_fitting(self._strings, source, self.graphs, g, sequences) for g in wanted.tolist() if g not in fits]
+        self.refusals += [refusal for refusal in vain if refusal is not None]
+
+    def by_runs(self, sequences: Sequences, source: str, way: Way, scopes_at: ScopesAt) -> None:
+        """Ties graphs to the same work that was run without a graph."""
+        starts, too_many = equal_runs(self.graphs, np.flatnonzero(self._left), sequences)
+        self._take(starts, source, way, scopes_at)
+        self.refusals += [too_often(source, graph) for graph in sorted(too_many)]
+
+    def _take(self, starts: Mapping[int, Int64], source: str, way: Way, scopes_at: ScopesAt) -> None:
+        if not starts:
+            return
+        scopes, scope = scopes_at(starts)
+        found = tied(self.graphs, starts, scopes, scope)
+        offset = len(self.scopes)
+        self.scopes = joined(self.scopes, found.scopes)
+        for graph, inner in found.of.items():
+            nodes = self.graphs.nodes(graph)
+            self.scope[nodes] = np.where(inner == MISSING, MISSING, inner + offset)
+            self.way[nodes] = way
+            self._left[graph] = False
+        for graph, at in found.disagreeing.items():
+            self.refusals.append(not_agreeing(self._strings, source, graph, at, scopes))
+
+
 @remembered
 def origins_of(trace: TraceTable) -> Origins:
     """Returns what stands behind all replayed work of a trace, whichever steps are chosen."""
-    work = np.sort(replays_of(trace).work)
-    return Origins(work, np.full(len(work), MISSING, np.int32), np.full(len(work), Way.GRAPH, np.uint8), Scopes())
+    if not has_replays(trace):
+        return Origins()
+    replays = replays_of(trace)
+    known = _known(trace)
+    order = np.argsort(replays.work, kind="stable")
+    work, node = replays.work[order], replays.node[order]
+    scope = np.append(known.scope, np.int32(MISSING))[node]
+    way = np.append(known.way, np.uint8(Way.GRAPH))[node]
+    full = np.append(known.graphs.node, MISSING)[node]
+    around, outer = annotated(trace, work, full, known.scopes.nearest(EventKind.PYTHON)[scope] != MISSING)
+    module_way = np.where(_in_module(known.scopes, scope), way, Way.GRAPH)
+    module_way = np.where(_in_module(around, outer), Way.ANNOTATION, module_way)
+    way = np.where(
+        known.scopes.nearest(EventKind.OPERATOR)[scope] != MISSING, way, np.where(outer != MISSING, Way.ANNOTATION, way)
+    )
+    scopes, scope = only(*under(known.scopes, scope, around, outer))
+    way = np.where(scope == MISSING, Way.GRAPH, way).astype(np.uint8)
+    return Origins(work, scope, way, scopes, module_way.astype(np.uint8), tuple(known.refusals))
+
+
+def _in_module(scopes: Scopes, scope: Int32) -> Bool:
+    found: Bool = scopes.nearest(EventKind.MODULE, EventKind.ANNOTATION)[scope] != MISSING
+    return found
+
+
+def _known(trace: TraceTable) -> _Known:
+    """What captures and the same work elsewhere tell of the graphs; the first source that tells counts."""
+    known = _Known(trace)
+    other = trace.captured
+
+    def within(recorded: Recorded, starts: Mapping[int, Int64]) -> tuple[Scopes, Int32]:
+        """Only for what is asked for: programs run much besides."""
+        wanted = np.zeros(len(recorded.source) + 1, np.int64)
+        for graph, places in starts.items():
+            np.add.at(wanted, places, 1)
+            np.add.at(wanted, places + known.graphs.size(graph), -1)
+        asked = np.flatnonzero(np.cumsum(wanted)[:-1])
+        scope = np.full(len(recorded.source), MISSING, np.int32)
+        scopes, scope[asked] = scopes_around(trace, recorded.source[asked])
+        return scopes, scope
+
+    own, alone = captures(trace), eager(trace)
+    known.by_captures(own.sequences, "", Way.CAPTURE, partial(within, own))
+    known.by_captures(other.sequences, other.source, Way.CAPTURE_TRACE, lambda _: (other.scopes, other.sequences.scope))
+    known.by_runs(other.sequences, other.source, Way.CAPTURE_TRACE, lambda _: (other.scopes, other.sequences.scope))
+    known.by_runs(alone.sequences, "", Way.EAGER, partial(within, alone))
+    return known

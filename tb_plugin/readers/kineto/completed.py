@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.readers.kineto.rows import Core
+from tb_plugin.trace.graph_regions import regions_of
 from tb_plugin.trace.numbering import numbered
-from tb_plugin.trace.open import OpenColumn
+from tb_plugin.trace.open import REGIONS, OpenColumn
 from tb_plugin.trace.schema import MISSING, ON_DEVICE, of_kind
 from tb_plugin.trace.table import ArrowEnds, DeviceArgs, Flows
 from tb_plugin.trace.tree import side_by_side
@@ -120,3 +121,13 @@ def _nearest(ends: Int64, starts: Int64, order: Int64) -> Int64:
     chosen = np.where((exact >= 0) & (ends[np.maximum(exact, 0)] == starts), exact, after)
     found: Int64 = order[np.maximum(chosen, 0)]
     return found
+
+
+def intern_regions(others: Sequence[OpenColumn], interner: Interner) -> None:
+    """Makes texts of the names of regions that stand in a list beside replayed work: whoever reads it needs their ids."""
+    for column in others:
+        if column.key == REGIONS and column.is_text:
+            for text in np.unique(column.value).tolist():
+                listed = interner.texts[text]
+                for name, _ in regions_of(listed) if listed.startswith("[") else ():
+                    interner.text(name)

@@ -16,7 +16,7 @@ from tb_plugin.readers.chrome.passing import Counted, Passed, Tally, no_events, 
 from tb_plugin.readers.chrome.times import NeedsDigits
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.kineto.collector import Collector
-from tb_plugin.readers.kineto.completed import bound, completed, dependencies, together
+from tb_plugin.readers.kineto.completed import bound, completed, dependencies, intern_regions, together
 from tb_plugin.readers.kineto.decoding import Decoding
 from tb_plugin.readers.kineto.device_counters import of_devices
 from tb_plugin.readers.kineto.events import Event
@@ -156,6 +156,7 @@ class Reading:
         classes = class_names(core, collector.interner, self._class_rules, self.log)
         counters, series = of_devices(collector.counters.take(), collector.interner)
         others = collector.rows.others.take()
+        intern_regions(others, collector.interner)
         device_args = completed(DeviceArgs(**sections.device.take()), others, len(core.kind), collector.interner)
         drawn = together(dependencies(arrows, core, collector.interner), bound(ties, collector.interner))
         texts = collector.interner.texts

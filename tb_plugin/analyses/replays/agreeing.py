@@ -1,0 +1,70 @@
+"""What several places say together of the nodes of a graph: as much as they agree about, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.replays.found import Graphs
+from tb_plugin.analyses.replays.scopes import KINDS, WORK_IN, alike, joined
+from tb_plugin.trace.captured import Scopes
+from tb_plugin.trace.schema import MISSING
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Tied:
+    """The scope of each node of some graphs, and the graphs about which the places do not agree."""
+
+    scopes: Scopes
+    of: Mapping[int, Int32]
+    """By graph: the scope of each of its nodes, -1 = none."""
+    disagreeing: Mapping[int, tuple[int, int, int]]
+    """By graph: the first node, and the scopes of two places that differ there."""
+
+
+def tied(graphs: Graphs, starts: Mapping[int, Int64], scopes: Scopes, scope: Int32) -> Tied:
+    """Returns what the places of each graph say: positions in ``scope`` at which its work begins, all of it once.
+
+    One place says all it knows. Several have to agree about operators and modules at each node; beyond that counts what all
+    of them say there, names and arguments, else names, else operators and modules alone, without arguments.
+    """
+    if all(len(at) == 1 for at in starts.values()):
+        alone = {graph: scope[int(at[0]) : int(at[0]) + graphs.size(graph)] for graph, at in starts.items()}
+        return Tied(scopes, alone, {})
+    levels = [
+        alike(scopes, KINDS, with_args=True),
+        alike(scopes, KINDS, with_args=False),
+        alike(scopes, WORK_IN, False),
+    ]
+    offsets = np.cumsum([len(scopes), *(len(level[0]) for level in levels)])
+    every = joined(scopes, *(level[0] for level in levels))
+    of: dict[int, Int32] = {}
+    disagreeing: dict[int, tuple[int, int, int]] = {}
+    for graph, at in starts.items():
+        size = graphs.size(graph)
+        first = scope[int(at[0]) : int(at[0]) + size]
+        if len(at) == 1:
+            of[graph] = first
+            continue
+        agree = np.ones((len(levels), size), np.bool_)
+        for start in at[1:].tolist():
+            other = scope[start : start + size]
+            for number, (_, place) in enumerate(levels):
+                agree[number] &= place[first] == place[other]
+            if not agree[-1].all():
+                node = int(np.argmin(agree[-1]))
+                disagreeing[graph] = (node, int(first[node]), int(other[node]))
+                break
+        else:
+            found = np.full(size, MISSING, np.int32)
+            for number in range(len(levels))[::-1]:
+                here = levels[number][1][first]
+                found = np.where(agree[number], np.where(here == MISSING, MISSING, here + offsets[number]), found)
+            of[graph] = found.astype(np.int32)
+    return Tied(every, of, disagreeing)

@@ -1,0 +1,50 @@
+"""Hashes of sequences of small numbers: of whole ones, and of every part of one in no time once it was gone over."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
+
+_BASE = np.uint64(0x9E3779B97F4A7C15)
+"""Odd: its powers can be divided by in numbers of 64 bits, where everything is counted without the bits above."""
+_INVERSE = np.uint64(pow(0x9E3779B97F4A7C15, -1, 1 << 64))
+
+
+def mixed(values: npt.NDArray[np.integer]) -> UInt64:
+    """Returns a number of 64 bits for each number, in which those that differ little differ in all bits (splitmix64)."""
+    x = values.astype(np.int64).view(np.uint64) + _BASE
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    found: UInt64 = x ^ (x >> np.uint64(31))
+    return found
+
+
+def sequence_hashes(token: npt.NDArray[np.integer], begin: Int64) -> UInt64:
+    """Returns a hash of each sequence ``token[begin[i]:begin[i + 1]]``; none of them is empty."""
+    place = np.arange(len(token)) - np.repeat(begin[:-1], np.diff(begin))
+    values = mixed(mixed(token).view(np.int64) ^ mixed(place).view(np.int64))
+    return np.add.reduceat(values, begin[:-1]) if len(values) else np.empty(0, np.uint64)
+
+
+class Rolling:
+    """The hash of any part of a sequence: equal parts have equal ones, wherever they stand."""
+
+    def __init__(self, token: npt.NDArray[np.integer]) -> None:
+        values = mixed(token)
+        self._back = _powers(_INVERSE, len(values) + 1)
+        self._sums = np.append(np.uint64(0), np.cumsum(values * _powers(_BASE, len(values)), dtype=np.uint64))
+
+    def at(self, start: Int64, length: int) -> UInt64:
+        """Returns the hashes of the parts of one length that begin at these places."""
+        found: UInt64 = (self._sums[start + length] - self._sums[start]) * self._back[start]
+        return found
+
+
+def _powers(base: np.uint64, count: int) -> UInt64:
+    factors = np.full(count, base, np.uint64)
+    factors[:1] = 1
+    powers: UInt64 = np.cumprod(factors, dtype=np.uint64)
+    return powers

@@ -1,0 +1,163 @@
+"""Which work a graph may have been captured from: captures that fit it, and the same work run without a graph."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.grouping import group
+from tb_plugin.analyses.replays.found import Graphs
+from tb_plugin.analyses.replays.hashing import Rolling, mixed, sequence_hashes
+from tb_plugin.trace.captured import Sequences
+from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.tree import stable_order
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+FEWEST_KERNELS = 8
+"""A shorter sequence may be there twice by chance."""
+MOST_PLACES = 200_000
+"""A graph of which every piece of work ran more often elsewhere is not looked for there."""
+MOST_COMPARED = 50_000_000
+"""Pieces of work that are compared one by one for a graph."""
+FIELDS = ("kind", "name", "grid", "block")
+
+
+def fitting_captures(graphs: Graphs, wanted: Int64, sequences: Sequences) -> dict[int, Int64]:
+    """Returns for each wanted graph the captures with as many nodes of the same kinds, and equal in all that both state.
+
+    Where the order of a graph's work is not known, only those fit that name every kernel.
+    """
+    sizes = np.diff(sequences.begin)
+    captured = np.flatnonzero(sequences.is_capture & (sizes > 0))
+    if not len(captured) or not len(wanted):
+        return {}
+    columns = [(getattr(graphs, name), getattr(sequences, name)) for name in FIELDS]
+    # What a capture states decides what can be compared: captures that state the same are looked up together.
+    said = sum((of != MISSING).astype(np.int64) << bit for bit, (_, of) in enumerate(columns))
+    begin = np.append(sequences.begin[:-1][sizes > 0], sequences.begin[-1])
+    masks = sequence_hashes(said, begin)
+    table: dict[tuple[int, int], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    patterns: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    nonempty = np.flatnonzero(sizes > 0)
+    masks_of = dict(zip(nonempty.tolist(), masks.tolist(), strict=True))
+    values = _hashes(columns[i][1] for i in range(len(FIELDS)))
+    whole = dict(zip(nonempty.tolist(), sequence_hashes(values, begin).tolist(), strict=True))
+    example: dict[tuple[int, int], int] = {}
+    for number in captured.tolist():
+        key = (int(sizes[number]), masks_of[number])
+        if key not in example:
+            example[key] = number
+            patterns[key[0]].append(key)
+        table[key][whole[number]].append(number)
+    found: dict[int, Int64] = {}
+    for graph in wanted.tolist():
+        nodes = graphs.nodes(graph)
+        fits: list[int] = []
+        for key in patterns.get(nodes.stop - nodes.start, ()):
+            at = int(sequences.begin[example[key]])
+            shown = slice(at, at + key[0])
+            masked = [np.where(of[shown] != MISSING, mine[nodes], MISSING) for mine, of in columns]
+            mark = int(sequence_hashes(_hashes(masked), np.array([0, key[0]]))[0])
+            for number in table[key].get(mark, ()):
+                there = slice(int(sequences.begin[number]), int(sequences.begin[number + 1]))
+                if all(_fits(mine[nodes], of[there]).all() for mine, of in columns) and _is_sure(
+                    graphs, graph, sequences, number
+                ):
+                    fits.append(number)
+        if fits:
+            found[graph] = np.array(sorted(fits), np.int64)
+    return found
+
+
+def _fits(mine: npt.NDArray[np.integer], of: npt.NDArray[np.integer]) -> Bool:
+    """Where what a capture states is what a replay shows; a capture that states nothing fits."""
+    fits: Bool = (of == MISSING) | (mine == of)
+    return fits
+
+
+def _is_sure(graphs: Graphs, graph: int, sequences: Sequences, number: int) -> bool:
+    """Whether equal positions are the same node: by their ids, in the order of one stream, or because all names agree."""
+    nodes = graphs.nodes(graph)
+    if (graphs.node[nodes] != MISSING).all() or (graphs.is_ordered[graph] and not sequences.is_forked[number]):
+        return True
+    there = slice(int(sequences.begin[number]), int(sequences.begin[number + 1]))
+    kernels = sequences.kind[there] == EventKind.KERNEL
+    return bool((sequences.name[there][kernels] != MISSING).all())
+
+
+def _hashes(columns: Iterator[npt.NDArray[np.integer]] | list[npt.NDArray[np.integer]]) -> Int64:
+    """One number for the values of some columns, whichever table they come from."""
+    parts = [mixed(mixed(values).view(np.int64) + place) for place, values in enumerate(columns)]
+    total: npt.NDArray[np.uint64] = np.add.reduce(parts)
+    return total.view(np.int64)
+
+
+def equal_runs(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tuple[dict[int, Int64], set[int]]:
+    """Returns where the whole work of each wanted graph ran without a graph: positions in the columns of ``sequences``.
+
+    All of it agrees in kind and name, its kernels in grid and block as well, which have to be stated, and there are 8 of
+    them at least. The second value holds the graphs for which there were too many places to look at.
+    """
+    columns = [(getattr(graphs, name), getattr(sequences, name)) for name in FIELDS]
+    token = group(*(np.concatenate(both) for both in columns)).of
+    own, token = np.split(token, [len(graphs.kind)])
+    number = np.repeat(np.arange(len(sequences)), np.diff(sequences.begin))
+    token = np.where(sequences.is_capture[number], MISSING, token)
+    order = stable_order(token)
+    ordered = token[order]
+    rolling, mine = Rolling(token), Rolling(own)
+    found: dict[int, Int64] = {}
+    too_many: set[int] = set()
+    for graph in wanted.tolist():
+        nodes = graphs.nodes(graph)
+        if not _can_be_found(graphs, nodes):
+            continue
+        low = np.searchsorted(ordered, own[nodes], side="left")
+        high = np.searchsorted(ordered, own[nodes], side="right")
+        rarest = int(np.argmin(high - low))
+        if high[rarest] - low[rarest] > MOST_PLACES:
+            too_many.add(graph)
+            continue
+        size = nodes.stop - nodes.start
+        starts = order[low[rarest] : high[rarest]] - rarest
+        starts = starts[(starts >= 0) & (starts + size <= len(token))]
+        starts = starts[number[starts] == number[starts + size - 1]]
+        starts = starts[rolling.at(starts, size) == mine.at(np.array([nodes.start]), size)]
+        if len(starts) * size > MOST_COMPARED:
+            too_many.add(graph)
+            continue
+        starts = starts[[np.array_equal(token[at : at + size], own[nodes]) for at in starts.tolist()]]
+        if len(starts):
+            found[graph] = np.sort(starts)
+    return found, too_many
+
+
+def _can_be_found(graphs: Graphs, nodes: slice) -> bool:
+    kernels = graphs.kind[nodes] == EventKind.KERNEL
+    if kernels.sum() < FEWEST_KERNELS:
+        return False
+    return bool((graphs.grid[nodes][kernels] != MISSING).all() and (graphs.block[nodes][kernels] != MISSING).all())
+
+
+def first_difference(graphs: Graphs, graph: int, sequences: Sequences, number: int) -> tuple[int, str]:
+    """Returns the first node at which a sequence is not the graph, and the field in which it is not.
+
+    Where one of them merely ends before the other, the node behind its last one, and "".
+    """
+    nodes = graphs.nodes(graph)
+    begin, end = int(sequences.begin[number]), int(sequences.begin[number + 1])
+    size = min(nodes.stop - nodes.start, end - begin)
+    first, field = size, ""
+    for name in FIELDS:
+        mine = getattr(graphs, name)[nodes][:size]
+        of = getattr(sequences, name)[begin : begin + size]
+        differ = np.flatnonzero(~_fits(mine, of))
+        if len(differ) and differ[0] < first:
+            first, field = int(differ[0]), name
+    return first, field

@@ -1,0 +1,89 @@
+"""Why a recording that could tell what stands behind a graph does not: the first difference, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.replays.found import Graphs
+from tb_plugin.analyses.replays.matching import first_difference
+from tb_plugin.trace.captured import Scopes, Sequences
+from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.strings import StringTable
+
+Int64 = npt.NDArray[np.int64]
+
+MOST_COMPARED = 8
+"""Captures of about the size of a graph of which the one that differs last is told."""
+_LONGEST = 200
+"""Characters of a name."""
+_KINDS = {EventKind.KERNEL: "a kernel", EventKind.MEMCPY: "a copy", EventKind.MEMSET: "a memset"}
+_FIELDS = {"grid": " with the grid ", "block": " with the block "}
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One source that does not tell what stands behind one graph."""
+
+    source: str
+    """What a person calls the other recording; "" = the trace itself."""
+    graph: int
+    position: int
+    """The node at which they differ, counted from 0."""
+    text: str
+    """Both sides in words; nodes are counted from 1."""
+
+
+def not_fitting(strings: StringTable, source: str, graphs: Graphs, graph: int, sequences: Sequences) -> Refusal | None:
+    """Returns how the capture that is most like a graph differs from it; None where there is no capture at all."""
+    captured = np.flatnonzero(sequences.is_capture)
+    if not len(captured):
+        return None
+    nodes = graphs.nodes(graph)
+    size = nodes.stop - nodes.start
+    sizes = np.diff(sequences.begin)[captured]
+    near = captured[np.argsort(np.abs(sizes - size), kind="stable")[:MOST_COMPARED]]
+    differ = [(*first_difference(graphs, graph, sequences, number), number) for number in near.tolist()]
+    position, field, number = max(differ, key=lambda each: each[0])
+    begin = int(sequences.begin[number])
+    length = int(sequences.begin[number + 1]) - begin
+    if not field and length == size:
+        text = "The order in which the replay ran its work is not recorded, and the capture does not name it."
+    elif not field:
+        text = f"The capture has {length} nodes, the replay ran {size}; as far as both go they agree."
+    else:
+        there = _words(strings, sequences, begin + position, field)
+        here = _words(strings, graphs, nodes.start + position, field)
+        text = f"Node {position + 1}: the capture launches {there}, the replay ran {here}"
+        text += "." if length == size else f" (the capture has {length} nodes, the replay {size})."
+    return Refusal(source, graph, position, text)
+
+
+def not_agreeing(strings: StringTable, source: str, graph: int, at: tuple[int, int, int], scopes: Scopes) -> Refusal:
+    """Returns that several places fit a graph and say unlike things of a node: its number and two of their scopes."""
+    position, first, other = at
+    texts = " and ".join(_path(strings, scopes, scope) for scope in (first, other))
+    return Refusal(source, graph, position, f"Node {position + 1}: several places fit and differ there: {texts}.")
+
+
+def too_often(source: str, graph: int) -> Refusal:
+    """Returns that the work of a graph ran too often elsewhere to compare all places."""
+    return Refusal(source, graph, 0, "The same kernels ran at too many other places to compare them all.")
+
+
+def _words(strings: StringTable, work: Graphs | Sequences, at: int, field: str) -> str:
+    name = int(work.name[at])
+    text = strings[name][:_LONGEST] if name != MISSING else _KINDS.get(EventKind(int(work.kind[at])), "other work")
+    return text + (_FIELDS[field] + strings[int(getattr(work, field)[at])] if field in _FIELDS else "")
+
+
+def _path(strings: StringTable, scopes: Scopes, scope: int) -> str:
+    """Operators and modules around a piece of work, outermost first."""
+    names: list[str] = []
+    while scope != MISSING:
+        if scopes.kind[scope] in (EventKind.OPERATOR, EventKind.MODULE):
+            names.append(strings[int(scopes.name[scope])][:_LONGEST])
+        scope = int(scopes.parent[scope])
+    return " > ".join(names[::-1][-4:]) or "no operator"
