@@ -30,8 +30,9 @@ NONE = "none"
 MODEL = "trace"
 """The model of profiles that tell of graphs."""
 _SAYS_SO = re.compile(r"(?<![a-z])captur(?:e|es|ed|ing)(?![a-z])", re.IGNORECASE)
-_RANKS = (re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE), re.compile(r"(?:^|[-_.])(\d{1,5})(?=[-_.]|$)"))
-"""The number of the rank in a worker's name: after the word, else the first one of the name."""
+_RANKS = (re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE), re.compile(r"(?<![a-z])tp[-_]?(\d{1,9})", re.IGNORECASE))
+"""The number of the rank in a worker's name. Other numbers may be anything: here also the size of a batch."""
+_NUMBER = re.compile(r"\d+")
 _CHANGES = 10
 """How often a capture may change while somebody waits for it."""
 _PAUSE_SECONDS = 0.3
@@ -218,9 +219,10 @@ def _refused(capture: Entry) -> UserError | None:
 
 
 def _is_clear(entries: Sequence[Entry]) -> bool:
-    """Whether recordings may be taken together: their names tell their graphs apart, and all are of one rank."""
+    """Whether recordings may be taken together: their names differ in numbers alone, and none of these is the rank."""
     workers = {(entry.found.run, entry.found.worker) for entry in entries}
-    return len(workers) == len(entries) and len({_rank(entry.found.worker) for entry in entries}) == 1
+    like = {(entry.found.run, _NUMBER.sub("#", entry.found.worker), _rank(entry.found.worker)) for entry in entries}
+    return len(workers) == len(entries) and len(like) == 1
 
 
 def _none_of(text: str, entries: Sequence[Entry], fitting: Sequence[Entry]) -> UserError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from tb_plugin.service.question import Report
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.trace.capture import with_captured
-from tb_plugin.trace.captured import Captured, Scopes, Sequences
+from tb_plugin.trace.captured import Captured, NodeStacks, Sequences, named_scopes
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.web.routes import BASE, Routes
 from tests.builders import kernel, trace
@@ -69,6 +69,9 @@ def logs(tmp_path):
     return tmp_path / "logs"
 
 
+pytestmark = pytest.mark.usefixtures("operators")
+
+
 def opened(logs, tmp_path):
     workspace = Workspace(catalog_of(logs), InlineWorkers(), FileStore(tmp_path / "cache"))
     workspace.catalog.scan()
@@ -86,17 +89,14 @@ def told(workspace, at):
     return workspace._desk.ask(Told(file), entry.path, ""), workspace.profile(at).capture
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def operators(monkeypatch):
     """What a capture tells: its operators alone."""
 
     def captured_in(table):
         rows = np.flatnonzero(table.kind == EventKind.OPERATOR)
         none = np.full(len(rows), -1, np.int32)
-        scopes = Scopes(
-            table.kind[rows], table.name[rows], none, none, none, none, none > 0, none > 0, rows.astype(np.int32)
-        )
-        return Captured("", scopes, Sequences())
+        return Captured("", named_scopes(EventKind.OPERATOR, table.name[rows], none), Sequences())
 
     monkeypatch.setattr("tb_plugin.service.opened.captured_in", captured_in)
 
@@ -234,18 +234,19 @@ def test_names_of_the_other_trace_get_ids_of_this_one():
     table, other = replaying("shared").table(), eager("shared", "aten::new").table()
     rows = np.flatnonzero(other.kind == EventKind.OPERATOR)
     none = np.full(len(rows), -1, np.int32)
-    scopes = Scopes(
-        other.kind[rows], other.name[rows], none, none, none, none, none > 0, none > 0, rows.astype(np.int32)
-    )
+    scopes = replace(named_scopes(EventKind.OPERATOR, other.name[rows], none), row=rows.astype(np.int32))
     kernels = np.flatnonzero(other.kind == EventKind.KERNEL)
     sequences = Sequences(np.array([0, len(kernels)]), name=other.name[kernels])
-    found = with_captured(table, [(Captured("", scopes, sequences), other.strings)], "s")
+    stacks = NodeStacks(np.array([3, 9]), np.array([1, 0], np.int32), scopes)
+    found = with_captured(table, [(Captured("", scopes, sequences, stacks), other.strings)], "s")
     assert [found.strings[i] for i in found.captured.scopes.name] == ["aten::new"] * 2
     assert [found.strings[i] for i in found.captured.sequences.name] == ["shared"] * 2
     assert found.captured.scopes.shapes.tolist() == found.captured.scopes.row.tolist() == [-1, -1]
     assert list(found.strings)[: len(table.strings)] == list(table.strings) and found.name is table.name
     two = with_captured(table, [(found.captured, found.strings), (Captured("", scopes, sequences), other.strings)], "")
     assert [two.strings[i] for i in two.captured.scopes.name] == ["aten::new"] * 4
+    assert found.captured.stacks.scope.tolist() == two.captured.stacks.scope.tolist() == [1, 0]
+    assert [two.strings[i] for i in two.captured.stacks.scopes.name] == ["aten::new"] * 2
     assert two.captured.sequences.begin.tolist() == [0, 2, 4] and len(two.strings) == len(found.strings)
     # What both have keeps the id that it has here; nothing is there twice.
     assert set(found.captured.sequences.name.tolist()) == {int(table.name[table.kind == EventKind.KERNEL][0])}
