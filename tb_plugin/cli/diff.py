@@ -16,7 +16,7 @@ from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exits import GATE_FAILED, OK
 from tb_plugin.cli.gates import Facts, Gate, Verdict, judge, parse_gate
 from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
-from tb_plugin.cli.session import capture_lines, place_of, progress_bar, scanned, workers_for
+from tb_plugin.cli.session import capture_told, place_of, progress_bar, scanned, workers_for
 from tb_plugin.cli.terminal import write_json
 from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.findings import data_notices, findings
@@ -33,6 +33,7 @@ TABLES = (*(table.name for table in JOINED), "settings")
 """Of traces; of another model those that its view has."""
 TREES = {"host_ns": "host_total_ns", "device_ns": "device_total_ns"}
 """Times of the call tree, and the measures that show them."""
+_SIDES = ("baseline", "experiment")
 _TEXT_LEVELS = 2
 """Levels of the call tree that text shows."""
 
@@ -101,15 +102,15 @@ def diff(arguments: argparse.Namespace) -> int:
     exp = _find(catalog, 1, arguments.exp, Place(arguments.run, arguments.worker, arguments.span))
     view_id = _view(base, exp)
     workspace = Workspace(catalog, workers_for(2), open_store())
+    captures = (arguments.base_capture, arguments.capture)
     try:
+        for capture in captures:
+            workspace.captures.allow(capture, scanned)
         for entry in (base, exp):
             workspace.profile(place_of(entry))
         for entry in (base, exp):
             with progress_bar.shown(entry.found.names[0]):
                 workspace.load(place_of(entry), progress_bar.update)
-        captures = (arguments.base_capture, arguments.capture)
-        for capture in captures:
-            workspace.captures.allow(capture, scanned)
         steps = (arguments.base_steps, arguments.steps)
         pair = _Pair(workspace, base, exp, *steps, *captures, arguments.per, view_id)
         sides = pair.numbers() if gates or arguments.format == "json" else None
@@ -138,7 +139,7 @@ def _view(base: Entry, exp: Entry) -> str:
 
 def _find(catalog: ProfileCatalog, side: int, path: str, wanted: Place) -> Entry:
     """The one profile of a side. Raises NotFound, BadRequest where several fit."""
-    title = ("baseline", "experiment")[side]
+    title = _SIDES[side]
     root = catalog.roots[side]
     entries = [entry for entry in catalog.entries() if entry.found.root is root]
     if not entries:
@@ -168,10 +169,8 @@ def _print(pair: _Pair, verdicts: Sequence[Verdict], top: int, printer: Printer)
     printer.heading("Diff", 1)
     printer.line(f"baseline: {_described(pair.base, pair.base_steps)}")
     printer.line(f"experiment: {_described(pair.exp, pair.exp_steps)}")
-    for info, side, option in zip(
-        pair.captures, ("baseline", "experiment"), ("--base-capture", "--capture"), strict=True
-    ):
-        for line in capture_lines(info, option):
+    for place, side, option in zip(pair.places, _SIDES, ("--base-capture", "--capture"), strict=True):
+        for line in capture_told(pair.workspace, place, option):
             printer.line(f"{side}, {line}")
     for name, payload in view.payloads.items():
         # The titles of the columns say what is compared; of kernels that stand by operator each is on one side alone.

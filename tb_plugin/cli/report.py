@@ -12,7 +12,7 @@ from tb_plugin import registry
 from tb_plugin.analyses.base import Analysis, Params
 from tb_plugin.cli.exits import NOTHING, OK, USAGE
 from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
-from tb_plugin.cli.session import capture_lines, keep_failure, load_all, open_workspace, place_of
+from tb_plugin.cli.session import capture_told, keep_failure, load_all, open_workspace, place_of
 from tb_plugin.cli.terminal import complain, write_json
 from tb_plugin.errors import BadRequest, Cancelled, TorchTraceError, UserError
 from tb_plugin.findings import data_notices, findings
@@ -141,7 +141,7 @@ def _report_text(
         when = f", {format_time(found.time_unix_ms)}" if found.time_unix_ms else ""
         printer.heading(f"{found.run} / {found.worker} / span {found.span}{when}", 1)
         printer.line(found.url)
-        for line in capture_lines(workspace.profile(place_of(entry, arguments.capture), start=False).capture):
+        for line in capture_told(workspace, place_of(entry, arguments.capture)):
             printer.line(line)
         for view in views:
             printer.view(view, _not_limited(view.id, arguments))

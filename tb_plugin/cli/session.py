@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tb_plugin.errors import TorchTraceError, UserError
+from tb_plugin.findings import data_notices
 from tb_plugin.format import printable
 from tb_plugin.payloads import CaptureInfo
 from tb_plugin.service.catalog import Place, ProfileCatalog
@@ -134,6 +135,16 @@ def capture_lines(info: CaptureInfo | None, option: str = "--capture") -> list[s
         lines.append(f"capture: none; beside the trace lie, for {option}: {_few(info.beside)}")
     if info.problem is not None:
         lines.append(f"capture not used: {UserError(info.problem.what, info.problem.where, info.problem.do)}")
+    return lines
+
+
+def capture_told(workspace: Workspace, place: Place, option: str = "--capture") -> list[str]:
+    """Returns the same of a profile that was asked about, and why its capture does not tell of all graphs."""
+    info = workspace.profile(place, start=False).capture
+    lines = capture_lines(info, option)
+    if info is not None and info.names:
+        notices = data_notices(workspace.numbers(place, []).notices)
+        lines += [f"capture: {notice.text}" for notice in notices if notice.rule.startswith("capture_")]
     return lines
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tb_plugin.analyses.base import Params
 from tb_plugin.cli.exits import OK
-from tb_plugin.cli.session import capture_lines, place_of, progress_bar, scanned, workers_for
+from tb_plugin.cli.session import capture_told, place_of, progress_bar, scanned, workers_for
 from tb_plugin.cli.terminal import complain, say
 from tb_plugin.errors import NotFound, StorageError
 from tb_plugin.payloads import Profile
@@ -33,7 +33,7 @@ def stacks(arguments: argparse.Namespace) -> int:
         chosen += tuple(("thread", thread) for thread in arguments.thread)
         params = Params(phase=arguments.phase, pattern=arguments.pattern, extra=chosen)
         answer = workspace.stacks(place, params, arguments.format, arguments.steps)
-        for line in capture_lines(workspace.profile(place, start=False).capture):
+        for line in capture_told(workspace, place):
             complain(f"torch-trace: {line}")
         if isinstance(answer, Profile):
             raise StorageError("The file changed while it was read.", entry.found.url, "Try again.")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from tb_plugin.analyses.replays.origins import Way, origins_of
+from tb_plugin.findings import data_notices
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.opened import ModelFile, OpenModels
 from tb_plugin.service.pool import InlineWorkers
@@ -16,6 +17,7 @@ from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.trace.schema import EventKind
 from tests import synthetic_graphs as graphs
+from tests.builders import trace
 from tests.service.fakes import catalog_of
 from tests.synthetic_graphs import Plan
 
@@ -49,14 +51,22 @@ def write(plan, folder):
     return truth
 
 
-def told(folder, capture=""):
+def opened(folder):
     workspace = Workspace(catalog_of(folder / "logs"), InlineWorkers(), FileStore(folder / "cache"))
     workspace.catalog.scan()
-    run = next(e.found.run for e in workspace.catalog.entries() if "capture" not in e.found.run)
-    worker = next(e.found.worker for e in workspace.catalog.entries() if e.found.run == run)
-    place = Place(run, worker, "1", capture=capture)
-    opened = workspace.captures.waited(workspace.load(place), capture)
-    return workspace._desk.ask(Origins(opened.file), "", ""), workspace.profile(place).capture
+    return workspace
+
+
+def place_in(folder, capture=""):
+    """What is not the capture."""
+    (found,) = [one.found for one in opened(folder).catalog.entries() if "capture" not in one.found.run]
+    return Place(found.run, found.worker, found.span, capture=capture)
+
+
+def told(folder, capture=""):
+    workspace, place = opened(folder), place_in(folder, capture)
+    found = workspace.captures.waited(workspace.load(place), capture)
+    return workspace._desk.ask(Origins(found.file), "", ""), workspace.profile(place).capture
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +102,18 @@ def test_a_wrong_capture_says_where_it_differs_first(tmp_path):
     ((source, text),) = refusals
     assert ways == {"GRAPH"} and set(times) == {""} and [source] == info.names
     assert text.startswith(f"Node {truth['refused'][0]['node'] + 1}: ")
+    numbers = opened(tmp_path).numbers(place_in(tmp_path), ["kernels"])
+    (notice,) = [n for n in data_notices(numbers.notices) if n.rule == "capture_refused"]
+    assert notice.text.startswith(f"{source} does not tell of 1 of the graphs that are replayed: {text[:20]}")
+    without = opened(tmp_path).numbers(replace(place_in(tmp_path), capture="none"), ["kernels"])
+    assert numbers.facts == without.facts and "capture_refused" not in {n.rule for n in data_notices(without.notices)}
+
+
+def test_one_without_any_work_says_so(tmp_path):
+    write(HIP, tmp_path / "logs")
+    for path in (tmp_path / "logs" / "capture_traces").iterdir():
+        path.write_text(trace().op("aten::mm", 1, 2).text())
+    (_, ways, refusals), _ = told(tmp_path)
+    assert ways == {"GRAPH"} and refusals == []
+    notices = data_notices(opened(tmp_path).numbers(place_in(tmp_path), []).notices)
+    assert "capture_empty" in {notice.rule for notice in notices}
