@@ -76,6 +76,7 @@ SHARED = {
         "launch_phases",
         "launching",
         "module_paths",
+        "replays",
         "rules",
         "backward_times",
         "what_if",

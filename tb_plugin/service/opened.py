@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from tb_plugin import registry
 from tb_plugin.analyses.base import Analysis, Params, Part, asked_of
-from tb_plugin.analyses.replays.recorded import captured_in
+from tb_plugin.analyses.replays.captures import captured_in
 from tb_plugin.analyses.timeline.pyramid import Pyramid
 from tb_plugin.errors import KeptLost, NotFound
 from tb_plugin.models.levels import levels_of

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.replays.agreeing import tied
 from tb_plugin.analyses.replays.annotated import annotated
+from tb_plugin.analyses.replays.captures import Recorded, captures, eager
 from tb_plugin.analyses.replays.found import has_replays, replays_of
 from tb_plugin.analyses.replays.matching import equal_runs, fitting_captures
-from tb_plugin.analyses.replays.recorded import Recorded, captures, eager
 from tb_plugin.analyses.replays.refusals import Refusal, not_agreeing, not_fitting, too_often
 from tb_plugin.analyses.replays.scopes import joined, only, scopes_around, under
 from tb_plugin.trace.captured import Scopes, Sequences
@@ -78,12 +78,12 @@ class _Known:
         self.way = np.full(len(self.graphs.kind), Way.GRAPH, np.uint8)
         self.refusals: list[Refusal] = []
         self._strings = trace.strings
-        self._left = np.diff(self.graphs.begin) > 0
-        """Graphs of which nothing is known yet."""
+        self.is_left = np.diff(self.graphs.begin) > 0
+        """By graph: nothing is known of it yet."""
 
     def by_captures(self, sequences: Sequences, source: str, way: Way, scopes_at: ScopesAt) -> None:
         """Ties graphs to captures that fit them."""
-        wanted = np.flatnonzero(self._left)
+        wanted = np.flatnonzero(self.is_left)
         fits = fitting_captures(self.graphs, wanted, sequences)
         self._take({graph: sequences.begin[numbers] for graph, numbers in fits.items()}, source, way, scopes_at)
         vain = [not_fitting(self._strings, source, self.graphs, g, sequences) for g in wanted.tolist() if g not in fits]
@@ -91,7 +91,7 @@ class _Known:
 
     def by_runs(self, sequences: Sequences, source: str, way: Way, scopes_at: ScopesAt) -> None:
         """Ties graphs to the same work that was run without a graph."""
-        starts, too_many = equal_runs(self.graphs, np.flatnonzero(self._left), sequences)
+        starts, too_many = equal_runs(self.graphs, np.flatnonzero(self.is_left), sequences)
         self._take(starts, source, way, scopes_at)
         self.refusals += [too_often(source, graph) for graph in sorted(too_many)]
 
@@ -106,7 +106,7 @@ class _Known:
             nodes = self.graphs.nodes(graph)
             self.scope[nodes] = np.where(inner == MISSING, MISSING, inner + offset)
             self.way[nodes] = way
-            self._left[graph] = False
+            self.is_left[graph] = False
         for graph, at in found.disagreeing.items():
             self.refusals.append(not_agreeing(self._strings, source, graph, at, scopes))
 
@@ -144,6 +144,9 @@ def _known(trace: TraceTable) -> _Known:
     known = _Known(trace)
     other = trace.captured
 
+    def whole(starts: Mapping[int, Int64]) -> tuple[Scopes, Int32]:
+        return other.scopes, other.sequences.scope
+
     def within(recorded: Recorded, starts: Mapping[int, Int64]) -> tuple[Scopes, Int32]:
         """Only for what is asked for: programs run much besides."""
         wanted = np.zeros(len(recorded.source) + 1, np.int64)
@@ -155,9 +158,13 @@ def _known(trace: TraceTable) -> _Known:
         scopes, scope[asked] = scopes_around(trace, recorded.source[asked])
         return scopes, scope
 
-    own, alone = captures(trace), eager(trace)
+    own = captures(trace)
     known.by_captures(own.sequences, "", Way.CAPTURE, partial(within, own))
-    known.by_captures(other.sequences, other.source, Way.CAPTURE_TRACE, lambda _: (other.scopes, other.sequences.scope))
-    known.by_runs(other.sequences, other.source, Way.CAPTURE_TRACE, lambda _: (other.scopes, other.sequences.scope))
-    known.by_runs(alone.sequences, "", Way.EAGER, partial(within, alone))
+    known.by_captures(other.sequences, other.source, Way.CAPTURE_TRACE, whole)
+    known.by_runs(other.sequences, other.source, Way.CAPTURE_TRACE, whole)
+    if known.is_left.any():
+        alone = eager(trace)
+        known.by_runs(alone.sequences, "", Way.EAGER, partial(within, alone))
+    # What else the trace holds is told of a graph of which nothing is known; of what a person named always.
+    known.refusals = [each for each in known.refusals if each.source or known.is_left[each.graph]]
     return known

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.names import module_label
 from tb_plugin.analyses.replays.found import Graphs
 from tb_plugin.analyses.replays.matching import first_difference
 from tb_plugin.trace.captured import Scopes, Sequences
@@ -17,7 +18,7 @@ Int64 = npt.NDArray[np.int64]
 
 MOST_COMPARED = 8
 """Captures of about the size of a graph of which the one that differs last is told."""
-_LONGEST = 200
+_LONGEST = 1000
 """Characters of a name."""
 _KINDS = {EventKind.KERNEL: "a kernel", EventKind.MEMCPY: "a copy", EventKind.MEMSET: "a memset"}
 _FIELDS = {"grid": " with the grid ", "block": " with the block "}
@@ -38,7 +39,7 @@ class Refusal:
 
 def not_fitting(strings: StringTable, source: str, graphs: Graphs, graph: int, sequences: Sequences) -> Refusal | None:
     """Returns how the capture that is most like a graph differs from it; None where there is no capture at all."""
-    captured = np.flatnonzero(sequences.is_capture)
+    captured = np.flatnonzero(sequences.is_capture & (np.diff(sequences.begin) > 0))
     if not len(captured):
         return None
     nodes = graphs.nodes(graph)
@@ -84,6 +85,6 @@ def _path(strings: StringTable, scopes: Scopes, scope: int) -> str:
     names: list[str] = []
     while scope != MISSING:
         if scopes.kind[scope] in (EventKind.OPERATOR, EventKind.MODULE):
-            names.append(strings[int(scopes.name[scope])][:_LONGEST])
+            names.append(module_label(strings[int(scopes.name[scope])])[:_LONGEST])
         scope = int(scopes.parent[scope])
     return " > ".join(names[::-1][-4:]) or "no operator"

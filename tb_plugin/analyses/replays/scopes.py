@@ -74,8 +74,9 @@ def scopes_around(trace: TraceTable, source: npt.NDArray[np.integer]) -> tuple[S
 
 @remembered
 def _is_scope(trace: TraceTable) -> Bool:
-    is_step = trace.strings.where(lambda text: STEP_NAME.match(text) is not None)[trace.name]
-    found: Bool = of_kind(trace.kind, *KINDS) & ~(is_step & (trace.kind == EventKind.ANNOTATION))
+    annotations = trace.kind == EventKind.ANNOTATION
+    steps = [name for name in np.unique(trace.name[annotations]).tolist() if STEP_NAME.match(trace.strings[name])]
+    found: Bool = of_kind(trace.kind, *KINDS) & ~(annotations & np.isin(trace.name, steps))
     return found
 
 

@@ -1,0 +1,74 @@
+"""Replayed work of a choice of steps, and its sums by what stands behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.grouping import group, sum_by
+from tb_plugin.analyses.replays.found import replays_of
+from tb_plugin.analyses.replays.origins import origins_of
+from tb_plugin.analyses.selection import Selection
+from tb_plugin.trace.captured import Scopes
+from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+UInt8 = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Of k owners each: pieces of work, replays that brought any, and their summed durations in nanoseconds."""
+
+    pieces: Int64
+    replays: Int64
+    device_ns: Int64
+
+
+@dataclass(frozen=True, eq=False)
+class Replayed:
+    """Chosen pieces of replayed work, by row."""
+
+    rows: Int64
+    scope: Int32
+    """What stands behind each: a position in ``scopes``, -1 = not known."""
+    way: UInt8
+    module_way: UInt8
+    replay: Int64
+    """Position in ``replays_of``."""
+    graph: Int32
+    dur_ns: Int64
+    scopes: Scopes
+
+    def sums(self, owner: npt.NDArray[np.integer], count: int) -> Sums:
+        """Returns the sums of each of ``count`` owners; ``owner`` has one for each piece, -1 = none."""
+        known = np.flatnonzero(owner != MISSING)
+        of = np.asarray(owner[known], np.int64)
+        pairs = group(of, self.replay[known]).first
+        one = np.ones(len(known), np.int64)
+        return Sums(sum_by(of, one, count), sum_by(of[pairs], one[pairs], count), sum_by(owner, self.dur_ns, count))
+
+    def by_scope(self) -> Sums:
+        """Returns the sums of each scope itself, without what lies in those inside of it."""
+        return self.sums(self.scope, len(self.scopes))
+
+
+def replayed_in(trace: TraceTable, selection: Selection) -> Replayed:
+    """Returns the replayed work of a choice, with what stands behind it."""
+    origins, replays = origins_of(trace), replays_of(trace)
+    number = np.repeat(np.arange(len(replays)), np.diff(replays.begin))[np.argsort(replays.work, kind="stable")]
+    chosen = selection.rows[origins.work]
+    return Replayed(
+        rows=origins.work[chosen],
+        scope=origins.scope[chosen],
+        way=origins.way[chosen],
+        module_way=origins.module_way[chosen],
+        replay=number[chosen],
+        graph=replays.graph[number[chosen]],
+        dur_ns=trace.dur_ns[origins.work[chosen]],
+        scopes=origins.scopes,
+    )

@@ -1,0 +1,31 @@
+"""A trace with what another recording captured, as the service puts them together."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from tb_plugin.analyses.replays.captures import captured_in
+from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.strings import StringTable
+from tb_plugin.trace.table import TraceTable
+
+
+def with_other(table: TraceTable, recording: TraceTable, source: str = "capture.json") -> TraceTable:
+    """The table with all that another one tells of graphs; the texts of the other are added to its own."""
+    number = {text: i for i, text in enumerate(table.strings)}
+    ids = [number.setdefault(text, len(number)) for text in recording.strings]
+    of = np.array([*ids, MISSING], np.int32)
+    found = captured_in(recording)
+
+    def own(part: Any, *texts: str) -> Any:
+        assert set(texts) <= {each.name for each in fields(part)}
+        return replace(part, **{name: of[getattr(part, name)] for name in texts})
+
+    scopes = own(found.scopes, "name", "shapes", "types", "stack")
+    scopes = replace(scopes, row=np.full(len(scopes), MISSING, np.int32))
+    sequences = own(found.sequences, "name", "grid", "block")
+    captured = replace(found, source=source, scopes=scopes, sequences=sequences)
+    return replace(table, captured=captured, strings=StringTable(number))
