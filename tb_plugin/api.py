@@ -21,10 +21,10 @@ from tb_plugin.analyses.base import FLAGS, Params
 from tb_plugin.analyses.snapshot import export as memory
 from tb_plugin.errors import MissingPackage, NotFound
 from tb_plugin.findings import Finding, data_notices, findings
-from tb_plugin.payloads import ReadInfo, WindowInfo
+from tb_plugin.payloads import CaptureInfo, ReadInfo, WindowInfo
 from tb_plugin.registry import model_of
 from tb_plugin.service.answers import Numbers
-from tb_plugin.service.catalog import Place
+from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
@@ -34,25 +34,37 @@ if TYPE_CHECKING:
 
 
 def open(
-    path_or_url: str, run: str | None = None, worker: str | None = None, span: str | None = None, window: str = ""
+    path_or_url: str,
+    run: str | None = None,
+    worker: str | None = None,
+    span: str | None = None,
+    window: str = "",
+    capture: str = "",
 ) -> OpenProfile:
     """Reads one profile of a trace file, a log directory, or a URL of one, in this process.
 
     ``run``, ``worker`` and ``span`` choose where there are several; ``window`` opens only a part of a long trace, as
-    docs/http.md has it. Raises the UserErrors of tb_plugin.errors.
+    docs/http.md has it. ``capture`` is what recorded the capture of the graphs that a trace replays: RUN/WORKER/SPAN of the
+    log directory, a path or URL, or ``none``; by default what lies beside it. Raises the UserErrors of tb_plugin.errors.
 
     >>> open("samples/resnet_cpu")
     Traceback (most recent call last):
     ...
     tb_plugin.errors.BadRequest: span: There are 2 spans. Choose one: 1, 2.
     """
-    catalog = open_catalog([("", str(path_or_url))])
-    catalog.scan()
+    catalog = _scanned(str(path_or_url))
     found = catalog.find(Place(run, worker, span), strict=True).found
     workspace = Workspace(catalog, InlineWorkers(), open_store())
-    profile = OpenProfile(workspace, Place(found.run, found.worker, found.span, window), found.url)
+    workspace.captures.allow(capture, _scanned)
+    profile = OpenProfile(workspace, Place(found.run, found.worker, found.span, window, capture), found.url)
     _ = profile.read
     return profile
+
+
+def _scanned(path_or_url: str) -> ProfileCatalog:
+    catalog = open_catalog([("", path_or_url)])
+    catalog.scan()
+    return catalog
 
 
 class OpenProfile:
@@ -99,6 +111,16 @@ class OpenProfile:
         summary = self._workspace.load(self._place).summary
         assert summary is not None  # load() raises otherwise
         return summary.window
+
+    @property
+    def capture(self) -> CaptureInfo | None:
+        """Returns which recording tells of the graphs that are replayed, and why it does not; None where none is.
+
+        >>> open("samples/resnet_cpu", span="1").capture is None
+        True
+        """
+        self._workspace.captures.waited(self._workspace.load(self._place), self._place.capture)
+        return self._workspace.profile(self._place, start=False).capture
 
     @property
     def facts(self) -> dict[str, int | float | None]:

@@ -87,6 +87,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--phase", default="", help="only what lies in this phase (a name of the view phases)")
     parser.add_argument("--pattern", default="", help="what names of one phase may differ in, an RE2 expression (\\d+)")
     parser.add_argument("--window", default="", help="open only these steps (7, 7-9) or times (0ns-500ns) of the trace")
+    _add_capture(parser)
     _add_output(parser)
     parser.set_defaults(command="report")
 
@@ -97,6 +98,7 @@ def _add_diff(parser: argparse.ArgumentParser) -> None:
         for name in ("run", "worker", "span"):
             parser.add_argument(f"--{prefix}{name}", help=f"{name} of the {side}, where it has several")
         parser.add_argument(f"--{prefix}steps", default="", help=f"only these profiler steps of the {side}")
+        _add_capture(parser, prefix, f" of the {side}")
     parser.add_argument("--per", choices=("step", "total"), default="step", help="mean step (default) or sum")
     parser.add_argument(
         "--fail-on",
@@ -117,6 +119,7 @@ def _add_stacks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--phase", default="", help="only what lies in this phase (a name of the view phases)")
     parser.add_argument("--pattern", default="", help="what names of one phase may differ in, an RE2 expression (\\d+)")
     parser.add_argument("--window", default="", help="open only these steps (7, 7-9) or times (0ns-500ns) of the trace")
+    _add_capture(parser)
     parser.add_argument("--of", choices=FRAMES, default="both", help="what the frames are (both)")
     parser.add_argument("--weight", choices=WEIGHTS, default="host", help="which time they are given (host)")
     parser.add_argument(
@@ -136,6 +139,16 @@ def _add_stacks(parser: argparse.ArgumentParser) -> None:
 def _add_doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="a trace file, a log directory, or a URL of one")
     parser.set_defaults(command="doctor")
+
+
+def _add_capture(parser: argparse.ArgumentParser, prefix: str = "", whose: str = "") -> None:
+    parser.add_argument(
+        f"--{prefix}capture",
+        default="",
+        metavar="TRACE",
+        help=f"what recorded the capture of the graphs that are replayed{whose}: RUN/WORKER/SPAN of the log directory, a "
+        "path or a URL; none (default: what lies beside the trace)",
+    )
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:

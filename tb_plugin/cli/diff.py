@@ -16,12 +16,12 @@ from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exits import GATE_FAILED, OK
 from tb_plugin.cli.gates import Facts, Gate, Verdict, judge, parse_gate
 from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
-from tb_plugin.cli.session import place_of, progress_bar, workers_for
+from tb_plugin.cli.session import capture_told, place_of, progress_bar, scanned, workers_for
 from tb_plugin.cli.terminal import write_json
 from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.findings import data_notices, findings
 from tb_plugin.format import column_scale, format_number, format_value, signed
-from tb_plugin.payloads import Breakdown, Notices, Payload, Table, Tree, Unit, View
+from tb_plugin.payloads import Breakdown, CaptureInfo, Notices, Payload, Table, Tree, Unit, View
 from tb_plugin.service.answers import Numbers
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.states import Entry
@@ -33,6 +33,7 @@ TABLES = (*(table.name for table in JOINED), "settings")
 """Of traces; of another model those that its view has."""
 TREES = {"host_ns": "host_total_ns", "device_ns": "device_total_ns"}
 """Times of the call tree, and the measures that show them."""
+_SIDES = ("baseline", "experiment")
 _TEXT_LEVELS = 2
 """Levels of the call tree that text shows."""
 
@@ -46,34 +47,47 @@ class _Pair:
     exp: Entry
     base_steps: str
     exp_steps: str
+    base_capture: str
+    exp_capture: str
     per: str
     view_id: str
     """The view that compares two profiles of this model."""
+
+    @property
+    def places(self) -> tuple[Place, Place]:
+        """Returns how requests name baseline and experiment."""
+        return place_of(self.base, self.base_capture), place_of(self.exp, self.exp_capture)
+
+    @property
+    def captures(self) -> tuple[CaptureInfo | None, CaptureInfo | None]:
+        """Returns what is to tell of the captures of both, once they are loaded."""
+        base, exp = (self.workspace.profile(place, start=False).capture for place in self.places)
+        return base, exp
 
     def params(self, table: str | None = None, limit: int | None = None, measure: str = "") -> Params:
         """Returns a question about the pair."""
         run, worker, span = self.base.key
         extra = {"base_run": run, "base_worker": worker, "base_span": span, "base_steps": self.base_steps}
-        extra |= {"per": self.per, "measure": measure}
+        extra |= {"base_capture": self.base_capture, "per": self.per, "measure": measure}
         return Params(table=table, limit=limit, extra=tuple((key, value) for key, value in extra.items() if value))
 
     def view(self, limit: int, measure: str = "") -> View:
         """Returns the page with that many rows of each table."""
         params = self.params(limit=limit, measure=measure)
-        answer = self.workspace.group(place_of(self.exp), self.view_id, params, self.exp_steps)
+        answer = self.workspace.group(self.places[1], self.view_id, params, self.exp_steps)
         return msgspec.json.decode(answer, type=View)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """Returns all rows of a table with all measures."""
         params = self.params(table, measure="all")
         return msgspec.json.decode(
-            self.workspace.group(place_of(self.exp), self.view_id, params, self.exp_steps), type=Table
+            self.workspace.group(self.places[1], self.view_id, params, self.exp_steps), type=Table
         ).rows
 
     def numbers(self) -> tuple[Numbers, Numbers]:
         """Returns those of both sides, over their chosen steps, as ``torch-trace report`` prints them."""
-        sides = ((self.base, self.base_steps), (self.exp, self.exp_steps))
-        base, exp = (self.workspace.numbers(place_of(entry), None, steps) for entry, steps in sides)
+        sides = zip(self.places, (self.base_steps, self.exp_steps), strict=True)
+        base, exp = (self.workspace.numbers(place, None, steps) for place, steps in sides)
         return base, exp
 
 
@@ -88,13 +102,17 @@ def diff(arguments: argparse.Namespace) -> int:
     exp = _find(catalog, 1, arguments.exp, Place(arguments.run, arguments.worker, arguments.span))
     view_id = _view(base, exp)
     workspace = Workspace(catalog, workers_for(2), open_store())
+    captures = (arguments.base_capture, arguments.capture)
     try:
+        for capture in captures:
+            workspace.captures.allow(capture, scanned)
         for entry in (base, exp):
             workspace.profile(place_of(entry))
         for entry in (base, exp):
             with progress_bar.shown(entry.found.names[0]):
                 workspace.load(place_of(entry), progress_bar.update)
-        pair = _Pair(workspace, base, exp, arguments.base_steps, arguments.steps, arguments.per, view_id)
+        steps = (arguments.base_steps, arguments.steps)
+        pair = _Pair(workspace, base, exp, *steps, *captures, arguments.per, view_id)
         sides = pair.numbers() if gates or arguments.format == "json" else None
         verdicts = [judge(gate, *(side.facts for side in sides)) for gate in gates] if sides else []
         if arguments.format == "json" and sides:
@@ -121,7 +139,7 @@ def _view(base: Entry, exp: Entry) -> str:
 
 def _find(catalog: ProfileCatalog, side: int, path: str, wanted: Place) -> Entry:
     """The one profile of a side. Raises NotFound, BadRequest where several fit."""
-    title = ("baseline", "experiment")[side]
+    title = _SIDES[side]
     root = catalog.roots[side]
     entries = [entry for entry in catalog.entries() if entry.found.root is root]
     if not entries:
@@ -151,6 +169,9 @@ def _print(pair: _Pair, verdicts: Sequence[Verdict], top: int, printer: Printer)
     printer.heading("Diff", 1)
     printer.line(f"baseline: {_described(pair.base, pair.base_steps)}")
     printer.line(f"experiment: {_described(pair.exp, pair.exp_steps)}")
+    for place, side, option in zip(pair.places, _SIDES, ("--base-capture", "--capture"), strict=True):
+        for line in capture_told(pair.workspace, place, option):
+            printer.line(f"{side}, {line}")
     for name, payload in view.payloads.items():
         # The titles of the columns say what is compared; of kernels that stand by operator each is on one side alone.
         if name == "compared" or (name == "kernels" and _has_rule(view, "other_makers")):
@@ -202,8 +223,8 @@ def _print_json(pair: _Pair, sides: tuple[Numbers, Numbers], verdicts: Sequence[
     names = dict.fromkeys((*TABLES, *found)) if "call_tree" in whole.payloads else found
     document = {
         "schema_version": SCHEMA_VERSION,
-        "baseline": _side(pair.base, pair.base_steps, sides[0]),
-        "experiment": _side(pair.exp, pair.exp_steps, sides[1]),
+        "baseline": _side(pair.base, pair.base_steps, sides[0], pair.captures[0]),
+        "experiment": _side(pair.exp, pair.exp_steps, sides[1], pair.captures[1]),
         "per": pair.per,
         **{name: _waterfall(each) if isinstance(each, Breakdown) else None for name, each in waterfalls.items()},
         "findings": findings(whole.payloads.values()),
@@ -215,11 +236,12 @@ def _print_json(pair: _Pair, sides: tuple[Numbers, Numbers], verdicts: Sequence[
     write_json(document)
 
 
-def _side(entry: Entry, steps: str, numbers: Numbers) -> dict[str, Any]:
+def _side(entry: Entry, steps: str, numbers: Numbers, capture: CaptureInfo | None) -> dict[str, Any]:
     found = entry.found
     named = {which: _name(entry, which) for which in ("run", "worker", "span")}
     said = {"findings": findings(numbers.notices), "data_notices": data_notices(numbers.notices)}
-    return {**named, "path": found.url, "steps": steps, **said, "dismissed": numbers.dismissed}
+    of_file = {"path": found.url, "steps": steps, "capture": capture}
+    return {**named, **of_file, **said, "dismissed": numbers.dismissed}
 
 
 def _waterfall(payload: Breakdown) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from tb_plugin.analyses.wording import counted, noun
 from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exits import NOTHING, OK
 from tb_plugin.cli.printer import Printer, TextPrinter
-from tb_plugin.cli.session import load_all, open_workspace
+from tb_plugin.cli.session import capture_lines, load_all, open_workspace
 from tb_plugin.format import format_value
 from tb_plugin.service.profiles import navigation
 from tb_plugin.service.states import Entry
@@ -18,6 +18,7 @@ from tb_plugin.service.states import Entry
 def doctor(arguments: argparse.Namespace) -> int:
     """Prints what was made of every file; returns the exit code. Raises UserError."""
     arguments.run = arguments.worker = arguments.span = None
+    arguments.capture = ""
     workspace, entries, failed = open_workspace(arguments)
     printer = TextPrinter()
     readable = 0
@@ -31,6 +32,8 @@ def doctor(arguments: argparse.Namespace) -> int:
         for entry in load_all(workspace, entries, failed, []):
             readable += 1
             _diagnose(entry, printer)
+            for line in capture_lines(workspace.captures.info(entry, "")):
+                printer.line(line)
         rows = [(failure["path"], failure["reason"]) for failure in failed]
         known = {path for path, _ in rows}
         rows += [(skipped.path, skipped.reason) for skipped in catalog.skipped if skipped.path not in known]

@@ -12,7 +12,7 @@ from tb_plugin import registry
 from tb_plugin.analyses.base import Analysis, Params
 from tb_plugin.cli.exits import NOTHING, OK, USAGE
 from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
-from tb_plugin.cli.session import keep_failure, load_all, open_workspace, place_of
+from tb_plugin.cli.session import capture_told, keep_failure, load_all, open_workspace, place_of
 from tb_plugin.cli.terminal import complain, write_json
 from tb_plugin.errors import BadRequest, Cancelled, TorchTraceError, UserError
 from tb_plugin.findings import data_notices, findings
@@ -46,7 +46,8 @@ def _report_json(
     errors: list[UserError] = []
     for entry in load_all(workspace, entries, failed, errors):
         try:
-            numbers = workspace.numbers(place_of(entry), arguments.view, arguments.steps, _asked(arguments))
+            place = place_of(entry, arguments.capture)
+            numbers = workspace.numbers(place, arguments.view, arguments.steps, _asked(arguments))
         except TorchTraceError as error:
             keep_failure(entry, error, failed, errors)
             continue
@@ -61,6 +62,7 @@ def _report_json(
                 "path": found.url,
                 "read": summary.read if summary else None,
                 "window": summary.window if summary else None,
+                "capture": workspace.profile(place, start=False).capture,
                 "phase": arguments.phase or None,
                 "not_limited": [a.id for a in _views_of(entry, arguments.view) if arguments.phase and a.traits.whole],
                 "findings": findings(numbers.notices),
@@ -81,7 +83,7 @@ def _groups(
 ) -> list[dict[str, Any]]:
     """What the workers of each run and span did together."""
     groups = []
-    for analysis, place in _group_places(entries, arguments.view):
+    for analysis, place in _group_places(entries, arguments):
         ask = partial(_group_rows, workspace, place, analysis.id, arguments.steps)
         try:
             tables = {name: ask(name) for name in analysis.traits.tables}
@@ -101,15 +103,16 @@ def _groups(
     return groups
 
 
-def _group_places(entries: list[Entry], wanted: list[str] | None) -> list[tuple[Analysis[Any], Place]]:
+def _group_places(entries: list[Entry], arguments: argparse.Namespace) -> list[tuple[Analysis[Any], Place]]:
     """Views about all workers, and the runs and spans in which they apply to any worker."""
+    wanted: list[str] | None = arguments.view
     found: list[tuple[Analysis[Any], Place]] = []
     for analysis in registry.analyses():
         is_asked = analysis.traits.place == "page" if wanted is None else analysis.id in wanted
         if analysis.scope != "workers" or not is_asked:
             continue
         with_it = (e for e in entries if any(view.id == analysis.id and view.available for view in navigation(e)))
-        places = dict.fromkeys(Place(e.found.run, None, e.found.span, e.window) for e in with_it)
+        places = dict.fromkeys(Place(e.found.run, None, e.found.span, e.window, arguments.capture) for e in with_it)
         found += [(analysis, place) for place in places]
     return found
 
@@ -138,10 +141,12 @@ def _report_text(
         when = f", {format_time(found.time_unix_ms)}" if found.time_unix_ms else ""
         printer.heading(f"{found.run} / {found.worker} / span {found.span}{when}", 1)
         printer.line(found.url)
+        for line in capture_told(workspace, place_of(entry, arguments.capture)):
+            printer.line(line)
         for view in views:
             printer.view(view, _not_limited(view.id, arguments))
         reported += 1
-    for analysis, place in _group_places(entries, arguments.view):
+    for analysis, place in _group_places(entries, arguments):
         try:
             answer = workspace.group(place, analysis.id, Params(limit=arguments.top), arguments.steps)
         except UserError as error:
@@ -155,7 +160,7 @@ def _report_text(
 
 
 def _view(workspace: Workspace, entry: Entry, view: str, arguments: argparse.Namespace) -> View:
-    answer = workspace.view(place_of(entry), view, _asked(arguments), arguments.steps)
+    answer = workspace.view(place_of(entry, arguments.capture), view, _asked(arguments), arguments.steps)
     if isinstance(answer, Profile):
         raise Cancelled("The file changed while it was read.")
     return msgspec.json.decode(answer, type=View)

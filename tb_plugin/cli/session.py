@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tb_plugin.errors import TorchTraceError, UserError
+from tb_plugin.findings import data_notices
 from tb_plugin.format import printable
+from tb_plugin.payloads import CaptureInfo
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.pool import InlineWorkers, Pool, Workers, default_size
 from tb_plugin.service.states import Entry
@@ -19,6 +21,10 @@ from tb_plugin.trace.window import parse_window
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+
+_NAMED = 5
+"""Captures that a line names."""
 
 
 class ProgressBar:
@@ -66,7 +72,9 @@ def open_workspace(
     else:
         places = catalog.matching(Place(arguments.run, arguments.worker, arguments.span))
         entries = [entry.at(window) for entry in places]
-    return Workspace(catalog, workers_for(len(entries)), open_store()), entries, failed
+    workspace = Workspace(catalog, workers_for(len(entries)), open_store())
+    workspace.captures.allow(arguments.capture, scanned)
+    return workspace, entries, failed
 
 
 def scanned(path: str) -> ProfileCatalog:
@@ -111,6 +119,34 @@ def keep_failure(entry: Entry, error: TorchTraceError, failed: list[dict[str, st
         errors.append(error)
 
 
-def place_of(entry: Entry) -> Place:
-    """Returns how a request names a profile."""
-    return Place(*entry.key, entry.window)
+def place_of(entry: Entry, capture: str = "") -> Place:
+    """Returns how a request names a profile, and what tells of the graphs that it replays."""
+    return Place(*entry.key, entry.window, capture)
+
+
+def capture_lines(info: CaptureInfo | None, option: str = "--capture") -> list[str]:
+    """Returns what a person has to know of the capture of a loaded profile: none where it replays no graph or has none."""
+    if info is None:
+        return []
+    lines = []
+    if info.names:
+        lines.append(f"capture: {_few(info.names)}{' (beside the trace)' if info.how == 'beside' else ''}")
+    elif info.how != "named" and info.beside:
+        lines.append(f"capture: none; beside the trace lie, for {option}: {_few(info.beside)}")
+    if info.problem is not None:
+        lines.append(f"capture not used: {UserError(info.problem.what, info.problem.where, info.problem.do)}")
+    return lines
+
+
+def capture_told(workspace: Workspace, place: Place, option: str = "--capture") -> list[str]:
+    """Returns the same of a profile that was asked about, and why its capture does not tell of all graphs."""
+    info = workspace.profile(place, start=False).capture
+    lines = capture_lines(info, option)
+    if info is not None and info.names:
+        notices = data_notices(workspace.numbers(place, []).notices)
+        lines += [f"capture: {notice.text}" for notice in notices if notice.rule.startswith("capture_")]
+    return lines
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f", ... ({len(names)})" if len(names) > _NAMED else "")

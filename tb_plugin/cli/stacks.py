@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tb_plugin.analyses.base import Params
 from tb_plugin.cli.exits import OK
-from tb_plugin.cli.session import place_of, progress_bar, scanned, workers_for
-from tb_plugin.cli.terminal import say
+from tb_plugin.cli.session import capture_told, place_of, progress_bar, scanned, workers_for
+from tb_plugin.cli.terminal import complain, say
 from tb_plugin.errors import NotFound, StorageError
 from tb_plugin.payloads import Profile
 from tb_plugin.service.catalog import Place, ProfileCatalog
@@ -24,13 +24,17 @@ def stacks(arguments: argparse.Namespace) -> int:
     catalog = scanned(arguments.path)
     entry = _find(catalog, arguments)
     workspace = Workspace(catalog, workers_for(1), open_store())
+    workspace.captures.allow(arguments.capture, scanned)
+    place = place_of(entry, arguments.capture)
     try:
         with progress_bar.shown(entry.found.names[0]):
-            workspace.load(place_of(entry), progress_bar.update)
+            workspace.load(place, progress_bar.update)
         chosen = tuple((key, str(getattr(arguments, key))) for key in ("of", "weight", "fold"))
         chosen += tuple(("thread", thread) for thread in arguments.thread)
         params = Params(phase=arguments.phase, pattern=arguments.pattern, extra=chosen)
-        answer = workspace.stacks(place_of(entry), params, arguments.format, arguments.steps)
+        answer = workspace.stacks(place, params, arguments.format, arguments.steps)
+        for line in capture_told(workspace, place):
+            complain(f"torch-trace: {line}")
         if isinstance(answer, Profile):
             raise StorageError("The file changed while it was read.", entry.found.url, "Try again.")
         _write(answer.plain(), arguments.output)

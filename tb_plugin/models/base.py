@@ -32,6 +32,8 @@ class Outline:
     """When it was recorded, where that is known."""
     whole_steps: Sequence[str] = ()
     """Labels of all steps of the source, where it is a window."""
+    has_replays: bool = False
+    """Whether captured graphs are launched: another recording may tell more of them."""
 
 
 class Model(Protocol[Raw, Made]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_plugin.analyses.replays.found import has_replays
 from tb_plugin.analyses.selection import window_info
 from tb_plugin.models.base import Feature, Outline
 from tb_plugin.models.levels import levels_of
@@ -43,7 +44,8 @@ class TraceModel:
             for label, *bounds in zip(found.label, *(column.tolist() for column in times), strict=True)
             if found.recorded
         ]
-        return Outline(made.report, steps, window_info(made), _clock(made), () if whole is None else whole.steps)
+        all_steps = () if whole is None else whole.steps
+        return Outline(made.report, steps, window_info(made), _clock(made), all_steps, has_replays(made))
 
     def open_beside(self, made: TraceTable, path: str) -> None:
         """Opens the levels of its timeline. Raises CacheRefused."""

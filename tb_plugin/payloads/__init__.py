@@ -4,8 +4,10 @@ from tb_plugin.payloads.bands import Bands, BandsEnvelope
 from tb_plugin.payloads.base import CoverageInfo, Figure, Link, Metric, Scalar, Unit, WindowInfo
 from tb_plugin.payloads.breakdown import Breakdown, Slice
 from tb_plugin.payloads.catalog import (
+    CaptureInfo,
     Catalog,
     ClockInfo,
+    How,
     IssueInfo,
     Loading,
     Problem,
@@ -35,6 +37,7 @@ __all__ = [
     "Bands",
     "BandsEnvelope",
     "Breakdown",
+    "CaptureInfo",
     "Catalog",
     "ClockInfo",
     "Column",
@@ -44,6 +47,7 @@ __all__ = [
     "Figure",
     "Figures",
     "Flows",
+    "How",
     "IssueInfo",
     "Line",
     "Link",

@@ -155,6 +155,22 @@ class Loading(Struct, frozen=True):
     """What the file states ahead of its events: devices, versions, rank, options."""
 
 
+How = Literal["beside", "named", "none"]
+"""How a capture was chosen: it lies beside the trace, a person named it, or there is none."""
+
+
+class CaptureInfo(Struct, frozen=True):
+    """A CaptureInfo says which recordings tell of the graphs that a trace replays."""
+
+    names: list[str]
+    """Run, worker and span of each with slashes between them; of a process that has a file for each graph several."""
+    how: How
+    beside: list[str]
+    """Names of all that lie beside the trace and could be meant."""
+    problem: Problem | None = None
+    """Why one of them tells nothing: the numbers are then those without it."""
+
+
 class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
     """A Profile is the answer of ``GET profile``: the state of one profile and, once ready, what can be asked of it."""
 
@@ -186,3 +202,5 @@ class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
     """None until it is ready, and where the file does not tell."""
     trace_steps: list[str] = []
     """Labels of all recorded steps of such a trace: where another window may begin."""
+    capture: CaptureInfo | None = None
+    """None unless it is a trace that launches captured graphs, and ready."""

@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tb_plugin import registry
 from tb_plugin.errors import BadRequest, NotFound, UserError
@@ -45,6 +45,13 @@ class Place:
     span: str | None = None
     window: str = ""
     """The part of a trace that is too large to be opened whole (``trace/window.py``); empty: what fits."""
+    capture: str = ""
+    """Which recording tells of its replayed graphs (``service/captures.py``); empty: what lies beside it."""
+
+    @property
+    def names_nothing(self) -> bool:
+        """Returns whether run, worker and span are all left out."""
+        return (self.run, self.worker, self.span) == (None, None, None)
 
 
 class ProfileCatalog:
@@ -175,7 +182,7 @@ class ProfileCatalog:
                 raise self.problems()[0]
             raise NotFound("No profile was found.", _shown(self.roots), "Check the path, or wait for the scan.")
         parse_window(place.window)
-        if replace(place, window="") == Place() and not strict:
+        if place.names_nothing and not strict:
             return entries[0].at(place.window)
         entries = self.matching(place)
         for which in PARTS:
@@ -200,7 +207,7 @@ class ProfileCatalog:
 
         What is left out is the first profile's, or must leave no choice. Raises NotFound, BadRequest.
         """
-        if replace(place, window="") == Place():
+        if place.names_nothing:
             place = Place(*self.find(place).key, place.window)
         parse_window(place.window)
         entries = self.matching(Place(place.run, None, place.span))

@@ -10,11 +10,13 @@ from typing import Any, TypeVar
 
 from tb_plugin import registry
 from tb_plugin.analyses.base import Analysis, Params, Part, asked_of
+from tb_plugin.analyses.replays.captures import captured_in
 from tb_plugin.analyses.timeline.pyramid import Pyramid
 from tb_plugin.errors import KeptLost, NotFound
 from tb_plugin.models.levels import levels_of
 from tb_plugin.service import parts
 from tb_plugin.storage.cache import put_whole
+from tb_plugin.trace.capture import with_captured
 from tb_plugin.trace.memo import MEMO
 from tb_plugin.trace.table import TraceTable
 
@@ -32,6 +34,15 @@ class ModelFile:
 
     path: str
     model: str
+    captures: tuple[ModelFile, ...] = ()
+    """What else tells of the graphs that it replays, where it is a trace."""
+    told_by: str = ""
+    """What a person calls these."""
+
+    @property
+    def alone(self) -> ModelFile:
+        """Returns the profile without what another one tells of it."""
+        return ModelFile(self.path, self.model)
 
 
 class _OpenFile:
@@ -45,17 +56,23 @@ class OpenModels:
     """The models of the files that this process used last (mapped, not copied), and what was computed of them."""
 
     def __init__(self) -> None:
-        self._files: OrderedDict[str, _OpenFile] = OrderedDict()
+        self._files: OrderedDict[ModelFile, _OpenFile] = OrderedDict()
 
     def made(self, file: ModelFile) -> Any:
         """Returns the model in a file, of the type that its ``Model`` says. Raises KeptLost."""
-        opened = self._file(file.path)
+        opened = self._file(file)
         if opened.made is None:
-            opened.made = registry.model_named(file.model).read(file.path)
+            opened.made = self._told(file) if file.captures else registry.model_named(file.model).read(file.path)
             mapped = [each for each in self._files.values() if each.made is not None]
             for each in mapped[:-_MAX_MODELS]:
                 each.made = None
         return opened.made
+
+    def _told(self, file: ModelFile) -> TraceTable:
+        """A trace with what its captures tell. Raises NotFound, KeptLost."""
+        others = (self.typed(capture, TraceTable) for capture in file.captures)
+        told = ((captured_in(other), other.strings) for other in others)
+        return with_captured(self.typed(file.alone, TraceTable), told, file.told_by)
 
     def typed(self, file: ModelFile, kind: type[M]) -> M:
         """Returns the model in a file, which must be of that type. Raises NotFound, KeptLost."""
@@ -67,16 +84,18 @@ class OpenModels:
 
     def levels(self, file: ModelFile) -> Pyramid:
         """Returns the levels of the timeline. Raises NotFound, KeptLost, CacheRefused."""
-        return levels_of(self.typed(file, TraceTable), file.path)
+        # They are kept beside the file of the trace: what they show is in it alone.
+        return levels_of(self.typed(file.alone, TraceTable), file.path)
 
     def part(self, file: ModelFile, analysis: Analysis[Any], params: Params) -> Part:
         """Returns the numbers of one view about a profile. Raises KeptLost, BadRequest."""
         params = asked_of(analysis, params)
 
         def make() -> Part:
-            return _kept_part(file.path, analysis, params) or analysis.part(self.made(file), params)
+            kept = None if file.captures else _kept_part(file.path, analysis, params)
+            return kept or analysis.part(self.made(file), params)
 
-        return MEMO.get(self._file(file.path), (analysis.id, *analysis.part_key(params)), make)
+        return MEMO.get(self._file(file), (analysis.id, *analysis.part_key(params)), make)
 
     def kept_part(self, path: str, worker: str) -> Part:
         """Returns a part that was written to ``path``, named by its worker. Raises KeptLost.
@@ -92,17 +111,22 @@ class OpenModels:
 
     def forget(self, path: str) -> None:
         """Lets go of what is known of a file that is written anew: the old one may have been damaged."""
-        opened = self._files.pop(path, None)
-        if opened is not None:
+        for file in [file for file in self._files if path in _paths(file)]:
+            opened = self._files.pop(file)
             MEMO.forget(opened)
             MEMO.forget(opened.made)
 
-    def _file(self, path: str) -> _OpenFile:
-        opened = self._files.setdefault(path, _OpenFile())
-        self._files.move_to_end(path)
+    def _file(self, file: ModelFile) -> _OpenFile:
+        opened = self._files.setdefault(file, _OpenFile())
+        self._files.move_to_end(file)
         while len(self._files) > _MAX_FILES:
             self._files.popitem(last=False)
         return opened
+
+
+def _paths(file: ModelFile) -> tuple[str, ...]:
+    """The files that a model is made of."""
+    return (file.path, *(capture.path for capture in file.captures))
 
 
 def _kept_beside(path: str, analysis: Analysis[Any]) -> str:

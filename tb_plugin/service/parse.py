@@ -187,6 +187,7 @@ def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any
         outline.window,
         list(outline.whole_steps),
         outline.clock,
+        outline.has_replays,
         _key_figures(first),
     )
 

@@ -34,5 +34,7 @@ class Summary(Struct, frozen=True):
     trace_steps: list[str] = []
     """Labels of all steps of the trace, where it is a window."""
     clock: ClockInfo | None = None
+    has_replays: bool = False
+    """Whether captured graphs are launched, of which another recording may tell more."""
     key_figures: list[Figure] = []
     """What a list of profiles tells of it."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ from tb_plugin.analyses.base import Analysis, Params
 from tb_plugin.errors import CacheRefused, KeptLost, NotFound, TorchTraceError, UserError
 from tb_plugin.payloads import Profile
 from tb_plugin.registry import analysis_named, model_of
+from tb_plugin.service.captures import Captures
 from tb_plugin.service.job import Job
-from tb_plugin.service.loader import LEASE_SECONDS, Loader, file_of
+from tb_plugin.service.loader import LEASE_SECONDS, Loader
 from tb_plugin.service.pool import Workers
 from tb_plugin.service.states import Entry
 from tb_plugin.service.together import WritePart
@@ -36,11 +37,22 @@ class _State:
     fraction: float = 0.0
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of one profile, and the name of what tells of its graphs."""
+
+    entry: Entry
+    analysis: Analysis[Any]
+    params: Params
+    capture: str
+
+
 class Team:
     """Gathers parts. Asking again while it answers "not yet" keeps the loads alive, as for one profile."""
 
-    def __init__(self, loader: Loader, workers: Workers, store: FileStore) -> None:
+    def __init__(self, loader: Loader, captures: Captures, workers: Workers, store: FileStore) -> None:
         self._loader = loader
+        self._captures = captures
         self._workers = workers
         self._store = store
         self._jobs: dict[str, Job[str]] = {}
@@ -48,20 +60,27 @@ class Team:
         """When somebody last asked for a part that is being computed, monotonic seconds."""
         self._lock = threading.Lock()
 
-    def gather(self, entries: Sequence[Entry], analysis: Analysis[Any], params: Params, wait: bool = False) -> _State:
+    def gather(
+        self,
+        entries: Sequence[Entry],
+        analysis: Analysis[Any],
+        params: Params,
+        wait: bool = False,
+        capture: Callable[[Entry], str] = lambda entry: "",
+    ) -> _State:
         """Begins or continues; with ``wait`` until no profile is waiting. Never raises for one profile of several.
 
-        ``params.steps`` chooses steps of each of them.
+        ``params.steps`` chooses steps of each of them, ``capture`` names what tells of the graphs of each.
         """
         while True:
             state = _State()
             for entry in entries:
-                self._advance(entry, analysis, params, state, wait)
+                self._advance(_Asked(entry, analysis, replace(params, table=None), capture(entry)), state, wait)
             if not state.waiting or not wait:
                 return state
             for entry in state.waiting:
                 try:
-                    self._loader.wait(entry, lambda fraction: None)
+                    self._captures.waited(self._loader.wait(entry, lambda fraction: None), capture(entry))
                 except TorchTraceError:
                     continue  # the next round says so
 
@@ -74,18 +93,17 @@ class Team:
         for job in jobs:
             self._workers.leave(job)
 
-    def _advance(self, entry: Entry, analysis: Analysis[Any], params: Params, state: _State, wait: bool) -> None:
-        params = replace(params, table=None)
+    def _advance(self, asked: _Asked, state: _State, wait: bool) -> None:
+        entry, analysis = asked.entry, asked.analysis
         try:
             analysis_named(analysis.id, model_of(entry.found.reader))
         except NotFound as error:
             state.failed.append((entry.found.worker, error))
             return
-        key = f"part|{self._loader.key(entry)}|{analysis.id}|{analysis.part_key(params)!r}"
         try:
-            path = self._store.get(key, _SUFFIX)
+            path = self._store.get(self._key(asked), _SUFFIX)
             if path is None:
-                path = self._compute(entry, analysis, params, key, wait)
+                path = self._compute(asked, wait)
         except UserError as error:
             state.failed.append((entry.found.worker, error))
             return
@@ -96,17 +114,32 @@ class Team:
             state.ready.append((entry.found.worker, str(path)))
             state.fraction += 1.0
 
-    def _compute(self, entry: Entry, analysis: Analysis[Any], params: Params, key: str, wait: bool) -> Path | None:
+    def _key(self, asked: _Asked) -> str:
+        """Names a part in the cache. A capture is a part of it whether or not the profile, unread, has a use for it."""
+        capture = self._captures.key(asked.entry, asked.capture)
+        told = f"|told by {capture}" if capture else ""
+        return (
+            f"part|{self._loader.key(asked.entry)}{told}|{asked.analysis.id}|{asked.analysis.part_key(asked.params)!r}"
+        )
+
+    def _compute(self, asked: _Asked, wait: bool) -> Path | None:
         """The file of a part; None while the profile or the part is not there yet. Raises the UserError of either."""
+        entry = asked.entry
         if entry.gone:
             raise NotFound("The file changed while it was read.", entry.found.url, "Ask again.")
         if self._loader.ready(entry).summary is None:
             return None
+        opened = self._captures.ready(entry, asked.capture)
+        if opened is None:
+            return None
+        key = self._key(asked)  # of a capture that turned out to tell nothing it does not speak any more
+        if path := self._store.get(key, _SUFFIX):
+            return path
         with self._lock:
             job = self._jobs.get(key)
             if job is None:
                 target = str(self._store.path(key, _SUFFIX))
-                question = WritePart(file_of(entry), analysis.id, params, target)
+                question = WritePart(opened.file, asked.analysis.id, asked.params, target)
                 job = self._workers.submit(question, key=entry.path, about=entry.found.url)
                 self._jobs[key] = job
             self._asked[key] = float("inf") if wait else time.monotonic()
@@ -114,8 +147,8 @@ class Team:
             return None
         try:
             path = Path(job.future.result())
-        except KeptLost:
-            self._loader.lose(entry)
+        except KeptLost as error:
+            self._loader.lose(opened.lost(error))
             return None
         except CacheRefused as error:
             if not self._store.leave(error):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace as replace_struct
 
 from tb_plugin import registry
 from tb_plugin.analyses.base import Analysis, Params, asked_of
@@ -23,6 +24,7 @@ from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, NotFound
 from tb_plugin.payloads import Catalog, Profile
 from tb_plugin.service.answers import AskArrow, AskCsv, AskNumbers, AskTiles, AskView, Numbers, WriteStacks, WriteWindow
 from tb_plugin.service.asking import Desk
+from tb_plugin.service.captures import Captures, Opened
 from tb_plugin.service.catalog import PARTS, Place, ProfileCatalog
 from tb_plugin.service.discovery import Scanner
 from tb_plugin.service.download import CHUNK_BYTES, Download, chunks_of
@@ -65,7 +67,8 @@ class Workspace:
         self._workers = workers
         self._store = store
         self._loader = Loader(catalog, workers, store)
-        self._team = Team(self._loader, workers, store)
+        self.captures = Captures(catalog, self._loader)
+        self._team = Team(self._loader, self.captures, workers, store)
         self._desk = Desk(workers)
         catalog.ticked = self._tick
         self._warmed = False
@@ -88,7 +91,7 @@ class Workspace:
         entry = self.catalog.find(place)
         if start or retry:
             self._loader.begin(entry, retry)
-        return profile_of(entry)
+        return replace_struct(profile_of(entry), capture=self.captures.info(entry, place.capture))
 
     def load(self, place: Place, watch: Callable[[float], None] = lambda fraction: None) -> Entry:
         """Loads a profile and waits, telling ``watch`` the fraction done. Raises the UserError that it failed with.
@@ -114,7 +117,7 @@ class Workspace:
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
             return later(entry)
-        answer = self._run(entry, AskTiles(file_of(entry), level, tuple(wanted)))
+        answer = self._run(Opened(entry), AskTiles(file_of(entry), level, tuple(wanted)))
         return later(entry) if answer is None else answer
 
     def csv(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
@@ -148,8 +151,9 @@ class Workspace:
             wanted = [view for view in views if (view not in pictures if view_ids is None else view in view_ids)]
             of_jobs = [view for view in there if (found := _of_several(view)) is not None and found.scope == "workers"]
             counted = [view for view in of_jobs if (view not in pictures if view_ids is None else view in view_ids)]
-            question = AskNumbers(file_of(entry), tuple(wanted), tuple(views[:1]), tuple(counted), params)
-            answer = self._run(entry, question)
+            opened = self.captures.waited(entry, place.capture)
+            question = AskNumbers(opened.file, tuple(wanted), tuple(views[:1]), tuple(counted), params)
+            answer = self._run(opened, question)
             if answer is not None:
                 return msgspec.json.decode(answer, type=Numbers)
         raise Cancelled("The file changed while it was read.")
@@ -171,7 +175,7 @@ class Workspace:
         start_ns, end_ns = window_of(steps, entry.summary.steps, start_ns, end_ns)
         key = f"window|{entry.path}|{start_ns}|{end_ns}"
         write = partial(WriteWindow, file_of(entry), start_ns, end_ns)
-        path = self._written(entry, key, ".json.gz", write, heavy=True)
+        path = self._written(Opened(entry), key, ".json.gz", write, heavy=True)
         if path is None:
             return later(entry)
         return Download(f"{entry.found.stem}.window.json", path.stat().st_size, chunks_of(path), gzipped=True)
@@ -182,16 +186,19 @@ class Workspace:
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
             return later(entry)
+        opened = self.captures.ready(entry, place.capture)
+        if opened is None:
+            return later(entry)
         params = replace(params, steps=_steps(entry, steps))
-        key = f"stacks|{entry.path}|{params.chosen}|{choice}|{form}"
-        path = self._written(entry, key, ".stacks.gz", partial(WriteStacks, file_of(entry), params, form))
+        key = f"stacks|{opened.key}|{params.chosen}|{choice}|{form}"
+        path = self._written(opened, key, ".stacks.gz", partial(WriteStacks, opened.file, params, form))
         if path is None:
             return later(entry)
         name = f"{entry.found.stem}.{choice.weight}{SUFFIXES[form]}"
         return Download(name, path.stat().st_size, chunks_of(path), gzipped=True)
 
     def _written(
-        self, entry: Entry, key: str, suffix: str, write: Callable[[str], Question[str]], heavy: bool = False
+        self, opened: Opened, key: str, suffix: str, write: Callable[[str], Question[str]], heavy: bool = False
     ) -> Path | None:
         """The file that a worker wrote for that key, now or before; None when the columns are lost, and load anew."""
         path = self._store.get(key, suffix)
@@ -199,12 +206,12 @@ class Workspace:
             return path
         path = self._store.path(key, suffix)
         try:
-            if self._run(entry, write(str(path)), heavy) is None:
+            if self._run(opened, write(str(path)), heavy) is None:
                 return None
         except CacheRefused as error:
             if not self._store.leave(error):
                 raise
-            return self._written(entry, key, suffix, write, heavy)
+            return self._written(opened, key, suffix, write, heavy)
         self._store.evict(keep=path)
         return path
 
@@ -250,8 +257,11 @@ class Workspace:
         registry.analysis_named(view_id, registry.model_of(entry.found.reader))
         if self._loader.ready(entry).summary is None:
             return later(entry)
+        opened = self.captures.ready(entry, place.capture)
+        if opened is None:
+            return later(entry)
         params = replace(params, steps=_steps(entry, steps), ignored=self.catalog.ignored(entry))
-        answer = self._run(entry, ask[0](file_of(entry), view_id, params))
+        answer = self._run(opened, ask[0](opened.file, view_id, params))
         return later(entry) if answer is None else answer
 
     def _waited(self, ask: _OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str) -> bytes:
@@ -278,8 +288,9 @@ class Workspace:
     ) -> bytes | Profile:
         """About all workers of a run and span, as far as they are what the view is about."""
         every = self.catalog.workers(place)
+        capture = self.captures.for_all(place.capture, place.worker, len(every))
         entries = [one for one in every if registry.model_of(one.found.reader).type is analysis.model] or every
-        state = self._team.gather(entries, analysis, replace(params, steps=None), wait)
+        state = self._team.gather(entries, analysis, replace(params, steps=None), wait, capture)
         if state.waiting:
             return progress(entries[0], len(entries), state.fraction)
         if not state.ready:
@@ -297,13 +308,15 @@ class Workspace:
         base = self.catalog.find(_baseline(exp, params))
         ready: list[tuple[str, str]] = []
         fraction = 0.0
-        for entry, text in ((base, params.get("base_steps")), (exp, steps)):
+        sides = ((base, params.get("base_steps"), params.get("base_capture")), (exp, steps, place.capture))
+        for entry, text, named in sides:
             loaded = self._loader.wait(entry, lambda fraction: None) if wait else self._loader.ready(entry)
             if loaded.summary is None:
                 fraction += entry.fraction
                 continue
+            only = self.captures.for_all(named, None, 1)
             labels = chosen_steps(text, loaded.summary.steps) or tuple(step.label for step in loaded.summary.steps)
-            state = self._team.gather([entry], analysis, replace(params, steps=labels or None), wait)
+            state = self._team.gather([entry], analysis, replace(params, steps=labels or None), wait, only)
             if state.failed:
                 raise state.failed[0][1]
             ready += state.ready
@@ -320,16 +333,17 @@ class Workspace:
         question = ask(tuple(ready), analysis.id, params, steps)
         return self._desk.ask(question, key, f"{analysis.title} of {named}")
 
-    def _run(self, entry: Entry, question: Question[Answer], heavy: bool = False) -> Answer | None:
+    def _run(self, opened: Opened, question: Question[Answer], heavy: bool = False) -> Answer | None:
         """Has a worker answer a question about a loaded profile; None when its columns are lost, and it loads anew.
 
         Raises what the answer raised.
         """
         try:
-            return self._desk.ask(question, entry.path, entry.found.url, heavy)
-        except KeptLost:
-            self._loader.lose(entry)
-            self._loader.begin(entry)
+            return self._desk.ask(question, opened.entry.path, opened.entry.found.url, heavy)
+        except KeptLost as error:
+            lost = opened.lost(error)
+            self._loader.lose(lost)
+            self._loader.begin(lost)
             return None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tb_plugin.trace.schema import MISSING
 
@@ -40,6 +41,14 @@ class StringTable:
         """Returns ``predicate`` of every distinct string, as a boolean array indexed by id (one extra False for id -1)."""
         flags = np.fromiter((predicate(text) for text in self), dtype=np.bool_, count=len(self))
         return np.append(flags, False)
+
+    def extended(self, others: pa.Array) -> tuple[StringTable, npt.NDArray[np.int32]]:
+        """Returns these strings, their ids as they are, with distinct ``others`` behind them; and the ids of the others."""
+        found = pc.index_in(others, value_set=self._array)
+        ids = pc.fill_null(found, MISSING).to_numpy(zero_copy_only=False).astype(np.int32)
+        new = np.flatnonzero(ids == MISSING)
+        ids[new] = len(self) + np.arange(len(new), dtype=np.int32)
+        return StringTable(pa.concat_arrays([self._array, others.take(pa.array(new))])), ids
 
     def find(self, text: str) -> int:
         """Returns the id of ``text``, or -1."""

@@ -36,7 +36,7 @@ _GZIP_FROM_BYTES = 1024
 _MAX_LEVEL = 99
 _MAX_ROW = 2**63 - 1
 _OF_TABLES = ("sort", "desc", "search", "where", "offset", "limit", "format")
-_KNOWN = frozenset((*PARTS, "window", "steps", "phase", "pattern", *_OF_TABLES))
+_KNOWN = frozenset((*PARTS, "window", "capture", "steps", "phase", "pattern", *_OF_TABLES))
 _JSON = "application/json"
 _DATA = ("runs", "profile", "view", "table", "tiles", "download")
 """Where routes of data begin; all others are files of the page."""
@@ -165,7 +165,7 @@ def _has_gone(connection: object) -> bool:
 
 def _place(request: Request) -> Place:
     run, worker, span = (request.args.get(name) for name in PARTS)
-    return Place(run, worker, span, _arg(request, "window"))
+    return Place(run, worker, span, _arg(request, "window"), _arg(request, "capture"))
 
 
 def _params(request: Request, table: str | None) -> Params:

@@ -48,7 +48,7 @@ def test_json_of_one_profile(capsys, logs):
     assert (document["schema_version"], document["groups"], document["failed"]) == (3, [], [])
     (profile,) = document["profiles"]
     assert set(profile) == {
-        "run", "worker", "span", "path", "read", "window", "phase", "not_limited", "findings", "data_notices",
+        "run", "worker", "span", "path", "read", "window", "capture", "phase", "not_limited", "findings", "data_notices",
         "dismissed", "facts", "tables",
     }  # fmt: skip
     assert profile["window"] is None and profile["phase"] is None and profile["not_limited"] == []

@@ -73,7 +73,7 @@ def test_json(capsys, pair):
     assert found["schema_version"] == 3 and found["per"] == "step"
     path = str(pair[0] / "w.1.pt.trace.json")
     named = {key: found["baseline"][key] for key in found["baseline"] if key not in ("findings", "data_notices")}
-    assert named == {"run": "", "worker": "w", "span": "1", "path": path, "steps": "", "dismissed": []}
+    assert named == {"run": "", "worker": "w", "span": "1", "path": path, "steps": "", "capture": None, "dismissed": []}
     # 100 loading, 10 computing, then 20 on the device; 40, 10 and 50.
     assert found["waterfall"] == {
         "baseline_ns": 130_000,

@@ -104,6 +104,7 @@ export interface Skipped {
  * A Profile is the answer of ``GET profile``: the state of one profile and, once ready, what can be asked of it.
  */
 export interface Profile {
+  capture: CaptureInfo | null
   clock: ClockInfo | null
   data_notice_count: number
   default_view: string
@@ -123,6 +124,15 @@ export interface Profile {
   views: ViewInfo[]
   window: WindowInfo | null
   worker: string
+}
+/**
+ * A CaptureInfo says which recordings tell of the graphs that a trace replays.
+ */
+export interface CaptureInfo {
+  beside: string[]
+  how: 'beside' | 'named' | 'none'
+  names: string[]
+  problem: Problem | null
 }
 /**
  * A ClockInfo says when in wall time a profile was recorded: what profiles of one process are laid side by side by.

@@ -10,6 +10,7 @@ import { useCatalog, useProfile } from '../state/data'
 import { openProfile, setDefaultView, useRoute } from '../state/route'
 import { viewOf } from '../views'
 import { Bones } from '../widgets/basics'
+import { CaptureProblem } from '../widgets/capturePicker'
 import { ProblemPanel } from '../widgets/problem'
 import { FailedPanel, LoadingPanel } from '../widgets/profileState'
 import { WindowBar } from '../widgets/windowBar'
@@ -43,7 +44,8 @@ function Frame() {
   const address = useMemo(() => resolveAddress(catalog, route), [catalog, route])
   const span = spanOf(catalog, address)
   const part = route.window ?? ''
-  const { profile: read, problem, reload } = useProfile(address, seenAs(span), part)
+  const capture = route.capture ?? ''
+  const { profile: read, problem, reload } = useProfile(address, seenAs(span), part, capture)
   const profile = useMemo(() => offered(read, catalog, address), [read, catalog, address])
   const [quality, setQuality] = useState(false)
   const [help, setHelp] = useState(false)
@@ -61,7 +63,7 @@ function Frame() {
     if (profile) setDefaultView(profile.default_view)
   }, [profile])
   const steps = route.steps ?? ''
-  const key = address ? JSON.stringify({ ...address, window: part }) : ''
+  const key = address ? JSON.stringify({ ...address, window: part, capture }) : ''
   const { phase = '', pattern = '' } = route
   const base = useMemo<Query>(
     () => ({ ...(key ? (JSON.parse(key) as Query) : {}), steps, phase, pattern }),
@@ -84,6 +86,7 @@ function Frame() {
         profile={profile}
         base={base}
         steps={steps}
+        reload={reload}
         onQuality={() => setQuality(true)}
         onHelp={() => setHelp(true)}
       />
@@ -117,7 +120,8 @@ function Frame() {
           <CutBanner model={profile.model} read={profile.read} onMore={() => setQuality(true)} />
         )}
         {phase && <NotLimited phase={phase} view={profile?.views.find((item) => item.id === view)} />}
-        {profile && <WindowBar profile={profile} onWindow={(next) => openProfile({ window: next })} />}
+        {profile && <WindowBar profile={profile} onWindow={(next) => openProfile({ window: next, capture })} />}
+        {profile && <CaptureProblem profile={profile} />}
         <div className={css.view}>
           <Boundary key={`${key} ${view}`}>
             {catalog === null ? (

@@ -8,6 +8,7 @@ import type { Address } from '../lib/profiles'
 import { useCurrent } from '../state/current'
 import { openProfile, setRoute, shareUrl } from '../state/route'
 import { useCopied } from '../widgets/basics'
+import { CapturePicker } from '../widgets/capturePicker'
 import { DownloadIcon, HelpIcon, InfoIcon, LinkIcon } from '../widgets/icons'
 import { PhaseChip } from '../widgets/phaseChip'
 import { ProfilePickers } from '../widgets/profilePickers'
@@ -18,13 +19,14 @@ export function TopBar(props: {
   catalog: Catalog | null
   address: Address | null
   profile: Profile | null
-  /** run, worker, span, window, steps, phase and pattern. */
+  /** run, worker, span, window, capture, steps, phase and pattern. */
   base: Query
   steps: string
+  reload: () => void
   onQuality: () => void
   onHelp: () => void
 }) {
-  const { catalog, address, profile, base, steps, onQuality, onHelp } = props
+  const { catalog, address, profile, base, steps, reload, onQuality, onHelp } = props
   const notices = profile?.data_notice_count ?? 0
   return (
     <div className={css.top} role="region" aria-label="Profile">
@@ -38,6 +40,13 @@ export function TopBar(props: {
             onChange={(next) => setRoute({ steps: next }, true)}
           />
         )}
+        <CapturePicker
+          catalog={catalog}
+          profile={profile}
+          value={String(base.capture ?? '')}
+          onChange={(next) => setRoute({ capture: next }, true)}
+          reload={reload}
+        />
         {base.phase && <PhaseChip phase={String(base.phase)} onClear={() => setRoute({ phase: '' }, true)} />}
       </div>
       <div className={css.actions}>

@@ -75,7 +75,7 @@ export interface ProfileState {
 }
 
 /** `seen` is what the catalog says of the profile (`seenAs`): when that changes, the profile is asked for again. */
-export function useProfile(address: Address | null, seen: string, part = ''): ProfileState {
+export function useProfile(address: Address | null, seen: string, part = '', capture = ''): ProfileState {
   const [state, setState] = useState<{ key: string; profile: Profile | null; problem: Problem | null }>({
     key: '',
     profile: null,
@@ -84,7 +84,7 @@ export function useProfile(address: Address | null, seen: string, part = ''): Pr
   const [round, setRound] = useState(0)
   // Only a person's wish loads again what failed, and only once.
   const again = useRef(false)
-  const key = address ? JSON.stringify({ ...address, window: part }) : ''
+  const key = address ? JSON.stringify({ ...address, window: part, capture }) : ''
   // biome-ignore lint/correctness/useExhaustiveDependencies: asks again when the catalog says something else
   useEffect(() => {
     if (key === '') return

@@ -2,7 +2,7 @@
 import { useSyncExternalStore } from 'react'
 import { isOtherTab, mergeHash, readHash, type Values } from './hash'
 
-const PLACE = ['run', 'worker', 'span', 'window']
+const PLACE = ['run', 'worker', 'span', 'window', 'capture']
 const PROFILE = [...PLACE, 'steps']
 /** Keys that outlive a change of view; all others belong to the view that is open. */
 const SHARED = new Set(['view', 'dismissed', 'phase', 'pattern', ...PROFILE, ...PROFILE.map((key) => `base_${key}`)])
@@ -125,7 +125,7 @@ export function openProfile(change: Values): void {
   remembered.clear()
   const kept: Values = {}
   for (const key of KEPT) if (current[key]) kept[key] = current[key]
-  write({ ...shared(current), ...kept, window: '', steps: '', phase: '', ...change }, true)
+  write({ ...shared(current), ...kept, window: '', capture: '', steps: '', phase: '', ...change }, true)
 }
 
 /** Opens a view of another profile. The one that is left comes back with the profiles that it was about. */

@@ -22,6 +22,7 @@ import { followLink } from '../state/links'
 import { setRoute, useRoute } from '../state/route'
 import { Bones, Card } from '../widgets/basics'
 import { CallTree } from '../widgets/callTree'
+import { CaptureProblem } from '../widgets/capturePicker'
 import { Headline } from '../widgets/figures'
 import { NoticeList, Sentence } from '../widgets/notices'
 import { ProblemPanel } from '../widgets/problem'
@@ -44,6 +45,8 @@ import layoutCss from '../widgets/layout.module.css'
 import textCss from '../widgets/text.module.css'
 import css from './diff.module.css'
 
+/** What is chosen of a profile. */
+const CHOSEN = ['steps', 'window', 'capture'] as const
 /** Bars of parts that fit beside the settings. */
 const MOST_NARROW = 7
 const hasDevice = (profile: Profile | null) =>
@@ -67,15 +70,17 @@ export function Diff({ catalog: all, profile, base }: ViewProps) {
   const exp = useMemo<Address>(() => ({ run, worker, span }), [run, worker, span])
   const baseline = useMemo(() => resolveBaseline(catalog, route, exp), [catalog, route, exp])
   const baseWindow = route.base_window ?? ''
-  const ask = useProfile(baseline, seenAs(spanOf(catalog, baseline)), baseWindow)
+  const baseCapture = route.base_capture ?? ''
+  const ask = useProfile(baseline, seenAs(spanOf(catalog, baseline)), baseWindow, baseCapture)
   const steps = String(base.steps ?? '')
   const window = String(base.window ?? '')
+  const capture = String(base.capture ?? '')
   const baseSteps = route.base_steps ?? ''
   const named = Boolean(route.base_run || route.base_worker || route.base_span)
   // A link to this picture must show the same one when other runs have come: what was chosen for the reader is named.
   useEffect(() => {
-    if (baseline && !named) setRoute(baselineState(baseline, baseSteps, baseWindow))
-  }, [baseline, named, baseSteps, baseWindow])
+    if (baseline && !named) setRoute(baselineState(baseline, baseSteps, baseWindow, baseCapture))
+  }, [baseline, named, baseSteps, baseWindow, baseCapture])
   if (!baseline && !named && !hasOther(catalog, exp)) return <Alone profile={profile} exp={exp} catalog={catalog} />
   return (
     <div className={css.diff}>
@@ -85,11 +90,17 @@ export function Diff({ catalog: all, profile, base }: ViewProps) {
         steps={steps}
         baseline={baseline}
         profile={ask.profile}
+        reload={ask.reload}
         {...measureOf(route, profile, ask.profile)}
       />
       {baseline && ask.profile && (
-        <WindowBar profile={ask.profile} side="Baseline" onWindow={(next) => setBaseline(baseline, '', next)} />
+        <WindowBar
+          profile={ask.profile}
+          side="Baseline"
+          onWindow={(next) => setBaseline(baseline, '', next, baseCapture)}
+        />
       )}
+      {ask.profile && <CaptureProblem profile={ask.profile} side="Baseline" />}
       {!baseline && !named ? (
         <Question />
       ) : !baseline ? (
@@ -101,8 +112,8 @@ export function Diff({ catalog: all, profile, base }: ViewProps) {
       ) : ask.profile?.state === 'ready' ? (
         <Compared
           catalog={catalog}
-          exp={{ ...exp, window, steps }}
-          base={{ ...baseline, window: baseWindow, steps: baseSteps }}
+          exp={{ ...exp, window, capture, steps }}
+          base={{ ...baseline, window: baseWindow, capture: baseCapture, steps: baseSteps }}
           expProfile={profile}
           baseProfile={ask.profile}
         />
@@ -179,7 +190,7 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
   const { measure } = measureOf(route, expProfile, baseProfile)
   const per = route.per === 'total' ? 'total' : ''
   const query = useMemo<Query>(
-    () => ({ ...exp, ...baselineState(base, base.steps, base.window), measure, per }),
+    () => ({ ...exp, ...baselineState(base, base.steps, base.window, base.capture), measure, per }),
     [exp, base, measure, per],
   )
   const labels = baseProfile.steps.map((step) => step.label)
@@ -206,7 +217,7 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
   const other = defaultBaseline(catalog, exp)
   return (
     <>
-      {sameAddress(base, exp) && base.steps === exp.steps && base.window === exp.window && (
+      {sameAddress(base, exp) && CHOSEN.every((key) => base[key] === exp[key]) && (
         <p className={textCss.none} role="status">
           Baseline and experiment are the same profile and steps: no change anywhere.{' '}
           {other && (

@@ -196,6 +196,8 @@ METRICS = OF_RULES.adding(
         {
             "first_step": ("First step", "Of those wholly inside the window that was opened."),
             "last_step": ("Last step", "Of those wholly inside the window that was opened."),
+            "capture": ("Capture", "The recording that was to tell of the graphs that are replayed."),
+            "capture_difference": ("First difference", "Between the capture and the replay, of the first such graph."),
         },
     ),
 )

@@ -8,6 +8,7 @@ from tb_plugin.analyses.allocator import HOST_TYPE
 from tb_plugin.analyses.annotations import looked_into, named_ranges
 from tb_plugin.analyses.device_time import without_operator
 from tb_plugin.analyses.only_ranges import has_only_ranges
+from tb_plugin.analyses.overview.captures import capture_notices
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.selection import window_info
 from tb_plugin.analyses.stated_steps import missing_computation
@@ -24,6 +25,7 @@ def data_notices(trace: TraceTable) -> list[Notice]:
         *_window(trace),
         *_reading(trace),
         *_device_events(trace),
+        *capture_notices(trace),
         *_missing_kernels(trace),
         *_steps(trace),
         *_clipped(trace),

@@ -21,6 +21,7 @@ import rowDetailCss from './rowDetail.module.css'
 /** A profile, and the window and steps chosen of it. */
 export interface Side extends Address {
   window: string
+  capture: string
   steps: string
 }
 

@@ -4,6 +4,7 @@ import type { Catalog, Profile } from '../../api/payloads'
 import { type Address, addressText, sameAddress } from '../../lib/profiles'
 import type { Values } from '../../state/hash'
 import { openProfile, setRoute, useRoute } from '../../state/route'
+import { CapturePicker } from '../../widgets/capturePicker'
 import { SwapIcon } from '../../widgets/icons'
 import { ProfilePickers } from '../../widgets/profilePickers'
 import { StepsPicker } from '../../widgets/stepsPicker'
@@ -17,19 +18,21 @@ export const MEASURES = [
   { value: 'host_total_ns', label: 'Host total time' },
 ]
 
-export function baselineState(baseline: Address | null, steps = '', window = ''): Values {
+export function baselineState(baseline: Address | null, steps = '', window = '', capture = ''): Values {
   const { run, worker, span } = baseline ?? { run: '', worker: '', span: '' }
-  return { base_run: run, base_worker: worker, base_span: span, base_window: window, base_steps: steps }
+  const chosen = { base_window: window, base_capture: capture, base_steps: steps }
+  return { base_run: run, base_worker: worker, base_span: span, ...chosen }
 }
 
 /** null: the page chooses. */
-export const setBaseline = (baseline: Address | null, steps = '', window = '') =>
-  setRoute(baselineState(baseline, steps, window), true)
+export const setBaseline = (baseline: Address | null, steps = '', window = '', capture = '') =>
+  setRoute(baselineState(baseline, steps, window, capture), true)
 
-/** Baseline and experiment change places, with their windows and steps. */
+/** Baseline and experiment change places, with their windows, captures and steps. */
 function swap(baseline: Address, exp: Address, route: Values): void {
-  const { window = '', steps = '', base_window = '', base_steps = '' } = route
-  openProfile({ ...baseline, window: base_window, steps: base_steps, ...baselineState(exp, steps, window) })
+  const { window = '', capture = '', steps = '', base_window = '', base_capture = '', base_steps = '' } = route
+  const chosen = { window: base_window, capture: base_capture, steps: base_steps }
+  openProfile({ ...baseline, ...chosen, ...baselineState(exp, steps, window, capture) })
 }
 
 export function CompareBar(props: {
@@ -39,15 +42,22 @@ export function CompareBar(props: {
   baseline: Address | null
   /** Of the baseline, once it is known. */
   profile: Profile | null
+  /** Asks for it again. */
+  reload: () => void
   measures: typeof MEASURES
   measure: string
 }) {
-  const { catalog, exp, steps, baseline, profile, measures, measure } = props
+  const { catalog, exp, steps, baseline, profile, reload, measures, measure } = props
   const route = useRoute()
   const baseSteps = route.base_steps ?? ''
   const wanted = { run: route.base_run ?? '', worker: route.base_worker ?? '', span: route.base_span ?? '' }
   const baseWindow = route.base_window ?? ''
-  const same = sameAddress(baseline, exp) && baseSteps === steps && baseWindow === (route.window ?? '')
+  const baseCapture = route.base_capture ?? ''
+  const same =
+    sameAddress(baseline, exp) &&
+    baseSteps === steps &&
+    baseWindow === (route.window ?? '') &&
+    baseCapture === (route.capture ?? '')
   return (
     <section className={css.compare} aria-label="Comparison">
       <div className={css.side}>
@@ -61,9 +71,17 @@ export function CompareBar(props: {
             all={profile.steps}
             value={baseSteps}
             none="All steps"
-            onChange={(next) => baseline && setBaseline(baseline, next, baseWindow)}
+            onChange={(next) => baseline && setBaseline(baseline, next, baseWindow, baseCapture)}
           />
         )}
+        <CapturePicker
+          catalog={catalog}
+          profile={profile}
+          side="Baseline"
+          value={baseCapture}
+          onChange={(next) => baseline && setBaseline(baseline, baseSteps, baseWindow, next)}
+          reload={reload}
+        />
       </div>
       <Tooltip label="Exchange baseline and experiment, with their steps">
         <Button

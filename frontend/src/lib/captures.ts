@@ -1,0 +1,77 @@
+// What may tell of the graphs that a trace replays, as choices.
+import type { Catalog, Profile } from '../api/payloads'
+
+/** What the address has where no capture is wanted. */
+export const NONE = 'none'
+/** The model of profiles that tell of graphs. */
+const MODEL = 'trace'
+
+interface Named {
+  value: string
+  label: string
+  note?: string
+  about?: string
+  tone?: 'bad'
+}
+
+/** A name without the run that it shares with the trace. */
+const shortened = (name: string, run: string) => (name.startsWith(`${run}/`) ? name.slice(run.length + 1) : name)
+
+function found({ capture, run }: Profile): string {
+  const names = capture?.names ?? []
+  if (names.length > 1) return `${names.length} recordings`
+  return names.length === 1 ? shortened(names[0], run) : 'none'
+}
+
+/** What the choice is without a person: known where nobody chose, else nobody asked. */
+function automatic(profile: Profile, value: string): Named {
+  const { names = [], beside = [] } = profile.capture ?? {}
+  if (value !== '') return { value: '', label: 'automatic', note: 'what lies beside the trace' }
+  if (names.length > 0)
+    return { value: '', label: found(profile), note: 'found beside the trace', about: names.join('\n') }
+  const several =
+    beside.length > 0 ? `${beside.length} lie beside the trace: choose one` : 'nothing lies beside the trace'
+  return { value: '', label: 'none', note: several }
+}
+
+/** The choices of a trace that replays graphs: automatic, none, what lies beside it, all other traces. */
+export function captureChoices(catalog: Catalog, profile: Profile, value: string): Named[] {
+  const beside = profile.capture?.beside ?? []
+  const own = [profile.run, profile.worker, profile.span].join('/')
+  const all = catalog.runs.flatMap((run) =>
+    run.workers.flatMap((worker) =>
+      worker.spans
+        .filter(({ model }) => model === MODEL)
+        .map(({ id, problem }) => ({ name: `${run.name}/${worker.name}/${id}`, problem })),
+    ),
+  )
+  const problems = new Map(all.map(({ name, problem }) => [name, problem]))
+  const choice = (name: string, note?: string): Named => {
+    const problem = problems.get(name)
+    const told = problem ? { note: 'cannot be used', about: problem.what, tone: 'bad' as const } : { note }
+    return { value: name, label: shortened(name, profile.run), ...told }
+  }
+  const others = all.flatMap(({ name }) => (name === own || beside.includes(name) ? [] : [choice(name)]))
+  const listed = [...beside.map((name) => choice(name, 'beside the trace')), ...others]
+  const known = value === '' || value === NONE || listed.some((each) => each.value === value)
+  return [
+    automatic(profile, value),
+    { value: NONE, label: 'none', note: 'only what the trace itself tells' },
+    ...(known ? [] : [{ value, label: value }]),
+    ...listed,
+  ]
+}
+
+/** Changes when the state of a capture does. */
+export function captureSeen(catalog: Catalog, names: readonly string[]): string {
+  const wanted = new Set(names)
+  const states = catalog.runs.flatMap((run) =>
+    run.workers.flatMap((worker) =>
+      worker.spans.flatMap(({ id, state, size_bytes }) => {
+        const name = `${run.name}/${worker.name}/${id}`
+        return wanted.has(name) ? [`${name} ${state} ${size_bytes}`] : []
+      }),
+    ),
+  )
+  return states.join('|') || 'none'
+}

@@ -1,0 +1,49 @@
+// What recorded the capture of the graphs that a trace replays: found beside it, chosen, or none.
+import { Alert } from '@mantine/core'
+import { useEffect, useMemo, useRef } from 'react'
+import type { Catalog, Profile } from '../api/payloads'
+import { captureChoices, captureSeen } from '../lib/captures'
+import { Picker } from './picker'
+import textCss from './text.module.css'
+
+/** Nothing for a trace that replays no graph. `side` says which of several profiles it is. */
+export function CapturePicker(props: {
+  catalog: Catalog | null
+  profile: Profile | null
+  side?: string
+  /** What the address names. */
+  value: string
+  onChange: (capture: string) => void
+  /** Asks for the profile again: what is told of a capture changes as it is read. */
+  reload: () => void
+}) {
+  const { catalog, profile, side, value, onChange, reload } = props
+  const info = profile?.capture
+  const choices = useMemo(
+    () => (catalog && profile ? captureChoices(catalog, profile, value) : []),
+    [catalog, profile, value],
+  )
+  const seen = useRef('')
+  const states = catalog && info ? captureSeen(catalog, info.names) : ''
+  useEffect(() => {
+    if (seen.current !== '' && seen.current !== states) reload()
+    seen.current = states
+  }, [states, reload])
+  if (!info) return null
+  return (
+    <Picker label={[side, 'Capture'].filter(Boolean).join(' ')} value={value} choices={choices} onChange={onChange} />
+  )
+}
+
+/** Says so where what was found or named cannot be used. */
+export function CaptureProblem({ profile, side }: { profile: Profile; side?: string }) {
+  const problem = profile.capture?.problem
+  if (!problem) return null
+  return (
+    <Alert color="orange" variant="light" data-testid="capture" role="status">
+      {side && <b>{side}: </b>}
+      {problem.what} {problem.where && <span className={textCss.mono}>{problem.where}</span>} {problem.do} The numbers
+      are those without it.
+    </Alert>
+  )
+}

@@ -1,0 +1,119 @@
+"""What a trace is told by captures beside it, against the truth of invented replays; a wrong one tells why it does not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import pytest
+
+from tb_plugin.analyses.replays.origins import Way, origins_of
+from tb_plugin.findings import data_notices
+from tb_plugin.service.catalog import Place
+from tb_plugin.service.opened import ModelFile, OpenModels
+from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.question import Report
+from tb_plugin.service.workspace import Workspace
+from tb_plugin.storage.cache import FileStore
+from tb_plugin.trace.schema import EventKind
+from tests import synthetic_graphs as graphs
+from tests.builders import trace
+from tests.service.fakes import catalog_of
+from tests.synthetic_graphs import Plan
+
+HIP = Plan(capture="beside", arch="rocm", warm_up=False, replays=2)
+"""Its calls state which kernels they launch, so that captures can be told apart."""
+
+
+@dataclass(frozen=True)
+class Origins:
+    """Asks for the device time of replays by operator, how it is known, and why it is not."""
+
+    file: ModelFile
+
+    def answer(self, models: OpenModels, report: Report) -> tuple[dict[str, int], set[str], list[tuple[str, str]]]:
+        trace = models.made(self.file)
+        found = origins_of(trace)
+        operator = found.scopes.nearest(EventKind.OPERATOR)[found.scope]
+        names = [trace.strings[int(found.scopes.name[i])] if i >= 0 else "" for i in operator]
+        times: Counter[str] = Counter()
+        for name, row in zip(names, found.work.tolist(), strict=True):
+            times[name] += int(trace.dur_ns[row])
+        return dict(times), {Way(way).name for way in found.way}, [(r.source, r.text) for r in found.refusals]
+
+
+def write(plan, folder):
+    files, truth = graphs.generate(plan)
+    for file in files:
+        path = folder / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(file.text())
+    return truth
+
+
+def opened(folder):
+    workspace = Workspace(catalog_of(folder / "logs"), InlineWorkers(), FileStore(folder / "cache"))
+    workspace.catalog.scan()
+    return workspace
+
+
+def place_in(folder, capture=""):
+    """What is not the capture."""
+    (found,) = [one.found for one in opened(folder).catalog.entries() if "capture" not in one.found.run]
+    return Place(found.run, found.worker, found.span, capture=capture)
+
+
+def told(folder, capture=""):
+    workspace, place = opened(folder), place_in(folder, capture)
+    found = workspace.captures.waited(workspace.load(place), capture)
+    return workspace._desk.ask(Origins(found.file), "", ""), workspace.profile(place).capture
+
+
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("beside")
+    return folder, write(replace(HIP, batches=(8, 32)), folder / "logs")
+
+
+def test_captures_of_two_graphs_in_a_file_each_tell_of_both(beside):
+    folder, truth = beside
+    (times, ways, refusals), info = told(folder)
+    assert len(info.names) == 2 and info.how == "beside" and refusals == []
+    assert ways == {"CAPTURE_TRACE"} and times == truth["replayed"]["operators_self_ns"]
+
+
+def test_one_of_them_tells_of_one(beside):
+    folder, truth = beside
+    name = next(name for name in told(folder, "none")[1].beside if "bs_8" in name)
+    (times, ways, refusals), _ = told(folder, name)
+    assert ways == {"CAPTURE_TRACE", "GRAPH"} and times[""] > 0
+    assert sum(times.values()) == sum(truth["replayed"]["operators_self_ns"].values())
+    assert [source for source, _ in refusals] == [name]
+
+
+def test_without_them_nothing_is_known(beside):
+    (times, ways, refusals), info = told(beside[0], "none")
+    assert ways == {"GRAPH"} and set(times) == {""} and refusals == [] and len(info.beside) == 2
+
+
+def test_a_wrong_capture_says_where_it_differs_first(tmp_path):
+    truth = write(replace(HIP, wrong="kernel"), tmp_path / "logs")
+    (times, ways, refusals), info = told(tmp_path)
+    ((source, text),) = refusals
+    assert ways == {"GRAPH"} and set(times) == {""} and [source] == info.names
+    assert text.startswith(f"Node {truth['refused'][0]['node'] + 1}: ")
+    numbers = opened(tmp_path).numbers(place_in(tmp_path), ["kernels"])
+    (notice,) = [n for n in data_notices(numbers.notices) if n.rule == "capture_refused"]
+    assert notice.text.startswith(f"{source} does not tell of 1 of the graphs that are replayed: {text[:20]}")
+    without = opened(tmp_path).numbers(replace(place_in(tmp_path), capture="none"), ["kernels"])
+    assert numbers.facts == without.facts and "capture_refused" not in {n.rule for n in data_notices(without.notices)}
+
+
+def test_one_without_any_work_says_so(tmp_path):
+    write(HIP, tmp_path / "logs")
+    for path in (tmp_path / "logs" / "capture_traces").iterdir():
+        path.write_text(trace().op("aten::mm", 1, 2).text())
+    (_, ways, refusals), _ = told(tmp_path)
+    assert ways == {"GRAPH"} and refusals == []
+    notices = data_notices(opened(tmp_path).numbers(place_in(tmp_path), []).notices)
+    assert "capture_empty" in {notice.rule for notice in notices}
