@@ -1,4 +1,4 @@
-"""The steps of a trace: those that its profiler marked or states, else those that a server marked, else all of it as one."""
+"""The steps of a trace: what its profiler marked or states, else what a server marked, else what repeats, else all of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.trace.annotated import Marks, inside, iterations, marking, steps_of_marks, told
+from tb_plugin.trace.inferred import inferred_steps
 from tb_plugin.trace.rows import Rows
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.steps import STATED, STEP_NAME, DeviceWork, find_steps, whole_trace
@@ -43,6 +44,9 @@ def steps_in(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:
         return find_steps(labels, start, end, device_work, served=None if marks is None else inside(marks, start, end))
     if marks is not None:
         return steps_of_marks(marks, device_work, raw.recorder.steps)
+    inferred = inferred_steps(rows, raw.calls, launch, device_work)
+    if inferred.recorded:
+        return inferred
     # Of a trace that knows no operators, calls of a device's runtime nor work, everything is the recording.
     has_calls = of_kind(rows.kind, EventKind.RUNTIME, *DEVICE_WORK).any()
     annotated = ((EventKind.ANNOTATION, EventKind.RUNTIME),) if has_calls else ()

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.trace.columns import no_rows
+from tb_plugin.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
 
@@ -66,6 +67,11 @@ class Served:
         """Returns the values from plain columns in the order of the fields; from none, nothing."""
         kinds = (np.uint8, *(np.int64 for _ in range(6)))
         return cls(*(np.array(column, kind) for column, kind in zip(columns, kinds, strict=False)))
+
+    @classmethod
+    def unknown(cls, count: int) -> Served:
+        """Returns values of steps about which nothing is known."""
+        return cls(np.zeros(count, np.uint8), *(np.full(count, MISSING, np.int64) for _ in range(6)))
 
     def columns(self) -> tuple[tuple[int, ...], ...]:
         """Returns plain columns; none where there are no values."""
