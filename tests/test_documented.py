@@ -36,6 +36,7 @@ PLACES = {
     "<category>": "[a-z]+",
     "<class>": "[a-z]+",
     "<cause>": "[a-z_]+",
+    "<mode>": "[a-z]+",
     "<rule>": "[a-z_0-9]+",
     "<part>": "[a-z_]+",
     "<source>": "(?:step|stated)",

@@ -28,6 +28,7 @@ SHARED = {
         "device_facts",
         "kernel_facts",
         "stated_steps",
+        "served_steps",
         "hardware_streams",
         "kernel_groups",
         "operator_calls",

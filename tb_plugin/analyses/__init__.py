@@ -34,6 +34,7 @@ from tb_plugin.analyses.ranks_collectives import RanksCollectives
 from tb_plugin.analyses.ranks_kernels import RanksKernels
 from tb_plugin.analyses.ranks_memory import RanksMemory
 from tb_plugin.analyses.segments import Segments
+from tb_plugin.analyses.serving import Serving
 from tb_plugin.analyses.snapshot_diff import SnapshotDiff
 from tb_plugin.analyses.stack_profile import StackProfileAnalysis
 from tb_plugin.analyses.stacks import Stacks
@@ -47,6 +48,7 @@ from tb_plugin.analyses.timeline.gaps import Gaps
 ANALYSES: tuple[Analysis[Any], ...] = (
     Overview(),
     FindingsAnalysis(),
+    Serving(),
     TimelineAnalysis(),
     Operators(),
     Kernels(),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from tb_plugin.analyses.replays.found import has_replays
 from tb_plugin.analyses.selection import window_info
 from tb_plugin.models.base import Feature, Outline
@@ -9,6 +11,7 @@ from tb_plugin.models.levels import levels_of
 from tb_plugin.payloads import ClockInfo, StepInfo
 from tb_plugin.trace import arrow
 from tb_plugin.trace.assemble import assemble
+from tb_plugin.trace.served import Mode
 from tb_plugin.trace.table import RawTrace, TraceTable
 
 
@@ -44,6 +47,8 @@ class TraceModel:
             for label, *bounds in zip(found.label, *(column.tolist() for column in times), strict=True)
             if found.recorded
         ]
+        modes = [Mode(mode).word for mode in found.served.mode.tolist()]
+        steps = [replace(step, mode=mode) for step, mode in zip(steps, modes, strict=True)] if modes else steps
         all_steps = () if whole is None else whole.steps
         return Outline(made.report, steps, window_info(made), _clock(made), all_steps, has_replays(made))
 

@@ -27,6 +27,7 @@ from tb_plugin.payloads.flows import Flows
 from tb_plugin.payloads.memory_flow import MemoryFlowMap
 from tb_plugin.payloads.memory_map import MapGroup, MemoryMap
 from tb_plugin.payloads.notice import Notice, Notices, Reference, Saving, Severity
+from tb_plugin.payloads.scatter import Dots, Scatter
 from tb_plugin.payloads.series import Line, Series
 from tb_plugin.payloads.table import Column, Sort, Table
 from tb_plugin.payloads.timeline import Timeline, TimelineLevel, TimelineTrack
@@ -44,6 +45,7 @@ __all__ = [
     "Counter",
     "Counters",
     "CoverageInfo",
+    "Dots",
     "Figure",
     "Figures",
     "Flows",
@@ -66,6 +68,7 @@ __all__ = [
     "RunInfo",
     "Saving",
     "Scalar",
+    "Scatter",
     "Series",
     "Severity",
     "Skipped",

@@ -129,6 +129,8 @@ class StepInfo(Struct, frozen=True):
     end_ns: int
     host_start_ns: int = 0
     host_end_ns: int = 0
+    mode: str = ""
+    """What a server did in it: prefill, decode, mixed, idle, denoising; empty where nobody knows."""
 
 
 class ClockInfo(Struct, frozen=True):

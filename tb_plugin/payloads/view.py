@@ -13,6 +13,7 @@ from tb_plugin.payloads.flows import Flows
 from tb_plugin.payloads.memory_flow import MemoryFlowMap
 from tb_plugin.payloads.memory_map import MemoryMap
 from tb_plugin.payloads.notice import Notices
+from tb_plugin.payloads.scatter import Scatter
 from tb_plugin.payloads.series import Series
 from tb_plugin.payloads.table import Table
 from tb_plugin.payloads.timeline import Timeline
@@ -22,6 +23,7 @@ Payload = (
     Table
     | Breakdown
     | Series
+    | Scatter
     | Tree
     | Notices
     | Figures

@@ -131,6 +131,8 @@ class ReadOptions:
     window: Window | None = None
     class_rules: RuleFile = RuleFile()
     """What a person says that kernels do, before the rules of the package."""
+    own_steps: str = ""
+    """A person's own pattern of annotations that are steps (``TORCH_TRACE_STEPS``)."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tb_plugin.recorders.pytorch_inference import INFERENCE
 from tb_plugin.recorders.pytorch_training import TRAINING
+from tb_plugin.recorders.serving import SERVING
 from tb_plugin.trace.recorder import Advice, HostNames, OperatorNames, Recorder, StageFrames, ThreadRole
 
 _DEVICE_ACTIVITY = "Add ProfilerActivity.CUDA (ROCm as well), XPU or MTIA to profile(activities=...)."
@@ -131,6 +132,7 @@ PYTORCH = Recorder(
     STAGES,
     HOST,
     OPERATORS,
+    steps=SERVING,
 )
 
 _AS_JSON = "Export the trace as JSON, to a path without .pftrace in it"

@@ -24,6 +24,7 @@ from tb_plugin.service.class_rules import class_rules
 from tb_plugin.service.found import Found
 from tb_plugin.service.job import WAITING
 from tb_plugin.service.opened import ModelFile
+from tb_plugin.service.own_steps import own_steps
 from tb_plugin.service.parse import Open, Parse
 from tb_plugin.service.pool import Workers
 from tb_plugin.service.question import Progress
@@ -214,7 +215,7 @@ class Loader:
         key, need, limits = self.key(entry), self._need_bytes(entry), self._limits(entry)
         target, summary = str(self._store.path(key, _COLUMNS)), str(self._store.path(key, _SUMMARY))
         job = self._workers.submit(
-            Parse(entry.found.reader.id, tuple(paths.items()), target, summary, limits, class_rules()),
+            Parse(entry.found.reader.id, tuple(paths.items()), target, summary, limits, class_rules(), own_steps()),
             key=target,
             heavy=True,
             need_bytes=need if limits is None else min(need, limits.budget_bytes),
@@ -317,6 +318,7 @@ def cache_key(found: Found) -> str:
     where = [os.path.realpath(place) if found.root.folder.is_local else place for place in places]
     rules = class_rules()
     own = [f"classes {rules.text} {rules.problem}"] if rules != RuleFile() else []
+    own += [f"steps {steps}"] if (steps := own_steps()) else []
     return "|".join([code_stamp(), f"{model.id} {model.version}", found.reader.id, *where, found.fingerprint, *own])
 
 

@@ -23,6 +23,7 @@ from tb_plugin.readers.foreign import foreign
 from tb_plugin.service.budget import refused_whole, room_bytes
 from tb_plugin.service.heads import HEAD_BYTES, unpacked
 from tb_plugin.service.opened import ModelFile, OpenModels
+from tb_plugin.service.own_steps import with_own_steps
 from tb_plugin.service.question import Progress, Report
 from tb_plugin.service.summary import Limits, Summary
 from tb_plugin.storage.cache import put_whole
@@ -31,7 +32,7 @@ from tb_plugin.storage.opening import Located
 from tb_plugin.storage.seal import Seal, seal_of, sealed, unsealed
 from tb_plugin.trace.classes import RuleFile
 from tb_plugin.trace.report import ReadReport
-from tb_plugin.trace.table import Window
+from tb_plugin.trace.table import RawTrace, Window
 from tb_plugin.trace.window import Survey, choose, parse_window
 
 
@@ -67,6 +68,7 @@ class Parse:
     summary_target: str
     limits: Limits | None = None
     class_rules: RuleFile = RuleFile()
+    own_steps: str = ""
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
         """Returns the summary of what was read. Raises UserError."""
@@ -92,8 +94,11 @@ class Parse:
         """The seal of the column file, and how much was read. Raises UserError."""
         reading, paths = _Telling("reading", report), dict(self.files)
         try:
-            window = None if self.limits is None else _window(reader, paths, self.limits, report)
-            raw = reader.read(FileSource(paths), ReadOptions(window=window, class_rules=self.class_rules), reading.tell)
+            window = None if self.limits is None else _window(reader, paths, self.limits, report, self.own_steps)
+            options = ReadOptions(window=window, class_rules=self.class_rules, own_steps=self.own_steps)
+            raw = reader.read(FileSource(paths), options, reading.tell)
+            if isinstance(raw, RawTrace):
+                raw = with_own_steps(raw, self.own_steps)
         except UnreadableTrace as error:
             raise _named(error, paths) from error
         except RecursionError as error:
@@ -144,7 +149,9 @@ class _Telling:
         self._report(self.progress)
 
 
-def _window(reader: Reader[Any], paths: Mapping[str, str | Located], limits: Limits, report: Report) -> Window:
+def _window(
+    reader: Reader[Any], paths: Mapping[str, str | Located], limits: Limits, report: Report, own: str
+) -> Window:
     """The window that was asked for, as much of it as fits. Raises UserError, also when the reader opens no windows."""
     asked = parse_window(limits.window)
     able = windowed(reader)
@@ -153,7 +160,9 @@ def _window(reader: Reader[Any], paths: Mapping[str, str | Located], limits: Lim
     survey = _kept_survey(limits.survey_target)
     if survey is None:
         try:
-            found = survey = able.survey(FileSource(paths), ReadOptions(), _Telling("surveying", report).tell)
+            found = survey = able.survey(
+                FileSource(paths), ReadOptions(own_steps=own), _Telling("surveying", report).tell
+            )
         except OnlyWhole as error:
             raise _refused(paths, limits, error.what) from error
         put_whole(limits.survey_target, lambda partial: partial.write_bytes(sealed(msgspec.json.encode(found))))

@@ -14,7 +14,7 @@ from tb_plugin.trace.arrow import recorder_of, report_of
 from tb_plugin.trace.column_file import kept, one_list, read_columns, write_columns
 from tb_plugin.trace.strings import StringTable
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 _SECTIONS: dict[str, type[Any]] = {
     "events": Events,

@@ -17,8 +17,18 @@ from tb_plugin.trace.classes import ClassNames
 from tb_plugin.trace.column_file import kept, one_list, read_columns, write_columns
 from tb_plugin.trace.hardware import DeviceFacts, DeviceInfo
 from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedColumn, StatedMemory, StatedTable
-from tb_plugin.trace.recorder import Advice, HostNames, KernelFacts, OperatorNames, Recorder, StageFrames, ThreadRole
+from tb_plugin.trace.recorder import (
+    Advice,
+    HostNames,
+    KernelFacts,
+    OperatorNames,
+    Recorder,
+    StageFrames,
+    StepPattern,
+    ThreadRole,
+)
 from tb_plugin.trace.report import Issue, ReadReport
+from tb_plugin.trace.served import Served
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import (
     Arrows,
@@ -38,7 +48,7 @@ from tb_plugin.trace.table import (
     Whole,
 )
 
-SCHEMA_VERSION = 14
+SCHEMA_VERSION = 15
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 
 SECTIONS: dict[str, type[Any]] = {
@@ -62,6 +72,7 @@ _RARE = ("arrows", "classes", "counter_series", "blocks", "totals", "stated_memo
 """Sections that take no room in the file of a trace without them."""
 _AGAIN = "It is made anew from the trace: ask again."
 _STEP_COLUMNS = ("start_ns", "end_ns", "host_start_ns", "host_end_ns")
+_STEP_WORDS = ("label", "recorded", "dropped", "found", "framework")
 
 
 def write(trace: TraceTable, path: str) -> None:
@@ -73,6 +84,8 @@ def write(trace: TraceTable, path: str) -> None:
             continue
         arrays |= {f"{section}.{f.name}": getattr(part, f.name) for f in fields(part)}
     arrays |= {f"steps.{name}": getattr(trace.steps, name) for name in _STEP_COLUMNS}
+    if len(trace.steps.served):
+        arrays |= {f"served.{f.name}": getattr(trace.steps.served, f.name) for f in fields(Served)}
     columns: dict[str, pa.Array] = {name: one_list(pa.array(values)) for name, values in arrays.items()}
     columns["strings"] = one_list(trace.strings.array)
     columns |= _open_arrays(trace.others)
@@ -84,7 +97,7 @@ def write(trace: TraceTable, path: str) -> None:
         "version": SCHEMA_VERSION,
         "tracks": [asdict(track) for track in trace.tracks],
         "devices": [asdict(device) for device in trace.devices],
-        "steps": {"label": trace.steps.label, "recorded": trace.steps.recorded, "dropped": trace.steps.dropped},
+        "steps": {name: getattr(trace.steps, name) for name in _STEP_WORDS},
         "metadata": dict(trace.metadata),
         "report": asdict(trace.report),
         "coverage": asdict(trace.coverage),
@@ -124,10 +137,9 @@ def _read(path: str) -> TraceTable:
         if name in present or name in _RARE
     }
     steps = Steps(
-        label=tuple(header["steps"]["label"]),
         **{name: column(f"steps.{name}") for name in _STEP_COLUMNS},
-        recorded=header["steps"]["recorded"],
-        dropped=tuple(header["steps"]["dropped"]),
+        **{name: _tuple(value) for name, value in header["steps"].items()},
+        served=Served(**{f.name: column(f"served.{f.name}") for f in fields(Served)} if "served" in present else {}),
     )
     return TraceTable(
         **plain,
@@ -207,6 +219,7 @@ def recorder_of(header: dict[str, Any]) -> Recorder:
         KernelFacts(**{key: _tuple(value) for key, value in header["kernels"].items()}),
         header["ranges_are_calls"],
         header["lacks"],
+        tuple(StepPattern(**{key: _tuple(value) for key, value in pattern.items()}) for pattern in header["steps"]),
     )
 
 

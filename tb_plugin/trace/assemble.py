@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.trace import links, recorded_arrows, tree
+from tb_plugin.trace.found_steps import steps_in
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.lanes import lanes
 from tb_plugin.trace.numbering import firsts, numbered, places_of
@@ -18,7 +19,6 @@ from tb_plugin.trace.overflow import clipped, told
 from tb_plugin.trace.quarantine import counters_of, memory_of, set_aside, sized, totals_of
 from tb_plugin.trace.rows import Nests, Rows
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, OP_TREE, EventKind, of_kind
-from tb_plugin.trace.steps import STEP_NAME, DeviceWork, find_steps, whole_trace
 from tb_plugin.trace.table import (
     AsyncRows,
     CollectiveArgs,
@@ -26,12 +26,11 @@ from tb_plugin.trace.table import (
     OperatorArgs,
     PythonArgs,
     RawTrace,
-    Steps,
     TraceTable,
     Track,
     Window,
 )
-from tb_plugin.trace.window import coverage, inside, steps_of, without_outside
+from tb_plugin.trace.window import coverage, inside, without_outside
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -119,7 +118,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         counters=counters,
         counter_series=raw.counter_series,
         arrows=arrows,
-        steps=_steps(raw, rows, _asked_by(raw, launch, operator), origin),
+        steps=steps_in(raw, rows, _asked_by(raw, launch, operator), origin),
         metadata=raw.metadata,
         report=report,
         coverage=coverage(int(rows.end.max(initial=0)), report, raw.window),
@@ -357,41 +356,3 @@ def _drawn(rows: Rows, nests: Nests, asynchronous: AsyncRows) -> _Drawn:
 def _asked_by(raw: RawTrace, launch: Int32, operator: Int32) -> Int32:
     """Who asked for device work, when it was asked for: the launch, or, where another thread launches later, the operator."""
     return np.where(operator != MISSING, operator, launch).astype(np.int32) if raw.is_external_id_sure else launch
-
-
-def _steps(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:
-    if raw.window is not None:
-        return steps_of(raw.window)
-    if raw.stated_steps is not None:
-        label, start, end = raw.stated_steps.label, raw.stated_steps.start_ns - origin, raw.stated_steps.end_ns - origin
-        return Steps(label, start, end, start, end, recorded=True)
-    work = rows.of(*DEVICE_WORK)
-    has_launch = launch[work] != MISSING
-    device_work = DeviceWork(
-        rows.start[work],
-        rows.end[work],
-        np.where(has_launch, rows.start[launch[work]], MISSING) if len(work) else np.empty(0, np.int64),
-        np.where(has_launch, rows.end[launch[work]], MISSING) if len(work) else np.empty(0, np.int64),
-        rows.correlation[work],
-        rows.track[work],
-    )
-    is_step = raw.strings.where(lambda text: STEP_NAME.match(text) is not None)[rows.name]
-    steps = np.flatnonzero(is_step & of_kind(rows.kind, EventKind.ANNOTATION, EventKind.OPERATOR))
-    if len(steps):
-        # Several threads may annotate the same steps: believe the one that has most.
-        steps = steps[rows.track[steps] == np.bincount(rows.track[steps]).argmax()]
-        labels = [_label(raw.strings[int(name)]) for name in rows.name[steps]]
-        return find_steps(labels, rows.start[steps], rows.end[steps], device_work)
-    # Of a trace that knows no operators, calls of a device's runtime nor work, everything is the recording.
-    has_calls = of_kind(rows.kind, EventKind.RUNTIME, *DEVICE_WORK).any()
-    annotated = ((EventKind.ANNOTATION, EventKind.RUNTIME),) if has_calls else ()
-    for chosen in ((EventKind.OPERATOR,), *annotated, DEVICE_WORK, tuple(EventKind)):
-        members = rows.of(*chosen)
-        if len(members):
-            return whole_trace(int(rows.start[members].min()), int(rows.end[members].max()), device_work)
-    return Steps()
-
-
-def _label(name: str) -> str:
-    match = STEP_NAME.match(name)
-    return match.group(1) if match else name

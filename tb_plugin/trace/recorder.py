@@ -127,6 +127,27 @@ class KernelFacts:
 
 
 @dataclass(frozen=True)
+class StepPattern:
+    """Names of annotations by which a server marks its iterations. Several may know one name: each tells what it can.
+
+    ``regex`` is one of RE2 with named groups, of ``trace/annotated.py`` (``GROUPS``).
+    """
+
+    framework: str
+    regex: str
+    modes: tuple[tuple[str, str], ...] = ()
+    """What the group ``mode`` says, and the mode that it means; empty: it says the mode itself."""
+    mode: str = ""
+    """Mode of all that it knows, where the name says none."""
+    speculative: tuple[str, ...] = ()
+    """What the group ``mode`` says where nobody can tell from the name how many tokens a request gets."""
+    source: str = ""
+    """Where the form is written down: repository and file."""
+    checked: str = ""
+    """A real file in which it was seen; "" for none: it is unchecked."""
+
+
+@dataclass(frozen=True)
 class Recorder:
     """One tool's words. Analyses name a finding; what a person does about it depends on the tool."""
 
@@ -148,6 +169,8 @@ class Recorder:
     """Ranges of the program that it writes with the category of operators are calls of operators in its own tables."""
     lacks: str = ""
     """What traces of this tool in this format never hold, though the tool knows it; "" where that is nothing."""
+    steps: tuple[StepPattern, ...] = ()
+    """Annotations that mark steps where the profiler itself marked none."""
 
     def todo(self, finding: str) -> str:
         """Returns what to do about a finding, "" where the tool has no words for it (and perhaps no such option)."""

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.served import Mode, Served
 from tb_plugin.trace.table import Steps
 
 Int64 = npt.NDArray[np.int64]
@@ -23,6 +24,8 @@ Bool = npt.NDArray[np.bool_]
 STEP_NAME = re.compile(r"ProfilerStep#(\d+)")
 WHOLE_TRACE = "0"
 """Label of the one step of a trace without steps (the old plugin's)."""
+PROFILER, ANNOTATION, STATED, INFERRED = "profiler", "annotation", "stated", "inferred"
+"""How steps were found."""
 INCOMPLETE_BELOW = 0.8
 """A last step with less than this share of its predecessor's device events was cut off by the profiler."""
 
@@ -43,8 +46,18 @@ class DeviceWork:
     stream: Int32
 
 
-def find_steps(labels: list[str], host_start: Int64, host_end: Int64, work: DeviceWork) -> Steps:
+def find_steps(
+    labels: list[str],
+    host_start: Int64,
+    host_end: Int64,
+    work: DeviceWork,
+    *,
+    found: str = PROFILER,
+    framework: str = "",
+    served: Served | None = None,
+) -> Steps:
     """Returns steps from their host annotations, sorted by start. Raises nothing; no annotation means no steps."""
+    served = served or Served()
     if not labels:
         return Steps()
     # No step lies in another: one whose end was not recorded lasts until the next begins.
@@ -52,7 +65,7 @@ def find_steps(labels: list[str], host_start: Int64, host_end: Int64, work: Devi
     host_end = host_end.copy()
     host_end[:-1][within] = np.minimum(host_end[:-1], host_start[1:])[within]
     start, end, count = _extend(host_start, host_end, work)
-    keep = _complete(count)
+    keep = _complete(count, served.mode if len(served) else None)
     return Steps(
         label=tuple(labels[:keep]),
         start_ns=start[:keep],
@@ -61,6 +74,9 @@ def find_steps(labels: list[str], host_start: Int64, host_end: Int64, work: Devi
         host_end_ns=host_end[:keep],
         recorded=True,
         dropped=tuple(labels[keep:]),
+        found=found,
+        framework=framework,
+        served=served.only(slice(0, keep)),
     )
 
 
@@ -124,11 +140,18 @@ def _launching_step(host_start: Int64, host_end: Int64, work: DeviceWork) -> Int
     return np.where(inside, index, MISSING)
 
 
-def _complete(count: Int64) -> int:
-    """How many steps to keep: the profiler often stops before the device work of the last ones was recorded."""
+def _complete(count: Int64, modes: npt.NDArray[np.uint8] | None = None) -> int:
+    """How many steps to keep: the profiler often stops before the device work of the last ones was recorded.
+
+    A step is compared with the one before it of its mode; one in which no request was there has no work.
+    """
     if len(count) < 2 or not count.any():
         return len(count)
+    mode = np.zeros(len(count), np.uint8) if modes is None else modes
     last = int(np.flatnonzero(count)[-1])
-    if last > 0 and INCOMPLETE_BELOW * count[last - 1] > count[last]:
-        last -= 1
+    before = np.flatnonzero(mode[:last] == mode[last])
+    if len(before) and INCOMPLETE_BELOW * count[before[-1]] > count[last]:
+        return last
+    while last + 1 < len(count) and mode[last + 1] == Mode.IDLE:
+        last += 1
     return last + 1

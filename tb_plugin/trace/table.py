@@ -26,6 +26,7 @@ from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, S
 from tb_plugin.trace.recorder import UNKNOWN_RECORDER, Recorder
 from tb_plugin.trace.report import ReadReport
 from tb_plugin.trace.schema import MISSING, CallRole, EventKind
+from tb_plugin.trace.served import Served
 from tb_plugin.trace.strings import StringTable
 
 Int64 = npt.NDArray[np.int64]
@@ -327,7 +328,7 @@ class Track:
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Profiler steps after the device extension of docs/metrics.md, in order of time; empty when none was recorded."""
+    """Steps after the device extension of docs/metrics.md, in order of time; empty when none was recorded."""
 
     label: tuple[str, ...] = ()
     start_ns: Int64 = no_rows(np.int64)
@@ -335,9 +336,15 @@ class Steps:
     host_start_ns: Int64 = no_rows(np.int64)
     host_end_ns: Int64 = no_rows(np.int64)
     recorded: bool = False
-    """False when the trace has no ProfilerStep and the one step covers the whole trace."""
+    """False when the trace has no steps and the one step covers the whole trace."""
     dropped: tuple[str, ...] = ()
     """Labels of trailing steps whose device work was not recorded completely."""
+    found: str = ""
+    """How: "profiler" (it marked them), "annotation" (a server did), "stated" or "inferred"; "" where there are none."""
+    framework: str = ""
+    """Whose annotations they are, in words."""
+    served: Served = Served()
+    """What each worked on; empty where no step says so."""
 
     def only(self, places: Sequence[int]) -> Steps:
         """Returns the steps at these positions."""
@@ -349,6 +356,7 @@ class Steps:
             end_ns=self.end_ns[at],
             host_start_ns=self.host_start_ns[at],
             host_end_ns=self.host_end_ns[at],
+            served=self.served.only(at),
         )
 
     def at(self, time_ns: Int64, *, on_host: bool = False) -> Int64:

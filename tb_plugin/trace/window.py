@@ -16,6 +16,7 @@ from tb_plugin.errors import BadRequest
 from tb_plugin.trace.order import touching
 from tb_plugin.trace.report import ReadReport
 from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
+from tb_plugin.trace.served import Served
 from tb_plugin.trace.steps import WHOLE_TRACE
 from tb_plugin.trace.table import Coverage, RawTrace, Steps, Whole, Window
 
@@ -73,6 +74,11 @@ class Survey:
     host_start_ns: tuple[int, ...] = ()
     host_end_ns: tuple[int, ...] = ()
     dropped: tuple[str, ...] = ()
+    found: str = ""
+    """As in Steps, and the framework."""
+    framework: str = ""
+    served: tuple[tuple[int, ...], ...] = ()
+    """The columns of what a server worked on; none where nothing says it."""
 
     def steps_in(self, begin_ns: int, end_ns: int) -> Steps:
         """Returns the recorded steps wholly inside a range."""
@@ -87,6 +93,9 @@ class Survey:
             host_end_ns=np.array(self.host_end_ns, np.int64)[inside],
             recorded=len(inside) > 0,
             dropped=self.dropped if with_last else (),
+            found=self.found,
+            framework=self.framework,
+            served=Served.of(self.served).only(inside),
         )
 
 

@@ -195,6 +195,7 @@ export interface StepInfo {
   host_end_ns: number
   host_start_ns: number
   label: string
+  mode: string
   start_ns: number
 }
 /**
@@ -279,6 +280,7 @@ export interface View {
       | Table
       | Breakdown
       | Series
+      | Scatter
       | Tree
       | Notices
       | Figures
@@ -370,6 +372,29 @@ export interface Line {
   category: string
   metric: Metric
   values: (number | null)[]
+}
+/**
+ * A scatter holds groups of dots over two axes. The same numbers stand in the table ``table`` of its view.
+ */
+export interface Scatter {
+  groups: Dots[]
+  kind: 'scatter'
+  name: string
+  subtitle: string
+  table: string
+  title: string
+  x_metric: Metric
+  y_metric: Metric
+}
+/**
+ * A Dots is one group of dots; ``category`` names its colour and shape, ``label`` what each dot stands for.
+ */
+export interface Dots {
+  category: string
+  label: string[]
+  title: string
+  x: number[]
+  y: number[]
 }
 /**
  * A tree lists nodes in pre-order. ``parent[i]`` is a position (-1 = root); ``rows[i]`` has a value per column key.

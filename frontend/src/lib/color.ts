@@ -73,6 +73,12 @@ const CATEGORIES: Record<string, string> = {
   idle_garbage_collection: HUES.grey,
   idle_not_recorded: HUES.grey,
   idle_unexplained: HUES.pale,
+  mode_prefill: HUES.purple,
+  mode_decode: HUES.blue,
+  mode_mixed: HUES.orange,
+  mode_idle: HUES.grey,
+  mode_denoising: HUES.teal,
+  mode_unknown: HUES.stone,
   // Curves beside categories of memory are of none of them.
   curve0: HUES.green,
   curve1: HUES.steel,

@@ -25,6 +25,7 @@ import { Phases } from './phases'
 import { RanksKernels } from './ranksKernels'
 import { RanksMemory } from './ranksMemory'
 import { Segments } from './segments'
+import { Serving } from './serving'
 import { SnapshotDiff } from './snapshotDiff'
 import { StackProfile } from './stackProfile'
 import { Stacks } from './stacks'
@@ -34,6 +35,7 @@ import type { ViewProps } from './view'
 const VIEWS: Record<string, ComponentType<ViewProps>> = {
   overview: Overview,
   findings: FindingsView,
+  serving: Serving,
   timeline: TimelineView,
   operators: Operators,
   kernels: Kernels,

@@ -10,6 +10,7 @@ import { Chart } from './chart'
 import { FiguresBlock } from './figures'
 import { Icicle } from './icicle'
 import { NoticeList } from './notices'
+import { ScatterPlot } from './scatter'
 import { SmallTable } from './smallTable'
 import { TreeTable } from './tree'
 import plainTableCss from './plainTable.module.css'
@@ -36,6 +37,8 @@ export function PayloadBlock({ payload, onLink, onName }: Props) {
       return <BreakdownBlock payload={payload} onLink={onLink} />
     case 'series':
       return <Chart series={payload} height={260} />
+    case 'scatter':
+      return <ScatterPlot scatter={payload} height={260} />
     case 'notices':
       return <NoticeList notices={payload.notices} onLink={onLink} none="Nothing to say." />
     case 'table':

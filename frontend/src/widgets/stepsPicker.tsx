@@ -47,6 +47,8 @@ export function StepsPicker(props: {
     if (!next.delete(label)) next.add(label)
     set(next)
   }
+  const modes = [...new Set(all.map((step) => step.mode ?? ''))].filter((mode) => mode !== '')
+  const ofMode = (mode: string) => new Set(all.filter((step) => step.mode === mode).map((step) => step.label))
   const found = all.filter((step) => step.label.includes(filter.trim()))
   return (
     <Popover position="bottom-start" withinPortal trapFocus onClose={() => setFilter('')}>
@@ -77,12 +79,22 @@ export function StepsPicker(props: {
           />
         )}
         <Checkbox size="xs" p={4} label={none} checked={value === ''} onChange={() => set(new Set())} />
+        {modes.length > 0 && (
+          <div className={css.modes}>
+            <span className={textCss.mute}>Those of</span>
+            {modes.map((mode) => (
+              <button type="button" key={mode} className={textCss.link} onClick={() => set(ofMode(mode))}>
+                {mode}
+              </button>
+            ))}
+          </div>
+        )}
         <ScrollArea.Autosize mah={340} type="auto">
           {found.map((step) => (
             <div className={css.step} key={step.label}>
               <Checkbox
                 size="xs"
-                label={`Step ${step.label}`}
+                label={step.mode ? `Step ${step.label}, ${step.mode}` : `Step ${step.label}`}
                 checked={chosen.has(step.label)}
                 onChange={() => toggle(step.label)}
               />

@@ -48,8 +48,8 @@ def _count(number: int, title: str = "Affected") -> Figure:
     return METRICS.figure("affected", int(number), title)
 
 
-RULES = "class_rules"
-"""Code of the issue that a person's rule about classes of kernels is none."""
+RULES, PATTERN = "class_rules", "step_pattern"
+"""Codes of the issues that a person's rule about classes of kernels, or pattern of steps, is none."""
 _READING: dict[str, tuple[str, Severity, str]] = {
     "dropped": (
         "events_dropped",
@@ -167,6 +167,11 @@ def _rules(issue: Issue) -> Notice:
     return _notice(RULES, "medium", text, todo, _count(issue.count))
 
 
+def _pattern(issue: Issue) -> Notice:
+    text = issue.text.replace("{", "(").replace("}", ")")
+    return _notice(PATTERN, "medium", text, "Steps are found without it. Mend it and start again.", _count(issue.count))
+
+
 def _unfinished(issue: Issue) -> Notice:
     return _notice(
         "ranges_unfinished",
@@ -178,7 +183,7 @@ def _unfinished(issue: Issue) -> Notice:
     )
 
 
-OWN_WORDS = {RULES: _rules, "unfinished_range": _unfinished}
+OWN_WORDS = {RULES: _rules, PATTERN: _pattern, "unfinished_range": _unfinished}
 """Issues by code whose notice says more than what became of some events."""
 
 

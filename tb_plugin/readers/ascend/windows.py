@@ -27,6 +27,8 @@ from tb_plugin.readers.chrome.interning import as_text
 from tb_plugin.readers.chrome.passing import passed
 from tb_plugin.readers.chrome.rules.events import Event, decode
 from tb_plugin.readers.chrome.survey import LinkedWork, Surveying
+from tb_plugin.recorders import TORCH_NPU
+from tb_plugin.trace.annotated import with_own
 from tb_plugin.trace.links import rows_starting_at
 from tb_plugin.trace.order import FAR, touching
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
@@ -148,7 +150,7 @@ def surveyed(source: Source, options: ReadOptions, progress: Progress) -> Survey
     view = names.get(files.TRACE)
     if view is None:
         raise OnlyWhole("a profile without a trace view cannot be opened as a window.", next(iter(source.names()), ""))
-    surveying = AscendSurvey()
+    surveying = AscendSurvey(with_own(TORCH_NPU.steps, options.own_steps))
     with passed(OneFile(source, view), options, surveying, decode, progress) as (_, stream):
         found = surveying.finish()
     # Rows of the tables lie where the events do, about.

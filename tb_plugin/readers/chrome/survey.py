@@ -13,16 +13,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from tb_plugin.readers.base import ReadState
-from tb_plugin.readers.chrome.columns import Column
+from tb_plugin.readers.chrome.columns import Column, int64s
 from tb_plugin.readers.chrome.event_times import Times
 from tb_plugin.readers.chrome.events import ChromeEvent
 from tb_plugin.readers.chrome.interning import as_text
 from tb_plugin.readers.chrome.passing import no_events
 from tb_plugin.readers.issues import IssueLog
+from tb_plugin.trace.annotated import Marks, inside, iterations, marking, steps_of_marks, told
 from tb_plugin.trace.links import first_with_key
 from tb_plugin.trace.order import LONG
+from tb_plugin.trace.recorder import StepPattern
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.steps import STEP_NAME, DeviceWork, find_steps
 from tb_plugin.trace.table import Steps
@@ -46,8 +49,9 @@ class Surveying:
     has_arrows: bool = False
     """Whether ``add_arrows`` wants to see them."""
 
-    def __init__(self) -> None:
+    def __init__(self, patterns: tuple[StepPattern, ...] = ()) -> None:
         self.log = IssueLog()
+        self._patterns = patterns
         self._restart_at(0)
 
     def restart(self) -> None:
@@ -60,7 +64,7 @@ class Surveying:
         self._phases_seen = False
         self._cells = Cells()
         self.bounds = Bounds()
-        self.work = LinkedWork()
+        self.work = LinkedWork(self._patterns)
 
     def take(self, events: Sequence[Any], digits: bool, text_bytes: int) -> None:
         """Serves as the sink of the document."""
@@ -127,13 +131,20 @@ class Surveying:
             host_start_ns=host_start,
             host_end_ns=host_end,
             dropped=steps.dropped,
+            found=steps.found,
+            framework=steps.framework,
+            served=steps.served.columns(),
         )
 
 
 class LinkedWork:
     """Launches and device work by what links them, and the steps that threads annotate."""
 
-    def __init__(self) -> None:
+    def __init__(self, patterns: tuple[StepPattern, ...] = ()) -> None:
+        self._patterns = patterns
+        self._marks = {name: Column(np.int64) for name in ("thread", "start", "end", "name")}
+        self._threads: dict[tuple[str, str], int] = {}
+        self._names: dict[str, int] = {}
         self._launches = {name: Column(np.int64) for name in ("correlation", "start", "end")}
         self._work = {name: Column(np.int64) for name in ("correlation", "start", "end")}
         self._streams = Column(np.int32)
@@ -164,6 +175,31 @@ class LinkedWork:
             if found and good[i]:
                 thread = (as_text(event.pid), as_text(event.tid))
                 self._steps[thread].append((int(start[i]), -int(dur[i]), found.group(1)))
+        self._add_marks(rows, start, dur, np.flatnonzero(good))
+
+    def _add_marks(self, rows: Sequence[ChromeEvent], start: Int64, dur: Int64, good: npt.NDArray[np.intp]) -> None:
+        """Takes the iterations that a server marked."""
+        texts = pa.array([rows[i].name or "" for i in good.tolist()], pa.large_string())
+        at = good[marking(texts, self._patterns)]
+        some = [rows[i] for i in at.tolist()]
+        threads, names = self._threads, self._names
+        columns = {
+            "thread": int64s([threads.setdefault((as_text(e.pid), as_text(e.tid)), len(threads)) for e in some]),
+            "start": start[at],
+            "end": start[at] + dur[at],
+            "name": int64s([names.setdefault(e.name or "", len(names)) for e in some]),
+        }
+        for name, column in columns.items():
+            self._marks[name].add(column)
+
+    def _marked(self) -> Marks | None:
+        """The iterations that a server marked, None where it marked none."""
+        if not self._names:
+            return None
+        columns = {name: column.take() for name, column in self._marks.items()}
+        first, served = told(pa.array(self._names, pa.large_string()), self._patterns)
+        of = columns["name"]
+        return iterations(Marks(columns["thread"], columns["start"], columns["end"], first[of], served.only(of)))
 
     def found(self) -> tuple[Steps, int]:
         """Returns steps in file times, as ``assemble`` finds them, and the longest time from a launch to its work's end."""
@@ -180,8 +216,10 @@ class LinkedWork:
         begun[linked], done[linked] = launch_start[launch[linked]], launch_end[launch[linked]]
         if len(asked := self._asked.take()):
             begun, done = (np.where(asked != MISSING, asked, each) for each in (begun, done))
+        device_work = DeviceWork(work["start"], work["end"], begun, done, work["correlation"], self._streams.take())
+        marks = self._marked()
         if not self._steps:
-            return Steps(), int(lag)
+            return (Steps() if marks is None else steps_of_marks(marks, device_work, self._patterns)), int(lag)
         # Several threads may annotate the same steps: believe the one that has most, of equals the earliest.
         threads = list(self._steps.values())
         most = max(map(len, threads))
@@ -189,8 +227,8 @@ class LinkedWork:
         starts = np.array([start for start, _, _ in steps], np.int64)
         ends = starts - np.array([negative for _, negative, _ in steps], np.int64)
         labels = [label for _, _, label in steps]
-        device_work = DeviceWork(work["start"], work["end"], begun, done, work["correlation"], self._streams.take())
-        return find_steps(labels, starts, ends, device_work), int(lag)
+        served = None if marks is None else inside(marks, starts, ends)
+        return find_steps(labels, starts, ends, device_work, served=served), int(lag)
 
 
 class Cells:

@@ -26,6 +26,7 @@ from tb_plugin.readers.kineto.sniffing import looks_like_trace
 from tb_plugin.readers.kineto.survey import KinetoSurvey
 from tb_plugin.readers.meanings import call_names, class_names, name_flags, own_communication
 from tb_plugin.recorders import PYTORCH
+from tb_plugin.trace.annotated import with_own
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import CollectiveArgs, DeviceArgs, MemoryEvents, OperatorArgs, PythonArgs, RawTrace
@@ -68,7 +69,7 @@ class KinetoReader:
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
         """Returns what is when in the source's one file. Raises what ``read`` raises."""
-        surveying = KinetoSurvey()
+        surveying = KinetoSurvey(with_own(PYTORCH.steps, options.own_steps))
         with passed(source, options, surveying, Decoding(), progress):
             return surveying.finish()
 

@@ -1,0 +1,99 @@
+"""The metrics of this view alone: what a server's steps work on, and how fast."""
+
+from __future__ import annotations
+
+from tb_plugin.analyses.metrics import CHOSEN_STEPS, SHARED, STEP, define
+
+STEADY = "the steady state, else the chosen steps"
+METRICS = SHARED.adding(
+    define(
+        "",
+        "text",
+        {
+            "mode": ("Mode", "What the server did: prefill (prompts), decode (next tokens), mixed (both), idle, denoising."),
+            "found_by": ("Steps from", "How steps were found: marked by the profiler, or by a server, or inferred."),
+            "outlier_cause": (
+                "Why",
+                "Of a step that takes far longer: what a device idled for more than in the median decode step, or its work.",
+            ),
+        },
+    ),
+    define("", "bool", {
+        "is_steady": ("Steady", "It belongs to the steady state: the longest run of usual decode steps of like batches."),
+        "is_outlier": ("Outlier", "A decode step far longer than the median of those of a like batch."),
+    }),
+    define(
+        STEP,
+        "count",
+        {
+            "batch": ("Batch", "Requests, as the step states them."),
+            "batch_decoding": ("Decoding", "Requests among them that are past their prompt."),
+            "step_tokens": ("Tokens", "Tokens that go through the network, as stated; of a decode step one a request."),
+            "step_context": ("Context", "Tokens that attention looks back at, of all requests together, as stated."),
+            "step_generated": (
+                "New tokens",
+                "One for each request that decodes. Not known where one may get several (speculative decoding).",
+            ),
+        },
+    ),
+    define(
+        STEP,
+        "ns",
+        {
+            "served_step_ns": ("Step time", "From the step's start to its end, with the device work that it launched."),
+            "served_period_ns": ("To the next", "From the step's start to that of the next one; of the last, to its end."),
+            "served_busy_ns": ("Device busy", "Time in which a device runs work that the step launched."),
+            "served_gap_ns": (
+                "Gap before",
+                "Of a decode step right after another: time in which no device works, from the end of the last work of the "
+                "one before to the begin of its own first.",
+            ),
+        },
+    ),
+    define(STEP, "number", {
+        "step_tokens_per_second": ("Tokens/s", "New tokens over the time to the next step."),
+    }),
+    define(
+        CHOSEN_STEPS,
+        "count",
+        {"mode_steps": ("Steps", "Steps of the mode."), "mode_generated": ("New tokens", "Those of all its steps.")},
+    ),
+    define(
+        CHOSEN_STEPS,
+        "ns",
+        {
+            "mode_total_ns": ("Time", "Times of its steps, added up."),
+            "mode_mean_ns": ("Mean", "Mean time of its steps."),
+            "mode_p50_ns": ("p50", "Median time of its steps (linear interpolation)."),
+            "mode_p95_ns": ("p95", "95th percentile of the times of its steps (linear interpolation)."),
+            "mode_busy_ns": ("Device busy", "Time in which a device runs work of its steps, added up over the steps."),
+        },
+    ),
+    define(CHOSEN_STEPS, "ratio", {"mode_busy_ratio": ("Busy", "Device busy over the time of its steps.")}),
+    define(
+        STEADY,
+        "number",
+        {
+            "tokens_per_second": (
+                "Tokens/s",
+                "New tokens of decode and mixed steps over the time of the steps, each up to the begin of the next. The one "
+                "that ends a prefill is not counted. Not known where a step may make several for a request.",
+            )
+        },
+    ),
+    define(
+        STEADY,
+        "ns",
+        {
+            "decode_p50_ns": ("Decode step", "Median time of decode steps (linear interpolation)."),
+            "decode_p95_ns": ("Decode p95", "95th percentile of the times of decode steps (linear interpolation)."),
+            "decode_gap_ns": ("Gap between decode steps", "Mean idle time of the device between neighbours that decode."),
+        },
+    ),
+    define(STEADY, "ratio", {
+        "decode_busy_ratio": ("Device busy", "Device busy of decode steps over their time."),
+        "decode_gap_ratio": ("Gaps", "Gaps between decode steps over their time, each step up to the next."),
+    }),
+    define(STEADY, "count", {"figure_steps": ("Steps behind it", "Steps that the figures are about.")}),
+    define(CHOSEN_STEPS, "ns", {"mode_class_ns": ("Device time", "Durations of the kernels that its steps launch, summed.")}),
+)  # fmt: skip

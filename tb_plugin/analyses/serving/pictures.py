@@ -1,0 +1,87 @@
+"""The pictures of a server's steps: their times by mode, what kernels take, and time over batch and tokens."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_plugin.analyses.kernel_classes import TITLES, class_time, word_of
+from tb_plugin.analyses.metrics import CHOSEN_STEPS
+from tb_plugin.analyses.serving.metrics import METRICS
+from tb_plugin.analyses.serving.tables import word
+from tb_plugin.analyses.serving.taken import Taken
+from tb_plugin.payloads import Breakdown, Dots, Line, Metric, Payload, Scatter, Series, Slice
+from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.served import Mode
+
+DOTS = 3_000
+"""So many dots at most: of more steps every second, third, ... is drawn."""
+
+
+def times(found: Taken) -> Breakdown:
+    """Returns the time of the chosen steps by mode."""
+    total = METRICS["mode_total_ns"]
+    parts = [
+        Slice(
+            Metric(word(mode), word(mode).capitalize(), "ns", total.definition, CHOSEN_STEPS),
+            category_of(mode),
+            int(found.time_ns[found.of(mode)].sum()),
+        )
+        for mode in found.modes
+    ]
+    return Breakdown("times", "Time by mode", "", "ns", sum(part.value for part in parts), parts)
+
+
+def category_of(mode: Mode) -> str:
+    """Returns the name of the colour of a mode."""
+    return f"mode_{word(mode)}"
+
+
+def classes(found: Taken) -> Series:
+    """Returns what the kernels of each mode do: a bar a mode, in it the classes."""
+    numbers, trace = found.numbers, found.trace
+    kernels = trace.kind[numbers.row] == EventKind.KERNEL
+    mode = trace.steps.served.mode[numbers.step]
+    chosen = kernels & np.isin(numbers.step, found.steps)
+    by_mode = [class_time(trace, numbers.row[chosen & (mode == each)]) for each in found.modes]
+    metric = METRICS["mode_class_ns"]
+    lines = [
+        Line(
+            Metric(word_of(each), TITLES[each], "ns", metric.definition, metric.window),
+            word_of(each),
+            [of[each] for of in by_mode],
+        )
+        for each in TITLES
+        if any(of[each] for of in by_mode)
+    ]
+    labels: list[int | float | str] = [word(each) for each in found.modes]
+    return Series(
+        "classes", "Kernels by mode", "summed durations", METRICS.metric("mode"), labels, lines, "stacked_bars"
+    )
+
+
+def scatters(found: Taken) -> dict[str, Payload]:
+    """Returns step time over batch, and over tokens, where steps state them and there are several."""
+    served, found_scatters = found.trace.steps.served, dict[str, Payload]()
+    for name, key, values in (("by_batch", "batch", served.batch), ("by_tokens", "step_tokens", served.tokens)):
+        known = found.steps[values[found.steps] != MISSING]
+        if len(known) < 2:
+            continue
+        every = -(-len(known) // DOTS)
+        drawn = known[::every]
+        groups = [
+            Dots(
+                word(mode).capitalize(),
+                category_of(mode),
+                [found.trace.steps.label[i] for i in some.tolist()],
+                values[some].tolist(),
+                found.time_ns[some].tolist(),
+            )
+            for mode in found.modes
+            if len(some := drawn[served.mode[drawn] == mode])
+        ]
+        title = f"Step time over {METRICS[key].title.lower()}"
+        what = "" if every == 1 else f"one step of {every}"
+        found_scatters[name] = Scatter(
+            name, title, what, METRICS.metric(key), METRICS.metric("served_step_ns"), groups, "serving_steps"
+        )
+    return found_scatters
