@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tb_plugin.recorders.generated_kernels import COMPILED
 from tb_plugin.recorders.pytorch_inference import INFERENCE
 from tb_plugin.recorders.pytorch_training import TRAINING
 from tb_plugin.trace.recorder import Advice, HostNames, OperatorNames, Recorder, StageFrames, ThreadRole
@@ -131,6 +132,7 @@ PYTORCH = Recorder(
     STAGES,
     HOST,
     OPERATORS,
+    compiled=COMPILED,
 )
 
 _AS_JSON = "Export the trace as JSON, to a path without .pftrace in it"

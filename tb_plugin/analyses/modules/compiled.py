@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.grouping import Groups, group
-from tb_plugin.analyses.modules.calls import HostCalls, host_calls, sums_of
+from tb_plugin.analyses.host_calls import HostCalls, host_calls, sums_of
 from tb_plugin.analyses.modules.metrics import METRICS
-from tb_plugin.analyses.modules.regions import regions_of, wrapped_calls
 from tb_plugin.analyses.names import GRAPH, REGION, module_label
+from tb_plugin.analyses.regions.found import regions_of, wrapped_calls
 from tb_plugin.analyses.selection import Selection
 from tb_plugin.payloads import Sort
 from tb_plugin.trace.schema import MISSING
