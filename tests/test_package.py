@@ -24,6 +24,9 @@ SHARED = {
     "readers": {"base", "chrome", "foreign", "issues", "meanings", "pickles", "stream"},
     "analyses": {
         "advice",
+        "host_calls",
+        "regions",
+        "replays",
         "core_frequency",
         "device_facts",
         "kernel_facts",

@@ -114,7 +114,7 @@ class CompiledNames:
     lookup: str = ""
     """Guards are checked, to find the compilation of a function that fits."""
     compile_id: str = ""
-    """Of a range inside of a compilation: the group is the number of the function and that of its compilation."""
+    """Ranges in a compilation that say of what it is; the group: the numbers of the function and of its compilation."""
     wrapping: str = ""
     """Ranges of what stands between the call of compiled code and its graphs."""
     resumed: str = ""

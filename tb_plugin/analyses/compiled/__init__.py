@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Number, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.compiled.kernels import kernels_frame
 from tb_plugin.analyses.compiled.metrics import METRICS
 from tb_plugin.analyses.compiled.tables import breaks_frame, regions_frame
 from tb_plugin.analyses.regions.breaks import breaks_of
@@ -36,7 +37,7 @@ class CompiledAnalysis:
     id = "compiled"
     title = "Compiled"
     model = TraceTable
-    traits = Traits("Work", hidden=True, whole="", tables=("regions", "graph_breaks"))
+    traits = Traits("Work", hidden=True, whole="", tables=("regions", "graph_breaks", "generated_kernels"))
     scope: Scope = "profile"
     borrows = OWN_ONLY
 
@@ -51,12 +52,13 @@ class CompiledAnalysis:
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns the figures and tables. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, *params.chosen)
-        frames = {frame.name: frame for frame in (regions_frame(trace, selection), breaks_frame(trace, selection))}
+        made = (regions_frame, breaks_frame, kernels_frame)
+        frames = {frame.name: frame for frame in (make(trace, selection) for make in made)}
         numbers = _numbers(trace, selection)
         wrapper = sum(frames["regions"].data["wrapper_ns"].to_pylist())
         figures = [METRICS.figure(key, {**numbers, "wrapper_ns": wrapper}[key]) for key in _FIGURES]
         payloads: dict[str, Payload] = {"summary": Figures("summary", "Compiled code", "", figures)}
-        shown = ["graph_breaks"] * bool(frames["graph_breaks"].data.num_rows) + ["regions"]
+        shown = [name for name in ("graph_breaks", "regions", "generated_kernels") if frames[name].data.num_rows]
         return Part(
             coverage=selection.coverage,
             facts={f"compiled.{key.removeprefix('compiled_')}": value for key, value in numbers.items()},

@@ -24,8 +24,11 @@ METRICS = SHARED.adding(
                 "Operators that the kernel was made of, by its name: a list says which of them have an underscore.",
             ),
             "kernel_file": ("File", "File of the generated code, as recorded beside the first launch."),
-            "kernel_in": ("Modules", "Innermost modules open around its launches, in order of execution."),
-            "kernel_regions": ("Regions", "Regions that launched it, or whose backward pass did."),
+            "kernel_modules": (
+                "Modules",
+                "Innermost modules open around its calls, of a backward pass around the forward operator, in order.",
+            ),
+            "region_numbers": ("Regions", "Regions that called it, or in whose backward pass it ran."),
         },
     ),
     define("", "text", {"kernel_kind": ("Kind", "What the kernel is, by the code in its name.")}),

@@ -7,18 +7,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.compiled.metrics import METRICS
+from tb_plugin.analyses.compiled.shown import framed, innermost_modules, numbers_of
 from tb_plugin.analyses.grouping import Groups, group, sum_by
 from tb_plugin.analyses.host_calls import host_calls, sums_of
-from tb_plugin.analyses.names import GRAPH, module_label
+from tb_plugin.analyses.names import GRAPH
 from tb_plugin.analyses.regions.breaks import breaks_of, number_of, place_of
 from tb_plugin.analyses.regions.compiling import cold_calls, compilations_of, guards_of, wrapper_times
 from tb_plugin.analyses.regions.found import regions_of
 from tb_plugin.analyses.selection import Selection
-from tb_plugin.payloads import Sort
-from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
-from tb_plugin.trace.tree import innermost, nest
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -61,7 +59,7 @@ def regions_frame(trace: TraceTable, selection: Selection) -> Frame:
     data: dict[str, object] = {
         "region": pa.array(number, pa.string()),
         "compiled_code": _known(trace, every.code[at], groups, count),
-        "region_modules": pa.array(_modules(trace, selection, row, groups.of, count), pa.string()),
+        "region_modules": innermost_modules(trace, selection, row, groups.of, count),
         "calls": sums["calls"],
         "cold_calls": padded(groups.sum(cold.astype(np.int64))),
         "region_compile_ns": sum_by(of[compiled.region[chosen]], trace.dur_ns[compiled.row[chosen]], count),
@@ -79,7 +77,7 @@ def regions_frame(trace: TraceTable, selection: Selection) -> Frame:
     if not (sums["device_total_ns"].any() or sums["backward_device_total_ns"].any()):
         del data["device_total_ns"], data["backward_device_total_ns"]
     first = "device_total_ns" if "device_total_ns" in data else "host_total_ns"
-    return _frame("regions", "Regions", data, ("region",), first)
+    return framed("regions", "Regions", data, ("region",), first)
 
 
 def breaks_frame(trace: TraceTable, selection: Selection) -> Frame:
@@ -91,25 +89,12 @@ def breaks_frame(trace: TraceTable, selection: Selection) -> Frame:
     code = _first_known(regions.code[call], groups)
     data: dict[str, object] = {
         "break_at": pa.array([place_of(trace, int(each)) for each in code], pa.string()),
-        "break_from": _numbers(trace, trace.name[regions.row[regions.parent[call]]], groups),
-        "break_to": _numbers(trace, trace.name[regions.row[call]], groups),
+        "break_from": numbers_of(trace, trace.name[regions.row[regions.parent[call]]], groups),
+        "break_to": numbers_of(trace, trace.name[regions.row[call]], groups),
         "break_calls": groups.count(),
         "break_ns": groups.sum(every.cost_ns[at]),
     }
-    return _frame("graph_breaks", "Graph breaks", data, ("break_from", "break_to"), "break_ns")
-
-
-def _frame(name: str, title: str, data: dict[str, object], key: tuple[str, ...], first: str) -> Frame:
-    table = pa.table({column: pa.array(values) for column, values in data.items()})
-    return Frame(
-        name=name,
-        title=title,
-        columns=METRICS.columns(*data, share=(first,)),
-        data=table.sort_by([(first, "descending"), (key[-1], "ascending")]),
-        row_key=key,
-        name_column=key[-1],
-        sort=Sort(first, True),
-    )
+    return framed("graph_breaks", "Graph breaks", data, ("break_from", "break_to"), "break_ns")
 
 
 def _mean(values: Int64, groups: Groups, chosen: npt.NDArray[np.bool_], count: int) -> pa.Array:
@@ -136,26 +121,3 @@ def _graphs(names: pa.Array) -> pa.Array:
     """The keys of graphs by their names; null where none was called."""
     found = [GRAPH.match(name) if name else None for name in names.to_pylist()]
     return pa.array([match and match[1] for match in found], pa.string())
-
-
-def _modules(trace: TraceTable, selection: Selection, row: Int64, of: Int64, count: int) -> Strings:
-    """Names of the innermost modules that are open around the rows of each group, in order of execution."""
-    modules = selection.of(trace, EventKind.MODULE)
-    track, start, end = trace.track[modules], trace.start_ns[modules], trace.ends(modules)
-    owner = innermost(track, start, end, nest(track, start, end).parent, trace.track[row], trace.start_ns[row])
-    ran = np.flatnonzero(owner != MISSING)
-    names: dict[int, dict[str, None]] = {}
-    if len(ran):
-        called = modules[owner[ran]]
-        for one in np.sort(group(of[ran], trace.name[called].astype(np.int64)).first).tolist():
-            label = module_label(trace.strings[int(trace.name[called[one]])])
-            names.setdefault(int(of[ran[one]]), {})[label] = None
-    return [", ".join(names[place]) if place in names else None for place in range(count)]
-
-
-def _numbers(trace: TraceTable, names: Int32, groups: Groups) -> pa.Array:
-    """Numbers of the regions in each group, in order of execution."""
-    found: list[dict[str, None]] = [{} for _ in range(len(groups))]
-    for one in np.sort(group(groups.of, names.astype(np.int64)).first).tolist():
-        found[int(groups.of[one])][number_of(trace, int(names[one]))] = None
-    return pa.array([", ".join(each) for each in found], pa.string())
