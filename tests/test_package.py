@@ -24,6 +24,9 @@ SHARED = {
     "readers": {"base", "chrome", "foreign", "issues", "meanings", "pickles", "stream"},
     "analyses": {
         "advice",
+        "host_calls",
+        "regions",
+        "replays",
         "core_frequency",
         "device_facts",
         "kernel_facts",
@@ -77,7 +80,6 @@ SHARED = {
         "launch_phases",
         "launching",
         "module_paths",
-        "replays",
         "rules",
         "backward_times",
         "what_if",

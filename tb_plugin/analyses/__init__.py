@@ -11,6 +11,7 @@ from tb_plugin.analyses.base import Analysis
 from tb_plugin.analyses.categories import Categories
 from tb_plugin.analyses.cluster import ClusterAnalysis
 from tb_plugin.analyses.collectives import Collectives
+from tb_plugin.analyses.compiled import CompiledAnalysis
 from tb_plugin.analyses.diff import Diff
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.events import Events
@@ -54,6 +55,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     Kernels(),
     Modules(),
     GraphsAnalysis(),
+    CompiledAnalysis(),
     BackwardPass(),
     Stacks(),
     StackProfileAnalysis(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tb_plugin.recorders.generated_kernels import COMPILED
 from tb_plugin.recorders.pytorch_inference import INFERENCE
 from tb_plugin.recorders.pytorch_training import TRAINING
 from tb_plugin.recorders.serving import SERVING
@@ -133,6 +134,7 @@ PYTORCH = Recorder(
     HOST,
     OPERATORS,
     steps=SERVING,
+    compiled=COMPILED,
 )
 
 _AS_JSON = "Export the trace as JSON, to a path without .pftrace in it"

@@ -31,6 +31,11 @@ INFERENCE = {
         "torch.compile(dynamic=True), and run each shape once before requests are taken.",
         (("PyTorch: recompilation", f"{DOCS}/torch.compiler_troubleshooting.html"),),
     ),
+    "recompilation.inference": Advice(
+        "Set TORCH_LOGS=recompiles to see which guard failed; mark sizes that change with torch._dynamo.mark_dynamic(), or "
+        "pad requests to a few sizes, and run each of them once before requests are taken.",
+        (("PyTorch: recompilation", f"{DOCS}/torch.compiler_troubleshooting.html"),),
+    ),
     "step_outliers.inference": Advice(
         "Take what happens now and then out of the step: log and export less often, and do other work, such as making "
         "tokens of texts, in a process of its own.",

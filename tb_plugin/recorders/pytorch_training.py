@@ -85,6 +85,16 @@ TRAINING = {
         "torch.compile(dynamic=True), and run one step of each shape before the training counts.",
         (("PyTorch: recompilation", f"{DOCS}/torch.compiler_troubleshooting.html"),),
     ),
+    "recompilation": Advice(
+        "Set TORCH_LOGS=recompiles to see which guard failed; mark sizes that change with torch._dynamo.mark_dynamic(), "
+        "pass numbers as tensors, and pad batches to a few sizes that are compiled before the training counts.",
+        (("PyTorch: recompilation", f"{DOCS}/torch.compiler_troubleshooting.html"),),
+    ),
+    "graph_breaks": Advice(
+        "Set TORCH_LOGS=graph_breaks to see why, and torch.compile(fullgraph=True) to be told at once. Take .item(), "
+        "print() and conditions on tensors out of the model, or use torch.where() and torch.cond().",
+        (("PyTorch: graph breaks", f"{DOCS}/torch.compiler_troubleshooting.html"),),
+    ),
     "slow_first_step": Advice(
         "Let the profiler wait: torch.profiler.schedule(wait=1, warmup=3, active=...). In short runs keep what compilers "
         "have made (TORCHINDUCTOR_CACHE_DIR), and leave torch.backends.cudnn.benchmark off.",

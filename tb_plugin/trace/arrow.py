@@ -19,6 +19,7 @@ from tb_plugin.trace.hardware import DeviceFacts, DeviceInfo
 from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedColumn, StatedMemory, StatedTable
 from tb_plugin.trace.recorder import (
     Advice,
+    CompiledNames,
     HostNames,
     KernelFacts,
     OperatorNames,
@@ -218,6 +219,7 @@ def recorder_of(header: dict[str, Any]) -> Recorder:
         operators,
         KernelFacts(**{key: _tuple(value) for key, value in header["kernels"].items()}),
         header["ranges_are_calls"],
+        CompiledNames(**{key: _tuple(value) for key, value in header["compiled"].items()}),
         header["lacks"],
         tuple(StepPattern(**{key: _tuple(value) for key, value in pattern.items()}) for pattern in header["steps"]),
     )

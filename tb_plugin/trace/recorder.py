@@ -108,6 +108,28 @@ class OperatorNames:
 
 
 @dataclass(frozen=True)
+class CompiledNames:
+    """What compiled code calls its parts. Patterns are regular expressions, searched; "" matches nothing."""
+
+    lookup: str = ""
+    """Guards are checked, to find the compilation of a function that fits."""
+    compile_id: str = ""
+    """Ranges in a compilation that say of what it is; the group: the numbers of the function and of its compilation."""
+    wrapping: str = ""
+    """Ranges of what stands between the call of compiled code and its graphs."""
+    resumed: str = ""
+    """Frame of a function that goes on behind a break; its groups are the file, the function that broke off, and the line."""
+    kernel: str = ""
+    """A generated kernel; its groups are the code of what it is (there may be none), and the operators in it."""
+    kinds: tuple[tuple[str, str], ...] = ()
+    """Codes of generated kernels and what they mean."""
+    operators: tuple[str, ...] = ()
+    """Operators with an underscore in their name, which is also what stands between two operators."""
+    file: str = ""
+    """The open column with the file of a generated kernel."""
+
+
+@dataclass(frozen=True)
 class KernelFacts:
     """Under which names a profile states what it knows of its kernels (see ``OpenColumn``); of several the first counts."""
 
@@ -167,6 +189,7 @@ class Recorder:
     kernels: KernelFacts = KernelFacts()
     ranges_are_calls: bool = False
     """Ranges of the program that it writes with the category of operators are calls of operators in its own tables."""
+    compiled: CompiledNames = CompiledNames()
     lacks: str = ""
     """What traces of this tool in this format never hold, though the tool knows it; "" where that is nothing."""
     steps: tuple[StepPattern, ...] = ()

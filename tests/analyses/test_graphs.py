@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tb_plugin.analyses.replays.recorded import captured_in
 
 from tb_plugin.analyses.graphs import GraphsAnalysis
 from tb_plugin.analyses.graphs.repeats import Repeated, repeated_part
-from tb_plugin.analyses.replays.recorded import captured_in
 from tb_plugin.trace.table import TraceTable
 from tests import synthetic_graphs
 from tests.builders import TraceBuilder, kernel, memset, model, part, rows, trace

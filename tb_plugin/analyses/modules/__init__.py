@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.grouping import NODES_SENT, Forest, cut, group, preorder
-from tb_plugin.analyses.modules.calls import Apart, Called, HostCalls, host_calls, sums_of
+from tb_plugin.analyses.host_calls import Apart, Called, HostCalls, host_calls, sums_of
 from tb_plugin.analyses.modules.compiled import Compiled, compiled_in, regions_frame, told_of
 from tb_plugin.analyses.modules.metrics import METRICS
-from tb_plugin.analyses.modules.regions import has_regions
 from tb_plugin.analyses.names import module_label
+from tb_plugin.analyses.regions.found import has_regions
 from tb_plugin.analyses.replays.origins import origins_of
 from tb_plugin.analyses.replays.told import ways_told
 from tb_plugin.analyses.selection import select_rows

@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.grouping import Groups, group
-from tb_plugin.analyses.modules.calls import Called, HostCalls, host_calls, sums_of
+from tb_plugin.analyses.host_calls import HostCalls, host_calls, sums_of
 from tb_plugin.analyses.modules.metrics import METRICS
-from tb_plugin.analyses.modules.regions import regions_of, wrapped_calls
 from tb_plugin.analyses.names import GRAPH, REGION, module_label
-from tb_plugin.analyses.replays.origins import origins_of
+from tb_plugin.analyses.regions.calls import called_of
+from tb_plugin.analyses.regions.found import regions_of, wrapped_calls
 from tb_plugin.analyses.selection import Selection
 from tb_plugin.payloads import Sort
-from tb_plugin.trace.schema import MISSING, EventKind, of_kind
+from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import innermost
 
@@ -64,16 +64,6 @@ def compiled_in(trace: TraceTable, selection: Selection, modules: HostCalls) -> 
         owner=innermost(track, start, end, parent, trace.track[row], trace.start_ns[row]),
         wrapper=wrapped_calls(trace, modules.row[ran], parent),
     )
-
-
-def called_of(trace: TraceTable, row: Int64) -> Called:
-    """Returns what compiled code was called, in the trace by these rows, and in captures."""
-    scopes = origins_of(trace).scopes
-    bears = np.zeros(0, np.bool_)
-    if len(scopes):
-        named = trace.strings.where(lambda text: text.startswith(REGION))[scopes.name]
-        bears = named & of_kind(scopes.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
-    return Called(row, trace.name[row].astype(np.int64), bears, scopes.name.astype(np.int64))
 
 
 def told_of(trace: TraceTable, modules: HostCalls, compiled: Compiled, groups: Groups) -> dict[str, list[str | None]]:

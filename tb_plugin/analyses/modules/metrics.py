@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
+from tb_plugin.analyses.regions.metrics import BACKWARD_HOST, REGIONS
 from tb_plugin.analyses.replays.told import REPLAYED
 
 METRICS = SHARED.adding(
     REPLAYED,
+    REGIONS,
+    BACKWARD_HOST,
     define(
         "",
         "code",
         {
-            "region": ("Region", "Compiled code, by the numbers of the function and of its compilation."),
-            "compiled_code": (
-                "Compiled code",
-                "What was compiled: the function of the region; of a wrapper the module that it stands for, where the trace "
-                "has it.",
-            ),
             "regions": (
                 "Regions",
                 "Compiled code that it ran itself; a wrapper that of the module it stands for as well.",
-            ),
-            "region_modules": ("Modules", "Modules that ran it themselves, in order of execution."),
-            "graph": ("Graph", "Key of the first compiled graph that the region called itself."),
-            "backward_graph": (
-                "Backward graph",
-                "Key of the first one that ran in the backward pass of its operators.",
             ),
         },
     ),
@@ -33,10 +24,6 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ns",
         {
-            "backward_host_total_ns": (
-                "Backward host",
-                "Host time of the backward operators whose forward operator the module or its children called.",
-            ),
             "backward_apart_ns": (
                 "Host time of no module",
                 "Host time of the backward operators that count for no module.",

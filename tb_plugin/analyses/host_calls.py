@@ -11,7 +11,7 @@ from tb_plugin.analyses.annotations import launched_by
 from tb_plugin.analyses.backward import BackwardOperators, Tie, backward_operators
 from tb_plugin.analyses.backward_times import host_times
 from tb_plugin.analyses.grouping import Forest, Groups, Spans, outermost_of, sum_by
-from tb_plugin.analyses.modules.replayed import scopes_of
+from tb_plugin.analyses.replays.called import scopes_of
 from tb_plugin.analyses.replays.origins import origins_of
 from tb_plugin.analyses.replays.sums import Bearers, InReplays, replayed_calls
 from tb_plugin.analyses.selection import Selection

@@ -1,0 +1,91 @@
+"""Compiled: what compiling code took, where it breaks off, and what the calls of compiled code cost, cold and warm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tb_plugin.analyses.base import OWN_ONLY, Missing, Number, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.compiled.kernels import kernels_frame
+from tb_plugin.analyses.compiled.metrics import METRICS
+from tb_plugin.analyses.compiled.tables import breaks_frame, regions_frame
+from tb_plugin.analyses.regions.breaks import breaks_of
+from tb_plugin.analyses.regions.compiling import compilations_of, guards_of
+from tb_plugin.analyses.regions.found import has_regions, regions_of
+from tb_plugin.analyses.selection import Selection, select_rows
+from tb_plugin.payloads import Figures, Payload, Table, View
+from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.table import TraceTable
+
+_FIGURES = (
+    "compile_ns",
+    "compilations",
+    "recompilations",
+    "guard_failures",
+    "graph_breaks",
+    "compiled_regions",
+    "calls",
+    "guard_ns",
+    "wrapper_ns",
+)
+
+
+class CompiledAnalysis:
+    """The regions of compiled code, graph breaks, compilation and generated kernels."""
+
+    id = "compiled"
+    title = "Compiled"
+    model = TraceTable
+    traits = Traits("Work", hidden=True, whole="", tables=("regions", "graph_breaks", "generated_kernels"))
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Returns why a trace without compiled code has no such view, else None."""
+        return None if has_regions(trace) else Missing("No compiled code ran.", "")
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Returns the chosen steps and the phase: nothing else matters."""
+        return params.chosen
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns the figures and tables. Raises BadRequest for unknown steps."""
+        selection = select_rows(trace, *params.chosen)
+        made = (regions_frame, breaks_frame, kernels_frame)
+        frames = {frame.name: frame for frame in (make(trace, selection) for make in made)}
+        numbers = _numbers(trace, selection)
+        wrapper = sum(frames["regions"].data["wrapper_ns"].to_pylist())
+        figures = [METRICS.figure(key, {**numbers, "wrapper_ns": wrapper}[key]) for key in _FIGURES]
+        payloads: dict[str, Payload] = {"summary": Figures("summary", "Compiled code", "", figures)}
+        shown = [name for name in ("graph_breaks", "regions", "generated_kernels") if frames[name].data.num_rows]
+        return Part(
+            coverage=selection.coverage,
+            facts={f"compiled.{key.removeprefix('compiled_')}": value for key, value in numbers.items()},
+            frames=frames,
+            payloads=payloads,
+            layout=(*payloads, *shown),
+        )
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+def _numbers(trace: TraceTable, selection: Selection) -> dict[str, Number]:
+    regions, made, guards, broken = regions_of(trace), compilations_of(trace), guards_of(trace), breaks_of(trace)
+    calls = regions.row[selection.rows[regions.row]]
+    compiled = selection.rows[made.row]
+    checked = selection.rows[guards.row]
+    breaks = selection.rows[regions.row[broken.call]]
+    named = np.unique(made.region[compiled & (made.region != MISSING)])
+    return {
+        "compiled_regions": len(np.unique(trace.name[calls])),
+        "calls": len(calls),
+        "compile_ns": int(trace.dur_ns[made.row[compiled]].sum()),
+        "compilations": int(compiled.sum()),
+        "recompilations": int(made.repeats()[named].sum()),
+        "graph_breaks": len(np.unique(broken.function[breaks])),
+        "guard_failures": int((guards.compilation[checked] != MISSING).sum()),
+        "guard_ns": int(trace.dur_ns[guards.row[checked]].sum()),
+    }
