@@ -41,6 +41,7 @@ SHARED = {
         "busy",
         "annotations",
         "backward",
+        "recomputation",
         "base",
         "communication",
         "matrix_unit",

@@ -87,6 +87,10 @@ STAGES = StageFrames(
     setup=r"(?:: |\.)__init__$",
     data=r"torch/utils/data/|/data_?loaders?\.py\(|"
     r"(?:: |\.)(?:to_device|send_to_device|batch_to_device|move_data_to_device|_prepare_inputs?)$",
+    # Not reentrant: seen. Reentrant, and those of Megatron and DeepSpeed: by their sources, no real file is at hand.
+    recomputing=r"torch[/\\]utils[/\\]checkpoint\.py\(\d+\): (?:recompute_fn|(?:CheckpointFunction\.)?backward)$"
+    r"|(?:tensor_parallel[/\\]random|activation_checkpointing[/\\]checkpointing)\.py\(\d+\): "
+    r"(?:CheckpointFunction\.)?backward$",
 )
 """What frames say about the stage of a training."""
 
@@ -120,6 +124,8 @@ OPERATORS = OperatorNames(
     casting=r"^aten::_to_copy$",
     learning=r"(?i)backward|[dw]grad|bprop|AccumulateGrad|zero_grad|^Optimizer\.",
     laying_out=r"^aten::(?:contiguous|reshape)$",
+    # torch.utils.checkpoint, Megatron, DeepSpeed and fairscale call it so (by their sources: no real file is at hand).
+    recomputing=r"^(?:autograd::engine::evaluate_function: )?\w*CheckpointFunctionBackward\d*$",
 )
 
 PYTORCH = Recorder(

@@ -198,6 +198,12 @@ TRAINING = {
         "are written out often exist as one operator (nn.functional.gelu, rms_norm).",
         (("PyTorch: torch.compile", f"{_TUTORIALS}/intermediate/torch_compile_tutorial.html"), _TUNING),
     ),
+    "recomputation": Advice(
+        "Where memory is left, keep more: checkpoint fewer modules (the largest activations first, every second layer), or "
+        "only what is cheap to compute: torch.utils.checkpoint.create_selective_checkpoint_contexts keeps the results of "
+        "products and attention. Memory, or a snapshot, tells how much the step has left.",
+        (("PyTorch: checkpoint", f"{DOCS}/checkpoint.html"),),
+    ),
     "redundant_casts": Advice(
         "Cast once and keep the result: weights by one torch.autocast around all passes of a step (it remembers them until "
         "it ends), or model.to(torch.bfloat16); leave out .float() and .half() in a row.",

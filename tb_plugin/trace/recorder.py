@@ -48,6 +48,8 @@ class StageFrames:
     """Something is made: a call of a module around it is no forward pass yet."""
     data: str = ""
     """Batches are loaded or moved to the device."""
+    recomputing: str = ""
+    """Forward code is called again, inside of a backward pass."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,8 @@ class OperatorNames:
     """Operators that a backward pass calls itself to sum a gradient over processes, as soon as it is there."""
     reshaping: str = ""
     """A tensor gets another shape, and its numbers stay as they are."""
+    recomputing: str = ""
+    """Backward operators that call forward code again."""
 
 
 @dataclass(frozen=True)

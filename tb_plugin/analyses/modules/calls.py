@@ -11,6 +11,7 @@ from tb_plugin.analyses.annotations import launched_by
 from tb_plugin.analyses.backward import BackwardOperators, Tie, backward_operators
 from tb_plugin.analyses.backward_times import host_times
 from tb_plugin.analyses.grouping import Forest, Groups, Spans, outermost_of, sum_by
+from tb_plugin.analyses.recomputation import recomputed
 from tb_plugin.analyses.selection import Selection
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
@@ -39,7 +40,8 @@ class HostCalls:
     Times in nanoseconds, each call's own part.
 
     ``device`` is what the call launched outside of those inside it, ``backward_device`` what the backward operators launched
-    that are tied to its direct operators, ``backward_host`` the host time of those. ``in_backward``: a backward operator is
+    that are tied to its direct operators, ``backward_host`` the host time of those; ``recomputed`` is the part of ``device``
+    that was launched again inside of a backward pass. ``in_backward``: a backward operator is
     open around it.
     """
 
@@ -52,6 +54,7 @@ class HostCalls:
     host_total_ns: Int64
     device: Int64
     backward_device: Int64
+    recomputed: Int64
     backward_host: Int64
     operators: Int64
     in_backward: Bool
@@ -88,6 +91,8 @@ def host_calls(trace: TraceTable, selection: Selection, rows: Int64, key: Int64)
     outside = around(every.row[at]) == MISSING
     host_owner = np.where(outside, of_forward[at], MISSING)
     apart = at[outside & (host_owner == MISSING)]
+    again = np.zeros(len(trace), np.bool_)
+    again[recomputed(trace).work] = True
     direct = selection.of(trace, EventKind.OPERATOR)
     position = places_of(rows, len(trace))
     return HostCalls(
@@ -99,6 +104,7 @@ def host_calls(trace: TraceTable, selection: Selection, rows: Int64, key: Int64)
         host_total_ns=trace.dur_ns[rows],
         device=sum_by(owner, trace.dur_ns[work], len(rows)),
         backward_device=sum_by(backward_owner, trace.dur_ns[work], len(rows)),
+        recomputed=sum_by(owner, np.where(again[work], trace.dur_ns[work], 0), len(rows)),
         backward_host=sum_by(host_owner, host_ns, len(rows)),
         operators=sum_by(position[trace.parent[direct]], np.ones(len(direct), np.int64), len(rows)),
         in_backward=every.of[trace.operator[rows]] != MISSING,
@@ -135,6 +141,7 @@ def sums_of(calls: HostCalls, groups: Groups) -> dict[str, Int64]:
         "device_total_ns": total(forest.sums(calls.device)),
         "backward_device_self_ns": groups.sum(calls.backward_device),
         "backward_device_total_ns": total(forest.sums(calls.backward_device)),
+        "recomputed_device_ns": total(forest.sums(calls.recomputed)),
         "backward_host_total_ns": total(forest.sums(calls.backward_host)),
         "operators": groups.sum(calls.operators),
     }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
+from tb_plugin.analyses.recomputation import METRICS as RECOMPUTATION
 
 METRICS = SHARED.adding(
+    RECOMPUTATION,
     define(
         "",
         "code",
