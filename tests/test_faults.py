@@ -25,7 +25,9 @@ CLEAN = {
     "DDP": faults.Config(seed=2, steps=1, ddp=True),
     "host bound": faults.Config(seed=3, steps=1, host_bound=True),
 }
-SHARDED = faults.Config(seed=3, steps=2, size=0.1, fault="recomputation")
+SHARDED = faults.Config(
+    seed=3, steps=2, size=0.1, fault=("recomputation", "sharding", "pipeline", "offloading", "experts")
+)
 CASES = CLEAN | {name: faults.Config(seed=4, steps=1, fault=name) for name in faults.FAULTS}
 SEEDS = sampled(range(40), [3])
 SOME = sampled(list(CASES), ["DDP", "deterministic_sync", "launch_bound", "pageable_copies", "reserved_oscillation"])

@@ -42,6 +42,8 @@ SHARED = {
         "annotations",
         "backward",
         "recomputation",
+        "roles",
+        "stated_collectives",
         "base",
         "communication",
         "matrix_unit",

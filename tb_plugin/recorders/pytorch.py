@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tb_plugin.recorders.pytorch_inference import INFERENCE
+from tb_plugin.recorders.pytorch_parallel import PARALLEL
 from tb_plugin.recorders.pytorch_training import TRAINING
 from tb_plugin.trace.recorder import Advice, HostNames, OperatorNames, Recorder, StageFrames, ThreadRole
 
@@ -137,6 +138,7 @@ PYTORCH = Recorder(
     STAGES,
     HOST,
     OPERATORS,
+    parallel=PARALLEL,
 )
 
 _AS_JSON = "Export the trace as JSON, to a path without .pftrace in it"

@@ -17,7 +17,16 @@ from tb_plugin.trace.classes import ClassNames
 from tb_plugin.trace.column_file import kept, one_list, read_columns, write_columns
 from tb_plugin.trace.hardware import DeviceFacts, DeviceInfo
 from tb_plugin.trace.open import AllocatorBlocks, AllocatorTotals, OpenColumn, StatedColumn, StatedMemory, StatedTable
-from tb_plugin.trace.recorder import Advice, HostNames, KernelFacts, OperatorNames, Recorder, StageFrames, ThreadRole
+from tb_plugin.trace.recorder import (
+    Advice,
+    HostNames,
+    KernelFacts,
+    OperatorNames,
+    ParallelNames,
+    Recorder,
+    StageFrames,
+    ThreadRole,
+)
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import (
@@ -207,6 +216,7 @@ def recorder_of(header: dict[str, Any]) -> Recorder:
         KernelFacts(**{key: _tuple(value) for key, value in header["kernels"].items()}),
         header["ranges_are_calls"],
         header["lacks"],
+        ParallelNames(**{key: _tuple(value) for key, value in header["parallel"].items()}),
     )
 
 

@@ -112,6 +112,42 @@ class OperatorNames:
 
 
 @dataclass(frozen=True)
+class ParallelNames:
+    """How trainings on many devices name what they do. Patterns are regular expressions, searched; "" matches nothing.
+
+    Ranges are annotations, operators and Python calls around a launch.
+    """
+
+    sharding: str = ""
+    """Ranges in which shards of parameters or gradients are gathered, reduced, copied or moved."""
+    ahead: str = ""
+    """Ranges in which parameters are gathered that are needed later."""
+    copying_in: str = ""
+    """Ranges that copy shards into what is sent."""
+    copying_out: str = ""
+    """Ranges that copy what was gathered to where it is used."""
+    sending: str = ""
+    """Ranges in which one rank sends to another."""
+    receiving: str = ""
+    exchanging: str = ""
+    """Ranges in which ranks send and receive at once."""
+    micro_batch: str = ""
+    """Ranges of one micro-batch in one stage of a pipeline."""
+    offloading: str = ""
+    """Ranges whose copies between host and device move what a device has no memory for."""
+    routing: str = ""
+    """Kernels and operators that sort tokens to experts."""
+    experts: str = ""
+    """Operators and kernels of the experts' products."""
+    dispatching: str = ""
+    """Ranges and kernels that send tokens to their experts."""
+    combining: str = ""
+    """Ranges and kernels that bring the results back."""
+    split_sizes: tuple[str, str] = ("", "")
+    """Keys of the open columns with what a rank gives to each other one, and gets."""
+
+
+@dataclass(frozen=True)
 class KernelFacts:
     """Under which names a profile states what it knows of its kernels (see ``OpenColumn``); of several the first counts."""
 
@@ -152,6 +188,7 @@ class Recorder:
     """Ranges of the program that it writes with the category of operators are calls of operators in its own tables."""
     lacks: str = ""
     """What traces of this tool in this format never hold, though the tool knows it; "" where that is nothing."""
+    parallel: ParallelNames = ParallelNames()
 
     def todo(self, finding: str) -> str:
         """Returns what to do about a finding, "" where the tool has no words for it (and perhaps no such option)."""
