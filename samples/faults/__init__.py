@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from . import communicating, computing, stepping, waiting
+from . import communicating, computing, repeating, scaling, stepping, waiting
 from .faulty import PROGRAMS, Faulty, Pace
 from .hardware import COMPUTE, DEVICE_BYTES, MS, mixed, named, share
 from .kernels import BF16_FLOPS, SEQUENCE
@@ -21,7 +21,7 @@ from .model import Shape
 from .program import Program
 
 __all__ = ["ALSO", "COSTLESS", "FAULTS", "Config", "Training", "main", "run", "write"]
-_MODULES = (waiting, computing, communicating, stepping)  # each registers its faults
+_MODULES = (waiting, computing, repeating, communicating, scaling, stepping)  # each registers its faults
 FAULTS = {name: (program.__doc__ or "").strip() for name, program in PROGRAMS.items()}
 """What each fault is, by its name."""
 ALSO = {name: program.also for name, program in PROGRAMS.items()}

@@ -73,6 +73,7 @@ class Machine:
         self.external = self.sequence = self.arrow = self.python = 0
         self.correlation = 8_192
         self.event = 100
+        self.notes = self.arrows = True  # operators note what backward needs, and get an arrow to it
         self.allocated = self.reserved = self.peak = 0
         self.address = 0x7F20_0000_0000
         self.steps: list[tuple[int, int]] = []
@@ -124,7 +125,7 @@ class Machine:
         self.external += 1
         args: Json = {"External id": self.external, "Record function id": 0}
         flows: tuple[tuple[str, str, int], ...] = ()
-        tie = forward or backward
+        tie = (forward if self.notes else None) or backward
         if tie is not None:
             args |= {"Sequence number": tie[0], "Fwd thread id": 0 if forward else 1}
             flows = (("s" if forward else "f", "fwdbwd", tie[1]),) if tie[1] else ()
@@ -218,8 +219,9 @@ class Machine:
     def next_sequence(self) -> tuple[int, int]:
         """Returns a sequence number and an arrow from an operator to its backward."""
         self.sequence += 1
-        self.arrow += 1
-        return self.sequence, self.arrow
+        arrows = self.arrows and self.notes
+        self.arrow += arrows
+        return self.sequence, self.arrow if arrows else 0
 
     # -- driver ------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from tb_plugin.analyses.memory_flow import MemoryFlowAnalysis
 from tb_plugin.analyses.modules import Modules
 from tb_plugin.analyses.operators import Operators
 from tb_plugin.analyses.overview import Overview
+from tb_plugin.analyses.parallelism import Parallelism
 from tb_plugin.analyses.phases import PhasesAnalysis
 from tb_plugin.analyses.range import Range
 from tb_plugin.analyses.ranks_collectives import RanksCollectives
@@ -60,6 +61,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     Stacks(),
     StackProfileAnalysis(),
     PhasesAnalysis(),
+    Parallelism(),
     Launches(),
     IdleTime(),
     Memory(),

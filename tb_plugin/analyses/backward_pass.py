@@ -16,8 +16,10 @@ from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.grouping import Groups, group, shares, sum_by
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.module_paths import module_paths
+from tb_plugin.analyses.recomputation import METRICS as RECOMPUTATION
+from tb_plugin.analyses.recomputation import Recomputed, Sign, called_in, recomputed
 from tb_plugin.analyses.selection import Selection, select_rows
-from tb_plugin.payloads import Column, Figures, Notice, Notices, Payload, Sort, Table, View
+from tb_plugin.payloads import Column, Figure, Figures, Notice, Notices, Payload, Sort, Table, View
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
@@ -28,6 +30,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 METRICS = SHARED.adding(
+    RECOMPUTATION,
     define(
         "",
         "code",
@@ -39,6 +42,11 @@ METRICS = SHARED.adding(
         "",
         "text",
         {
+            "recomputed_by": (
+                "Told by",
+                "What tells that code is called again: frame (a Python function that does so), function (a backward operator "
+                "that does so), sequence (operators inside of a backward operator note what a backward pass needs).",
+            ),
             "tied_by": (
                 "Tied by",
                 "How the forward operator is known: sequence (number), arrow, parent (the backward operator around it), "
@@ -85,7 +93,12 @@ METRICS = SHARED.adding(
         },
     ),
     define(
-        CHOSEN, "count", {"untied": ("Not tied", "Calls of backward operators whose forward operator is not known.")}
+        CHOSEN,
+        "count",
+        {
+            "untied": ("Not tied", "Calls of backward operators whose forward operator is not known."),
+            "recomputed_runs": ("Runs", "How often forward code is called again inside of a backward pass."),
+        },
     ),
 )
 
@@ -142,13 +155,18 @@ class BackwardPass:
             "backward_operators": _operators(trace, chosen),
             "backward_lines": _lines(trace, selection, chosen),
         }
-        payloads: dict[str, Payload] = {"summary": _summary(chosen)}
+        again, mine = recomputed(trace), selection.rows[recomputed(trace).first]
+        facts = _facts(chosen)
+        if mine.any():
+            frames["recomputed"] = _recomputed(trace, again, mine)
+            facts |= {f"recompute.{key}": value for key, value in _again(trace, again, mine).items()}
+        payloads: dict[str, Payload] = {"summary": _summary(chosen, facts)}
         if len(chosen.at):
             payloads["answer"] = Notices(
                 "answer", "Backward pass", "answer", _answer(frames["backward_operators"], chosen)
             )
-        layout = (*payloads, "backward_operators")
-        return Part(selection.coverage, _facts(chosen), frames, payloads, layout)
+        layout = (*payloads, "backward_operators", *(name for name in frames if name == "recomputed"))
+        return Part(selection.coverage, facts, frames, payloads, layout)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page or one of its tables."""
@@ -287,7 +305,39 @@ def _facts(chosen: _Chosen) -> dict[str, Number]:
     }
 
 
-def _summary(chosen: _Chosen) -> Figures:
+def _again(trace: TraceTable, found: Recomputed, mine: Bool) -> dict[str, int]:
+    """How often chosen backward passes call forward code again, and what that takes."""
+    return {
+        "calls": int(mine.sum()),
+        "device_ns": int(trace.dur_ns[found.work[mine[found.run]]].sum()),
+        "host_ns": int(found.host_ns[mine].sum()),
+    }
+
+
+def _recomputed(trace: TraceTable, found: Recomputed, mine: Bool) -> Frame:
+    """What is called again, by the module that a run calls first and what tells of it."""
+    modules = called_in(trace, found)
+    groups = group(modules.of[mine], found.sign[mine])
+    kept = mine[found.run]
+    device = sum_by(found.run[kept], trace.dur_ns[found.work[kept]], len(found))
+    of, sign = modules.of[mine][groups.first], found.sign[mine][groups.first]
+    data = {
+        "module": _texts(pa.array(modules.texts, pa.string()), of),
+        "recomputed_by": pa.array([Sign(each).name.lower() for each in sign.tolist()], pa.string()),
+        "recomputed_runs": pa.array(groups.count()),
+        **({"recomputed_device_ns": pa.array(groups.sum(device[mine]))} if device.any() else {}),
+        "recomputed_host_ns": pa.array(groups.sum(found.host_ns[mine])),
+    }
+    first = "recomputed_device_ns" if device.any() else "recomputed_host_ns"
+    order = [(first, "descending"), ("module", "ascending"), ("recomputed_by", "ascending")]
+    columns = METRICS.columns(*data, share=(first,))
+    keys = ("module", "recomputed_by")
+    return Frame(
+        "recomputed", "Computed again", columns, pa.table(data).sort_by(order), keys, "module", Sort(first, True)
+    )
+
+
+def _summary(chosen: _Chosen, facts: dict[str, Number]) -> Figures:
     count = len(chosen.at)
     untied = int((chosen.every.tie[chosen.at] == Tie.NONE).sum())
     tied = (count - untied) / count if count else None
@@ -295,10 +345,19 @@ def _summary(chosen: _Chosen) -> Figures:
         *([METRICS.figure("node_device_ns", int(chosen.device_ns.sum()))] if chosen.device_ns.any() else []),
         METRICS.figure("node_host_ns", int(chosen.host_ns.sum())),
         *([METRICS.figure("node_wait_ns", int(chosen.wait_ns.sum()))] if chosen.wait_ns.any() else []),
+        *_again_figures(facts),
         METRICS.figure("tied_ratio", tied, "Tied to the forward pass"),
         METRICS.figure("untied", untied),
     ]
     return Figures("summary", "Backward pass", "", figures, "headline")
+
+
+def _again_figures(facts: dict[str, Number]) -> list[Figure]:
+    """What is computed again: on the device, where none works on the host; nothing where nothing is."""
+    if not facts.get("recompute.calls"):
+        return []
+    key = "device_ns" if facts["recompute.device_ns"] else "host_ns"
+    return [METRICS.figure(f"recomputed_{key}", facts[f"recompute.{key}"])]
 
 
 def _answer(frame: Frame, chosen: _Chosen) -> list[Notice]:

@@ -11,6 +11,7 @@ from tb_plugin.analyses.annotations import launched_by
 from tb_plugin.analyses.backward import BackwardOperators, Tie, backward_operators
 from tb_plugin.analyses.backward_times import host_times
 from tb_plugin.analyses.grouping import Forest, Groups, Spans, outermost_of, sum_by
+from tb_plugin.analyses.recomputation import recomputed
 from tb_plugin.analyses.replays.called import scopes_of
 from tb_plugin.analyses.replays.origins import origins_of
 from tb_plugin.analyses.replays.sums import Bearers, InReplays, replayed_calls
@@ -43,7 +44,8 @@ class HostCalls:
     Times in nanoseconds, each call's own part.
 
     ``device`` is what the call launched outside of those inside it, ``backward_device`` what the backward operators launched
-    that are tied to its direct operators, ``backward_host`` the host time of those. ``in_backward``: a backward operator is
+    that are tied to its direct operators, ``backward_host`` the host time of those; ``recomputed`` is the part of ``device``
+    that was launched again inside of a backward pass. ``in_backward``: a backward operator is
     open around it.
     """
 
@@ -62,6 +64,7 @@ class HostCalls:
     host_total_ns: Int64
     device: Int64
     backward_device: Int64
+    recomputed: Int64
     backward_host: Int64
     operators: Int64
     in_backward: Bool
@@ -117,6 +120,8 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
     outside = around(every.row[at]) == MISSING
     host_owner = np.where(outside, of_forward[at], MISSING)
     apart = at[outside & (host_owner == MISSING)]
+    again = np.zeros(len(trace), np.bool_)
+    again[recomputed(trace).work] = True
     direct = selection.of(trace, EventKind.OPERATOR)
     position = places_of(rows, len(trace))
     count, also = len(rows) + len(replayed), replayed.also
@@ -134,6 +139,7 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
         host_total_ns=also(trace.dur_ns[rows]),
         device=sum_by(owner, trace.dur_ns[work], count),
         backward_device=sum_by(backward_owner, trace.dur_ns[work], count),
+        recomputed=sum_by(owner, np.where(again[work], trace.dur_ns[work], 0), count),
         backward_host=sum_by(host_owner, host_ns, count),
         operators=sum_by(position[trace.parent[direct]], np.ones(len(direct), np.int64), count),
         in_backward=also(every.of[trace.operator[rows]] != MISSING, scopes.is_backward[replayed.scope]),
@@ -171,6 +177,7 @@ def sums_of(calls: HostCalls, groups: Groups) -> dict[str, Int64]:
         "device_total_ns": total(forest.sums(calls.device)),
         "backward_device_self_ns": groups.sum(calls.backward_device),
         "backward_device_total_ns": total(forest.sums(calls.backward_device)),
+        "recomputed_device_ns": total(forest.sums(calls.recomputed)),
         "backward_host_total_ns": total(forest.sums(calls.backward_host)),
         "operators": groups.sum(calls.operators),
     }

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tb_plugin.recorders.generated_kernels import COMPILED
 from tb_plugin.recorders.pytorch_inference import INFERENCE
+from tb_plugin.recorders.pytorch_parallel import PARALLEL
 from tb_plugin.recorders.pytorch_training import TRAINING
 from tb_plugin.recorders.serving import SERVING
 from tb_plugin.trace.recorder import Advice, HostNames, OperatorNames, Recorder, StageFrames, ThreadRole
@@ -89,6 +90,10 @@ STAGES = StageFrames(
     setup=r"(?:: |\.)__init__$",
     data=r"torch/utils/data/|/data_?loaders?\.py\(|"
     r"(?:: |\.)(?:to_device|send_to_device|batch_to_device|move_data_to_device|_prepare_inputs?)$",
+    # Not reentrant: seen. Reentrant, and those of Megatron and DeepSpeed: by their sources, no real file is at hand.
+    recomputing=r"torch[/\\]utils[/\\]checkpoint\.py\(\d+\): (?:recompute_fn|(?:CheckpointFunction\.)?backward)$"
+    r"|(?:tensor_parallel[/\\]random|activation_checkpointing[/\\]checkpointing)\.py\(\d+\): "
+    r"(?:CheckpointFunction\.)?backward$",
 )
 """What frames say about the stage of a training."""
 
@@ -122,6 +127,8 @@ OPERATORS = OperatorNames(
     casting=r"^aten::_to_copy$",
     learning=r"(?i)backward|[dw]grad|bprop|AccumulateGrad|zero_grad|^Optimizer\.",
     laying_out=r"^aten::(?:contiguous|reshape)$",
+    # torch.utils.checkpoint, Megatron, DeepSpeed and fairscale call it so (by their sources: no real file is at hand).
+    recomputing=r"^(?:autograd::engine::evaluate_function: )?\w*CheckpointFunctionBackward\d*$",
 )
 
 PYTORCH = Recorder(
@@ -135,6 +142,7 @@ PYTORCH = Recorder(
     OPERATORS,
     steps=SERVING,
     compiled=COMPILED,
+    parallel=PARALLEL,
 )
 
 _AS_JSON = "Export the trace as JSON, to a path without .pftrace in it"

@@ -208,6 +208,35 @@ TRAINING = {
         "are written out often exist as one operator (nn.functional.gelu, rms_norm).",
         (("PyTorch: torch.compile", f"{_TUTORIALS}/intermediate/torch_compile_tutorial.html"), _TUNING),
     ),
+    "pipeline_bubble": Advice(
+        "More micro-batches a step (their number over that of stages decides), an interleaved or zero-bubble schedule "
+        "(torch.distributed.pipelining: ScheduleInterleaved1F1B, ScheduleInterleavedZeroBubble), and stages that take "
+        "equally long: compare their ranks in Distributed.",
+        (("PyTorch: pipeline parallelism", f"{DOCS}/distributed.pipelining.html"),),
+    ),
+    "offload_copies": Advice(
+        "Where memory is left, keep gradients and the optimizer's state on the device, or shard them over more ranks. Else "
+        "pin the memory, and let copies overlap: gradients go while the backward pass runs, parameters come back as each "
+        "is updated.",
+        (("DeepSpeed: ZeRO-Offload", "https://www.deepspeed.ai/tutorials/zero-offload/"),),
+    ),
+    "expert_imbalance": Advice(
+        "Balance the router: an auxiliary loss or a bias for each expert, a limit of tokens an expert (capacity factor), or "
+        "experts placed by their load. Several experts on a rank even it out.",
+        (("GShard", "https://arxiv.org/abs/2006.16668"),),
+    ),
+    "communication.sharding": Advice(
+        "Gather parameters earlier: fully_shard prefetches one module ahead; set_modules_to_forward_prefetch() and "
+        "set_modules_to_backward_prefetch() prefetch more (FSDP: forward_prefetch=True, "
+        "BackwardPrefetch.BACKWARD_PRE), reshard_after_forward=False keeps them for the backward pass, and HSDP shards "
+        "within a machine alone.",
+    ),
+    "recomputation": Advice(
+        "Where memory is left, keep more: checkpoint fewer modules (the largest activations first, every second layer), or "
+        "only what is cheap to compute: torch.utils.checkpoint.create_selective_checkpoint_contexts keeps the results of "
+        "products and attention. Memory, or a snapshot, tells how much the step has left.",
+        (("PyTorch: checkpoint", f"{DOCS}/checkpoint.html"),),
+    ),
     "redundant_casts": Advice(
         "Cast once and keep the result: weights by one torch.autocast around all passes of a step (it remembers them until "
         "it ends), or model.to(torch.bfloat16); leave out .float() and .half() in a row.",

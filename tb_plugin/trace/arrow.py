@@ -23,6 +23,7 @@ from tb_plugin.trace.recorder import (
     HostNames,
     KernelFacts,
     OperatorNames,
+    ParallelNames,
     Recorder,
     StageFrames,
     StepPattern,
@@ -222,6 +223,7 @@ def recorder_of(header: dict[str, Any]) -> Recorder:
         CompiledNames(**{key: _tuple(value) for key, value in header["compiled"].items()}),
         header["lacks"],
         tuple(StepPattern(**{key: _tuple(value) for key, value in pattern.items()}) for pattern in header["steps"]),
+        ParallelNames(**{key: _tuple(value) for key, value in header["parallel"].items()}),
     )
 
 

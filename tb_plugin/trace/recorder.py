@@ -48,6 +48,8 @@ class StageFrames:
     """Something is made: a call of a module around it is no forward pass yet."""
     data: str = ""
     """Batches are loaded or moved to the device."""
+    recomputing: str = ""
+    """Forward code is called again, inside of a backward pass."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,44 @@ class OperatorNames:
     """Operators that a backward pass calls itself to sum a gradient over processes, as soon as it is there."""
     reshaping: str = ""
     """A tensor gets another shape, and its numbers stay as they are."""
+    recomputing: str = ""
+    """Backward operators that call forward code again."""
+
+
+@dataclass(frozen=True)
+class ParallelNames:
+    """How trainings on many devices name what they do. Patterns are regular expressions, searched; "" matches nothing.
+
+    Ranges are annotations, operators and Python calls around a launch.
+    """
+
+    sharding: str = ""
+    """Ranges in which shards of parameters or gradients are gathered, reduced, copied or moved."""
+    ahead: str = ""
+    """Ranges in which parameters are gathered that are needed later."""
+    copying_in: str = ""
+    """Ranges that copy shards into what is sent."""
+    copying_out: str = ""
+    """Ranges that copy what was gathered to where it is used."""
+    sending: str = ""
+    """Ranges in which one rank sends to another."""
+    receiving: str = ""
+    exchanging: str = ""
+    """Ranges in which ranks send and receive at once."""
+    micro_batch: str = ""
+    """Ranges of one micro-batch in one stage of a pipeline."""
+    offloading: str = ""
+    """Ranges whose copies between host and device move what a device has no memory for."""
+    routing: str = ""
+    """Kernels and operators that sort tokens to experts."""
+    experts: str = ""
+    """Operators and kernels of the experts' products."""
+    dispatching: str = ""
+    """Ranges and kernels that send tokens to their experts."""
+    combining: str = ""
+    """Ranges and kernels that bring the results back."""
+    split_sizes: tuple[str, str] = ("", "")
+    """Keys of the open columns with what a rank gives to each other one, and gets."""
 
 
 @dataclass(frozen=True)
@@ -194,6 +234,7 @@ class Recorder:
     """What traces of this tool in this format never hold, though the tool knows it; "" where that is nothing."""
     steps: tuple[StepPattern, ...] = ()
     """Annotations that mark steps where the profiler itself marked none."""
+    parallel: ParallelNames = ParallelNames()
 
     def todo(self, finding: str) -> str:
         """Returns what to do about a finding, "" where the tool has no words for it (and perhaps no such option)."""

@@ -15,6 +15,7 @@ const GROUPS: Group[] = [
   { table: 'backward_operators', label: 'By operator', filters: ['module', 'forward_operator', 'forward_line'] },
   { table: 'backward_lines', label: 'By line' },
 ]
+const RECOMPUTED: Group[] = [...GROUPS, { table: 'recomputed', label: 'Computed again' }]
 
 export function BackwardPass({ base }: ViewProps) {
   const resource = useView('backward', base)
@@ -42,7 +43,7 @@ export function BackwardPass({ base }: ViewProps) {
         <TableSection
           view="backward"
           base={base}
-          groups={GROUPS}
+          groups={resource.data && pick(resource.data, 'recomputed', 'table') ? RECOMPUTED : GROUPS}
           placeholder="Search operators, modules and lines, text or /regex/"
           detail={(row, table) => <RowDetail row={row} table={table} base={base} stacks={false} />}
         />

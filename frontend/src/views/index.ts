@@ -21,6 +21,7 @@ import { MemoryFlow } from './memoryFlow'
 import { Modules } from './modules'
 import { Operators } from './operators'
 import { Overview } from './overview'
+import { Parallelism } from './parallelism'
 import { Phases } from './phases'
 import { RanksKernels } from './ranksKernels'
 import { RanksMemory } from './ranksMemory'
@@ -47,6 +48,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   segments: Segments,
   launches: Launches,
   idle: Idle,
+  parallelism: Parallelism,
   phases: Phases,
   memory: Memory,
   allocations: Allocations,

@@ -125,6 +125,7 @@ def _columns(calls: HostCalls) -> list[str]:
     if calls.device.any() or calls.backward_device.any():
         keys += ["device_total_ns", "device_self_ns"]
         keys += ["backward_device_total_ns", "backward_device_self_ns"] if backward else []
+        keys += ["recomputed_device_ns"] if calls.recomputed.any() else []
     keys += ["host_total_ns", "host_self_ns"]
     return [*keys, *(["backward_host_total_ns"] if backward else []), "operators"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
+from tb_plugin.analyses.recomputation import METRICS as RECOMPUTATION
 from tb_plugin.analyses.regions.metrics import BACKWARD_HOST, REGIONS
 from tb_plugin.analyses.replays.told import REPLAYED
 
@@ -10,6 +11,7 @@ METRICS = SHARED.adding(
     REPLAYED,
     REGIONS,
     BACKWARD_HOST,
+    RECOMPUTATION,
     define(
         "",
         "code",

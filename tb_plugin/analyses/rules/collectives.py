@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.backward import forward_operators, in_backward
-from tb_plugin.analyses.collective_names import collective_name, has_larger_side
+from tb_plugin.analyses.collective_names import collective_name
 from tb_plugin.analyses.communication import communicates, communicating, computing, exposed
-from tb_plugin.analyses.dtypes import element_bytes
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.hardware_streams import hardware_streams
 from tb_plugin.analyses.names import ADDS_GRADIENT, DATA_PARALLEL, backward_label, named
 from tb_plugin.analyses.selection import steps_of
+from tb_plugin.analyses.stated_collectives import around, stated_of, that
 from tb_plugin.trace.intervals import covered_before, measure, measure_within, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind
@@ -28,7 +27,6 @@ ONE_RANK = "How much of it is waiting for other ranks this trace alone does not 
 """A collective that waits and one that moves data look alike on one rank."""
 _LEAST_SHARE = 0.01
 """Where less of the steps is communication that nothing hides, no rule speaks of it, and nothing more is worked out."""
-_MOST_ELEMENTS = 1 << 50
 _REDUCES = ("all_reduce", "reduce_scatter", "reduce")
 """What gradients go through."""
 
@@ -78,7 +76,7 @@ def collectives(trace: TraceTable, chosen: tuple[str, ...] | None) -> Collective
     bare = measure_within(exposed(trace), trace.start_ns[rows], trace.ends(rows)) if len(rows) else rows
     if bare.sum() <= _LEAST_SHARE * measure(union(steps.start_ns, steps.end_ns)):
         rows, step, bare = rows[:0], step[:0], bare[:0]
-    what, moved, name = _stated(trace, rows)
+    what, moved, name = stated_of(trace, rows)
     is_gradient, ready, until = _gradients(trace, steps, rows, what)
     is_serial = is_gradient & _computes(trace, rows)
     return Collectives(
@@ -91,45 +89,6 @@ def is_data_parallel(trace: TraceTable) -> bool:
     if trace.strings.find(DATA_PARALLEL) == MISSING:
         return False
     return len(np.unique(trace.device[trace.device != MISSING])) > 1
-
-
-def _stated(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64, Int64]:
-    """What each collective is called, the bytes that it moves, and its process group.
-
-    A kernel says so itself, or an operator around its launch does.
-    """
-    args = trace.collectives
-    place = np.full(len(trace) + 1, MISSING, np.int64)
-    place[args.row] = np.arange(len(args.row))
-    at, found = rows, place[rows]
-    while ((found == MISSING) & (at != MISSING)).any():
-        at = _around(trace, at)
-        found = np.where(found == MISSING, place[at], found)
-    name, dtype, group, inside, outside = (
-        np.append(column, MISSING)[found].astype(np.int64)
-        for column in (args.name, args.dtype, args.group_name, args.in_elements, args.out_elements)
-    )
-    what = np.where(name != MISSING, name, trace.name[rows])
-    larger = _that(trace, what, lambda text: has_larger_side(collective_name(text)))
-    elements = np.where(larger | (inside < 0), np.maximum(inside, outside), inside)
-    size = np.full(len(trace.strings) + 1, MISSING, np.int64)
-    for each in np.unique(dtype[dtype != MISSING]).tolist():
-        size[each] = element_bytes(trace.strings[each]) or MISSING
-    known = (elements >= 0) & (elements <= _MOST_ELEMENTS) & (size[dtype] > 0)
-    return what, np.where(known, elements * size[dtype], MISSING), group
-
-
-def _around(trace: TraceTable, rows: Int64) -> Int64:
-    """The operator around each row, or that launched it; -1 = none."""
-    found: Int64 = np.append(trace.operator, MISSING)[rows].astype(np.int64)
-    return found
-
-
-def _that(trace: TraceTable, names: Int64, test: Callable[[str], bool]) -> Bool:
-    """Which of these string ids a test holds for; each string is looked at once."""
-    unique, of = np.unique(names, return_inverse=True)
-    found: Bool = np.array([test(trace.strings[each]) for each in unique.tolist()], np.bool_)[of.ravel()]
-    return found
 
 
 def _computes(trace: TraceTable, rows: Int64) -> Bool:
@@ -149,7 +108,7 @@ def _gradients(trace: TraceTable, steps: Steps, rows: Int64, what: Int64) -> tup
     gradients as soon as they are there, and those that follow the backward pass at once.
     """
     reduces = (trace.kind[rows] == EventKind.KERNEL) & (trace.launch[rows] != MISSING)
-    reduces &= _that(trace, what, lambda text: collective_name(text) in _REDUCES)
+    reduces &= that(trace, what, lambda text: collective_name(text) in _REDUCES)
     nothing = np.zeros(len(rows), np.int64)
     if not reduces.any():
         return reduces, nothing, nothing
@@ -158,7 +117,7 @@ def _gradients(trace: TraceTable, steps: Steps, rows: Int64, what: Int64) -> tup
     step, begin, work = steps.at(trace.start_ns[rows]), trace.start_ns[rows], computing(trace)
     reduces &= (ends != MISSING)[step]
     hooked = reduces & _in_hooks(trace, rows)
-    called = named(trace, trace.recorder.operators.reducing)[_around(trace, rows)] & (_around(trace, rows) != MISSING)
+    called = named(trace, trace.recorder.operators.reducing)[around(trace, rows)] & (around(trace, rows) != MISSING)
     hooked |= reduces & called & (begin >= begins[step]) & (begin < ends[step])
     until = covered_before(work, ends[step])
     after = reduces & ~hooked & (begin >= ends[step]) & (covered_before(work, begin) == until)
@@ -188,10 +147,10 @@ def _backward(trace: TraceTable, steps: Steps, kernels: Int64) -> tuple[Int64, I
 def _in_hooks(trace: TraceTable, rows: Int64) -> Bool:
     """Which rows were launched where the engine adds a gradient."""
     adds = np.append(trace.strings.where(lambda text: backward_label(text) == ADDS_GRADIENT), False)
-    found, at = np.zeros(len(rows), np.bool_), _around(trace, rows)
+    found, at = np.zeros(len(rows), np.bool_), around(trace, rows)
     while (at != MISSING).any():
         found |= adds[np.append(trace.name, MISSING)[at]]
-        at = _around(trace, at)
+        at = around(trace, at)
     return found
 
 

@@ -10,6 +10,7 @@ from tb_plugin.analyses.advice import is_inference
 from tb_plugin.analyses.communication import SEND_LESS, SHARE_LESS, exposed
 from tb_plugin.analyses.grouping import group, sum_by
 from tb_plugin.analyses.metrics import STEPS, define
+from tb_plugin.analyses.roles.found import GATHERS, PIPELINE, SHARDING, roles_of
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.collectives import ONE_RANK, Collectives, collectives, could_hide, first_of, left_over
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
@@ -40,6 +41,11 @@ METRICS = OF_RULES.adding(
                 "Could hide it",
                 "Time in which no collective is under way, a mean over the steps: no more communication can be hidden.",
             ),
+            "shards_bare_ns": (
+                "Of shards",
+                "What nothing hides of collectives that gather or reduce shards, a mean over the steps.",
+            ),
+            "gathers_bare_ns": ("Of gathers", "The part of it that gathers parameters, a mean over the steps."),
             "group_exposed_ns": (
                 "Of this group",
                 "What nothing hides of the collectives of the process group that has most of it, a mean over the steps.",
@@ -52,7 +58,9 @@ METRICS = OF_RULES.adding(
 
 def _look(s: Scene) -> Seen | None:
     found = collectives(s.trace, s.chosen)
-    found = found.of(~(serial(found) | small(s, found)))
+    roles = roles_of(s.trace)
+    # What waits for another stage of a pipeline a rule of its own speaks of.
+    found = found.of(~(serial(found) | small(s, found) | np.isin(found.row, roles.row[roles.among(*PIPELINE)])))
     if not len(found.row):
         return None
     part = s.per_step(_exposed_in_steps(s, found.row))
@@ -61,16 +69,20 @@ def _look(s: Scene) -> Seen | None:
         return None
     hidden = could_hide(s.trace, s.steps)
     worst = _group(s, found)
+    shards = int(found.bare_ns[np.isin(found.row, roles.row[roles.among(*SHARDING)])].sum())
+    gathered = int(found.bare_ns[np.isin(found.row, roles.row[roles.among(*GATHERS)])].sum())
     notice = Notice(
         rule="communication",
         severity=severity_of(share),
         text="Communication that nothing hides takes {communication_ns} of each {step_time_mean_ns} step; what else it does "
         "could hide {could_hide_ns}. "
         + ("Most of it is of process group {process_group}: {group_exposed_ns}. " if worst else "")
+        + ("Shards take {shards_bare_ns} of it, {gathers_bare_ns} to gather parameters. " if shards else "")
         + ONE_RANK,
         todo="Distributed, with the traces of all ranks, tells waiting from moving data. Where this rank "
         "waits, look at the one that arrives last; sending less would not help. Where data moves: "
-        + (SHARE_LESS if is_inference(s.trace) else SEND_LESS),
+        + (SHARE_LESS if is_inference(s.trace) else SEND_LESS)
+        + (f" {s.todo('communication.sharding')}" if 2 * gathered > found.bare_ns.sum() else ""),
         figures=[
             METRICS.figure("communication_exposed", share),
             METRICS.figure("communication_ns", part),
@@ -79,6 +91,14 @@ def _look(s: Scene) -> Seen | None:
             *(
                 [METRICS.figure("process_group", worst[0]), METRICS.figure("group_exposed_ns", s.per_step(worst[1]))]
                 if worst
+                else []
+            ),
+            *(
+                [
+                    METRICS.figure("shards_bare_ns", s.per_step(shards)),
+                    METRICS.figure("gathers_bare_ns", s.per_step(gathered)),
+                ]
+                if shards
                 else []
             ),
         ],

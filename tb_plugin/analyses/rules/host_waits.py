@@ -15,6 +15,7 @@ from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.directions import copy_texts, directions_of
 from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.names import BACKWARD, DATALOADER, matched, named
+from tb_plugin.analyses.roles.found import OFFLOAD, roles_of
 from tb_plugin.analyses.rules.base import Scene
 from tb_plugin.analyses.waits import handovers, held_by_profiler, waits_for_device
 from tb_plugin.analyses.what_if import Change
@@ -68,9 +69,13 @@ class HostWaits:
 
 @remembered
 def copies_to_device(trace: TraceTable) -> Int64:
-    """Returns the copies from memory of the host to a device whose calls are recorded."""
+    """Returns the copies from memory of the host to a device whose calls are recorded.
+
+    What was offloaded is no input: a rule of its own speaks of its way back.
+    """
     copies = np.flatnonzero((trace.kind == EventKind.MEMCPY) & (trace.launch != MISSING))
-    found: Int64 = copies[directions_of(trace, copies) == _HTOD]
+    roles = roles_of(trace)
+    found: Int64 = np.setdiff1d(copies[directions_of(trace, copies) == _HTOD], roles.row[roles.among(*OFFLOAD)])
     return found
 
 

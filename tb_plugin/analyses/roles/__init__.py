@@ -1,0 +1,1 @@
+"""The roles that device work has in a training on many devices."""

@@ -1,0 +1,34 @@
+"""How PyTorch's trainings on many devices name what they do.
+
+All by the sources that each line names: no real file with any of them is at hand.
+"""
+
+from __future__ import annotations
+
+from tb_plugin.trace.recorder import ParallelNames
+
+PARALLEL = ParallelNames(
+    # torch/distributed/fsdp/_fully_shard (FSDP::), fsdp/_runtime_utils.py; DeepSpeed's coordinator, as Python calls.
+    sharding=r"^FSDP::|^fsdp::|^FullyShardedDataParallel\._"
+    r"|deepspeed[/\\]runtime[/\\]zero[/\\]partitioned_param_coordinator\.py\(\d+\): "
+    r"|deepspeed[/\\]runtime[/\\]zero[/\\]stage\w+\.py\(\d+\): (?:.*\.)?\w*(?:reduce|partition)\w*$",
+    ahead=r"^FSDP::\w*prefetch|^FullyShardedDataParallel\._\w*prefetch|partitioned_param_coordinator\.py\(\d+\): \w*prefetch",
+    copying_in=r"^fsdp::(?:all_gather_copy_in|chunk_cat)$",
+    copying_out=r"^FSDP::all_gather_copy_out|^fsdp::split_with_sizes_copy$",
+    # c10d's operators, and what its process groups call their work.
+    sending=r"^c10d::send$|^nccl:send\b",
+    receiving=r"^c10d::recv_(?:any_source_)?$|^nccl:recv\b",
+    exchanging=r"^nccl:coalesced$",
+    # torch/distributed/pipelining/schedules.py
+    micro_batch=r"^(?:Forward|Backward) \d+$|^Stage \d+ (?:Forward|Backward)",
+    # The ranges of PyTorch's optimizers; DeepSpeed's ZeRO-Offload, whose Adam runs on the host.
+    offloading=r"^Optimizer\.step#|^FSDP::|^FullyShardedDataParallel\._"
+    r"|deepspeed[/\\]runtime[/\\]zero[/\\]stage\w+\.py\(\d+\): ",
+    # vLLM, SGLang (moe_align_block_size, topk_softmax), Megatron (permute), AITER (moe_sorting).
+    routing=r"(?i)moe_?align|moe_?sort|top_?k_?(?:softmax|gating)|grouped_?topk|moe_?(?:un)?permute|moe_?sum",
+    experts=r"(?i)fused_?moe|moe_?gemm|_grouped_mm$|grouped_?gemm|groupedmatmul|matmul_ogs",
+    # DeepEP, Megatron's token dispatchers, and ranges that say so.
+    dispatching=r"(?i)deep_ep::.*dispatch|token_dispatch|moe\S*dispatch|expert\S*dispatch",
+    combining=r"(?i)deep_ep::.*combine|token_combine|moe\S*combine|expert\S*combine",
+    split_sizes=("In split size", "Out split size"),
+)
