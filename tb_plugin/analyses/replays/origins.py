@@ -84,10 +84,13 @@ class _Known:
     def by_captures(self, sequences: Sequences, source: str, way: Way, scopes_at: ScopesAt) -> None:
         """Ties graphs to captures that fit them."""
         wanted = np.flatnonzero(self.is_left)
-        fits = fitting_captures(self.graphs, wanted, sequences)
+        fits, too_many = fitting_captures(self.graphs, wanted, sequences)
         self._take({graph: sequences.begin[numbers] for graph, numbers in fits.items()}, source, way, scopes_at)
-        vain = [not_fitting(self._strings, source, self.graphs, g, sequences) for g in wanted.tolist() if g not in fits]
-        self.refusals += [refusal for refusal in vain if refusal is not None]
+        for graph in (each for each in wanted.tolist() if each not in fits):
+            if graph in too_many:
+                self.refusals.append(too_often(source, graph))
+            elif (refusal := not_fitting(self._strings, source, self.graphs, graph, sequences)) is not None:
+                self.refusals.append(refusal)
 
     def by_runs(self, sequences: Sequences, source: str, way: Way, scopes_at: ScopesAt) -> None:
         """Ties graphs to the same work that was run without a graph."""
