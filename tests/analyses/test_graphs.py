@@ -16,6 +16,7 @@ from tb_plugin.analyses.graphs.repeats import Repeated, repeated_part
 from tb_plugin.trace.table import TraceTable
 from tests import synthetic_graphs
 from tests.builders import TraceBuilder, kernel, memset, model, part, rows, trace
+from tests.captured import with_other
 from tests.conftest import SHARED, needs_shared
 from tests.synthetic_graphs import Plan
 
@@ -45,7 +46,7 @@ def made(name: str) -> tuple[TraceTable, Json]:
     plan = PLANS[name]
     table, others, truth = opened(replace(plan, capture="sibling") if plan.capture == "beside" else plan)
     for other in others:
-        table = replace(table, captured=captured_in(other, table.strings, "beside"))
+        table = with_other(table, other, "beside")
     return table, truth
 
 
@@ -60,13 +61,12 @@ def test_replays_come_to_what_was_invented(name: str) -> None:
         assert row["node_gaps_ns"] == told["node_gaps_ns"]
         assert (row["replay_gaps_ns"] or 0) == told["replay_gaps_ns"]
         assert row["graph_launch_ns"] == told["launch_ns"]
-        assert row["graph"] == str(told["graph_id"]) or PLANS[name].arch == "rocm"
+        assert row["captured_graph"] == str(told["graph_id"]) or PLANS[name].arch == "rocm"
     facts = part(table, "graphs").facts
     assert facts["graphs.device_ns"] == truth["replayed"]["device_ns"]
     assert facts["graphs.share"] == truth["replayed"]["device_ns"] / truth["device_ns"]
     ways = [facts[key] for key in facts if key.startswith("graphs.by_")]
-    assert sum(ways) == facts["graphs.attributed_ns"]
-    assert sum(ways) + facts["graphs.module_only_ns"] + facts["graphs.graph_only_ns"] == facts["graphs.device_ns"]
+    assert sum(ways) + facts["graphs.untied_ns"] == facts["graphs.device_ns"]
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_replays_come_to_what_was_invented(name: str) -> None:
         ("captured, hip", "graphs.by_capture_ns"),
         ("eager", "graphs.by_eager_ns"),
         ("annotated", "graphs.by_capture_ns"),
-        ("annotated only", "graphs.module_only_ns"),
-        ("nothing", "graphs.graph_only_ns"),
+        ("annotated only", "graphs.by_annotation_ns"),
+        ("nothing", "graphs.by_graph_ns"),
         ("beside", "graphs.by_capture_trace_ns"),
     ],
 )
@@ -90,7 +90,7 @@ def test_nodes_have_the_operators_and_modules_of_the_capture(name: str, fact: st
     for node in nodes:
         operators[node.get("node_operator") or ""] += node["node_total_ns"]
         modules[node.get("node_module") or ""] += node["node_total_ns"]
-    if fact in ("graphs.module_only_ns", "graphs.graph_only_ns"):
+    if fact in ("graphs.by_annotation_ns", "graphs.by_graph_ns"):
         assert operators == {"": truth["replayed"]["device_ns"]}
     else:
         assert operators == truth["replayed"]["operators_self_ns"]
@@ -102,7 +102,7 @@ def test_layers_repeat() -> None:
     table, _ = made("captured")
     for row in rows(table, "graphs"):
         assert (row["graph_repeats"], row["repeat_nodes"]) == (3, 14) and 0.8 < row["repeat_ratio"] < 1
-    nodes = [row for row in rows(table, "graphs", "graph_nodes", limit=None) if row["graph"] == "3"]
+    nodes = [row for row in rows(table, "graphs", "graph_nodes", limit=None) if row["captured_graph"] == "3"]
     assert [row["graph_node"] for row in nodes] == list(range(1, len(nodes) + 1))
     assert [row["node_repeat"] for row in nodes].count(2) == 14 and nodes[0]["node_repeat"] is None
 
@@ -111,18 +111,18 @@ def test_layers_repeat() -> None:
 def test_a_wrong_capture_is_refused_with_the_first_difference(wrong: str) -> None:
     plan = Plan(capture="beside", arch="rocm", wrong=wrong, seed=5)
     table, (other,), truth = opened(plan)
-    table = replace(table, captured=captured_in(other, table.strings, "bs_8"))
+    table = with_other(table, other, "bs_8")
     (told,) = truth["refused"]
     found = part(table, "graphs")
     (refused,) = rows(table, "graphs", "graph_refusals")
     assert refused["refused_source"] == "bs_8" and refused["graph_node"] == told["node"] + 1
     assert told["captured"][:60] in refused["refusal"] and told["replayed"][:60] in refused["refusal"]
-    assert found.facts["graphs.graph_only_ns"] == truth["replayed"]["device_ns"]
+    assert found.facts["graphs.by_graph_ns"] == truth["replayed"]["device_ns"]
 
 
 def replayed(*durations: int, gap: int = 0) -> TraceBuilder:
-    """A graph of kernels after each other, launched at 0."""
-    built, works, at = trace(), [], 10
+    """A graph of kernels after each other, launched at 0 by a program that runs until 200."""
+    built, works, at = trace().python("serve.py(3): run", 0, 200), [], 10
     for place, dur in enumerate(durations):
         works.append(kernel(f"k{place}", dur, at=at))
         at += dur + gap
@@ -143,7 +143,7 @@ def test_gaps_of_a_replay_are_those_between_its_own_work() -> None:
 
 def test_a_trace_without_graphs_says_so_and_one_without_their_work_as_well() -> None:
     view = GraphsAnalysis()
-    plain = view.missing(trace().launches(kernel("k", 1), at=0, dur=1).table())
+    plain = view.missing(trace().op("aten::mm", 0, 2).launches(kernel("k", 1), at=0, dur=1).table())
     assert plain is not None and plain.why == "The trace launches no captured graph."
     empty = view.missing(trace().call(0, 1, name=GRAPH).table())
     assert empty is not None and "no work" in empty.why and empty.enable

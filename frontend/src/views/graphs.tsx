@@ -2,7 +2,7 @@
 
 import { Button } from '@mantine/core'
 import type { Query } from '../api/client'
-import type { Figure, Table, View } from '../api/payloads'
+import type { Figure, Metric, Table, View } from '../api/payloads'
 import { counted, format } from '../lib/format'
 import type { Row } from '../lib/pages'
 import { useView } from '../state/data'
@@ -24,9 +24,9 @@ import layoutCss from '../widgets/layout.module.css'
 import frameCss from './parts/frame.module.css'
 
 const NODES: Group = { table: 'graph_nodes', label: 'Nodes', nameStyle: 'kernel', widest: 260 }
-const REPLAYS: Group = { table: 'graph_replays', label: 'Replays', filters: ['graph'], nameStyle: 'plain' }
-const REFUSALS: Group = { table: 'graph_refusals', label: 'Not used', filters: ['graph'], nameStyle: 'plain' }
-const GRAPHS: Group = { table: 'graphs', label: 'Graphs', filters: ['graph'], nameStyle: 'plain' }
+const REPLAYS: Group = { table: 'graph_replays', label: 'Replays', filters: ['captured_graph'], nameStyle: 'plain' }
+const REFUSALS: Group = { table: 'graph_refusals', label: 'Not used', filters: ['captured_graph'], nameStyle: 'plain' }
+const GRAPHS: Group = { table: 'graphs', label: 'Graphs', filters: ['captured_graph'], nameStyle: 'plain' }
 const OF_GRAPH = { nodes: 40, replays: 8 }
 
 export function Graphs({ base }: ViewProps) {
@@ -39,7 +39,8 @@ export function Graphs({ base }: ViewProps) {
 }
 
 function Page({ view, base }: { view: View; base: Query }) {
-  const refused = pick(view, 'graph_refusals', 'table')
+  const refusals = pick(view, 'graph_refusals', 'table')
+  const refused = refusals && refusals.total_rows > 0 ? refusals : null
   const groups = [GRAPHS, NODES, REPLAYS, ...(refused ? [REFUSALS] : [])]
   return (
     <div className={frameCss.page}>
@@ -64,7 +65,6 @@ function Answer({ view, refused }: { view: View; refused: Table | null }) {
   const value = (key: string) => Number(figures.find(({ metric }) => metric.key === key)?.value ?? 0)
   const parts = pick(view, 'coverage', 'breakdown')?.parts ?? []
   const most = [...parts].sort((a, b) => b.value - a.value)[0]
-  const ratio = value('tied_ratio')
   return (
     <HeadlineCard label="Graphs" below>
       <Headline figures={figures} alarms={new Map()} />
@@ -72,20 +72,24 @@ function Answer({ view, refused }: { view: View; refused: Table | null }) {
         <Say severity="info">
           {format(value('replayed_ratio'), 'ratio')} of the device time is replayed:{' '}
           {format(value('graph_device_ns'), 'ns')} in {counted(value('replays'), 'replay')} of{' '}
-          {counted(value('graphs'), 'graph')}. Operators are known for {format(ratio, 'ratio')} of it
-          {most && ratio > 0 && `, most by ${lower(most.metric.title)}`}
-          {most && ratio === 0 && most.value > 0 && `; ${lower(most.metric.title)}`}.
-          {refused && ` ${refusedText(refused)}`}
+          {counted(value('graphs'), 'graph')}. Operators are known for {format(value('graph_tied_ratio'), 'ratio')} of
+          it
+          {most && `; ${told(most.metric)}`}.{refused && ` ${refusedText(refused)}`}
         </Say>
       )}
     </HeadlineCard>
   )
 }
 
-const lower = (text: string) => text[0].toLowerCase() + text.slice(1)
+/** What most of it is known by. */
+function told({ key, title }: Metric): string {
+  if (key === 'by_none') return 'for most of it nothing tells what stands behind it'
+  if (key === 'by_graph') return 'for most of it only what was open around the launch of the graph is known'
+  return `most is told by: ${title[0].toLowerCase()}${title.slice(1)}`
+}
 
 function refusedText(refused: Table): string {
-  const { refused_source: source, graph, refusal } = refused.rows[0] ?? {}
+  const { refused_source: source, captured_graph: graph, refusal } = refused.rows[0] ?? {}
   const more = refused.total_rows - 1
   return `Not used for graph ${graph}: ${source}. ${refusal}${more > 0 ? ` ${more} more under Not used.` : ''}`
 }
@@ -119,8 +123,8 @@ function Detail({ row, table, base }: { row: Row; table: Table; base: Query }) {
           </Button>
         </span>
       )}
-      <FigureList figures={figuresOf(row, table)} whole />
       {table.name === 'graphs' && <OfGraph row={row} base={base} />}
+      <FigureList figures={figuresOf(row, table)} whole />
     </div>
   )
 }
@@ -137,7 +141,7 @@ const figuresOf = (row: Row, table: Table): Figure[] =>
 
 /** The nodes of a graph in order, what repeats in it, and its replays by time. */
 function OfGraph({ row, base }: { row: Row; base: Query }) {
-  const where = `graph:${row.graph}`
+  const where = `captured_graph:${row.captured_graph}`
   const open = (group: string) =>
     setRoute({ group, where: joinList([where]), row: '', sort: '', cols: '', search: '' }, true)
   const all = (group: string) => (
@@ -163,7 +167,7 @@ function OfGraph({ row, base }: { row: Row; base: Query }) {
         base={base}
         where={where}
         limit={OF_GRAPH.nodes}
-        without={['graph', 'node_replays']}
+        without={['captured_graph', 'node_replays']}
         nameStyle="kernel"
         show={show}
         more={all('graph_nodes')}
@@ -176,7 +180,7 @@ function OfGraph({ row, base }: { row: Row; base: Query }) {
         base={base}
         where={where}
         limit={OF_GRAPH.replays}
-        without={['graph']}
+        without={['captured_graph']}
         show={show}
         more={all('graph_replays')}
         testid="graph-replays"

@@ -8,34 +8,27 @@ from types import MappingProxyType
 import numpy as np
 
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view
-from tb_plugin.analyses.graphs.account import Account, account_of, tied_times, untied_times
+from tb_plugin.analyses.graphs.account import Account, account_of, tied_times
 from tb_plugin.analyses.graphs.metrics import METRICS
-from tb_plugin.analyses.graphs.tables import graphs_table, nodes_table, parts_of, refusals_table, replays_table
+from tb_plugin.analyses.graphs.tables import TIES, graphs_table, nodes_table, parts_of, refusals_table, replays_table
+from tb_plugin.analyses.replays.coverage import Tie
 from tb_plugin.analyses.replays.found import has_replays, replays_of
-from tb_plugin.analyses.replays.origins import Way
 from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.payloads import Breakdown, Figures, Metric, Notice, Notices, Payload, Slice, Table, View
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING
 from tb_plugin.trace.table import TraceTable
 
-WITHOUT_OPERATOR = "module"
-NOTHING = "unknown"
-_TOLD: Mapping[str, tuple[str, str]] = MappingProxyType(
+_TOLD: Mapping[Tie, str] = MappingProxyType(
     {
-        Way.ANNOTATION.name.lower(): ("annotations", "Annotations beside the work name its operators."),
-        Way.CAPTURE.name.lower(): ("the capture in this trace", "The trace holds the capture, launch by launch."),
-        Way.CAPTURE_TRACE.name.lower(): (
-            "another recording",
-            "A recording of the capture, or of the same work run eagerly, lies beside the trace or was named.",
-        ),
-        Way.EAGER.name.lower(): (
-            "the same work run eagerly",
-            "The same kernels with equal grids and blocks ran elsewhere in the trace without a graph, at least 8 in a row.",
-        ),
-        WITHOUT_OPERATOR: ("module or region only", "A module or an annotated region is known, no operator."),
-        NOTHING: ("graph only", "Only what was open around the launch of the graph is known."),
+        Tie.ANNOTATION: "Annotations beside the work name regions or operators.",
+        Tie.CAPTURE: "The trace holds the capture, launch by launch.",
+        Tie.CAPTURE_TRACE: "A recording of the capture, or of the same work run eagerly, lies beside the trace or was named.",
+        Tie.EAGER: "The same kernels with equal grids and blocks ran in the trace without a graph, at least 8 in a row.",
+        Tie.GRAPH: "Only what was open around the launch of the graph is known.",
+        Tie.NONE: "Nothing was open around the launch of the graph, or the launch is not recorded.",
     }
 )
+_CATEGORIES = {tie: f"slice{place}" for place, tie in enumerate(_TOLD)} | {Tie.NONE: "other"}
 
 
 class GraphsAnalysis:
@@ -75,7 +68,7 @@ class GraphsAnalysis:
             replays_table(account),
             refusals_table(trace, account),
         )
-        frames = {frame.name: frame for frame in tables if frame.data.num_rows or frame.name == "graphs"}
+        frames = {frame.name: frame for frame in tables}
         payloads: dict[str, Payload] = {
             "summary": _summary(facts),
             "coverage": _coverage(account, facts),
@@ -93,18 +86,15 @@ def _facts(trace: TraceTable, selection: Selection, account: Account) -> dict[st
     work = account.work
     device = int(account.device_ns.sum())
     every = int(trace.dur_ns[selection.of(trace, *DEVICE_WORK)].sum())
-    with_module, nothing = untied_times(work)
-    tied = tied_times(work)
-    told = {f"graphs.by_{way.name.lower()}_ns": ns for way, ns in tied.items()}
+    told = {f"graphs.by_{tie.name.lower()}_ns": ns for tie, ns in tied_times(work).items() if tie != Tie.NONE}
     return {
         "graphs.count": len(np.unique(account.graph)),
         "graphs.replays": len(account),
         "graphs.device_ns": device,
         "graphs.share": device / every if every else None,
-        "graphs.attributed_ns": sum(tied.values()),
+        "graphs.with_operator_ns": int(work.dur_ns[work.operator != MISSING].sum()),
         **told,
-        "graphs.module_only_ns": with_module,
-        "graphs.graph_only_ns": nothing,
+        "graphs.untied_ns": tied_times(work)[Tie.NONE],
         "graphs.node_gaps_ns": int(account.node_gaps_ns.sum()),
         "graphs.replay_gaps_ns": int(np.maximum(account.gap_ns, 0).sum()),
         "graphs.launch_ns": int(account.launch_ns[account.call != MISSING].sum()),
@@ -113,11 +103,11 @@ def _facts(trace: TraceTable, selection: Selection, account: Account) -> dict[st
 
 def _summary(facts: Mapping[str, int | float | None]) -> Figures:
     device = facts["graphs.device_ns"]
-    tied = (facts["graphs.attributed_ns"] or 0) / device if device else None
+    tied = (facts["graphs.with_operator_ns"] or 0) / device if device else None
     figures = [
         METRICS.figure("graph_device_ns", device, "Replayed"),
         METRICS.figure("replayed_ratio", facts["graphs.share"], "Of all device time"),
-        METRICS.figure("tied_ratio", tied),
+        METRICS.figure("graph_tied_ratio", tied),
         METRICS.figure("graphs", facts["graphs.count"]),
         METRICS.figure("replays", facts["graphs.replays"]),
         METRICS.figure("node_gaps_ns", facts["graphs.node_gaps_ns"]),
@@ -127,17 +117,19 @@ def _summary(facts: Mapping[str, int | float | None]) -> Figures:
 
 
 def _coverage(account: Account, facts: Mapping[str, int | float | None]) -> Breakdown:
-    """The replayed device time by what tells the operators behind it; the parts sum to it."""
-    whole = METRICS["graph_device_ns"]
-    times = {way.name.lower(): ns for way, ns in tied_times(account.work).items()}
-    times[WITHOUT_OPERATOR], times[NOTHING] = untied_times(account.work)
+    """The replayed device time by what tells what stands behind it; the parts sum to it."""
+    whole, times = METRICS["graph_device_ns"], tied_times(account.work)
     slices = [
-        Slice(Metric(key, title[0].upper() + title[1:], "ns", what, whole.window), f"slice{place}", times[key])
-        for place, (key, (title, what)) in enumerate(_TOLD.items())
-        if times[key]
+        Slice(Metric(f"by_{tie.name.lower()}", _title(tie), "ns", what, whole.window), _CATEGORIES[tie], times[tie])
+        for tie, what in _TOLD.items()
+        if times[tie]
     ]
     total = int(facts["graphs.device_ns"] or 0)
-    return Breakdown("coverage", "What tells the operators behind replays", "", "ns", total, slices, "bar")
+    return Breakdown("coverage", "What tells what stands behind replays", "", "ns", total, slices, "bar")
+
+
+def _title(tie: Tie) -> str:
+    return TIES[tie][0].upper() + TIES[tie][1:]
 
 
 def _notes(account: Account) -> list[Notice]:

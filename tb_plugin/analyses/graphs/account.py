@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.grouping import sum_by
+from tb_plugin.analyses.replays.coverage import Tie, ties
 from tb_plugin.analyses.replays.found import Replays, replays_of
-from tb_plugin.analyses.replays.origins import Way, origins_of
+from tb_plugin.analyses.replays.origins import origins_of
 from tb_plugin.trace.captured import Scopes
 from tb_plugin.trace.intervals import measure_by, measure_within
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, of_kind
@@ -34,14 +35,12 @@ class Work:
     node: Int32
     """As ``Replays.node``."""
     dur_ns: Int64
-    way: UInt8
-    module_way: UInt8
+    tie: UInt8
+    """What tells an operator, module or phase behind it: ``Tie``."""
     operator: Int32
     """Position in ``scopes`` of the operator behind it."""
     module: Int32
     """The same of its module or annotated region."""
-    is_known: Bool
-    """Whether any scope behind it is known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,11 +110,9 @@ def _known(
         graph=replays.graph[every[keep]].astype(np.int64),
         node=replays.node[keep],
         dur_ns=trace.dur_ns[row],
-        way=origins.way[place],
-        module_way=origins.module_way[place],
+        tie=ties(trace, row)[2],
         operator=scopes.nearest(EventKind.OPERATOR)[scope],
         module=scopes.nearest(EventKind.MODULE, EventKind.ANNOTATION)[scope],
-        is_known=scope != MISSING,
     )
     return work, scopes
 
@@ -154,14 +151,7 @@ def labels_of(replays: Replays) -> list[str]:
     ]
 
 
-def tied_times(work: Work) -> dict[Way, int]:
-    """Returns the device time whose operators are known, by what tells them."""
-    tied = work.operator != MISSING
-    ways = [way for way in Way if way != Way.GRAPH]
-    return {way: int(work.dur_ns[tied & (work.way == way)].sum()) for way in ways}
-
-
-def untied_times(work: Work) -> tuple[int, int]:
-    """Returns the device time of which only a module or region is known, and that of which nothing is."""
-    untied = work.operator == MISSING
-    return int(work.dur_ns[untied & work.is_known].sum()), int(work.dur_ns[untied & ~work.is_known].sum())
+def tied_times(work: Work) -> dict[Tie, int]:
+    """Returns the device time by what tells an operator, module or phase behind it; the parts sum to all of it."""
+    total = sum_by(work.tie, work.dur_ns, len(Tie))
+    return {tie: int(total[tie]) for tie in Tie if tie != Tie.LAUNCHED}

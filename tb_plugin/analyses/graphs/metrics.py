@@ -10,19 +10,18 @@ METRICS = OF_LAUNCHES.adding(
         "",
         "text",
         {
-            "graph": (
+            "captured_graph": (
                 "Graph",
                 "Id of the captured graph as recorded; #1, #2, ... count those without one, or with one that several have.",
             ),
             "graph_way": (
                 "Known by",
-                "What tells the operators behind most of the graph's device time; else what tells modules or regions; else "
-                "only the launch of the graph is known.",
+                "What tells the operator, module or phase behind the graph's device time, of several ways that of most.",
             ),
             "graph_source": ("Source", "The other recording that tells, where one does."),
             "refused_source": ("Recording", "Recording that was compared: this trace, or another one."),
             "refusal": ("First difference", "Why the recording does not tell what stands behind the graph."),
-            "node_way": ("Known by", "What tells the operator of the node, or its module."),
+            "node_way": ("Known by", "What tells the operator of the node, else its module or phase."),
         },
     ),
     define(
@@ -88,7 +87,6 @@ METRICS = OF_LAUNCHES.adding(
             ),
             "node_total_ns": ("Device time", "Durations of the node over all replays."),
             "node_mean_ns": ("Mean", "Device time over replays."),
-            "tied_ns": ("Tied to operators", "Part of the replays' device time whose operators are known."),
         },
     ),
     define(
@@ -96,7 +94,7 @@ METRICS = OF_LAUNCHES.adding(
         "ratio",
         {
             "replayed_ratio": ("Replayed", "Device time of replays over that of all device work."),
-            "tied_ratio": ("Tied to operators", "Part of the replays' device time whose operators are known."),
+            "graph_tied_ratio": ("Tied to operators", "Part of the replays' device time whose operators are known."),
             "node_share": ("Share", "Part of the graph's device time."),
             "repeat_ratio": ("In repeats", "Part of the graph's device time in the repeated parts."),
             "node_gaps_ratio": (

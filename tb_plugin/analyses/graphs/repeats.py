@@ -12,7 +12,7 @@ Int64 = npt.NDArray[np.int64]
 SHORTEST = 4
 """Fewer nodes than that repeat by chance."""
 LEAST_COVERED = 0.5
-"""Of the graph."""
+"""A part that covers less of the graph is none."""
 _LENGTHS_TRIED = 32
 """Lengths that are tried: the distances at which most nodes come back."""
 

@@ -20,20 +20,22 @@ from tb_plugin.analyses.grouping import Groups, group, ratio, sum_by
 from tb_plugin.analyses.names import module_label
 from tb_plugin.analyses.no_operator import module_around
 from tb_plugin.analyses.readable import readable_names
-from tb_plugin.analyses.replays.origins import Way, origins_of
+from tb_plugin.analyses.replays.coverage import Tie
+from tb_plugin.analyses.replays.origins import origins_of
 from tb_plugin.payloads import Column, Sort
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 
-WAYS: Mapping[Way, str] = MappingProxyType(
+TIES: Mapping[Tie, str] = MappingProxyType(
     {
-        Way.ANNOTATION: "annotations",
-        Way.CAPTURE: "capture in this trace",
-        Way.CAPTURE_TRACE: "another recording",
-        Way.EAGER: "same work run eagerly",
-        Way.GRAPH: "graph only",
+        Tie.ANNOTATION: "annotations",
+        Tie.CAPTURE: "capture in this trace",
+        Tie.CAPTURE_TRACE: "another recording",
+        Tie.EAGER: "same work run eagerly",
+        Tie.GRAPH: "launch of the graph",
+        Tie.NONE: "nothing",
     }
 )
 OWN = "this trace"
@@ -49,7 +51,7 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
     labels = labels_of(account.replays)
     replays, device = groups.count(), groups.sum(account.device_ns)
     has_call = account.call != MISSING
-    ways, tied = _ways(account, len(labels))
+    most, tied = _most(account, len(labels))
     repeated = [parts[each] for each in number.tolist()]
     usual = usual_launch_ns(trace)
     gaps, span = groups.sum(account.node_gaps_ns), groups.sum(account.end_ns - account.start_ns)
@@ -58,13 +60,14 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
     first = account.start_ns[groups.first]
     phase, module, frame = _around(trace, account, groups)
     data = {
-        "graph": pa.array([labels[each] for each in number.tolist()], pa.string()),
+        "captured_graph": pa.array([labels[each] for each in number.tolist()], pa.string()),
+        "launch_phase": phase,
         "replays": pa.array(replays),
         "graph_nodes": pa.array(nodes),
         "graph_device_ns": pa.array(device),
         "graph_mean_ns": pa.array(device // np.maximum(replays, 1)),
-        "tied_ratio": pa.array(ratio(tied[number], device)),
-        "graph_way": pa.array([WAYS[Way(ways[each])] for each in number.tolist()], pa.string()),
+        "graph_tied_ratio": pa.array(ratio(tied[number], device)),
+        "graph_way": pa.array([TIES[Tie(most[each])] for each in number.tolist()], pa.string()),
         "node_gaps_ns": pa.array(gaps),
         "node_gaps_ratio": pa.array(ratio(gaps, span)),
         "replay_gaps_ns": pa.array(
@@ -77,22 +80,21 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
         "graph_repeats": pa.array([part and part.count for part in repeated], pa.int64()),
         "repeat_nodes": pa.array([part and part.length for part in repeated], pa.int64()),
         "repeat_ratio": _in_repeats(account, number, repeated, device),
-        "launch_phase": phase,
         "launch_module": module,
         "launch_frame": frame,
         "start_ns": pa.array(first),
         "dur_ns": pa.array(account.end_ns[groups.first] - first),
     }
     if trace.captured.source:
-        told = [trace.captured.source if ways[each] == Way.CAPTURE_TRACE else None for each in number.tolist()]
+        told = [trace.captured.source if most[each] == Tie.CAPTURE_TRACE else None for each in number.tolist()]
         data["graph_source"] = pa.array(told, pa.string())
     hidden = ("dur_ns", "repeat_nodes", "repeat_ratio", "node_gaps_ratio")
     shown = [key for key in data if key in ("start_ns", "dur_ns") or data[key].null_count < len(groups)]
     columns = METRICS.columns(*shown, hidden=hidden, share=("graph_device_ns",), titles=FIRST)
     event = {EVENT.key: pa.array(account.work.row[_firsts(account.work.of, len(account))][groups.first])}
-    table = pa.table(data | event).sort_by([("graph_device_ns", "descending"), ("graph", "ascending")])
+    table = pa.table(data | event).sort_by([("graph_device_ns", "descending"), ("captured_graph", "ascending")])
     return Frame(
-        "graphs", "Graphs", [*columns, Column(EVENT, hidden=True)], table, ("graph",), "graph",
+        "graphs", "Graphs", [*columns, Column(EVENT, hidden=True)], table, ("captured_graph",), "captured_graph",
         Sort("graph_device_ns", True),
     )  # fmt: skip
 
@@ -120,10 +122,8 @@ def nodes_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
     all_of = sum_by(work.graph, work.dur_ns, len(labels))
     names = trace.strings.take(trace.name[work.row[first]].astype(np.int64))
     place = node - account.replays.graphs.begin[graph]
-    is_tied = work.operator[first] != MISSING
-    way = np.where(is_tied, work.way[first], np.where(work.is_known[first], work.module_way[first], Way.GRAPH))
     data = {
-        "graph": pa.array([labels[each] for each in graph.tolist()], pa.string()),
+        "captured_graph": pa.array([labels[each] for each in graph.tolist()], pa.string()),
         "graph_node": pa.array(place + 1),
         "name": names,
         "node_operator": _scope_names(trace, account, work.operator[first]),
@@ -133,7 +133,7 @@ def nodes_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
         "node_share": pa.array(ratio(total, all_of[graph])),
         "node_replays": pa.array(count),
         "node_repeat": _repeat_of(account, parts, node),
-        "node_way": pa.array([WAYS[Way(each)] for each in way.tolist()], pa.string()),
+        "node_way": pa.array([TIES[Tie(each)] for each in work.tie[first].tolist()], pa.string()),
         "start_ns": pa.array(trace.start_ns[work.row[first]]),
         "dur_ns": pa.array(work.dur_ns[first]),
         EVENT.key: pa.array(work.row[first]),
@@ -147,7 +147,7 @@ def nodes_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
         if key != EVENT.key and (data[key].null_count < len(first) or key in ("name", "node_operator"))
     ]
     columns = [*METRICS.columns(*shown, hidden=("readable", *FIRST), titles=FIRST), Column(EVENT, hidden=True)]
-    return Frame("graph_nodes", "Nodes of graphs", columns, pa.table(data), ("graph", "graph_node"), "name")
+    return Frame("graph_nodes", "Nodes of graphs", columns, pa.table(data), ("captured_graph", "graph_node"), "name")
 
 
 def replays_table(account: Account) -> Frame:
@@ -155,7 +155,7 @@ def replays_table(account: Account) -> Frame:
     labels = labels_of(account.replays)
     known = account.call != MISSING
     data = {
-        "graph": pa.array([labels[each] for each in account.graph.tolist()], pa.string()),
+        "captured_graph": pa.array([labels[each] for each in account.graph.tolist()], pa.string()),
         "start_ns": pa.array(account.start_ns),
         "dur_ns": pa.array(account.end_ns - account.start_ns),
         "graph_device_ns": pa.array(account.device_ns),
@@ -168,7 +168,7 @@ def replays_table(account: Account) -> Frame:
     titles = {"graph_launch_ns": "Launch", "dur_ns": "Takes"}
     columns = METRICS.columns(*(key for key in data if key != EVENT.key), titles=titles)
     return Frame(
-        "graph_replays", "Replays", [*columns, Column(EVENT, hidden=True)], pa.table(data), ("event",), "graph",
+        "graph_replays", "Replays", [*columns, Column(EVENT, hidden=True)], pa.table(data), ("event",), "captured_graph",
         Sort("start_ns", False),
     )  # fmt: skip
 
@@ -178,13 +178,14 @@ def refusals_table(trace: TraceTable, account: Account) -> Frame:
     labels, shown = labels_of(account.replays), set(account.graph.tolist())
     refused = [each for each in origins_of(trace).refusals if each.graph in shown]
     data = {
-        "graph": pa.array([labels[each.graph] for each in refused], pa.string()),
+        "captured_graph": pa.array([labels[each.graph] for each in refused], pa.string()),
         "refused_source": pa.array([each.source or OWN for each in refused], pa.string()),
         "graph_node": pa.array([each.position + 1 for each in refused], pa.int64()),
         "refusal": pa.array([each.text for each in refused], pa.large_string()),
     }
-    key = ("graph", "refused_source")
-    return Frame("graph_refusals", "Recordings that do not fit", METRICS.columns(*data), pa.table(data), key, "graph")
+    key = ("captured_graph", "refused_source")
+    columns = METRICS.columns(*data)
+    return Frame("graph_refusals", "Recordings that do not fit", columns, pa.table(data), key, "captured_graph")
 
 
 def _firsts(of: Int64, count: int) -> Int64:
@@ -193,16 +194,13 @@ def _firsts(of: Int64, count: int) -> Int64:
     return found
 
 
-def _ways(account: Account, count: int) -> tuple[npt.NDArray[np.intp], Int64]:
-    """The way that tells most of each graph's device time, and its time with known operators."""
+def _most(account: Account, count: int) -> tuple[npt.NDArray[np.intp], Int64]:
+    """The tie of most of each graph's device time, and its time with known operators."""
     work = account.work
-    is_tied = work.operator != MISSING
-    tied = sum_by(work.graph, np.where(is_tied, work.dur_ns, 0), count)
-    by_operator = np.zeros((count, len(Way)), np.int64)
-    np.add.at(by_operator, (work.graph[is_tied], work.way[is_tied]), work.dur_ns[is_tied])
-    by_module = np.zeros((count, len(Way)), np.int64)
-    np.add.at(by_module, (work.graph, np.where(work.is_known, work.module_way, Way.GRAPH)), work.dur_ns)
-    return np.where(tied > 0, by_operator.argmax(axis=1), by_module.argmax(axis=1)), tied
+    tied = sum_by(work.graph, np.where(work.operator != MISSING, work.dur_ns, 0), count)
+    by_tie = np.zeros((count, len(Tie)), np.int64)
+    np.add.at(by_tie, (work.graph, work.tie), work.dur_ns)
+    return by_tie.argmax(axis=1), tied
 
 
 def _around(trace: TraceTable, account: Account, groups: Groups) -> tuple[pa.Array, pa.Array, pa.Array]:
