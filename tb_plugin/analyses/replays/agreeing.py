@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.replays.found import Graphs
-from tb_plugin.analyses.replays.scopes import KINDS, WORK_IN, alike, joined
+from tb_plugin.analyses.replays.scopes import ARGS, KINDS, WORK_IN, alike, joined
 from tb_plugin.trace.captured import Scopes
 from tb_plugin.trace.schema import MISSING
 
@@ -37,11 +37,7 @@ def tied(graphs: Graphs, starts: Mapping[int, Int64], scopes: Scopes, scope: Int
     if all(len(at) == 1 for at in starts.values()):
         alone = {graph: scope[int(at[0]) : int(at[0]) + graphs.size(graph)] for graph, at in starts.items()}
         return Tied(scopes, alone, {})
-    levels = [
-        alike(scopes, KINDS, with_args=True),
-        alike(scopes, KINDS, with_args=False),
-        alike(scopes, WORK_IN, False),
-    ]
+    levels = [alike(scopes, KINDS, ARGS), alike(scopes, KINDS), alike(scopes, WORK_IN)]
     offsets = np.cumsum([len(scopes), *(len(level[0]) for level in levels)])
     every = joined(scopes, *(level[0] for level in levels))
     of: dict[int, Int32] = {}

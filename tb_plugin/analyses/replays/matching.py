@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -98,44 +100,80 @@ def _hashes(columns: Iterator[npt.NDArray[np.integer]] | list[npt.NDArray[np.int
     return total.view(np.int64)
 
 
+class Haystack:
+    """Sequences of numbers in which equal parts are looked for."""
+
+    def __init__(self, token: Int64, begin: Int64) -> None:
+        self._token = token
+        self._number = np.repeat(np.arange(len(begin) - 1), np.diff(begin))
+        self._order = stable_order(token)
+        self._ordered = token[self._order]
+        self._rolling = Rolling(token)
+
+    def places(self, needle: Int64) -> Int64 | None:
+        """Returns where all of a sequence stands within one of these; None where there are too many places to look at."""
+        size = len(needle)
+        low = np.searchsorted(self._ordered, needle, side="left")
+        high = np.searchsorted(self._ordered, needle, side="right")
+        rarest = int(np.argmin(high - low))
+        if high[rarest] - low[rarest] > MOST_PLACES:
+            return None
+        starts = np.sort(self._order[low[rarest] : high[rarest]]) - rarest
+        starts = starts[(starts >= 0) & (starts + size <= len(self._token))]
+        starts = starts[self._number[starts] == self._number[starts + size - 1]]
+        starts = starts[self._rolling.at(starts, size) == Rolling(needle).at(np.zeros(1, np.int64), size)]
+        if len(starts) * size > MOST_COMPARED:
+            return None
+        found: Int64 = starts[[np.array_equal(self._token[at : at + size], needle) for at in starts.tolist()]]
+        return found
+
+
 def equal_runs(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tuple[dict[int, Int64], set[int]]:
     """Returns where the whole work of each wanted graph ran without a graph: positions in the columns of ``sequences``.
 
     All of it agrees in kind and name, its kernels in grid and block as well, which have to be stated, and there are 8 of
     them at least. The second value holds the graphs for which there were too many places to look at.
     """
+    wanted = np.array([graph for graph in wanted.tolist() if _can_be_found(graphs, graphs.nodes(graph))], np.int64)
+    if not len(wanted) or sequences.is_capture.all():
+        return {}, set()
     columns = [(getattr(graphs, name), getattr(sequences, name)) for name in FIELDS]
     token = group(*(np.concatenate(both) for both in columns)).of
     own, token = np.split(token, [len(graphs.kind)])
-    number = np.repeat(np.arange(len(sequences)), np.diff(sequences.begin))
-    token = np.where(sequences.is_capture[number], MISSING, token)
-    order = stable_order(token)
-    ordered = token[order]
-    rolling, mine = Rolling(token), Rolling(own)
-    found: dict[int, Int64] = {}
-    too_many: set[int] = set()
-    for graph in wanted.tolist():
-        nodes = graphs.nodes(graph)
-        if not _can_be_found(graphs, nodes):
+    captured = np.repeat(sequences.is_capture, np.diff(sequences.begin))
+    haystack = Haystack(np.where(captured, MISSING, token), sequences.begin)
+    found = {graph: haystack.places(own[graphs.nodes(graph)]) for graph in wanted.tolist()}
+    too_many = {graph for graph, places in found.items() if places is None}
+    return {graph: places for graph, places in found.items() if places is not None and len(places)}, too_many
+
+
+def with_names(sequences: Sequences, path: Int64) -> Sequences:
+    """Returns sequences with what calls of captures do not state: names, grids and blocks of kernels, where they are known.
+
+    They are those of the same operators and modules, with the same inputs, in the same order, where these ran without a
+    graph, if all such runs agree: programs run a step before they capture it. ``path`` numbers operators and modules around
+    each launch, -1 = there are none, and nothing is said of such a kernel.
+    """
+    captured = np.repeat(sequences.is_capture, np.diff(sequences.begin))
+    unnamed = captured & (sequences.kind == EventKind.KERNEL) & (sequences.name == MISSING) & (path != MISSING)
+    if not unnamed.any() or captured.all():
+        return sequences
+    token = group(sequences.kind, path).of
+    haystack = Haystack(np.where(captured, MISSING, token), sequences.begin)
+    told = {name: getattr(sequences, name).copy() for name in ("name", "grid", "block")}
+    for begin, end in pairwise(sequences.begin.tolist()):
+        asked = begin + np.flatnonzero(unnamed[begin:end])
+        places = haystack.places(token[begin:end]) if len(asked) else None
+        if places is None or not len(places):
             continue
-        low = np.searchsorted(ordered, own[nodes], side="left")
-        high = np.searchsorted(ordered, own[nodes], side="right")
-        rarest = int(np.argmin(high - low))
-        if high[rarest] - low[rarest] > MOST_PLACES:
-            too_many.add(graph)
-            continue
-        size = nodes.stop - nodes.start
-        starts = order[low[rarest] : high[rarest]] - rarest
-        starts = starts[(starts >= 0) & (starts + size <= len(token))]
-        starts = starts[number[starts] == number[starts + size - 1]]
-        starts = starts[rolling.at(starts, size) == mine.at(np.array([nodes.start]), size)]
-        if len(starts) * size > MOST_COMPARED:
-            too_many.add(graph)
-            continue
-        starts = starts[[np.array_equal(token[at : at + size], own[nodes]) for at in starts.tolist()]]
-        if len(starts):
-            found[graph] = np.sort(starts)
-    return found, too_many
+        for name, values in told.items():
+            ran = getattr(sequences, name)
+            first = ran[int(places[0]) + asked - begin]
+            agree = np.ones(len(asked), np.bool_)
+            for place in places[1:].tolist():
+                agree &= ran[place + asked - begin] == first
+            values[asked[agree]] = first[agree]
+    return replace(sequences, **told)
 
 
 def _can_be_found(graphs: Graphs, nodes: slice) -> bool:
