@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.grouping import Forest, group, with_ancestors
-from tb_plugin.analyses.replays.found import replay_numbers
+from tb_plugin.analyses.replays.found import has_replays, replay_numbers
 from tb_plugin.analyses.replays.origins import origins_of
 from tb_plugin.trace.columns import no_rows
 from tb_plugin.trace.numbering import places_of
@@ -136,6 +136,9 @@ def replayed_operators(trace: TraceTable, work: Int64, calls: Int64, parent: Int
 
     ``launcher`` is the position of the call that launched each work, which is its owner where the capture tells none.
     """
+    if not has_replays(trace):
+        none = np.empty(0, np.int64)
+        return ReplayedCalls(none, none.astype(np.int32), InReplays(), launcher)
     origins = origins_of(trace)
     is_operator = origins.scopes.kind == EventKind.OPERATOR
     bearers = Bearers(parent, trace.name[calls].astype(np.int64), launcher)
