@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.grouping import Forest, Spans, sum_by, with_ancestors
 from tb_plugin.analyses.kernel_facts import on_counted_cores
 from tb_plugin.analyses.replays.origins import origins_of
-from tb_plugin.analyses.replays.sums import Bearers, InReplays, ReplayedCalls, replayed_calls
+from tb_plugin.analyses.replays.sums import InReplays, ReplayedCalls, replayed_operators
 from tb_plugin.analyses.selection import Selection
 from tb_plugin.trace import tree
 from tb_plugin.trace.memo import remembered
@@ -77,12 +77,9 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
     nested = nesting(trace)
     work = selection.of(trace, *DEVICE_WORK)
     parent = position[nested.call[rows]]
-    origins = origins_of(trace)
-    scopes = origins.scopes
-    bearers = Bearers(parent, trace.name[rows].astype(np.int64), position[trace.operator[work]])
-    is_operator = scopes.kind == EventKind.OPERATOR
-    replayed = replayed_calls(trace, work, origins.at(work), bearers, is_operator, scopes.name.astype(np.int64))
-    owner = np.where(replayed.owner == MISSING, bearers.of, replayed.owner)
+    scopes = origins_of(trace).scopes
+    replayed = replayed_operators(trace, work, rows, parent, position[trace.operator[work]])
+    owner = replayed.owner
     count = len(rows) + len(replayed)
     kernel = trace.kind[work] == EventKind.KERNEL
     device_self = sum_by(owner, trace.dur_ns[work], count)

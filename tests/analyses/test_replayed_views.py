@@ -9,6 +9,7 @@ import pytest
 
 from tb_plugin.analyses.kernel_classes import named_kernels
 from tb_plugin.analyses.replays.origins import Way
+from tb_plugin.analyses.rules.matrix_units import MatrixEligible, matrix_eligible
 from tb_plugin.payloads import Figures
 from tb_plugin.trace.schema import DEVICE_WORK, NO_OPERATOR, EventKind, KernelClass, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -87,6 +88,18 @@ def test_the_panel_of_a_replayed_kernel_tells_its_origin(table: TraceTable) -> N
 def test_the_panel_of_what_nothing_tells_has_no_origin(half: TraceTable) -> None:
     assert "origin" not in one(half, last_kernel(half, "sgemm_fp16_tensorop"))
     assert one(half, last_kernel(half, "relu"))["origin"]["known_by"] == "by the same work run eagerly"
+
+
+def test_kernels_of_replays_count_for_operators_that_could_use_matrix_units() -> None:
+    def of(known: float) -> MatrixEligible:
+        builder = trace().device(0).step(1, 0, 100).op("aten::mm", 3, 10).launches(kernel("sgemm", 5, at=20))
+        builder.op("aten::relu", 30, 10).launches(kernel("relu", 5, at=40))
+        builder.step(2, 200, 100).op("aten::relu", 201, 10).launches(kernel("relu", 5, at=210))
+        builder.python("serve.py(1): run", 220, 50)
+        builder.launches(kernel("sgemm", 5, at=230), kernel("relu", 5, at=240), at=221, name=GRAPH)
+        return matrix_eligible(told_by(builder.table(), "1", known=known))
+
+    assert (of(1).ratio, of(0).ratio) == (2 / 5, 1 / 3)
 
 
 @pytest.mark.parametrize("known", [0, 0.6, 1])

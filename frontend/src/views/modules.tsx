@@ -9,6 +9,7 @@ import { Sentence } from '../widgets/notices'
 import { FormChoice, useForm } from './parts/formChoice'
 import { ViewFrame } from './parts/frame'
 import { pick } from './parts/pick'
+import { Replayed } from './parts/replayed'
 import { RowDetail } from './parts/rowDetail'
 import { type Group, TableSection } from './parts/tableSection'
 import { TreePage } from './parts/treePage'
@@ -48,11 +49,14 @@ function Page({ view, base }: { view: View; base: Query }) {
       <TreePage
         tree={tree}
         lead={lead}
-        note={notes.map((notice) => (
-          <p key={notice.rule} className={frameCss.note}>
-            <Sentence notice={notice} text={notice.text} />
-          </p>
-        ))}
+        note={[
+          <Replayed key="replayed" view={view} noun="Modules" />,
+          ...notes.map((notice) => (
+            <p key={notice.rule} className={frameCss.note}>
+              <Sentence notice={notice} text={notice.text} />
+            </p>
+          )),
+        ]}
         noun="modules"
         whereOf={whereOf}
         categoryOf={categoryOf}
@@ -63,6 +67,7 @@ function Page({ view, base }: { view: View; base: Query }) {
   const compiled = form === COMPILED.value
   return (
     <div className={frameCss.page}>
+      {!compiled && <Replayed view={view} noun="Modules" />}
       <TableSection
         key={form}
         view="modules"

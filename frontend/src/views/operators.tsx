@@ -7,6 +7,7 @@ import { Donuts } from './parts/donuts'
 import { ViewFrame } from './parts/frame'
 import { NO_OPERATOR, NoOperator } from './parts/noOperator'
 import { pick } from './parts/pick'
+import { Replayed } from './parts/replayed'
 import { RowDetail } from './parts/rowDetail'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
@@ -22,7 +23,7 @@ const KIND = { kind: 'operator' }
 const OUTERMOST = { kind: 'operator', outermost: 'true' }
 
 const donutsOf = ({ payloads }: View) =>
-  Object.fromEntries(Object.entries(payloads).filter(([name]) => name !== 'no_operator'))
+  Object.fromEntries(Object.entries(payloads).filter(([name]) => name !== 'no_operator' && name !== 'replayed'))
 
 export function Operators({ base }: ViewProps) {
   const resource = useView('operators', base)
@@ -33,6 +34,7 @@ export function Operators({ base }: ViewProps) {
           <>
             <Donuts payloads={donutsOf(view)} />
             <LeftOut view={view} />
+            <Replayed view={view} noun="Operators" />
           </>
         )}
       </ViewFrame>

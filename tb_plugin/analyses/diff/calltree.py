@@ -7,7 +7,9 @@ stands at exactly one node, so the children of a node and what is its own sum to
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +22,8 @@ from tb_plugin.analyses.grouping import Forest, group
 from tb_plugin.analyses.names import BACKWARD, DATALOADER, OPTIMIZER, module_label
 from tb_plugin.analyses.names import named as in_names
 from tb_plugin.analyses.only_ranges import has_only_ranges
+from tb_plugin.analyses.replays.origins import origins_of
+from tb_plugin.analyses.replays.sums import Bearers, ReplayedCalls, replayed_calls
 from tb_plugin.analyses.selection import Selection
 from tb_plugin.analyses.stack_frames import labels_of, stack_frames
 from tb_plugin.trace.numbering import places_of
@@ -29,6 +33,7 @@ from tb_plugin.trace.tree import inherit, innermost, nest, self_time
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
 
 PHASES = ("Data loading", "Forward", "Backward", "Optimizer", "Without a recorded call")
 """In the order of a training step. Forward is all host work that is none of the others: the model, the loss, copies."""
@@ -51,6 +56,8 @@ class _Rows:
     host_ns: Int64
     """Time of the row itself, without what it called."""
     device_ns: Int64
+    is_call: Bool
+    """Not what only a capture has, whose replays are no calls."""
 
 
 def call_tree(trace: TraceTable, selection: Selection) -> Frame:
@@ -68,14 +75,15 @@ def call_tree(trace: TraceTable, selection: Selection) -> Frame:
     forest = Forest(hop)
     host = forest.sums(nodes.sum(rows.host_ns))
     device = forest.sums(nodes.sum(rows.device_ns))
-    calls = nodes.count()
+    calls, there = nodes.sum(rows.is_call.astype(np.int64)), nodes.count()
     phase = rows.kind[nodes.first] == MISSING
     # A phase counts the calls that begin it, and is there only when something stands in it.
     beneath = np.zeros(len(nodes), np.int64)
     below = parent != MISSING
     np.add.at(beneath, parent[below], calls[below])
     calls = np.where(phase, beneath, calls)
-    kept = _largest(calls > 0, host + device, forest.depth)
+    filled = np.isin(np.arange(len(nodes)), parent[below])
+    kept = _largest(np.where(phase, filled, there > 0), host + device, forest.depth)
     order = kept[np.lexsort((rows.start_ns[nodes.first][kept], forest.depth[kept]))]
     position = places_of(order, len(nodes)).astype(np.int64)
     first = nodes.first[order]
@@ -105,6 +113,7 @@ def _only_ranges(trace: TraceTable, selection: Selection) -> _Rows:
         start_ns=trace.start_ns[frames.row],
         host_ns=np.where(selection.rows[frames.row], frames.own_ns, 0),
         device_ns=np.zeros(len(frames.row), np.int64),
+        is_call=np.ones(len(frames.row), np.bool_),
     )
 
 
@@ -128,31 +137,79 @@ def _rows(trace: TraceTable, selection: Selection) -> _Rows:
     own[named[_BACKWARD][host] | (trace.forward[host] != MISSING)] = _BACKWARD
     own[named[_OPTIMIZER][host]] = _OPTIMIZER
     own[named[_LOADING][host]] = _LOADING
+    work = selection.of(trace, *DEVICE_WORK)
+    source = launched_by(trace, work)
+    track = np.where(source == MISSING, MISSING, trace.track[source]).astype(np.int32)
+    owner = innermost(trace.track[host], start, end, parent, track, trace.start_ns[source])
+    owner[source == MISSING] = MISSING
+    replayed, scopes = _replayed(trace, work, owner, parent, trace.name[host]), origins_of(trace).scopes
+    owner = np.where(replayed.owner == MISSING, owner, replayed.owner)
+    parent = replayed.also(parent, replayed.parent)
+    own = replayed.also(own, _phases_of(trace)[replayed.scope])
     phase = inherit(own, parent)
     phase[phase == MISSING] = _FORWARD
     # Where the phase changes, the call leaves the one around it.
     stays = (parent != MISSING) & (phase == phase[parent])
     above = np.where(stays, parent + len(PHASES), phase)
 
-    work = selection.of(trace, *DEVICE_WORK)
-    source = launched_by(trace, work)
-    track = np.where(source == MISSING, MISSING, trace.track[source]).astype(np.int32)
-    owner = innermost(trace.track[host], start, end, parent, track, trace.start_ns[source])
-    owner[source == MISSING] = MISSING
     phases = np.arange(len(PHASES))
     return _Rows(
         parent=np.concatenate(
             (np.full(len(PHASES), MISSING), above, np.where(owner == MISSING, _UNCALLED, owner + len(PHASES)))
         ).astype(np.int64),
-        kind=np.concatenate((np.full(len(PHASES), MISSING), trace.kind[host], trace.kind[work])).astype(np.int64),
-        name=np.concatenate((phases, trace.name[host], trace.name[work])).astype(np.int64),
+        kind=np.concatenate(
+            (np.full(len(PHASES), MISSING), trace.kind[host], scopes.kind[replayed.scope], trace.kind[work])
+        ).astype(np.int64),
+        name=np.concatenate((phases, trace.name[host], scopes.name[replayed.scope], trace.name[work])).astype(np.int64),
         texts=trace.strings.array,
-        start_ns=np.concatenate((phases, start, trace.start_ns[work])),
-        host_ns=np.concatenate(
-            (0 * phases, self_time(start, end, parent, nesting.overlaps), np.zeros(len(work), np.int64))
+        start_ns=np.concatenate(
+            (phases, start, _begins(replayed, trace.start_ns[work], len(host)), trace.start_ns[work])
         ),
-        device_ns=np.concatenate((0 * phases, np.zeros(len(host), np.int64), trace.dur_ns[work])),
+        host_ns=np.concatenate(
+            (
+                0 * phases,
+                self_time(start, end, nesting.parent, nesting.overlaps),
+                np.zeros(len(replayed) + len(work), np.int64),
+            )
+        ),
+        device_ns=np.concatenate((0 * phases, np.zeros(len(parent), np.int64), trace.dur_ns[work])),
+        is_call=np.concatenate((phases >= 0, np.arange(len(parent)) < len(host), np.ones(len(work), np.bool_))),
     )
+
+
+def _replayed(trace: TraceTable, work: Int64, owner: Int32, parent: Int32, names: Int32) -> ReplayedCalls:
+    """The modules and operators that stand for replays, and the ranges that begin a phase."""
+    origins = origins_of(trace)
+    scopes = origins.scopes
+    bears = of_kind(scopes.kind, EventKind.OPERATOR, EventKind.MODULE)
+    bears |= (scopes.kind == EventKind.ANNOTATION) & (_phases_of(trace) != MISSING)
+    bearers = Bearers(parent, names.astype(np.int64), owner)
+    return replayed_calls(trace, work, origins.at(work), bearers, bears, scopes.name.astype(np.int64), counted=False)
+
+
+def _phases_of(trace: TraceTable) -> Int32:
+    """The phase that each scope of a capture begins, as of calls; -1 = none."""
+    scopes = origins_of(trace).scopes
+    phases = np.where(scopes.is_backward, _BACKWARD, MISSING).astype(np.int32)
+    if len(scopes):
+        for phase, pattern in ((_BACKWARD, BACKWARD), (_OPTIMIZER, OPTIMIZER), (_LOADING, DATALOADER)):
+            phases[trace.strings.where(partial(_fits, pattern))[scopes.name]] = phase
+    return phases
+
+
+def _fits(pattern: re.Pattern[str], text: str) -> bool:
+    return pattern.match(text) is not None
+
+
+def _begins(replayed: ReplayedCalls, start_ns: Int64, count: int) -> Int64:
+    """When the first replayed work of each of these calls begins, which stand behind ``count`` of the trace."""
+    begins = np.full(count + len(replayed), np.iinfo(np.int64).max)
+    owned = replayed.owner != MISSING
+    np.minimum.at(begins, replayed.owner[owned], start_ns[owned])
+    parent = np.concatenate((np.full(count, MISSING, np.int32), replayed.parent))
+    for level in Forest(parent).levels[:0:-1]:
+        np.minimum.at(begins, parent[level], begins[level])
+    return begins[count:]
 
 
 def _largest(wanted: npt.NDArray[np.bool_], time_ns: Int64, depth: Int32) -> Int64:

@@ -19,6 +19,8 @@ from tb_plugin.analyses.diff.metrics import METRICS
 from tb_plugin.analyses.diff.paths import path_frames
 from tb_plugin.analyses.grouping import Forest, Spans, group, outermost_of, sum_by, with_ancestors
 from tb_plugin.analyses.kernel_classes import word_of
+from tb_plugin.analyses.replays.origins import origins_of
+from tb_plugin.analyses.replays.sums import replayed_operators
 from tb_plugin.analyses.selection import Selection
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.job_tables import OPERATIONS, stated_in
@@ -81,13 +83,17 @@ def _operator_kernels(trace: TraceTable, selection: Selection) -> Iterator[Frame
     around, _ = with_ancestors(trace.operator, trace.operator[work])
     calls = around[selection.rows[around]]
     place = places_of(calls, len(trace))
-    owner, parent = place[trace.operator[work]], place[trace.operator[calls]]
-    own = sum_by(owner, np.ones(len(work), np.int64), len(calls))
+    launched, above = place[trace.operator[work]], place[trace.operator[calls]]
+    replayed, scopes = replayed_operators(trace, work, calls, above, launched), origins_of(trace).scopes
+    owner, parent, also = replayed.owner, replayed.also(above, replayed.parent), replayed.also
+    own = sum_by(owner, np.ones(len(work), np.int64), len(parent))
     total = Forest(parent).sums(own)
     shape = np.full(len(trace), MISSING, np.int32)
     shape[trace.operators.row] = trace.operators.shapes
-    name, shape = trace.name[calls], shape[calls]
-    spans = Spans(trace.track[calls], trace.start_ns[calls], trace.ends(calls))
+    name = also(trace.name[calls], scopes.name[replayed.scope])
+    shape = also(shape[calls], scopes.shapes[replayed.scope])
+    nowhere = np.full(len(replayed), MISSING, np.int32)
+    spans = Spans(also(trace.track[calls], nowhere), also(trace.start_ns[calls]), also(trace.ends(calls)))
     for key, by in (("operator_kernels", (name,)), ("operator_kernels_by_shape", (name, shape))):
         groups = group(*by)
         sums = groups.sum(np.where(outermost_of(groups.of, spans, parent), total, 0))

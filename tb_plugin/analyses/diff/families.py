@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.compute as pc
 
 from tb_plugin.analyses.grouping import with_ancestors
 from tb_plugin.analyses.kernel_classes import class_of_operators, named_kernels
 from tb_plugin.analyses.names import named
-from tb_plugin.trace.schema import MISSING, KernelClass
+from tb_plugin.analyses.replays.origins import origins_of
+from tb_plugin.trace.schema import MISSING, EventKind, KernelClass
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import inherit
 
@@ -66,4 +68,28 @@ def families_of(trace: TraceTable, kernels: Int64) -> Families:
     # Where an operator is known it says so: a forward convolution may run kernels that were named for the gradient.
     backward = np.where(operator == MISSING, says[kernels], inside(says[members] | (trace.forward[members] != MISSING)))
     direction = np.where(backward, 2, (operator != MISSING).astype(np.int64))
+    _ask_captures(trace, kernels, kernel_class, direction)
     return Families(kernel_class, np.where(np.isin(kernel_class, BY_OPERATOR), direction, 0).astype(np.uint8))
+
+
+def _ask_captures(trace: TraceTable, kernels: Int64, kernel_class: UInt8, direction: Int64) -> None:
+    """Writes down what the operators of the capture say of replayed kernels, as those around a launch do."""
+    origins = origins_of(trace)
+    scopes = origins.scopes
+    inner = scopes.nearest(EventKind.OPERATOR)[origins.at(kernels)]
+    replayed = np.flatnonzero(inner != MISSING)
+    if not len(replayed):
+        return
+    is_operator = scopes.kind == EventKind.OPERATOR
+    classes = class_of_operators(trace)[scopes.name]
+
+    def inside(chosen: Bool) -> Bool:
+        around = inherit(np.where(chosen, 0, MISSING).astype(np.int32), scopes.parent)
+        found: Bool = around[inner[replayed]] != MISSING
+        return found
+
+    for each in BY_OPERATOR:
+        kernel_class[replayed[inside(is_operator & (classes == each))]] = each
+    names, which = np.unique(scopes.name, return_inverse=True)
+    says = pc.match_substring_regex(trace.strings.take(names), _BACKWARD).to_numpy(zero_copy_only=False)[which.ravel()]
+    direction[replayed] = np.where(inside(is_operator & says | scopes.is_backward), 2, 1)

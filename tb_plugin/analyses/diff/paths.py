@@ -11,6 +11,8 @@ import pyarrow as pa
 from tb_plugin.analyses.base import Frame, Part
 from tb_plugin.analyses.diff.metrics import METRICS
 from tb_plugin.analyses.grouping import Forest, group, sum_by, with_ancestors
+from tb_plugin.analyses.replays.origins import origins_of
+from tb_plugin.analyses.replays.sums import replayed_operators
 from tb_plugin.analyses.selection import Selection
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR
@@ -35,19 +37,23 @@ def path_frames(trace: TraceTable, selection: Selection) -> dict[str, Frame]:
     work = work[~trace.is_collective[work]]
     operator = trace.operator[work]
     members, parent = with_ancestors(trace.operator, operator)
+    launched = places_of(members, len(trace))[operator]
+    replayed, scopes = replayed_operators(trace, work, members, parent, launched), origins_of(trace).scopes
     shape = np.full(len(trace), MISSING, np.int32)
     shape[trace.operators.row] = trace.operators.shapes
-    shape = shape[members]
-    every = group(Forest(parent).paths(trace.name[members], shape))
+    shape = replayed.also(shape[members], scopes.shapes[replayed.scope])
+    name = replayed.also(trace.name[members], scopes.name[replayed.scope])
+    parent = replayed.also(parent, replayed.parent)
+    every = group(Forest(parent).paths(name, shape))
     above = parent[every.first]
     above = np.where(above == MISSING, MISSING, every.of[above]).astype(np.int32)
-    owner = np.append(every.of, MISSING)[np.where(operator == MISSING, -1, np.searchsorted(members, operator))]
+    owner = np.append(every.of, MISSING)[replayed.owner]
     owner, above, kept = _largest(owner, above, trace.dur_ns[work])
     first = every.first[kept]
     nodes = {
         "path_node": pa.array(np.arange(len(kept))),
         "parent_path": pa.array(above.astype(np.int64)),
-        "name": trace.strings.take(trace.name[members[first]]),
+        "name": trace.strings.take(name[first]),
         "input_shape": trace.strings.take(shape[first]),
     }
     groups = group(owner, trace.name[work])

@@ -7,18 +7,18 @@ well, by the path of their names, are the calls that the trace has.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.grouping import Forest, group, with_ancestors
-from tb_plugin.analyses.replays.found import replay_numbers
+from tb_plugin.analyses.replays.found import has_replays, replay_numbers
 from tb_plugin.analyses.replays.origins import origins_of
 from tb_plugin.trace.columns import no_rows
 from tb_plugin.trace.numbering import places_of
-from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 from tb_plugin.trace.tree import inherit
 
@@ -129,6 +129,21 @@ def replayed_calls(
         held=held,
         owner=owner,
     )
+
+
+def replayed_operators(trace: TraceTable, work: Int64, calls: Int64, parent: Int32, launcher: Int32) -> ReplayedCalls:
+    """Returns the operators that stand for the replays among some device work, behind some calls of operators (rows).
+
+    ``launcher`` is the position of the call that launched each work, which is its owner where the capture tells none.
+    """
+    if not has_replays(trace):
+        none = np.empty(0, np.int64)
+        return ReplayedCalls(none, none.astype(np.int32), InReplays(), launcher)
+    origins = origins_of(trace)
+    is_operator = origins.scopes.kind == EventKind.OPERATOR
+    bearers = Bearers(parent, trace.name[calls].astype(np.int64), launcher)
+    found = replayed_calls(trace, work, origins.at(work), bearers, is_operator, origins.scopes.name.astype(np.int64))
+    return replace(found, owner=np.where(found.owner == MISSING, launcher, found.owner))
 
 
 def _all_around(scope: Int64, of: Int64, up: Int32, count: int) -> tuple[Int64, Int64]:

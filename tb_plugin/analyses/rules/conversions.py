@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tb_plugin.analyses.device_facts import are_stated, facts_of, most_of, states
 from tb_plugin.analyses.kernel_facts import stated_text
 from tb_plugin.analyses.metrics import STEPS, define
+from tb_plugin.analyses.replays.behind import operator_names
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import noun
 from tb_plugin.payloads import Link, Notice
-from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
 
 CONVERSION_SHARE = 0.02
@@ -63,7 +61,7 @@ def _look(s: Scene) -> Seen | None:
     if not total or time.sum() < CONVERSION_SHARE * total:
         return None
     share = int(time.sum()) / total
-    operator = most_of(trace, np.append(trace.name, MISSING)[trace.operator[row]].astype(np.int64), time)
+    operator = most_of(trace, operator_names(trace, row), time)
     told: dict[str, float | str] = {
         "conversions": s.per_step(len(row)),
         "conversions_ns": s.per_step(int(time.sum())),

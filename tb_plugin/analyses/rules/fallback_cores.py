@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tb_plugin.analyses.device_facts import are_stated, facts_of, most_of, states
 from tb_plugin.analyses.kernel_facts import stated_text
 from tb_plugin.analyses.metrics import STEPS, define
+from tb_plugin.analyses.replays.behind import operator_names
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import noun
 from tb_plugin.payloads import Link, Notice
-from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
 
 METRICS = OF_RULES.adding(
@@ -48,7 +46,7 @@ def _look(s: Scene) -> Seen | None:
     if not len(row):
         return None
     time = trace.dur_ns[row]
-    operator = np.append(trace.name, MISSING)[trace.operator[row]].astype(np.int64)
+    operator = operator_names(trace, row)
     named = {
         "fallback_operation": most_of(trace, stated_text(trace, trace.recorder.kernels.type, row), time),
         "fallback_operator": most_of(trace, operator, time),

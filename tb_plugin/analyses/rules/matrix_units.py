@@ -8,6 +8,8 @@ import numpy as np
 
 from tb_plugin.analyses.grouping import Forest, sum_by
 from tb_plugin.analyses.matrix_unit import matrix_time, matrix_units
+from tb_plugin.analyses.replays.origins import origins_of
+from tb_plugin.analyses.replays.sums import replayed_operators
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS
 from tb_plugin.analyses.rules.products import faster, on_units, plain_products
@@ -66,7 +68,7 @@ def _lower_precision(s: Scene) -> str:
 
 @dataclass(frozen=True)
 class MatrixEligible:
-    """Shares of the kernel time that operators launched, 0..1 (0 without kernels)."""
+    """Shares of the kernel time that stands behind operators, 0..1 (0 without kernels)."""
 
     ratio: float
     """Share of the innermost operators that could use matrix units."""
@@ -82,12 +84,15 @@ def matrix_eligible(trace: TraceTable) -> MatrixEligible:
     kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
     plain = np.where(trace.uses_matrix_unit[kernels] == MatrixUse.NO, trace.dur_ns[kernels], 0)
     owner = position[trace.operator[kernels]]
-    own, without = (sum_by(owner, dur, len(operators)) for dur in (trace.dur_ns[kernels], plain))
+    above = position[trace.operator[operators]]
+    replayed = replayed_operators(trace, kernels, operators, above, owner)
+    parent = replayed.also(above, replayed.parent)
+    own, without = (sum_by(replayed.owner, dur, len(parent)) for dur in (trace.dur_ns[kernels], plain))
     total = own.sum()
     if not total:
         return MatrixEligible(0.0, 0.0)
-    eligible = trace.matrix_eligible[operators]
-    innermost = eligible & ~Forest(position[trace.operator[operators]]).any_below(eligible)
+    eligible = replayed.also(trace.matrix_eligible[operators], origins_of(trace).scopes.is_eligible[replayed.scope])
+    innermost = eligible & ~Forest(parent).any_below(eligible)
     return MatrixEligible(float(own[innermost].sum() / total), float(without[innermost].sum() / total))
 
 
