@@ -24,8 +24,8 @@ from tb_plugin.trace.schema import MISSING, EventKind
 NODES_SENT = 10_000
 """A page gets the places with most; ``Tree.total_nodes`` counts all."""
 FILE = "the file"
-_UNITS: dict[str, Unit] = {"ns": "ns", "bytes": "bytes", "samples": "count", "value": "count"}
-_TITLES = {"ns": "time", "bytes": "bytes", "samples": "samples", "value": "value"}
+_UNITS: dict[str, Unit] = {"ns": "ns", "bytes": "bytes", "samples": "count", "nodes": "count", "value": "count"}
+_TITLES = {"ns": "time", "bytes": "bytes", "samples": "samples", "nodes": "nodes of graphs", "value": "value"}
 
 
 def _definitions(kind: str) -> dict[str, tuple[str, str]]:

@@ -27,9 +27,9 @@ from tb_plugin.service.states import Entry
 
 NONE = "none"
 """What a person writes who wants no capture to be used."""
-MODEL = "trace"
-"""The model of profiles that tell of graphs."""
-_SAYS_SO = re.compile(r"(?<![a-z])captur(?:e|es|ed|ing)(?![a-z])", re.IGNORECASE)
+TRACE, STACKS = "trace", "stack_profile"
+"""Models of profiles that tell of graphs: recordings of captures, and stacks by node."""
+_SAYS_SO = re.compile(r"(?<![a-z])(?:captur(?:e|es|ed|ing)|py_stacks)(?![a-z])", re.IGNORECASE)
 _RANKS = (re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE), re.compile(r"(?<![a-z])tp[-_]?(\d{1,9})", re.IGNORECASE))
 """The number of the rank in a worker's name. Other numbers may be anything: here also the size of a batch."""
 _NUMBER = re.compile(r"\d+")
@@ -90,21 +90,22 @@ class Captures:
         if known or any(self._named(root, text) for root in self._catalog.roots):
             return
         found = scanned(text)
-        if not any(_is_trace(entry.found) for entry in found.entries()):
+        if not any(_tells(entry.found) for entry in found.entries()):
             reasons = [reason for _, reason in found.skipped()]
-            do = " ".join(reasons[:1]) or "Name a trace by its path or URL, or as RUN/WORKER/SPAN; or none."
+            do = " ".join(reasons[:1]) or "Name it by its path or URL, or as RUN/WORKER/SPAN; or none."
             raise NotFound("There is no capture.", text, do)
         self._others[text] = found
 
     def of(self, entry: Entry, text: str) -> Choice:
         """Returns what tells of the graphs of a profile: what ``text`` names, or what lies beside it for an empty text."""
         beside = tuple(self._beside(entry.found))
-        if text == NONE or (not text and not _is_clear(beside)):
+        if text == NONE:
             return Choice(beside=beside)
         if not text:
-            return Choice(beside, "beside", beside=beside)
+            clear = tuple(each for kind in _by_model(beside) if _is_clear(kind) for each in kind)
+            return Choice(clear, "beside" if clear else "none", beside=beside)
         entries = self._other(self._others[text]) if text in self._others else self._named(entry.found.root, text)
-        fitting = _of_process(entry.found, [one for one in entries if _is_trace(one.found)])
+        fitting = _of_process(entry.found, [one for one in entries if _tells(one.found)])
         taken = tuple(one for one in fitting if one.found.url != entry.found.url)
         return Choice(taken, "named", None if taken else _none_of(text, entries, fitting), beside)
 
@@ -183,7 +184,7 @@ class Captures:
     def _beside(self, found: Found) -> list[Entry]:
         """What lies beside a profile: in its folder under a name that says so, or in a folder there that does."""
         where = _folder(found)
-        if not _is_trace(found) or _SAYS_SO.search(found.stem) or _SAYS_SO.search(where.name):
+        if model_of(found.reader).id != TRACE or _SAYS_SO.search(found.stem) or _SAYS_SO.search(where.name):
             return []
         entries = self._catalog.entries()
         if entries != self._listed:
@@ -231,10 +232,10 @@ def _none_of(text: str, entries: Sequence[Entry], fitting: Sequence[Entry]) -> U
         return NotFound(f"There is no profile {text}.", text, "Name it as RUN/WORKER/SPAN.")
     if fitting:
         return BadRequest("A trace is no capture of its own graphs.", text, "What it captured itself is used anyway.")
-    if any(_is_trace(each.found) for each in entries):
+    if any(_tells(each.found) for each in entries):
         return BadRequest("The captures are those of other workers.", text, "Name the one that is meant.")
     noun = model_of(entries[0].found.reader).noun
-    return BadRequest(f"The capture is {noun}, and not a trace.", text, "Name a trace.")
+    return BadRequest(f"The capture is {noun}: it tells nothing of graphs.", text, "Name a trace.")
 
 
 def _under(entries: Iterable[Entry], text: str) -> list[Entry]:
@@ -244,8 +245,16 @@ def _under(entries: Iterable[Entry], text: str) -> list[Entry]:
     return same or [entry for name, entry in named if name.startswith(f"{text}/")]
 
 
-def _is_trace(found: Found) -> bool:
-    return model_of(found.reader).id == MODEL
+def _tells(found: Found) -> bool:
+    return model_of(found.reader).id in (TRACE, STACKS)
+
+
+def _by_model(entries: Iterable[Entry]) -> list[list[Entry]]:
+    """Recordings and stacks apart: one says nothing against the other."""
+    kinds: dict[str, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        kinds[model_of(entry.found.reader).id].append(entry)
+    return list(kinds.values())
 
 
 def _folder(found: Found) -> PurePosixPath:
@@ -256,7 +265,7 @@ def _by_folder(entries: Iterable[Entry]) -> dict[tuple[Root, str], list[Entry]]:
     """Profiles whose place says that they are captures, by the folder that they lie beside the profiles of."""
     found: dict[tuple[Root, str], list[Entry]] = defaultdict(list)
     for entry in entries:
-        if not _is_trace(entry.found):
+        if not _tells(entry.found):
             continue
         where = _folder(entry.found)
         if _SAYS_SO.search(where.name):
@@ -271,6 +280,10 @@ def _of_process(found: Found, entries: Sequence[Entry]) -> list[Entry]:
 
     A single one may be of any rank: what it tells is compared with the trace before it is believed.
     """
+    return [each for kind in _by_model(entries) for each in _of_worker(found, kind)]
+
+
+def _of_worker(found: Found, entries: Sequence[Entry]) -> list[Entry]:
     same = [entry for entry in entries if entry.found.worker == found.worker]
     rank = _rank(found.worker)
     if same or len(entries) < 2 or rank is None:

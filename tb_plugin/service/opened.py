@@ -15,9 +15,13 @@ from tb_plugin.analyses.timeline.pyramid import Pyramid
 from tb_plugin.errors import KeptLost, NotFound
 from tb_plugin.models.levels import levels_of
 from tb_plugin.service import parts
+from tb_plugin.stack_profile.nodes import captured_by_node
+from tb_plugin.stack_profile.table import StackProfile
 from tb_plugin.storage.cache import put_whole
 from tb_plugin.trace.capture import with_captured
+from tb_plugin.trace.captured import Captured
 from tb_plugin.trace.memo import MEMO
+from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import TraceTable
 
 M = TypeVar("M")
@@ -70,8 +74,7 @@ class OpenModels:
 
     def _told(self, file: ModelFile) -> TraceTable:
         """A trace with what its captures tell. Raises NotFound, KeptLost."""
-        others = (self.typed(capture, TraceTable) for capture in file.captures)
-        told = ((captured_in(other), other.strings) for other in others)
+        told = (_captured(self.made(capture)) for capture in file.captures)
         return with_captured(self.typed(file.alone, TraceTable), told, file.told_by)
 
     def typed(self, file: ModelFile, kind: type[M]) -> M:
@@ -122,6 +125,13 @@ class OpenModels:
         while len(self._files) > _MAX_FILES:
             self._files.popitem(last=False)
         return opened
+
+
+def _captured(made: TraceTable | StackProfile) -> tuple[Captured, StringTable]:
+    """What a profile tells of graphs, and the texts that its ids count into."""
+    if isinstance(made, StackProfile):
+        return captured_by_node(made), StringTable(made.names)
+    return captured_in(made), made.strings
 
 
 def _paths(file: ModelFile) -> tuple[str, ...]:

@@ -13,9 +13,10 @@ from tb_plugin.stack_profile.table import Places, StackProfile
 from tb_plugin.trace.column_file import kept, one_list, read_columns, write_columns
 from tb_plugin.trace.report import Issue, ReadReport
 
-VERSION = 1
+VERSION = 2
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 COLUMNS = ("label", "parent", "thread", "own")
+_NODES = ("node", "node_place")
 _AGAIN = "It is made anew from its file: ask again."
 
 
@@ -30,6 +31,7 @@ def write(profile: StackProfile, path: str) -> None:
         "report": asdict(profile.report),
     }
     columns = {name: one_list(pa.array(getattr(profile.places, name))) for name in COLUMNS}
+    columns |= {name: one_list(pa.array(getattr(profile, name))) for name in _NODES}
     write_columns({"names": one_list(profile.names), **columns}, header, path)
 
 
@@ -54,4 +56,5 @@ def read(path: str) -> StackProfile:
             counted=header["counted"],
             what=header["what"],
             report=ReadReport(**{**report, "issues": issues}),
+            **{name: column(name) for name in _NODES},
         )

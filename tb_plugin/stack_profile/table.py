@@ -11,14 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tb_plugin.trace.columns import no_rows
 from tb_plugin.trace.numbering import firsts, numbered
 from tb_plugin.trace.report import ReadReport
 from tb_plugin.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
-Counted = Literal["ns", "bytes", "samples", "value"]
-"""What the numbers are: time, memory, how often the stack was seen, or something that the file does not tell."""
+Counted = Literal["ns", "bytes", "samples", "nodes", "value"]
+"""What the numbers are: time, memory, how often the stack was seen, nodes of graphs, or something that nobody tells."""
 MAX_DEPTH = 10_000
 """Frames of a stack that are kept, the outermost ones; what lies deeper counts for the last of them."""
 
@@ -48,6 +49,10 @@ class StackProfile:
     what: str
     """What was counted, in words of the file or of its name; empty where nobody tells."""
     report: ReadReport
+    node: Int64 = no_rows(np.int64)
+    """Ids of nodes of graphs whose stacks these are, ascending; empty for stacks of anything else."""
+    node_place: Int32 = no_rows(np.int32)
+    """The innermost place of each."""
 
     def __len__(self) -> int:
         return len(self.places.label)

@@ -355,3 +355,43 @@ def test_looking_at_a_head_takes_no_longer_than_its_length() -> None:
         started = time.process_time()
         assert not is_folded(line + b"x")
         assert time.process_time() - started < 0.5
+
+
+NODES = {
+    "12884901889": "b.py:7:run\na.py:3:<module>",
+    "12884901890": "b.py:7:run\na.py:3:<module>",
+    "5": "c:\\d.py:9:f",
+}
+
+
+def test_stacks_by_node_of_a_graph() -> None:
+    head = json.dumps(NODES).encode()
+    assert (
+        StackFilesReader().sniff(head)
+        and READER.find([ListedFile("x/w0.kernel_py_stacks.json", 9, "")])[0].worker == "w0"
+    )
+    found = stack_profile(head.decode(), "w0.kernel_py_stacks.json")
+    names, places = found.names.to_pylist(), found.places
+    assert (found.counted, found.stacks, found.report.complete) == ("nodes", 3, True)
+    assert found.node.tolist() == [5, 12884901889, 12884901890]
+    assert [names[places.label[at]] for at in found.node_place] == ["c:\\d.py(9): f", *["b.py(7): run"] * 2]
+    inner = found.node_place[1]
+    assert names[places.label[places.parent[inner]]] == "a.py(3): <module>" and places.own[inner] == 2
+
+
+@pytest.mark.parametrize("text", ['{"5": "a.py:3:f", ', '{"5": "a.py:3:f"} 7', '{"5": "a.py:3:f", "6": {"a"}}'])
+def test_damaged_stacks_by_node_are_refused(text: str) -> None:
+    with pytest.raises(UnreadableTrace):
+        stack_profile(text, "w0.kernel_py_stacks.json")
+
+
+def test_what_is_no_node_is_counted() -> None:
+    found = stack_profile(b'{"5": "a.py:3:f", "x": "a.py:3:f", "99999999999999999999": "a.py:3:f", "7": 3, "8": ""}')
+    assert found.node.tolist() == [5] and found.report.events_dropped == 4 and found.stacks == 1
+
+
+@pytest.mark.parametrize(
+    "head", [b'{"5": 3}', b'{"a": "b.py:3:f"}', b'{"5": "no line"}', b"{}", b'{"5": {"a.py:3:f": 1}}']
+)
+def test_other_objects_are_none(head: bytes) -> None:
+    assert not StackFilesReader().sniff(head)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +26,7 @@ from tb_plugin.trace.captured import Captured, NodeStacks, Sequences, named_scop
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.web.routes import BASE, Routes
 from tests.builders import kernel, trace
+from tests.conftest import SAMPLES
 from tests.service.fakes import catalog_of, write_trace
 
 REPLAY = "cudaGraphLaunch"
@@ -173,7 +175,7 @@ def test_what_is_named_need_not_lie_beside(logs, tmp_path):
         ("run/w/1", "A trace is no capture of its own graphs."),
         ("run/w/7", "There is no profile run/w/7."),
         ("damaged/w/1", "There is no list of events."),
-        ("stacks/w/default", "The capture is "),
+        ("memory", "The capture is "),
         ("/etc/passwd", "There is no profile /etc/passwd."),
         ("../logs/run/capture_traces/w.1.pt.trace.json", "There is no profile"),
     ],
@@ -181,8 +183,8 @@ def test_what_is_named_need_not_lie_beside(logs, tmp_path):
 def test_one_that_tells_nothing_costs_the_trace_nothing(logs, tmp_path, name, what):
     (logs / "damaged").mkdir()
     (logs / "damaged" / "w.1.pt.trace.json").write_text('{"traceEvents": 5}' + " " * 2000)
-    (logs / "stacks").mkdir()
-    (logs / "stacks" / "w.stacks").write_text("main.py(3);run.py(4) 17\n")
+    (logs / "memory").mkdir()
+    shutil.copy(SAMPLES / "synthetic_memory" / "leaking.pickle.gz", logs / "memory")
     workspace = opened(logs, tmp_path)
     (source, names), info = told(workspace, place(name))
     assert (source, names) == ("", [])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 
@@ -15,6 +17,7 @@ from tb_plugin.service.pool import InlineWorkers
 from tb_plugin.service.question import Report
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
+from tb_plugin.trace.open import NODE_ID
 from tb_plugin.trace.schema import EventKind
 from tests import synthetic_graphs as graphs
 from tests.builders import trace
@@ -107,6 +110,29 @@ def test_a_wrong_capture_says_where_it_differs_first(tmp_path):
     assert notice.text.startswith(f"{source} does not tell of 1 of the graphs that are replayed: {text[:20]}")
     without = opened(tmp_path).numbers(replace(place_in(tmp_path), capture="none"), ["kernels"])
     assert numbers.facts == without.facts and "capture_refused" not in {n.rule for n in data_notices(without.notices)}
+
+
+def test_stacks_by_node_lie_beside_as_well(tmp_path):
+    """What ``dump_kernel_py_stacks`` of PyTorch 2.15 writes."""
+    plan = Plan(capture="none", py_stacks=True, warm_up=False, replays=2)
+    write(plan, tmp_path / "logs")
+    workspace, place = opened(tmp_path), Place(None, "worker0", "1")
+    entry = workspace.load(place)
+    found = workspace.captures.waited(entry, "")
+    assert [capture.found.names for capture in found.captures] == [("worker0.kernel_py_stacks.json",)]
+    trace = OpenModels().made(found.file)
+    origins = origins_of(trace)
+    (path,) = (tmp_path / "logs").glob("*.kernel_py_stacks.json")
+    stacks = json.loads(path.read_text())
+    nodes, _ = next(column for column in trace.others if column.key == NODE_ID).at(origins.work)
+    assert len(nodes) == 2 * len(stacks)
+    for node, scope in zip(nodes.tolist(), origins.scope.tolist(), strict=True):
+        frames, at = [], scope
+        while at != -1:
+            name = trace.strings[int(origins.scopes.name[at])]
+            frames.append(":".join(re.fullmatch(r"(.*)\((\d+)\): (.*)", name).groups()))
+            at = int(origins.scopes.parent[at])
+        assert "\n".join(frames) == stacks[str(node)]
 
 
 def test_one_without_any_work_says_so(tmp_path):

@@ -14,8 +14,9 @@ interface Named {
   tone?: 'bad'
 }
 
-/** A name without the run that it shares with the trace. */
-const shortened = (name: string, run: string) => (name.startsWith(`${run}/`) ? name.slice(run.length + 1) : name)
+/** A name without the run that it shares with the trace, and without a span that is no number. */
+const shortened = (name: string, run: string) =>
+  (name.startsWith(`${run}/`) ? name.slice(run.length + 1) : name).replace(/\/default$/, '')
 
 function found({ capture, run }: Profile): string {
   const names = capture?.names ?? []

@@ -30,9 +30,8 @@ export function CapturePicker(props: {
     seen.current = states
   }, [states, reload])
   if (!info) return null
-  return (
-    <Picker label={[side, 'Capture'].filter(Boolean).join(' ')} value={value} choices={choices} onChange={onChange} />
-  )
+  const label = [side, 'Capture', info.how === 'beside' && '(found)'].filter(Boolean).join(' ')
+  return <Picker label={label} value={value} choices={choices} onChange={onChange} />
 }
 
 /** Says so where what was found or named cannot be used. */

@@ -18,6 +18,8 @@ _NAME = re.compile(
 )  # fmt: skip
 _SPEAKS = re.compile(r"(?i)stacks?(?:[^a-z]|$)|flame|folded|collapsed|self_\w+_time_total")
 """What a name says that ends as anything may."""
+_BY_NODE = re.compile(r"(?i)[-_.](?:kernel_)?py_stacks$")
+"""What a name of stacks by node of a graph ends in beside the worker."""
 _METRIC = re.compile(r"self_(?P<device>[a-z]+)_time_total")
 _OURS = re.compile(r"\.(?P<weight>host|device)\.folded\.txt(?:\.gz|\.zst)?\Z")
 """As the page calls what it exports: whole nanoseconds."""
@@ -33,8 +35,9 @@ def candidate_of(path: str) -> Candidate | None:
     match = _NAME.match(name)
     if match is None:
         return None
+    worker = _BY_NODE.sub("", match["worker"]) or match["worker"]
     quiet = match["ending"] == ".txt" and not _SPEAKS.search(match["worker"])
-    return Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=False, is_quiet=quiet)
+    return Candidate(READER_ID, run_of(path), worker, None, (path,), certain=False, is_quiet=quiet)
 
 
 def counted_by(name: str) -> tuple[Counted, str, int]:

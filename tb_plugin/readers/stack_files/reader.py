@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, Re
 from tb_plugin.readers.issues import IssueLog, is_packed_badly
 from tb_plugin.readers.stack_files.filenames import ENDINGS, READER_ID, candidate_of, counted_by
 from tb_plugin.readers.stack_files.folded import is_folded, read_folded
+from tb_plugin.readers.stack_files.nodes import is_by_node, read_nodes
 from tb_plugin.readers.stack_files.speedscope import MOST_IN_ALL, SCHEMA, read_speedscope
 from tb_plugin.readers.stream import TextStream, text_of
 from tb_plugin.stack_profile.table import Counted, Places, StackProfile, places_of_stacks
@@ -52,9 +54,9 @@ class StackFilesReader:
         return [candidate for candidate in found if candidate is not None]
 
     def sniff(self, head: bytes) -> bool:
-        """Returns True for JSON that names speedscope, and for lines that end in a number of which one has several frames."""
+        """Returns True for JSON that names speedscope or has stacks by number, and for lines of frames before a number."""
         if _LOOKS_JSON.match(head):
-            return SCHEMA.search(head) is not None
+            return SCHEMA.search(head) is not None or is_by_node(head)
         return is_folded(head)
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
@@ -73,16 +75,30 @@ class StackFilesReader:
 
 def _read(name: str, stream: TextStream, chunk_bytes: int, log: IssueLog) -> StackProfile:
     head = stream.read(4096)
+    if is_by_node(head):
+        return _by_node(head, stream, log)
     if _LOOKS_JSON.match(head):
         return _speedscope(head, stream, log)
     return _folded(name, head, stream, chunk_bytes, log)
 
 
-def _speedscope(head: bytes, stream: TextStream, log: IssueLog) -> StackProfile:
+def _all(head: bytes, stream: TextStream) -> bytes:
     pieces = [head]
     while piece := stream.read(_BLOCK):
         pieces.append(piece)
-    found = read_speedscope(b"".join(pieces), log)
+    return b"".join(pieces)
+
+
+def _by_node(head: bytes, stream: TextStream, log: IssueLog) -> StackProfile:
+    found = read_nodes(_all(head, stream), log)
+    if not len(found.places.label):
+        raise UnreadableTrace("It holds no stack.", do="Dump them again.")
+    made = _made(found.names, found.places, ("",), found.seen, "nodes", "Nodes of graphs", stream, log, True)
+    return replace(made, node=found.stacks.node, node_place=found.stacks.scope)
+
+
+def _speedscope(head: bytes, stream: TextStream, log: IssueLog) -> StackProfile:
+    found = read_speedscope(_all(head, stream), log)
     if not len(found.places.label):
         raise UnreadableTrace("It holds no stack.", do="Export it again.")
     return _made(
