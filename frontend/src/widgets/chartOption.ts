@@ -189,7 +189,10 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
       nameGap: compact ? 34 : 44,
       nameTextStyle: text,
       splitNumber: compact ? 3 : 4,
-      max: unit === 'ratio' && series.style === 'stacked_bars' ? 1 / scale.factor : undefined,
+      // Shares of a whole end with it.
+      ...(unit === 'ratio' && series.style === 'stacked_bars'
+        ? { max: 1 / scale.factor, interval: 0.25 / scale.factor }
+        : {}),
       // There is no half of a thing.
       minInterval: series.lines[0]?.metric.unit === 'count' ? 1 : undefined,
       axisLabel: { ...text, formatter: (value: number) => axisNumber(value) },
