@@ -26,6 +26,13 @@ INFERENCE = {
         "in place of nonzero() and boolean masks.",
         (("PyTorch: asynchronous execution", f"{DOCS}/notes/cuda.html#asynchronous-execution"),),
     ),
+    "decode_gaps": Advice(
+        "Let the server schedule the next step while the device works on this one (asynchronous or overlapping scheduling), "
+        "sample on the device, and turn the new tokens into text in another process.",
+    ),
+    "view.serving": Advice(
+        "Servers mark their steps while they are profiled; TORCH_TRACE_STEPS takes a pattern of annotations of your own."
+    ),
     "compilation.inference": Advice(
         "Set TORCH_LOGS=recompiles to see why; mark sizes that change with torch._dynamo.mark_dynamic() or "
         "torch.compile(dynamic=True), and run each shape once before requests are taken.",

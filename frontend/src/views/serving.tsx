@@ -2,11 +2,12 @@
 import { Button } from '@mantine/core'
 import type { Query } from '../api/client'
 import type { Table, View } from '../api/payloads'
+import { categoryColor } from '../lib/color'
 import type { Row } from '../lib/pages'
 import { useView } from '../state/data'
 import { followLink, showInTimeline } from '../state/links'
 import { setRoute, useRoute } from '../state/route'
-import { Bones, Card } from '../widgets/basics'
+import { Bones, Card, Swatch } from '../widgets/basics'
 import { BreakdownBar } from '../widgets/breakdown'
 import { Chart } from '../widgets/chart'
 import { FigureList, Headline } from '../widgets/figures'
@@ -17,6 +18,7 @@ import { HeadlineCard, Say } from './parts/headline'
 import { pick } from './parts/pick'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
+import colorKeyCss from '../widgets/colorKey.module.css'
 import layoutCss from '../widgets/layout.module.css'
 import textCss from '../widgets/text.module.css'
 import frameCss from './parts/frame.module.css'
@@ -81,25 +83,27 @@ function Top({ view, everything, chosen }: { view: View; everything: boolean; ch
         )}
       </HeadlineCard>
       {times && times.total > 0 && (
-        <Card
-          className={classes && classes.lines.length > 0 ? layoutCss.span4 : layoutCss.span12}
-          title={times.title}
-          subtitle={times.subtitle}
-        >
+        <Card className={layoutCss.span12} title={times.title} subtitle={times.subtitle}>
           <BreakdownBar payload={times} onLink={followLink} />
         </Card>
       )}
       {classes && classes.lines.length > 0 && (
-        <Card className={layoutCss.span8} title={classes.title} subtitle={classes.subtitle}>
-          <div className={layoutCss.chart}>
-            <Chart series={classes} height="100%" />
-          </div>
+        <Card className={scatters.length > 0 ? layoutCss.span4 : layoutCss.span12} title={classes.title}>
+          <Chart series={classes} height={240} />
+          <ul className={colorKeyCss.key} aria-label="Colours">
+            {classes.lines.map(({ metric, category }) => (
+              <li key={category}>
+                <Swatch color={categoryColor(category)} />
+                {metric.title}
+              </li>
+            ))}
+          </ul>
         </Card>
       )}
       {scatters.map((scatter) => (
         <Card
           key={scatter.name}
-          className={scatters.length > 1 ? layoutCss.span6 : layoutCss.span12}
+          className={scatters.length > 1 ? layoutCss.span4 : layoutCss.span8}
           title={scatter.title}
           subtitle={scatter.subtitle}
         >

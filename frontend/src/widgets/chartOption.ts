@@ -155,7 +155,8 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
   const { labels, scale: xScale } = xLabels(series)
   const text = { color: theme.mute, fontSize: 11, fontFamily: SANS }
   const many = series.x.length > 60
-  const whole = series.lines[0]?.metric.unit === 'bytes' ? 'memory' : 'time'
+  const unit = series.lines[0]?.metric.unit
+  const whole = unit === 'bytes' ? 'memory' : unit === 'ratio' ? 'share' : 'time'
   const yTitle = series.style === 'stacked_bars' ? whole : (series.lines[0]?.metric.title ?? '')
   return {
     animation: false,
@@ -188,6 +189,10 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
       nameGap: compact ? 34 : 44,
       nameTextStyle: text,
       splitNumber: compact ? 3 : 4,
+      // Shares of a whole end with it.
+      ...(unit === 'ratio' && series.style === 'stacked_bars'
+        ? { max: 1 / scale.factor, interval: 0.25 / scale.factor }
+        : {}),
       // There is no half of a thing.
       minInterval: series.lines[0]?.metric.unit === 'count' ? 1 : undefined,
       axisLabel: { ...text, formatter: (value: number) => axisNumber(value) },

@@ -29,6 +29,8 @@ from tb_plugin.analyses.diff.joined import (
 )
 from tb_plugin.analyses.diff.metrics import METRICS
 from tb_plugin.analyses.diff.missing import RECORDED_COMPUTE, STATED, STATED_COMPUTE, missing_kernels, stated_headline
+from tb_plugin.analyses.diff.modes import NAME as MODES
+from tb_plugin.analyses.diff.modes import modes_frame
 from tb_plugin.analyses.diff.ranges import changed_most, have_only_ranges, own_ns, range_frames, recordings
 from tb_plugin.analyses.diff.waterfall import IDLE, ON_DEVICE, StepTime, difference, idle_time, leading_part, step_time
 from tb_plugin.analyses.idle.account import idle_account
@@ -61,6 +63,7 @@ BORROWED: Mapping[str, Sequence[str]] = MappingProxyType(
         "kernels": ("kernels", *(table.name for table in BY_TYPE)),
         "modules": ("modules",),
         "launches": ("runtime_calls",),
+        "serving": (MODES,),
     }
 )
 
@@ -164,6 +167,7 @@ class Diff:
             )
             for table in wanted
         }
+        frames |= modes_frame(sides.base, sides.exp)
         frames["settings"] = settings(sides.base, sides.exp)
         payloads = _payloads(sides) if params.table is None else {}
         whole = Part(

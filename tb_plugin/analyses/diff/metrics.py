@@ -5,7 +5,37 @@ from __future__ import annotations
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.stated_steps import STATED_COMPUTE as OF_KERNELS
 
+_SIDES = {"base": "Baseline", "exp": "Experiment"}
 METRICS = SHARED.adding(
+    define(
+        CHOSEN,
+        "count",
+        {f"{side}_mode_steps": (f"{word}: steps", "Steps of the mode.") for side, word in _SIDES.items()},
+    ),
+    define(
+        CHOSEN,
+        "ns",
+        {
+            **{f"{side}_mode_mean_ns": (f"{word}: mean", "Mean time of its steps.") for side, word in _SIDES.items()},
+            **{
+                f"{side}_mode_p95_ns": (f"{word}: p95", "95th percentile of the times of its steps.")
+                for side, word in _SIDES.items()
+            },
+            "delta_mode_mean_ns": ("Change", "Mean of the experiment less that of the baseline; both need such steps."),
+        },
+    ),
+    define(CHOSEN, "ratio", {"mode_time_ratio": ("Ratio", "Mean of the experiment over that of the baseline.")}),
+    define(
+        CHOSEN,
+        "number",
+        {
+            f"{side}_mode_tokens_per_second": (
+                f"{word}: tokens/s",
+                "New tokens of its steps over their time to the next.",
+            )
+            for side, word in _SIDES.items()
+        },
+    ),
     OF_KERNELS,
     define(
         "",

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.rules.base import WORTH, Rule, Scene, Seen
-from tb_plugin.analyses.rules.unusual import FAR, OTHERS, Words, lengths, seen, usual_of
+from tb_plugin.analyses.rules.unusual import FAR, OTHERS, Words, has_several_modes, lengths, seen, usual_of
 
 Int64 = npt.NDArray[np.int64]
 
@@ -33,7 +33,7 @@ def is_slow(dur: Int64) -> bool:
 
 def _look(s: Scene) -> Seen | None:
     steps, every = s.steps, s.trace.steps
-    if not every.recorded or len(steps.label) <= OTHERS or steps.label[0] != every.label[0]:
+    if not every.recorded or len(steps.label) <= OTHERS or has_several_modes(steps) or steps.label[0] != every.label[0]:
         return None
     dur = lengths(s)
     if not is_slow(dur):

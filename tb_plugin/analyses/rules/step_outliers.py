@@ -7,7 +7,7 @@ import numpy as np
 from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.rules.base import WORTH, Rule, Scene, Seen
 from tb_plugin.analyses.rules.slow_first_step import is_slow
-from tb_plugin.analyses.rules.unusual import FAR, OTHERS, Words, lengths, seen, usual_of
+from tb_plugin.analyses.rules.unusual import FAR, OTHERS, Words, has_several_modes, lengths, seen, usual_of
 from tb_plugin.analyses.wording import noun
 
 BEYOND = 0.2
@@ -24,7 +24,7 @@ _ADVICE = {
 
 def _look(s: Scene) -> Seen | None:
     steps, every = s.steps, s.trace.steps
-    if not every.recorded or len(steps.label) <= OTHERS:
+    if not every.recorded or len(steps.label) <= OTHERS or has_several_modes(steps):
         return None
     dur = lengths(s)
     usual = usual_of(dur)

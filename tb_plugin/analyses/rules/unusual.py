@@ -27,6 +27,7 @@ from tb_plugin.trace.intervals import measure_within
 from tb_plugin.trace.numbering import distinct
 from tb_plugin.trace.schema import MISSING, ON_DEVICE, of_kind
 from tb_plugin.trace.steps import STEP_NAME
+from tb_plugin.trace.table import Steps
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -91,6 +92,11 @@ _HOST: Mapping[str, tuple[str, Cause | None]] = {
     "cpu": ("Operators", None),
     "other": ("Neither operators nor calls", None),
 }
+
+
+def has_several_modes(steps: Steps) -> bool:
+    """Returns whether steps do different things, as those of a server: one that is longer is none that is slow."""
+    return len(np.unique(steps.served.mode)) > 1
 
 
 def lengths(s: Scene) -> Int64:

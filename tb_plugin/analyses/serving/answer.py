@@ -14,8 +14,6 @@ from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.served import Mode
 from tb_plugin.trace.steps import INFERRED
 
-_HOW = {"profiler": "the profiler's steps", "annotation": "annotations of {}", "inferred": "inferred from what repeats"}
-
 
 def _gap(found: Taken, *, told: bool = True) -> float | None:
     gap = found.numbers.gap_ns[found.of(Mode.DECODE, told=told)]
@@ -48,8 +46,6 @@ def headline(found: Taken) -> Figures:
     ]
     many = "the steady state" if found.is_steady else "all chosen steps"
     figures.append(METRICS.figure("figure_steps", len(found.told), note=many))
-    how = _HOW.get(found.trace.steps.found, found.trace.steps.found).format(found.trace.steps.framework or "a server")
-    figures.append(METRICS.figure("found_by", how))
     return Figures("summary", "Serving", "", figures, "headline")
 
 

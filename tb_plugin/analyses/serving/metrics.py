@@ -11,7 +11,6 @@ METRICS = SHARED.adding(
         "text",
         {
             "mode": ("Mode", "What the server did: prefill (prompts), decode (next tokens), mixed (both), idle, denoising."),
-            "found_by": ("Steps from", "How steps were found: marked by the profiler, or by a server, or inferred."),
             "outlier_cause": (
                 "Why",
                 "Of a step that takes far longer: what a device idled for more than in the median decode step, or its work.",
@@ -50,6 +49,9 @@ METRICS = SHARED.adding(
             ),
         },
     ),
+    define(CHOSEN_STEPS, "number", {
+        "mode_tokens_per_second": ("Tokens/s", "New tokens of its steps over their time to the next, where they make any."),
+    }),
     define(STEP, "number", {
         "step_tokens_per_second": ("Tokens/s", "New tokens over the time to the next step."),
     }),
@@ -95,5 +97,7 @@ METRICS = SHARED.adding(
         "decode_gap_ratio": ("Gaps", "Gaps between decode steps over their time, each step up to the next."),
     }),
     define(STEADY, "count", {"figure_steps": ("Steps behind it", "Steps that the figures are about.")}),
-    define(CHOSEN_STEPS, "ns", {"mode_class_ns": ("Device time", "Durations of the kernels that its steps launch, summed.")}),
+    define(CHOSEN_STEPS, "ratio", {
+        "mode_class_ratio": ("Share", "Of the summed durations of the kernels that its steps launch, those of the class."),
+    }),
 )  # fmt: skip

@@ -13,6 +13,12 @@ from tb_plugin.payloads import Breakdown, Dots, Line, Metric, Payload, Scatter, 
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.served import Mode
 
+HOW = {
+    "profiler": "steps of the profiler",
+    "annotation": "steps by annotations of {}",
+    "inferred": "steps inferred from graphs that repeat",
+}
+"""Where steps come from, in words."""
 DOTS = 3_000
 """So many dots at most: of more steps every second, third, ... is drawn."""
 
@@ -28,7 +34,9 @@ def times(found: Taken) -> Breakdown:
         )
         for mode in found.modes
     ]
-    return Breakdown("times", "Time by mode", "", "ns", sum(part.value for part in parts), parts)
+    how = found.trace.steps.found
+    what = HOW.get(how, f"steps as {how}").format(found.trace.steps.framework or "a server")
+    return Breakdown("times", "Time by mode", what, "ns", sum(part.value for part in parts), parts)
 
 
 def category_of(mode: Mode) -> str:
@@ -42,21 +50,21 @@ def classes(found: Taken) -> Series:
     kernels = trace.kind[numbers.row] == EventKind.KERNEL
     mode = trace.steps.served.mode[numbers.step]
     chosen = kernels & np.isin(numbers.step, found.steps)
-    by_mode = [class_time(trace, numbers.row[chosen & (mode == each)]) for each in found.modes]
-    metric = METRICS["mode_class_ns"]
+    times = {each: class_time(trace, numbers.row[chosen & (mode == each)]) for each in found.modes}
+    times = {each: of for each, of in times.items() if sum(of.values())}
+    metric = METRICS["mode_class_ratio"]
     lines = [
         Line(
-            Metric(word_of(each), TITLES[each], "ns", metric.definition, metric.window),
+            Metric(word_of(each), TITLES[each], metric.unit, metric.definition, metric.window),
             word_of(each),
-            [of[each] for of in by_mode],
+            [of[each] / sum(of.values()) for of in times.values()],
         )
         for each in TITLES
-        if any(of[each] for of in by_mode)
+        if any(of[each] for of in times.values())
     ]
-    labels: list[int | float | str] = [word(each) for each in found.modes]
-    return Series(
-        "classes", "Kernels by mode", "summed durations", METRICS.metric("mode"), labels, lines, "stacked_bars"
-    )
+    labels: list[int | float | str] = [word(each) for each in times]
+    what = "share of the summed durations"
+    return Series("classes", "Kernels by mode", what, METRICS.metric("mode"), labels, lines, "stacked_bars")
 
 
 def scatters(found: Taken) -> dict[str, Payload]:

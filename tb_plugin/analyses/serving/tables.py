@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.served_steps import tokens_per_second
 from tb_plugin.analyses.serving.metrics import METRICS
 from tb_plugin.analyses.serving.taken import Taken
 from tb_plugin.payloads import Sort
@@ -101,5 +102,6 @@ def _of_mode(found: Taken, mode: Mode) -> dict[str, str | int | float | None]:
         "mode_p95_ns": float(np.percentile(time, 95)),
         "mode_busy_ns": float(busy),
         "mode_busy_ratio": busy / total if total else None,
+        "mode_tokens_per_second": tokens_per_second(found.trace, steps),
         "mode_generated": None if (generated == MISSING).any() else int(generated.sum()),
     }

@@ -34,6 +34,7 @@ const HOMES: Record<string, { view: string; state: Values }> = {
   kernels_by_type_shape: { view: 'kernels', state: { group: 'kernels_by_type_shape' } },
   modules: { view: 'modules', state: { form: 'table' } },
   runtime_calls: { view: 'launches', state: { group: 'runtime_calls' } },
+  serving_modes: { view: 'serving', state: { group: 'serving_modes' } },
   ranges: { view: 'stacks', state: { form: 'functions' } },
 }
 

@@ -17,6 +17,8 @@ const BY_TYPE: Group[] = [
   { table: 'kernels_by_type', label: 'Kernels by type' },
   { table: 'kernels_by_type_shape', label: 'Kernels by type and shapes' },
 ]
+/** Of servers, whose steps have modes. */
+const MODES: Group = { table: 'serving_modes', label: 'Modes', nameStyle: 'plain' }
 const RANGES: Group = { table: 'ranges', label: 'Ranges', nameStyle: 'plain' }
 
 /** Whether kernels of both sides share no names: each is in one of the two alone. */
@@ -25,6 +27,10 @@ const haveOtherMakers = (view: View) =>
 
 /** Ranges stand first where there are any, and nothing beside them that neither side has. */
 export function groupsOf(view: View): Group[] {
+  return pick(view, MODES.table, 'table') ? [...tablesOf(view), MODES] : tablesOf(view)
+}
+
+function tablesOf(view: View): Group[] {
   if (pick(view, BESIDE.table, 'table')) {
     const [operators, byShape, kernels, ...others] = GROUPS
     const named = [kernels, ...BY_TYPE.filter(({ table }) => pick(view, table, 'table'))]

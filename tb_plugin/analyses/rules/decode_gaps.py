@@ -1,0 +1,101 @@
+"""Devices of a server wait between steps that decode."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.metrics import STEPS, define
+from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
+from tb_plugin.analyses.selection import chosen_steps
+from tb_plugin.analyses.served_steps import FEWEST, ServedSteps, in_mode, is_served, served_steps
+from tb_plugin.analyses.severity import severity_of
+from tb_plugin.analyses.what_if import Change
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.trace.intervals import Ranges, intersect, union
+from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.served import Mode
+
+Int64 = npt.NDArray[np.int64]
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {
+            "pair_gap_ns": (
+                "Gap",
+                "Idle time between the work of two steps that decode, right after each other: the mean.",
+            ),
+            "pair_least_ns": ("Least between", "Shortest time of the host between two such steps."),
+            "pair_period_ns": ("Step to step", "Mean time from a decode step's start to that of the next step."),
+        },
+    ),
+    define(STEPS, "count", {"decode_pairs": ("Pairs", "Decode steps right after another.")}),
+    define(
+        STEPS, "ratio", {"pair_gap_ratio": ("Gaps", "Gaps over the time of the decode steps, each up to the next.")}
+    ),
+)
+
+SHARE = 0.05
+"""Share of the time of decode steps that gaps have to take: a launch and a copy of the new tokens take some of it."""
+
+
+def _look(s: Scene) -> Seen | None:
+    if not is_served(s.trace):
+        return None
+    numbers, steps = served_steps(s.trace), np.array(chosen_steps(s.trace, s.chosen), np.int64)
+    at = steps[numbers.gap_ns[steps] != MISSING]
+    decoding = steps[in_mode(s.trace, Mode.DECODE)[steps]]
+    time = int(numbers.period_ns[decoding].sum())
+    total = int(numbers.gap_ns[at].sum())
+    if len(at) < FEWEST or total < SHARE * time:
+        return None
+    ratio = total / time
+    between = _between(s, numbers, at)
+    values = {
+        "pair_gap_ns": total / len(at),
+        "pair_least_ns": int((between.end - between.start).min()) if len(between.start) == len(at) else 0,
+        "pair_period_ns": time / len(decoding),
+        "decode_pairs": len(at),
+        "pair_gap_ratio": ratio,
+    }
+    notice = Notice(
+        rule="decode_gaps",
+        severity=severity_of(ratio),
+        text="The device idles {pair_gap_ns} between steps that decode, {pair_gap_ratio} of their {pair_period_ns}.",
+        todo=s.todo("decode_gaps"),
+        figures=[METRICS.figure(key, value) for key, value in values.items()],
+        measure="pair_gap_ratio",
+        threshold=SHARE,
+        evidence=Link("serving", {"where": "mode:decode", "sort": "served_gap_ns"}, "Show decode steps"),
+        references=s.references("decode_gaps"),
+        why="No request gets a token meanwhile. The lower bound lets the host take between steps what it does in the best "
+        "case, the upper one leaves the whole gap out. Time between steps counts, though it is in no step.",
+        confidence="medium",
+    )
+    begin, end = numbers.last_ns[at - 1], numbers.first_ns[at]
+    least = values["pair_least_ns"]
+    beyond = Ranges(np.minimum(between.start + int(least), between.end), between.end)
+    return Seen(
+        notice, Change(intersect(beyond, union(begin, end))), Change(union(begin, end)), _first_work(numbers, at)
+    )
+
+
+def _between(s: Scene, numbers: ServedSteps, at: Int64) -> Ranges:
+    """When the host is between these steps and the ones before; where the host is ahead, nothing."""
+    steps = s.trace.steps
+    start, end = steps.host_end_ns[at - 1], steps.host_start_ns[at]
+    known = end > start
+    return Ranges(start[known], end[known])
+
+
+def _first_work(numbers: ServedSteps, at: Int64) -> Int64:
+    """The first work of these steps, that after the longest gap first."""
+    order = np.lexsort((numbers.row, numbers.step))
+    first = order[np.searchsorted(numbers.step[order], at)]
+    return numbers.row[first][np.argsort(-numbers.gap_ns[at], kind="stable")]
+
+
+RULE = Rule("decode_gaps", "Gaps between decode steps", _look, asks=is_served, needs_kernels=True)

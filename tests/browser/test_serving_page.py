@@ -1,0 +1,41 @@
+"""Serving: the steady state and everything, dots and rows, the timeline of a step, and steps by mode."""
+
+from __future__ import annotations
+
+from tests.browser.conftest import Open
+from tests.browser.expect import ask, assert_healthy
+
+PLACE = {"run": "synthetic_serving"}
+
+
+def test_from_the_steady_state_to_a_step_on_the_timeline(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(view="serving", **PLACE)
+    assert_healthy(frame)
+    assert "That is the steady state, steps 4 to 11." in frame.get_by_test_id("answer").inner_text()
+    frame.get_by_role("button", name="Show all steps").click()
+    frame = tab.settle()
+    assert tab.state()["steady"] == "all"
+    assert "steady state, steps" not in frame.get_by_test_id("answer").inner_text()
+    dots = frame.get_by_role("img", name="Step time over batch")
+    assert "Decode: 33 at Batch 1 to 32" in (dots.get_attribute("aria-label") or "")
+    # The one step before which the host was held up, and why.
+    frame = tab.open(view="serving", row="12", **PLACE)
+    assert frame.get_by_text("Python", exact=True).count() >= 1
+    rows = ask(tab.address, "table/serving/serving_steps", **PLACE, where="is_outlier:true")["rows"]
+    assert [row["step"] for row in rows] == ["12"]
+    frame.get_by_role("button", name="Show in timeline").click()
+    tab.settle()
+    state = tab.state()
+    assert state["view"] == "timeline"
+    assert int(state["start_ns"]) <= rows[0]["start_ns"] < int(state["end_ns"])
+
+
+def test_steps_are_chosen_by_mode(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(view="serving", **PLACE)
+    frame.get_by_role("button", name="Steps").first.click()
+    frame.get_by_role("button", name="prefill", exact=True).click()
+    frame = tab.settle()
+    steps = ask(tab.address, "table/serving/serving_steps", **PLACE, steps=tab.state()["steps"])["rows"]
+    assert {row["mode"] for row in steps} == {"prefill"} and len(steps) == 2
