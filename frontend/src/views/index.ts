@@ -6,6 +6,7 @@ import { BackwardPass } from './backward'
 import { Categories } from './categories'
 import { Cluster } from './cluster'
 import { Collectives, RanksCollectives } from './collectives'
+import { Compiled } from './compiled'
 import { Diff } from './diff'
 import { Distributed } from './distributed'
 import { ExecutionNodes } from './executionNodes'
@@ -37,6 +38,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   operators: Operators,
   kernels: Kernels,
   modules: Modules,
+  compiled: Compiled,
   backward: BackwardPass,
   stacks: Stacks,
   stack_profile: StackProfile,
