@@ -110,6 +110,20 @@ def test_a_break_and_a_recompilation_by_hand() -> None:
     assert (behind["compiled_code"], behind["graph"]) == (RESUMED, "bbb")
 
 
+def test_compilation_step_by_step() -> None:
+    """One that lasts until the next step counts for both, as far as it lies in them."""
+    builder = compiling(broken(), "0/2", 890, 120)
+    table = builder.step(2, 2000, 500).table()
+    keys = ("step", "compiling_in_step_ns", "compilations", "calls", "guard_ns", "wrapper_ns")
+    assert [tuple(row[key] for key in keys) for row in rows(table, "compiled", "compiled_steps")] == [
+        ("0", 10_000, 1, 2, 20_000, 110_000),
+        ("1", (10 + 60) * 1000, 1, 2, 20_000, 110_000),
+        ("2", 0, 0, 0, 0, 0),
+    ]
+    assert [row["compiling_ratio"] for row in rows(table, "compiled", "compiled_steps", steps=("1",))] == [70 / 900]
+    assert rows(region(trace(), "0/0", 0, 100).table(), "compiled", "compiled_steps") == []
+
+
 def test_chosen_steps_count_alone() -> None:
     table = broken().table()
     (first,) = rows(table, "compiled", "graph_breaks", steps=("0",))

@@ -18,6 +18,7 @@ const GROUPS: Group[] = [
   { table: 'regions', label: 'Regions', nameStyle: 'plain', filters: ['region'], widest: 260 },
   { table: 'graph_breaks', label: 'Graph breaks', nameStyle: 'plain', widest: 320 },
   { table: 'generated_kernels', label: 'Kernels', nameStyle: 'kernel', filters: ['kernel_kind'], widest: 260 },
+  { table: 'compiled_steps', label: 'By step', nameStyle: 'plain' },
 ]
 /** How the calls of compiled code are named in the trace. */
 const REGION = 'Torch-Compiled Region: '
@@ -54,6 +55,7 @@ export function Compiled({ base }: ViewProps) {
 /** Which events stand behind a row: calls of its region (of a break those of the first that goes on), or the kernel. */
 function behind(row: Row): string {
   if (row.generated_kernel !== undefined) return `name:${row.generated_kernel}`
+  if (row.step !== undefined) return `name:ProfilerStep#${row.step}`
   return `name:${REGION}${String(row.region ?? row.break_to).split(', ')[0]}`
 }
 

@@ -55,7 +55,7 @@ function Page({ view, base }: { view: View; base: Query }) {
             <Sentence notice={notice} text={notice.text} />
           </p>
         ))}
-        noun="modules"
+        noun={tree.rows.some((row) => row.region) ? 'modules and regions' : 'modules'}
         whereOf={whereOf}
         categoryOf={categoryOf}
         ordered
