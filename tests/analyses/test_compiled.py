@@ -54,7 +54,9 @@ def test_a_wrapper_tells_what_it_stands_for_and_a_module_what_was_compiled_of_it
         ("Net_0", None, None),
         ("OptimizedModule_0", "Block_0", "0/0"),
         ("Block_0", CODE, "0/0"),
+        ("compiled region 0/0", CODE, None),
     ]
+    assert list(tree.parent) == [-1, 0, 1, 2]
     (region,) = rows(table, "modules", "compiled")
     assert region == {
         "region": "0/0",

@@ -110,6 +110,20 @@ def test_a_break_and_a_recompilation_by_hand() -> None:
     assert (behind["compiled_code"], behind["graph"]) == (RESUMED, "bbb")
 
 
+def test_compilation_step_by_step() -> None:
+    """One that lasts until the next step counts for both, as far as it lies in them."""
+    builder = compiling(broken(), "0/2", 890, 120)
+    table = builder.step(2, 2000, 500).table()
+    keys = ("step", "compiling_in_step_ns", "compilations", "calls", "guard_ns", "wrapper_ns")
+    assert [tuple(row[key] for key in keys) for row in rows(table, "compiled", "compiled_steps")] == [
+        ("0", 10_000, 1, 2, 20_000, 110_000),
+        ("1", (10 + 60) * 1000, 1, 2, 20_000, 110_000),
+        ("2", 0, 0, 0, 0, 0),
+    ]
+    assert [row["compiling_ratio"] for row in rows(table, "compiled", "compiled_steps", steps=("1",))] == [70 / 900]
+    assert rows(region(trace(), "0/0", 0, 100).table(), "compiled", "compiled_steps") == []
+
+
 def test_chosen_steps_count_alone() -> None:
     table = broken().table()
     (first,) = rows(table, "compiled", "graph_breaks", steps=("0",))
@@ -180,6 +194,47 @@ def test_an_attempt_begun_anew_is_of_the_same_region() -> None:
     region(builder, "3/1", 100, 100)
     (row,) = rows(builder.table(), "compiled", "regions")
     assert (row["region"], row["region_compile_ns"], row["cold_calls"]) == ("3/1", 50_000, 1)
+
+
+# -- the tree of modules ---------------------------------------------------------------------------------
+
+
+def tree_of(table: TraceTable) -> list[tuple[int, dict[str, Any]]]:
+    tree: Any = part(table, "modules").payloads["tree"]
+    return list(zip(tree.parent, tree.rows, strict=True))
+
+
+def test_compiled_code_is_a_node_that_leaves_modules_as_they_are() -> None:
+    """A region of 300 that calls a module of 100, which runs a region of its own, and a region behind a break of 50."""
+    builder = trace().module("Net", 0, 500)
+    region(builder, "0/0", 100, 300).op("aten::mm", 110, 10).launches(kernel("mm", 7))
+    region(builder.module("Inner", 150, 100), "2/0", 160, 80).op("aten::add", 170, 10).launches(kernel("add", 5))
+    region(builder, "1/0", 300, 50).op("aten::mul", 310, 10).launches(kernel("mul", 3))
+    found = tree_of(builder.table())
+    keys = ("module", "calls", "host_total_ns", "device_total_ns", "device_self_ns", "region")
+    assert [(above, *(row[key] for key in keys)) for above, row in found] == [
+        (-1, "Net_0", 1, 500_000, 15_000, 10_000, None),
+        (0, "compiled region 0/0", 1, 200_000, 10_000, 7_000, "0/0"),
+        (1, "compiled region 1/0", 1, 50_000, 3_000, 3_000, "1/0"),
+        (0, "Inner_0", 1, 100_000, 5_000, 5_000, None),
+        (3, "compiled region 2/0", 1, 80_000, 5_000, 5_000, "2/0"),
+    ]
+    flat = {row["module"]: row for row in rows(builder.table(), "modules")}
+    for _, row in found:
+        assert row["region"] or all(row[key] == value for key, value in flat[row["module"]].items())
+
+
+def test_the_tree_of_the_recorded_modules() -> None:
+    nodes = [(above, row["module"], row["calls"]) for above, row in tree_of(recorded("warm"))]
+    assert nodes == [
+        (-1, "LanguageModel_0", 1), (0, "Embedding_0", 1),
+        (0, "OptimizedModule_0", 1), (2, "Block_0", 1), (3, "compiled region 0/1", 1), (4, "compiled region 1/1", 1),
+        (0, "OptimizedModule_1", 1), (6, "Block_1", 1), (7, "compiled region 0/1", 1), (8, "compiled region 1/1", 1),
+        (0, "Linear_0", 1),
+    ]  # fmt: skip
+    for above, row in tree_of(recorded("warm")):
+        outer = tree_of(recorded("warm"))[above][1] if above >= 0 else row
+        assert row["host_total_ns"] <= outer["host_total_ns"], "a node is no longer than the one around it"
 
 
 # -- generated kernels -----------------------------------------------------------------------------------

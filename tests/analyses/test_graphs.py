@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tb_plugin.analyses.replays.recorded import captured_in
 
 from tb_plugin.analyses.graphs import GraphsAnalysis
 from tb_plugin.analyses.graphs.repeats import Repeated, repeated_part

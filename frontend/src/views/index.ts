@@ -6,6 +6,7 @@ import { BackwardPass } from './backward'
 import { Categories } from './categories'
 import { Cluster } from './cluster'
 import { Collectives, RanksCollectives } from './collectives'
+import { Compiled } from './compiled'
 import { Diff } from './diff'
 import { Distributed } from './distributed'
 import { ExecutionNodes } from './executionNodes'
@@ -42,6 +43,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   kernels: Kernels,
   modules: Modules,
   graphs: Graphs,
+  compiled: Compiled,
   backward: BackwardPass,
   stacks: Stacks,
   stack_profile: StackProfile,

@@ -33,8 +33,10 @@ const REGIONS: Group[] = [{ table: 'compiled', label: 'Compiled code', widest: 2
 /** How the calls of compiled code are named in the trace. */
 const REGION = 'Torch-Compiled Region: '
 
-/** Calls of the node's module; repeated ones have its name as well. */
-const whereOf = (row: Row) => [`module:${String(row.module).replace(/ \(recomputed\)$/, '')}`]
+/** Calls of the node's module; repeated ones have its name as well. Of compiled code the calls of the region. */
+const whereOf = (row: Row) => [
+  row.region ? `name:${REGION}${row.region}` : `module:${String(row.module).replace(/ \(recomputed\)$/, '')}`,
+]
 
 const categoryOf = (_: Row, value: string) => (value.includes('device') ? 'kernel' : 'cpu')
 
@@ -57,7 +59,7 @@ function Page({ view, base }: { view: View; base: Query }) {
             </p>
           )),
         ]}
-        noun="modules"
+        noun={tree.rows.some((row) => row.region) ? 'modules and regions' : 'modules'}
         whereOf={whereOf}
         categoryOf={categoryOf}
         ordered

@@ -9,6 +9,7 @@ import numpy as np
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Number, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.compiled.kernels import kernels_frame
 from tb_plugin.analyses.compiled.metrics import METRICS
+from tb_plugin.analyses.compiled.steps import steps_frame
 from tb_plugin.analyses.compiled.tables import breaks_frame, regions_frame
 from tb_plugin.analyses.regions.breaks import breaks_of
 from tb_plugin.analyses.regions.compiling import compilations_of, guards_of
@@ -37,7 +38,9 @@ class CompiledAnalysis:
     id = "compiled"
     title = "Compiled"
     model = TraceTable
-    traits = Traits("Work", hidden=True, whole="", tables=("regions", "graph_breaks", "generated_kernels"))
+    traits = Traits(
+        "Work", hidden=True, whole="", tables=("regions", "graph_breaks", "generated_kernels", "compiled_steps")
+    )
     scope: Scope = "profile"
     borrows = OWN_ONLY
 
@@ -54,11 +57,16 @@ class CompiledAnalysis:
         selection = select_rows(trace, *params.chosen)
         made = (regions_frame, breaks_frame, kernels_frame)
         frames = {frame.name: frame for frame in (make(trace, selection) for make in made)}
+        frames["compiled_steps"] = steps_frame(trace, params.steps)
         numbers = _numbers(trace, selection)
         wrapper = sum(frames["regions"].data["wrapper_ns"].to_pylist())
         figures = [METRICS.figure(key, {**numbers, "wrapper_ns": wrapper}[key]) for key in _FIGURES]
         payloads: dict[str, Payload] = {"summary": Figures("summary", "Compiled code", "", figures)}
-        shown = [name for name in ("graph_breaks", "regions", "generated_kernels") if frames[name].data.num_rows]
+        shown = [
+            name
+            for name in ("graph_breaks", "regions", "generated_kernels", "compiled_steps")
+            if frames[name].data.num_rows
+        ]
         return Part(
             coverage=selection.coverage,
             facts={f"compiled.{key.removeprefix('compiled_')}": value for key, value in numbers.items()},

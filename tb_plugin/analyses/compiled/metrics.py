@@ -66,6 +66,7 @@ METRICS = SHARED.adding(
                 "Compilation",
                 "Time in which it was compiled, forward and backward: the outermost ranges that say so, with its number.",
             ),
+            "compiling_in_step_ns": ("Compilation", "Time of the step on the host in which any thread compiled code."),
             "compile_ns": (
                 "Compilation",
                 "Time in which threads compiled code; what no region is known of counts too.",
@@ -81,5 +82,10 @@ METRICS = SHARED.adding(
             "kernel_host_ns": ("Host", "Time of the ranges on the host with its name: its launch, or all of it."),
             "kernel_device_ns": ("Device", "Time of the device in it."),
         },
+    ),
+    define(
+        CHOSEN,
+        "ratio",
+        {"compiling_ratio": ("Of the step", "Share of the step on the host in which any thread compiled code.")},
     ),
 )

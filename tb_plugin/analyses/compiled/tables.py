@@ -93,9 +93,9 @@ def breaks_frame(trace: TraceTable, selection: Selection) -> Frame:
     groups = group(every.function[at])
     code = _first_known(regions.code[call], groups)
     data: dict[str, object] = {
+        "break_to": numbers_of(trace, trace.name[regions.row[call]], groups),
         "break_at": pa.array([place_of(trace, int(each)) for each in code], pa.string()),
         "break_from": numbers_of(trace, trace.name[regions.row[regions.parent[call]]], groups),
-        "break_to": numbers_of(trace, trace.name[regions.row[call]], groups),
         "break_calls": groups.count(),
         "break_ns": groups.sum(every.cost_ns[at]),
     }

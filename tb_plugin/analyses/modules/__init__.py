@@ -14,11 +14,13 @@ from tb_plugin.analyses.grouping import NODES_SENT, Forest, cut, group, preorder
 from tb_plugin.analyses.host_calls import Apart, Called, HostCalls, host_calls, sums_of
 from tb_plugin.analyses.modules.compiled import Compiled, compiled_in, regions_frame, told_of
 from tb_plugin.analyses.modules.metrics import METRICS
+from tb_plugin.analyses.modules.region_nodes import region_nodes
 from tb_plugin.analyses.names import module_label
+from tb_plugin.analyses.regions.breaks import number_of
 from tb_plugin.analyses.regions.found import has_regions
 from tb_plugin.analyses.replays.origins import origins_of
 from tb_plugin.analyses.replays.told import ways_told
-from tb_plugin.analyses.selection import select_rows
+from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.analyses.wording import noun
 from tb_plugin.payloads import Notice, Notices, Payload, Scalar, Sort, Table, Tree, View
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
@@ -30,6 +32,8 @@ Bool = npt.NDArray[np.bool_]
 
 RECOMPUTED = " (recomputed)"
 """Stands behind the name of a call that repeats a forward call inside the backward pass."""
+COMPILED = "compiled region "
+"""Stands before the number of a region, in the name of a node that is compiled code."""
 _TEXTS = ("module", "compiled_code", "regions")
 TIMES = (
     "device_total_ns",
@@ -73,7 +77,7 @@ class Modules:
         frames = {"modules": _totals(trace, calls, compiled, keys)}
         payloads: dict[str, Payload] = {}
         if len(calls.row):
-            payloads["tree"] = _tree(trace, calls, compiled, keys)
+            payloads["tree"] = _tree(trace, selection, calls, compiled, keys)
             if calls.apart.operators:
                 notices = [_apart_notice(calls.apart)]
                 payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notices)
@@ -168,8 +172,11 @@ def _recomputed(calls: HostCalls) -> tuple[Bool, Int32]:
     return flags, parent
 
 
-def _tree(trace: TraceTable, calls: HostCalls, compiled: Compiled, keys: list[str]) -> Tree:
-    """Calls at the same place (path of modules) are one node; its totals hold everything beneath it."""
+def _tree(trace: TraceTable, selection: Selection, calls: HostCalls, compiled: Compiled, keys: list[str]) -> Tree:
+    """Calls at the same place (path of modules) are one node; its totals hold everything beneath it.
+
+    What of a module is compiled code is a node beneath it, and leaves the module's own numbers as they are.
+    """
     again, above = _recomputed(calls)
     nodes = group(Forest(above).paths(calls.key, again.astype(np.int64)))
     moved = above != calls.parent
@@ -178,20 +185,32 @@ def _tree(trace: TraceTable, calls: HostCalls, compiled: Compiled, keys: list[st
     apart = np.where(moved, calls.host_total_ns, 0)
     data["host_total_ns"] = data["host_total_ns"] + nodes.sum(Forest(above).sums(apart) - apart)
     above = above[nodes.first]
-    parent = np.where(above == MISSING, MISSING, nodes.of[above])
-    order = preorder(parent, -nodes.first)  # in order of execution
+    regions = region_nodes(trace, selection, calls, nodes, compiled)
+    parent = np.concatenate((np.where(above == MISSING, MISSING, nodes.of[above]), regions.parent))
+    # What only captures hold comes behind, in the order in which they have it.
+    first = np.where(calls.is_replayed, len(trace) + np.arange(len(calls.row)), calls.row)[nodes.first]
+    order = preorder(parent, -np.concatenate((first, regions.first)).astype(np.int64))  # in order of execution
     order, above_of = cut(order, parent, NODES_SENT)
     names = [
         module_label(trace.strings[int(name)]) + RECOMPUTED * repeats
         for name, repeats in zip(calls.name[nodes.first], again[nodes.first].tolist(), strict=True)
     ]
-    told = told_of(trace, calls, compiled, nodes)
+    told: dict[str, list[str | None]] = told_of(trace, calls, compiled, nodes)
+    if len(regions):
+        numbers = [number_of(trace, int(name)) for name in regions.name]
+        names += [f"{COMPILED}{number}" for number in numbers]
+        told["compiled_code"] = told["compiled_code"] + trace.strings.take(regions.code).to_pylist()
+        told["regions"] = [*told["regions"], *([None] * len(regions))]
+        told["region"] = [*([None] * len(nodes)), *numbers]
+        data = {key: np.concatenate((values, regions.sums[key])) for key, values in data.items()}
+        keys = [*keys, "region"]
     sent: list[dict[str, Scalar]] = [
         {"module": names[node], **{key: told[key][node] if key in told else int(data[key][node]) for key in keys[1:]}}
         for node in order
     ]
     widths = [key for key in TIMES if key in keys]
-    return Tree("tree", "Module tree", METRICS.columns(*keys), above_of, sent, "module", widths, len(nodes))
+    shown = METRICS.columns(*keys, hidden=("region",))
+    return Tree("tree", "Module tree", shown, above_of, sent, "module", widths, len(parent))
 
 
 def _totals(trace: TraceTable, calls: HostCalls, compiled: Compiled, keys: list[str]) -> Frame:

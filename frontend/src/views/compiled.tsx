@@ -1,0 +1,65 @@
+// Compiled code: what compiling took, the regions and what each call costs, where they break off, and the kernels they are of.
+import { useMemo } from 'react'
+import type { Query } from '../api/client'
+import type { Table } from '../api/payloads'
+import type { Row } from '../lib/pages'
+import { useView } from '../state/data'
+import { Bones } from '../widgets/basics'
+import { Headline } from '../widgets/figures'
+import { ViewFrame } from './parts/frame'
+import { HeadlineCard } from './parts/headline'
+import { pick } from './parts/pick'
+import { RowDetail } from './parts/rowDetail'
+import { type Group, TableSection } from './parts/tableSection'
+import type { ViewProps } from './view'
+import frameCss from './parts/frame.module.css'
+
+const GROUPS: Group[] = [
+  { table: 'regions', label: 'Regions', nameStyle: 'plain', filters: ['region'], widest: 260 },
+  { table: 'graph_breaks', label: 'Graph breaks', nameStyle: 'plain', widest: 320 },
+  { table: 'generated_kernels', label: 'Kernels', nameStyle: 'kernel', filters: ['kernel_kind'], widest: 260 },
+  { table: 'compiled_steps', label: 'By step', nameStyle: 'plain' },
+]
+/** How the calls of compiled code are named in the trace. */
+const REGION = 'Torch-Compiled Region: '
+
+export function Compiled({ base }: ViewProps) {
+  const resource = useView('compiled', base)
+  return (
+    <div className={frameCss.page}>
+      <ViewFrame resource={resource} bones={<Bones height={78} />} steps={String(base.steps ?? '')}>
+        {(view) => {
+          const summary = pick(view, 'summary', 'figures')
+          return (
+            summary && (
+              <HeadlineCard>
+                <Headline figures={summary.figures} alarms={new Map()} />
+              </HeadlineCard>
+            )
+          )
+        }}
+      </ViewFrame>
+      {(resource.data || !resource.problem) && (
+        <TableSection
+          view="compiled"
+          base={base}
+          groups={GROUPS}
+          placeholder="Search, text or /regex/"
+          detail={(row, table) => <Detail row={row} table={table} base={base} />}
+        />
+      )}
+    </div>
+  )
+}
+
+/** Which events stand behind a row: calls of its region (of a break those of the first that goes on), or the kernel. */
+function behind(row: Row): string {
+  if (row.generated_kernel !== undefined) return `name:${row.generated_kernel}`
+  if (row.step !== undefined) return `name:ProfilerStep#${row.step}`
+  return `name:${REGION}${String(row.region ?? row.break_to).split(', ')[0]}`
+}
+
+function Detail({ row, table, base }: { row: Row; table: Table; base: Query }) {
+  const by = useMemo(() => [behind(row)], [row])
+  return <RowDetail row={row} table={table} base={base} stacks={false} by={by} />
+}
