@@ -67,6 +67,11 @@ class Recomputed:
     def __len__(self) -> int:
         return len(self.start)
 
+    def at(self, track: Int32, time: Int64) -> Int64:
+        """Returns the run that is open at each moment of a thread, -1 = none."""
+        around = nest(self.track, self.start, self.end).parent
+        return innermost(self.track, self.start, self.end, around, track, time).astype(np.int64)
+
 
 METRICS = define(
     CHOSEN,

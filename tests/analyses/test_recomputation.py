@@ -8,8 +8,10 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from tb_plugin.analyses.filters import matching
 from tb_plugin.analyses.recomputation import Sign, recomputed
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, part, row, rows, trace
@@ -93,6 +95,20 @@ def test_the_modules_say_their_part() -> None:
             "recomputed_host_ns": 40_000,
         }
     ]
+
+
+def test_its_events_are_operators_and_modules_of_the_runs() -> None:
+    table = in_a_hook(True)
+    every = np.ones(len(table), np.bool_)
+    found = matching(table, every, (("recomputed_by", "frame"),))
+    assert [table.strings[i] for i in table.name[found]] == [
+        "nn.Module: Block_3",
+        "aten::mm",
+        "aten::empty",
+        "aten::relu",
+    ]
+    assert matching(table, every, (("module", "Block_3"), ("recomputed_by", "frame"))).sum() == 1
+    assert not matching(table, every, (("recomputed_by", "no such sign"),)).any()
 
 
 def test_without_any_nothing_is_told() -> None:
