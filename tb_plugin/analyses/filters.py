@@ -150,13 +150,13 @@ def _role(trace: TraceTable, text: str) -> Bool:
 
 
 def _recomputed(trace: TraceTable, text: str) -> Bool:
-    """Operators and calls of modules in the runs of which this sign tells."""
+    """Operators and calls of modules in the recomputations of which this sign tells."""
     found = recomputed(trace)
     mine = found.sign == Sign.__members__.get(text.upper(), MISSING)
     modules = np.flatnonzero(trace.kind == EventKind.MODULE)
-    run = found.at(trace.track[modules], trace.start_ns[modules])
-    operators = found.operator[mine[found.operator_run]]
-    return _flagged(trace, np.append(operators, modules[np.append(mine, False)[run]]))
+    at = found.at(trace.track[modules], trace.start_ns[modules])
+    operators = found.operator[mine[found.operator_of]]
+    return _flagged(trace, np.append(operators, modules[np.append(mine, False)[at]]))
 
 
 FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {

@@ -90,14 +90,14 @@ def test_the_modules_say_their_part() -> None:
         {
             "module": "Block_3",
             "recomputed_by": "frame",
-            "recomputed_runs": 1,
+            "recomputations": 1,
             "recomputed_device_ns": 10_000,
             "recomputed_host_ns": 40_000,
         }
     ]
 
 
-def test_its_events_are_operators_and_modules_of_the_runs() -> None:
+def test_its_events_are_operators_and_modules_of_recomputations() -> None:
     table = in_a_hook(True)
     every = np.ones(len(table), np.bool_)
     found = matching(table, every, (("recomputed_by", "frame"),))
@@ -136,7 +136,7 @@ def test_a_checkpoint_inside_of_a_checkpoint_counts_once() -> None:
     builder.python(CHECKPOINT, 145, 60, tid=2).python(CHECKPOINT, 146, 50, tid=2)
     again(builder, 150)
     found = recomputed(node(builder, "ReluBackward0", 210, 20, sequence=6, forward_thread=2).table())
-    assert (found.start.tolist(), found.run.tolist()) == ([101_000], [0, 0, 0, 0])
+    assert (found.start.tolist(), found.of.tolist()) == ([101_000], [0, 0, 0, 0])
     assert found.host_ns.tolist() == [(188 - 20) * 1_000]
     assert len(found.operator) == 6
 
