@@ -58,7 +58,7 @@ PER_STEP: dict[str, dict[str, str]] = {
     "communication": {"communication_ns": "device_ns"},
     "serial_collectives": {"serial_collectives": "calls", "serial_ns": "device_ns"},
     "small_collectives": {"small_collectives": "calls"},
-    "recomputation": {"recompute_runs": "runs", "recompute_device_ns": "device_ns"},
+    "recomputation": {"recompute_count": "runs", "recompute_device_ns": "device_ns"},
     "redundant_casts": {"casts": "calls", "casts_ns": "device_ns"},
     "redundant_copies": {"layout_ns": "device_ns"},
     "unfused_optimizer": {"optimizer_kernels": "calls", "optimizer_kernels_ns": "device_ns"},

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+from tb_plugin.analyses.filters import matching
 from tb_plugin.analyses.rules.savings import Findings, findings_of
 from tb_plugin.trace.table import TraceTable
 from tests.builders import model, part, rows
@@ -29,7 +31,13 @@ def tried(fault: str, seed: int) -> tuple[Any, TraceTable, Findings]:
 
 
 def by_role(table: TraceTable) -> dict[str, tuple[int, int]]:
-    return {row["role"]: (row["calls"], row["role_device_ns"]) for row in rows(table, "parallelism", "roles")}
+    """Calls and time of each role; a list of its events holds as many."""
+    found = {row["role"]: (row["calls"], row["role_device_ns"]) for row in rows(table, "parallelism", "roles")}
+    every = np.ones(len(table), np.bool_)
+    for role, (calls, ns) in found.items():
+        events = matching(table, every, (("role", role),))
+        assert (events.sum(), table.dur_ns[events].sum()) == (calls, ns), role
+    return found
 
 
 def check_roles(fault: str, planted: dict[str, int], table: TraceTable) -> None:

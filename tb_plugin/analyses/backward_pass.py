@@ -97,7 +97,7 @@ METRICS = SHARED.adding(
         "count",
         {
             "untied": ("Not tied", "Calls of backward operators whose forward operator is not known."),
-            "recomputed_runs": ("Runs", "How often forward code is called again inside of a backward pass."),
+            "recomputations": ("Recomputations", "How often forward code is called again inside of a backward pass."),
         },
     ),
 )
@@ -309,22 +309,22 @@ def _again(trace: TraceTable, found: Recomputed, mine: Bool) -> dict[str, int]:
     """How often chosen backward passes call forward code again, and what that takes."""
     return {
         "calls": int(mine.sum()),
-        "device_ns": int(trace.dur_ns[found.work[mine[found.run]]].sum()),
+        "device_ns": int(trace.dur_ns[found.work[mine[found.of]]].sum()),
         "host_ns": int(found.host_ns[mine].sum()),
     }
 
 
 def _recomputed(trace: TraceTable, found: Recomputed, mine: Bool) -> Frame:
-    """What is called again, by the module that a run calls first and what tells of it."""
+    """What is called again, by the module that is called first and what tells of it."""
     modules = called_in(trace, found)
     groups = group(modules.of[mine], found.sign[mine])
-    kept = mine[found.run]
-    device = sum_by(found.run[kept], trace.dur_ns[found.work[kept]], len(found))
+    kept = mine[found.of]
+    device = sum_by(found.of[kept], trace.dur_ns[found.work[kept]], len(found))
     of, sign = modules.of[mine][groups.first], found.sign[mine][groups.first]
     data = {
         "module": _texts(pa.array(modules.texts, pa.string()), of),
         "recomputed_by": pa.array([Sign(each).name.lower() for each in sign.tolist()], pa.string()),
-        "recomputed_runs": pa.array(groups.count()),
+        "recomputations": pa.array(groups.count()),
         **({"recomputed_device_ns": pa.array(groups.sum(device[mine]))} if device.any() else {}),
         "recomputed_host_ns": pa.array(groups.sum(found.host_ns[mine])),
     }

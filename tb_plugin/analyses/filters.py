@@ -18,8 +18,10 @@ from tb_plugin.analyses.kernel_facts import stated_text
 from tb_plugin.analyses.module_paths import module_paths
 from tb_plugin.analyses.names import MODULE_PREFIXES
 from tb_plugin.analyses.operator_calls import is_call, nesting
+from tb_plugin.analyses.recomputation import Sign, recomputed
 from tb_plugin.analyses.replays.behind import operator_names
 from tb_plugin.analyses.replays.origins import origins_of
+from tb_plugin.analyses.roles.found import WORDS, roles_of
 from tb_plugin.analyses.runtime_calls import Callers, callers
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Metric
@@ -147,6 +149,22 @@ def _backward(number: _Of[Int32], texts: _Of[pa.Array]) -> Callable[[TraceTable,
     return matches
 
 
+def _role(trace: TraceTable, text: str) -> Bool:
+    """Device work with the role that is written so."""
+    roles = roles_of(trace)
+    return _flagged(trace, roles.row[roles.role == WORDS.get(text, MISSING)])
+
+
+def _recomputed(trace: TraceTable, text: str) -> Bool:
+    """Operators and calls of modules in the recomputations of which this sign tells."""
+    found = recomputed(trace)
+    mine = found.sign == Sign.__members__.get(text.upper(), MISSING)
+    modules = np.flatnonzero(trace.kind == EventKind.MODULE)
+    at = found.at(trace.track[modules], trace.start_ns[modules])
+    operators = found.operator[mine[found.operator_of]]
+    return _flagged(trace, np.append(operators, modules[np.append(mine, False)[at]]))
+
+
 FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
     "name": _named,
     "module": _named,
@@ -164,6 +182,8 @@ FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
     "kernel_shapes": _stated(lambda facts: facts.shapes),
     "caller_phase": _phase,
     "caller_frame": _frame,
+    "role": _role,
+    "recomputed_by": _recomputed,
     "backward_operator": _backward(lambda trace, every: every.name, lambda trace, every: every.names),
     "forward_operator": _backward(
         lambda trace, every: np.append(trace.name, np.int32(MISSING))[every.forward],

@@ -13,7 +13,7 @@ from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.names import named
 from tb_plugin.analyses.roles.experts import dispatched
-from tb_plugin.analyses.roles.found import METHODS, PIPELINE, Role, roles_of
+from tb_plugin.analyses.roles.found import METHODS, PIPELINE, WORDS, Role, roles_of
 from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.payloads import Figures, Payload, Sort, Table, View
 from tb_plugin.trace.schema import EventKind
@@ -132,8 +132,9 @@ def _frame(data: dict[str, Int64]) -> Frame:
     method = {role: name for name, roles in METHODS.items() for role in roles}
     hides = np.array([role in (Role.ROUTE, Role.EXPERTS, Role.COPY_IN, Role.COPY_OUT) for role in order], np.bool_)
     at = np.array(order, np.int64)
+    words = {role: text for text, role in WORDS.items()}
     columns: dict[str, pa.Array] = {
-        "role": pa.array([role.name.lower().replace("_", " ") for role in order], pa.string()),
+        "role": pa.array([words[role] for role in order], pa.string()),
         "method": pa.array([method[role] for role in order], pa.string()),
         "calls": pa.array(data["calls"][at]),
         "role_device_ns": pa.array(data["role_device_ns"][at]),

@@ -39,33 +39,38 @@ class Sign(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Recomputed:
-    """Stretches of time (runs) in which a thread computes something again, by time, and what they launched.
+    """Recomputations: stretches of time in which a thread computes something again, by time, and what they launched.
 
-    A backward pass that runs inside of a run is no part of it.
+    A backward pass inside of one is no part of it.
     """
 
     track: Int32
     start: Int64
     end: Int64
     sign: npt.NDArray[np.uint8]
-    """Sign of each run."""
+    """Sign of each."""
     host_ns: Int64
-    """Time of each run, without backward passes inside of it."""
+    """Time of each, without backward passes inside of it."""
     work: Int64
-    """Rows of the device work that was launched in the runs."""
-    run: Int64
-    """Position of the run of each."""
+    """Rows of the device work that was launched in them."""
+    of: Int64
+    """Position of the recomputation of each."""
     operator: Int64
-    """Rows of the operators that stand in the runs."""
-    operator_run: Int64
-    """Position of the run of each."""
+    """Rows of the operators that stand in them."""
+    operator_of: Int64
+    """Position of the recomputation of each."""
     passes: Int64
-    """Rows of the outermost backward operators inside of the runs, which are no part of them."""
+    """Rows of the outermost backward operators inside of them, which are no part of them."""
     first: Int64
-    """Row of the first operator or launch of each run: where that is, the run is."""
+    """Row of the first operator or launch of each: where that is, the whole is."""
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def at(self, track: Int32, time: Int64) -> Int64:
+        """Returns the recomputation that is open at each moment of a thread, -1 = none."""
+        around = nest(self.track, self.start, self.end).parent
+        return innermost(self.track, self.start, self.end, around, track, time).astype(np.int64)
 
 
 METRICS = define(
@@ -104,7 +109,7 @@ def recomputed(trace: TraceTable) -> Recomputed:
     signs = [np.full(len(part[0]), sign, np.uint8) for sign, part in zip(Sign, parts, strict=True)]
     track, start, end = (np.concatenate([part[i] for part in parts]) for i in range(3))
     sign = np.concatenate(signs)
-    # Of equal runs the one with the surest sign is the outer one, and stays.
+    # Of equal ones the one with the surest sign is the outer one, and stays.
     order = np.lexsort((sign, -end, start))
     track, start, end, sign = track[order], start[order], end[order], sign[order]
     kept = _outermost(trace, every, (track, start, end))
@@ -144,9 +149,9 @@ def _begins(trace: TraceTable, every: BackwardOperators) -> Int64:
     return np.append(trace.start_ns[every.row], np.iinfo(np.int64).min)
 
 
-def _outermost(trace: TraceTable, every: BackwardOperators, runs: Spans) -> Bool:
-    """Which runs stand in no other one, or in a backward pass inside of it."""
-    track, start, end = runs
+def _outermost(trace: TraceTable, every: BackwardOperators, spans: Spans) -> Bool:
+    """Which of them stand in no other one, or in a backward pass inside of it."""
+    track, start, end = spans
     around = nest(track, start, end).parent
     rows = every.row
     backward = innermost(trace.track[rows], trace.start_ns[rows], trace.ends(rows), every.within, track, start)
@@ -154,13 +159,13 @@ def _outermost(trace: TraceTable, every: BackwardOperators, runs: Spans) -> Bool
     return found
 
 
-def _with_work(trace: TraceTable, every: BackwardOperators, runs: Spans, sign: npt.NDArray[np.uint8]) -> Recomputed:
-    track, start, end = runs
+def _with_work(trace: TraceTable, every: BackwardOperators, spans: Spans, sign: npt.NDArray[np.uint8]) -> Recomputed:
+    track, start, end = spans
     around = nest(track, start, end).parent
     begins = _begins(trace, every)
 
-    def run_of(rows: Int64) -> Int64:
-        """The run that each host row is part of, -1 = none."""
+    def part_of(rows: Int64) -> Int64:
+        """The recomputation that each host row is part of, -1 = none."""
         at = innermost(track, start, end, around, trace.track[rows], trace.start_ns[rows]).astype(np.int64)
         backward = every.of[rows]
         own = np.where(trace.kind[rows] == EventKind.OPERATOR, backward, every.of[trace.operator[rows]])
@@ -169,23 +174,23 @@ def _with_work(trace: TraceTable, every: BackwardOperators, runs: Spans, sign: n
         return found
 
     operator = np.flatnonzero((trace.kind == EventKind.OPERATOR) & np.isin(trace.track, np.unique(track)))
-    # Of a run that is a backward operator itself, that one is no forward work.
+    # Of one that is a backward operator itself, that one is no forward work.
     operator = operator[~named(trace, matched(BACKWARD))[operator]]
-    of = run_of(operator)
+    of = part_of(operator)
     operator, of = operator[of != MISSING], of[of != MISSING]
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     source = launched_by(trace, work).astype(np.int64)
     work, source = work[source != MISSING], source[source != MISSING]
-    run = run_of(source)
-    work, source, run = work[run != MISSING], source[run != MISSING], run[run != MISSING]
+    at = part_of(source)
+    work, source, at = work[at != MISSING], source[at != MISSING], at[at != MISSING]
     inside = innermost(track, start, end, around, trace.track[every.row], trace.start_ns[every.row])
     begun = np.append(start, 0)[inside]
     inner = (inside != MISSING) & (begins[:-1] > begun) & (begins[every.within] <= begun)
     other = sum_by(np.where(inner, inside, MISSING), trace.dur_ns[every.row], len(start))
     first = np.full(len(start), len(trace), np.int64)
     np.minimum.at(first, of, operator)
-    np.minimum.at(first, run, source)
-    told = first < len(trace)  # a run in which nothing is recorded costs nothing that anybody knows
+    np.minimum.at(first, at, source)
+    told = first < len(trace)  # one in which nothing is recorded costs nothing that anybody knows
     place = np.cumsum(told) - 1
     return Recomputed(
         track=track[told],
@@ -194,9 +199,9 @@ def _with_work(trace: TraceTable, every: BackwardOperators, runs: Spans, sign: n
         sign=sign[told],
         host_ns=(end - start - other)[told],
         work=work,
-        run=place[run],
+        of=place[at],
         operator=operator,
-        operator_run=place[of],
+        operator_of=place[of],
         passes=every.row[inner],
         first=first[told],
     )
@@ -204,26 +209,26 @@ def _with_work(trace: TraceTable, every: BackwardOperators, runs: Spans, sign: n
 
 @dataclass(frozen=True, eq=False)
 class CalledIn:
-    """Modules that runs call: the outermost module of the first operator in one has a number for each run, -1 = none."""
+    """Modules that are called again: the outermost of the first operator in each recomputation has a number, -1 = none."""
 
     of: Int64
     texts: list[str]
 
     def times(self, trace: TraceTable, found: Recomputed, chosen: Bool) -> Int64:
-        """Returns the device time of the chosen runs by module; where no device works that of the host."""
-        kept = chosen[found.run]
+        """Returns the device time of the chosen ones by module; where no device works that of the host."""
+        kept = chosen[found.of]
         if len(found.work):
-            return sum_by(self.of[found.run[kept]], trace.dur_ns[found.work[kept]], len(self.texts))
+            return sum_by(self.of[found.of[kept]], trace.dur_ns[found.work[kept]], len(self.texts))
         return sum_by(self.of[chosen], found.host_ns[chosen], len(self.texts))
 
 
 def called_in(trace: TraceTable, found: Recomputed) -> CalledIn:
-    """Returns which module each run calls."""
+    """Returns which module each recomputation calls."""
     paths = module_paths(trace)
     path = paths.of[found.operator]
     known = np.flatnonzero(path != MISSING)[::-1]
     first = np.full(len(found), MISSING, np.int64)
-    first[found.operator_run[known]] = path[known]  # in order of time: the first is written last
+    first[found.operator_of[known]] = path[known]  # in order of time: the first is written last
     numbers = np.unique(first[first != MISSING])
     outer = [text.split(BETWEEN)[0] for text in paths.texts.take(numbers).to_pylist()]
     texts = sorted(set(outer))

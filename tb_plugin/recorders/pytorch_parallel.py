@@ -1,6 +1,6 @@
 """How PyTorch's trainings on many devices name what they do.
 
-All by the sources that each line names: no real file with any of them is at hand.
+All by the sources that each line names (FSDP, pipelining and c10d: those of PyTorch 2.13); no real file with any is at hand.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ PARALLEL = ParallelNames(
     # torch/distributed/pipelining/schedules.py
     micro_batch=r"^(?:Forward|Backward) \d+$|^Stage \d+ (?:Forward|Backward)",
     # The ranges of PyTorch's optimizers; DeepSpeed's ZeRO-Offload, whose Adam runs on the host.
-    offloading=r"^Optimizer\.step#|^FSDP::|^FullyShardedDataParallel\._"
+    # What FSDP does around the forward pass of its root moves inputs to the device.
+    offloading=r"^Optimizer\.step#|^FSDP::(?:pre_|post_|root_post_|all_gather|\w+_prefetch)"
+    r"|^FullyShardedDataParallel\._(?:pre|post)_"
     r"|deepspeed[/\\]runtime[/\\]zero[/\\]stage\w+\.py\(\d+\): ",
     # vLLM, SGLang (moe_align_block_size, topk_softmax), Megatron (permute), AITER (moe_sorting).
     routing=r"(?i)moe_?align|moe_?sort|top_?k_?(?:softmax|gating)|grouped_?topk|moe_?(?:un)?permute|moe_?sum",

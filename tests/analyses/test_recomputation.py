@@ -8,8 +8,10 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from tb_plugin.analyses.filters import matching
 from tb_plugin.analyses.recomputation import Sign, recomputed
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, part, row, rows, trace
@@ -88,11 +90,25 @@ def test_the_modules_say_their_part() -> None:
         {
             "module": "Block_3",
             "recomputed_by": "frame",
-            "recomputed_runs": 1,
+            "recomputations": 1,
             "recomputed_device_ns": 10_000,
             "recomputed_host_ns": 40_000,
         }
     ]
+
+
+def test_its_events_are_operators_and_modules_of_recomputations() -> None:
+    table = in_a_hook(True)
+    every = np.ones(len(table), np.bool_)
+    found = matching(table, every, (("recomputed_by", "frame"),))
+    assert [table.strings[i] for i in table.name[found]] == [
+        "nn.Module: Block_3",
+        "aten::mm",
+        "aten::empty",
+        "aten::relu",
+    ]
+    assert matching(table, every, (("module", "Block_3"), ("recomputed_by", "frame"))).sum() == 1
+    assert not matching(table, every, (("recomputed_by", "no such sign"),)).any()
 
 
 def test_without_any_nothing_is_told() -> None:
@@ -120,7 +136,7 @@ def test_a_checkpoint_inside_of_a_checkpoint_counts_once() -> None:
     builder.python(CHECKPOINT, 145, 60, tid=2).python(CHECKPOINT, 146, 50, tid=2)
     again(builder, 150)
     found = recomputed(node(builder, "ReluBackward0", 210, 20, sequence=6, forward_thread=2).table())
-    assert (found.start.tolist(), found.run.tolist()) == ([101_000], [0, 0, 0, 0])
+    assert (found.start.tolist(), found.of.tolist()) == ([101_000], [0, 0, 0, 0])
     assert found.host_ns.tolist() == [(188 - 20) * 1_000]
     assert len(found.operator) == 6
 

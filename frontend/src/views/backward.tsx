@@ -45,7 +45,15 @@ export function BackwardPass({ base }: ViewProps) {
           base={base}
           groups={resource.data && pick(resource.data, 'recomputed', 'table') ? RECOMPUTED : GROUPS}
           placeholder="Search operators, modules and lines, text or /regex/"
-          detail={(row, table) => <RowDetail row={row} table={table} base={base} stacks={false} />}
+          detail={(row, table) => (
+            <RowDetail
+              row={row}
+              table={table}
+              base={base}
+              stacks={false}
+              by={table.name === 'recomputed' && !row.module ? [`recomputed_by:${row.recomputed_by}`] : undefined}
+            />
+          )}
         />
       )}
     </div>

@@ -54,6 +54,8 @@ GATHERS = (Role.GATHER_AHEAD, Role.GATHER_FORWARD, Role.GATHER_BACKWARD)
 SHARDING = (*GATHERS, Role.REDUCE_GRADIENTS, Role.COPY_IN, Role.COPY_OUT)
 OFFLOAD = (Role.OFFLOAD_TO_HOST, Role.OFFLOAD_TO_DEVICE)
 MOE = (Role.ROUTE, Role.DISPATCH, Role.EXPERTS, Role.COMBINE)
+WORDS = {role.name.lower().replace("_", " "): role for role in Role}
+"""Roles as they are written."""
 METHODS = {"pipeline": PIPELINE, "sharding": SHARDING, "offload": OFFLOAD, "experts": MOE}
 """The ways of training that roles belong to."""
 
@@ -87,7 +89,9 @@ def roles_of(trace: TraceTable) -> Roles:
     )  # fmt: skip
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     if not named(trace, "|".join(f"(?:{each})" for each in every if each)).any():
+        # A training on one device: all that is left to look at is what its optimizer copies.
         work = _large_copies(trace, work)
+        work = work[_Within(trace, work)(names.offloading)] if len(work) else work
     role = np.full(len(work), MISSING, np.int8)
     if len(work):
         within = _Within(trace, work)

@@ -34,7 +34,7 @@ METRICS = OF_RULES.adding(
         },
     ),
     define(
-        STEPS, "number", {"recompute_runs": ("Runs", "How often forward code is called again, a mean over the steps.")}
+        STEPS, "number", {"recompute_count": ("Runs", "How often forward code is called again, a mean over the steps.")}
     ),
     define("", "code", {"recompute_module": ("Module", "Module that is computed again longest.")}),
 )
@@ -45,21 +45,21 @@ def _look(s: Scene) -> Seen | None:
     if not len(found):
         return None
     mine = s.rows[found.first]
-    kept = mine[found.run]
-    rows, runs = found.work[kept], np.flatnonzero(mine)
-    if not len(runs):
+    kept = mine[found.of]
+    rows, chosen = found.work[kept], np.flatnonzero(mine)
+    if not len(chosen):
         return None
-    device, host = int(trace.dur_ns[rows].sum()), int(found.host_ns[runs].sum())
+    device, host = int(trace.dur_ns[rows].sum()), int(found.host_ns[chosen].sum())
     module, most = _most(trace, found, mine)
     takes = "{recompute_device_ns} of the device" if device else "{recompute_host_ns} of the host"
     notice = Notice(
         rule="recomputation",
         severity="low",
-        text=f"{s.each} the backward pass calls forward code again {s.often(len(runs), 'recompute_runs')}: {takes}"
+        text=f"{s.each} the backward pass calls forward code again {s.often(len(chosen), 'recompute_count')}: {takes}"
         + (", most of it in {recompute_module} ({recompute_most_ns})." if module else "."),
         todo=s.todo("recomputation"),
         figures=[
-            METRICS.figure("recompute_runs", s.per_step(len(runs))),
+            METRICS.figure("recompute_count", s.per_step(len(chosen))),
             *([METRICS.figure("recompute_device_ns", s.per_step(device))] if device else []),
             METRICS.figure("recompute_host_ns", s.per_step(host)),
             *(
@@ -76,7 +76,7 @@ def _look(s: Scene) -> Seen | None:
     )
     operators = found.operator[s.rows[found.operator]]
     without = Change(s.covered(operators), rows, trace.dur_ns[rows])
-    whole = intersect(union(found.start[runs], found.end[runs]), s.host)
+    whole = intersect(union(found.start[chosen], found.end[chosen]), s.host)
     inner = found.passes[s.rows[found.passes]]
     host_time = subtract(subtract(whole, s.open(inner)), s.held)
     return Seen(

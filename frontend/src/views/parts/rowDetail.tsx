@@ -43,6 +43,8 @@ const EVENT_KEYS = new Set([
   'forward_operator',
   'forward_path',
   'forward_line',
+  'role',
+  'recomputed_by',
 ])
 const MOST_STACKS = 5
 const MOST_INSTANCES = 100
