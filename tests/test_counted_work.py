@@ -24,6 +24,7 @@ from werkzeug.test import Client
 
 from benchmarks.repeat import repeat
 from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.replays.origins import origins_of
 from tb_plugin.models import trace as trace_model
 from tb_plugin.readers.kineto import collector, decoding
 from tb_plugin.service.pool import InlineWorkers
@@ -62,6 +63,7 @@ BYTES_PER_ROW = {
     "flows": 20,
     "counters": 40,
     "gaps": 100,
+    "origins": 40,
 }
 """Memory at the peak of a stage that one more kept event may take. Some stages are a few per cent below it."""
 
@@ -93,6 +95,7 @@ STAGES: dict[str, Callable[[int], object]] = {
     "read": lambda events: read(text_of(events)),
     "assemble": lambda events: assemble(raw_of(events)),
     **{view: functools.partial(lambda view, events: part(unasked(events), view), view) for view in VIEWS},
+    "origins": lambda events: origins_of(unasked(events)),
 }
 
 

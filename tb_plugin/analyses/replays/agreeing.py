@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.replays.found import Graphs
-from tb_plugin.analyses.replays.scopes import KINDS, WORK_IN, alike, joined
+from tb_plugin.analyses.replays.scopes import ARGS, KINDS, WORK_IN, alike, joined
 from tb_plugin.trace.captured import Scopes
 from tb_plugin.trace.schema import MISSING
 
@@ -37,34 +37,42 @@ def tied(graphs: Graphs, starts: Mapping[int, Int64], scopes: Scopes, scope: Int
     if all(len(at) == 1 for at in starts.values()):
         alone = {graph: scope[int(at[0]) : int(at[0]) + graphs.size(graph)] for graph, at in starts.items()}
         return Tied(scopes, alone, {})
-    levels = [
-        alike(scopes, KINDS, with_args=True),
-        alike(scopes, KINDS, with_args=False),
-        alike(scopes, WORK_IN, False),
-    ]
+    levels = [alike(scopes, KINDS, ARGS), alike(scopes, KINDS), alike(scopes, WORK_IN)]
     offsets = np.cumsum([len(scopes), *(len(level[0]) for level in levels)])
     every = joined(scopes, *(level[0] for level in levels))
     of: dict[int, Int32] = {}
     disagreeing: dict[int, tuple[int, int, int]] = {}
+    known: dict[tuple[int, bytes], Int32 | tuple[int, int, int]] = {}
+    """Of all graphs that fit the same places the same is said."""
     for graph, at in starts.items():
-        size = graphs.size(graph)
-        first = scope[int(at[0]) : int(at[0]) + size]
-        if len(at) == 1:
-            of[graph] = first
-            continue
-        agree = np.ones((len(levels), size), np.bool_)
-        for start in at[1:].tolist():
-            other = scope[start : start + size]
-            for number, (_, place) in enumerate(levels):
-                agree[number] &= place[first] == place[other]
-            if not agree[-1].all():
-                node = int(np.argmin(agree[-1]))
-                disagreeing[graph] = (node, int(first[node]), int(other[node]))
-                break
+        key = graphs.size(graph), at.tobytes()
+        if key not in known:
+            known[key] = _agreed(scope, at, key[0], [level[1] for level in levels], offsets)
+        said = known[key]
+        if isinstance(said, tuple):
+            disagreeing[graph] = said
         else:
-            found = np.full(size, MISSING, np.int32)
-            for number in range(len(levels))[::-1]:
-                here = levels[number][1][first]
-                found = np.where(agree[number], np.where(here == MISSING, MISSING, here + offsets[number]), found)
-            of[graph] = found.astype(np.int32)
+            of[graph] = said
     return Tied(every, of, disagreeing)
+
+
+def _agreed(
+    scope: Int32, starts: Int64, size: int, levels: Sequence[Int32], offsets: Int64
+) -> Int32 | tuple[int, int, int]:
+    """The scope of each node as far as all places agree, or the first node about which they do not, and two scopes of it."""
+    first = scope[int(starts[0]) : int(starts[0]) + size]
+    if len(starts) == 1:
+        return first
+    agree = np.ones((len(levels), size), np.bool_)
+    for start in starts[1:].tolist():
+        other = scope[start : start + size]
+        for number, place in enumerate(levels):
+            agree[number] &= place[first] == place[other]
+        if not agree[-1].all():
+            node = int(np.argmin(agree[-1]))
+            return node, int(first[node]), int(other[node])
+    found = np.full(size, MISSING, np.int32)
+    for number in range(len(levels))[::-1]:
+        here = levels[number][first]
+        found = np.where(agree[number], np.where(here == MISSING, MISSING, here + offsets[number]), found)
+    return found.astype(np.int32)

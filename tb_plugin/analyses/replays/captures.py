@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,8 @@ from tb_plugin.analyses.annotations import launched_by
 from tb_plugin.analyses.backward import works_for
 from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.replays.found import kernel_args, replays_of
-from tb_plugin.analyses.replays.scopes import scopes_around
+from tb_plugin.analyses.replays.matching import with_names
+from tb_plugin.analyses.replays.scopes import INPUTS, WORK_IN, alike, scopes_around
 from tb_plugin.trace.captured import Captured, Sequences
 from tb_plugin.trace.columns import no_rows
 from tb_plugin.trace.memo import remembered
@@ -35,6 +36,7 @@ class Recorded:
     source: Int64 = no_rows(np.int64)
 
 
+@remembered
 def captured_in(trace: TraceTable) -> Captured:
     """Returns what a trace tells of graphs, whether it replays any itself: its captures, then what it ran without a graph."""
     parts = (captures(trace), eager(trace))
@@ -43,7 +45,10 @@ def captured_in(trace: TraceTable) -> Captured:
     columns = ("kind", "name", "grid", "block", "is_capture", "is_forked")
     both = {name: np.concatenate((getattr(first, name), getattr(second, name))) for name in columns}
     begin = np.append(first.begin[:-1], second.begin + first.begin[-1])
-    return Captured(scopes=scopes, sequences=Sequences(begin=begin, scope=scope, **both))
+    sequences = Sequences(begin=begin, scope=scope, **both)
+    if len(first):
+        sequences = with_names(sequences, alike(scopes, WORK_IN, INPUTS)[1][scope].astype(np.int64))
+    return Captured(scopes=scopes, sequences=sequences)
 
 
 @remembered
@@ -111,11 +116,6 @@ def eager(trace: TraceTable) -> Recorded:
         is_forked=np.zeros(count, np.bool_),
     )
     return Recorded(sequences, source)
-
-
-def with_scopes(recorded: Recorded, scope: Int32) -> Sequences:
-    """Returns the sequences with the scope of each piece of their work."""
-    return replace(recorded.sequences, scope=scope)
 
 
 def _windows(trace: TraceTable) -> tuple[Int32, Int64, Int64]:

@@ -110,6 +110,8 @@ def replays_of(trace: TraceTable) -> Replays:
     # Programs number their graphs each for itself, and so do devices.
     process, _ = numbered(_processes(trace)[trace.track[call]] if len(call) else call)
     process = np.where(call == MISSING, MISSING, process)
+    if len(np.unique(process[call != MISSING])) < 2:
+        process[:] = 0  # also where a launch was lost
     known = recorded != MISSING
     device = trace.device[work[first]]
     graph = group(

@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.replays.agreeing import tied
 from tb_plugin.analyses.replays.annotated import annotated
-from tb_plugin.analyses.replays.captures import Recorded, captures, eager
-from tb_plugin.analyses.replays.found import has_replays, replays_of
+from tb_plugin.analyses.replays.captures import Recorded, captured_in, captures, eager
+from tb_plugin.analyses.replays.found import Graphs, has_replays, replays_of
 from tb_plugin.analyses.replays.matching import equal_runs, fitting_captures
 from tb_plugin.analyses.replays.refusals import Refusal, not_agreeing, not_fitting, too_often
 from tb_plugin.analyses.replays.scopes import joined, only, scopes_around, under
-from tb_plugin.trace.captured import Scopes, Sequences
+from tb_plugin.trace.captured import Captured, Scopes, Sequences
 from tb_plugin.trace.columns import no_rows
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind
@@ -84,10 +84,13 @@ class _Known:
     def by_captures(self, sequences: Sequences, source: str, way: Way, scopes_at: ScopesAt) -> None:
         """Ties graphs to captures that fit them."""
         wanted = np.flatnonzero(self.is_left)
-        fits = fitting_captures(self.graphs, wanted, sequences)
+        fits, too_many = fitting_captures(self.graphs, wanted, sequences)
         self._take({graph: sequences.begin[numbers] for graph, numbers in fits.items()}, source, way, scopes_at)
-        vain = [not_fitting(self._strings, source, self.graphs, g, sequences) for g in wanted.tolist() if g not in fits]
-        self.refusals += [refusal for refusal in vain if refusal is not None]
+        for graph in (each for each in wanted.tolist() if each not in fits):
+            if graph in too_many:
+                self.refusals.append(too_often(source, graph))
+            elif (refusal := not_fitting(self._strings, source, self.graphs, graph, sequences)) is not None:
+                self.refusals.append(refusal)
 
     def by_runs(self, sequences: Sequences, source: str, way: Way, scopes_at: ScopesAt) -> None:
         """Ties graphs to the same work that was run without a graph."""
@@ -142,29 +145,26 @@ def _in_module(scopes: Scopes, scope: Int32) -> Bool:
 def _known(trace: TraceTable) -> _Known:
     """What captures and the same work elsewhere tell of the graphs; the first source that tells counts."""
     known = _Known(trace)
+    own = captured_in(trace) if len(captures(trace).sequences) else Captured()
+    known.by_captures(own.sequences, "", Way.CAPTURE, lambda _: (own.scopes, own.sequences.scope))
     other = trace.captured
-
-    def whole(starts: Mapping[int, Int64]) -> tuple[Scopes, Int32]:
-        return other.scopes, other.sequences.scope
-
-    def within(recorded: Recorded, starts: Mapping[int, Int64]) -> tuple[Scopes, Int32]:
-        """Only for what is asked for: programs run much besides."""
-        wanted = np.zeros(len(recorded.source) + 1, np.int64)
-        for graph, places in starts.items():
-            np.add.at(wanted, places, 1)
-            np.add.at(wanted, places + known.graphs.size(graph), -1)
-        asked = np.flatnonzero(np.cumsum(wanted)[:-1])
-        scope = np.full(len(recorded.source), MISSING, np.int32)
-        scopes, scope[asked] = scopes_around(trace, recorded.source[asked])
-        return scopes, scope
-
-    own = captures(trace)
-    known.by_captures(own.sequences, "", Way.CAPTURE, partial(within, own))
-    known.by_captures(other.sequences, other.source, Way.CAPTURE_TRACE, whole)
-    known.by_runs(other.sequences, other.source, Way.CAPTURE_TRACE, whole)
+    known.by_captures(other.sequences, other.source, Way.CAPTURE_TRACE, lambda _: (other.scopes, other.sequences.scope))
+    known.by_runs(other.sequences, other.source, Way.CAPTURE_TRACE, lambda _: (other.scopes, other.sequences.scope))
     if known.is_left.any():
         alone = eager(trace)
-        known.by_runs(alone.sequences, "", Way.EAGER, partial(within, alone))
+        known.by_runs(alone.sequences, "", Way.EAGER, partial(_scopes_at, trace, alone, known.graphs))
     # What else the trace holds is told of a graph of which nothing is known; of what a person named always.
     known.refusals = [each for each in known.refusals if each.source or known.is_left[each.graph]]
     return known
+
+
+def _scopes_at(trace: TraceTable, ran: Recorded, graphs: Graphs, starts: Mapping[int, Int64]) -> tuple[Scopes, Int32]:
+    """The scopes of what ran, where some graphs begin there; programs run much besides."""
+    change = np.zeros(len(ran.source) + 1, np.int64)
+    for graph, places in starts.items():
+        np.add.at(change, places, 1)
+        np.add.at(change, places + graphs.size(graph), -1)
+    asked = np.flatnonzero(np.cumsum(change)[:-1])
+    scope = np.full(len(ran.source), MISSING, np.int32)
+    scopes, scope[asked] = scopes_around(trace, ran.source[asked])
+    return scopes, scope

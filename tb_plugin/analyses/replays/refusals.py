@@ -70,8 +70,8 @@ def not_agreeing(strings: StringTable, source: str, graph: int, at: tuple[int, i
 
 
 def too_often(source: str, graph: int) -> Refusal:
-    """Returns that the work of a graph ran too often elsewhere to compare all places."""
-    return Refusal(source, graph, 0, "The same kernels ran at too many other places to compare them all.")
+    """Returns that there were too many places that might tell of a graph to compare all of them."""
+    return Refusal(source, graph, 0, "There are too many other places with work like its own to compare them all.")
 
 
 def _words(strings: StringTable, work: Graphs | Sequences, at: int, field: str) -> str:

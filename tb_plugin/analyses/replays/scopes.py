@@ -156,18 +156,21 @@ def only(scopes: Scopes, used: Int32) -> tuple[Scopes, Int32]:
     return Scopes(**columns), place[used]
 
 
-def alike(scopes: Scopes, kinds: tuple[EventKind, ...], with_args: bool) -> tuple[Scopes, Int32]:
+INPUTS = ("shapes", "types")
+ARGS = (*INPUTS, "stack")
+
+
+def alike(scopes: Scopes, kinds: tuple[EventKind, ...], args: tuple[str, ...] = ()) -> tuple[Scopes, Int32]:
     """Returns one scope for all of these kinds that have the same names from the outermost to them, and where each is.
 
-    Without arguments (shapes, types, stacks) they may differ in these, and have none. Of other kinds the one around stands
-    for them; one more position at the end is for -1.
+    ``args`` have to be the same too; in others they may differ, and have none. Of other kinds the one around stands for
+    them; one more position at the end is for -1.
     """
     kept = np.flatnonzero(np.isin(scopes.kind, kinds))
     place = places_of(kept, len(scopes))
     inner = np.append(inherit(place[:-1], scopes.parent), np.int32(MISSING))
     above = inner[scopes.parent[kept]]
-    args = ("shapes", "types", "stack")
-    told = ("kind", "name", "is_backward", *(args if with_args else ()))
+    told = ("kind", "name", "is_backward", *args)
     if not len(kept):
         return Scopes(), np.full(len(scopes) + 1, MISSING, np.int32)
     nodes = group(Forest(above).paths(*(getattr(scopes, name)[kept] for name in told)))
@@ -179,8 +182,7 @@ def alike(scopes: Scopes, kinds: tuple[EventKind, ...], with_args: bool) -> tupl
     columns |= {"row": np.full(len(first), MISSING, np.int32)}
     forward = scopes.forward[first]
     columns |= {"forward": np.where(forward == MISSING, MISSING, of[inner[forward]]).astype(np.int32)}
-    if not with_args:
-        columns |= {name: np.full(len(first), MISSING, np.int32) for name in args}
+    columns |= {name: np.full(len(first), MISSING, np.int32) for name in ARGS if name not in args}
     return Scopes(**columns), of[inner]
 
 

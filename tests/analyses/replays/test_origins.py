@@ -302,3 +302,29 @@ def test_a_trace_without_graphs_asks_nothing() -> None:
     table = eager(trace(), 0, *EIGHT).table()
     assert len(origins_of(table).work) == 0 and len(replays_of(table)) == 0
     assert origins_of(table).at(np.arange(3)).tolist() == [MISSING] * 3
+
+
+def test_a_launch_without_work_is_no_replay() -> None:
+    table = replayed(trace(), 0).op("aten::mm", 50, 5).launches(kernel("gemm")).table()
+    assert len(replays_of(table)) == 0 and len(origins_of(table).work) == 0
+    assert replayed_in(table, select_rows(table, None)).by_scope().device_ns.tolist() == []
+    assert coverage(table, np.flatnonzero(table.kind == EventKind.KERNEL)).any[Tie.LAUNCHED] == 1_000
+
+
+def test_a_lost_launch_is_of_the_graph_of_the_others() -> None:
+    built = replayed(trace(), 0, "a", "b", nodes=3)
+    built.on_device(kernel("a", 1, at=50, **{"graph id": 3, "graph node id": 3 << 32}), corr=77)  # type: ignore[arg-type]
+    found = replays_of(built.table())
+    assert found.graph.tolist() == [0, 0] and found.node.tolist() == [0, 1, 0]
+
+
+def test_piecewise_graphs_are_as_many_as_their_captures() -> None:
+    """One capture for each piece of a model: they fit several graphs, and say the same of all."""
+    built = trace()
+    for i in range(12):
+        captured(built, 100 * i, "aten::mm", "aten::add")
+    for i in range(12):
+        replayed(built, 2000 + 100 * i, "gemm", "add", nodes=10 + i)
+    table = built.table()
+    assert len(replays_of(table).graphs) == 12 and ways(table) == {"CAPTURE"}
+    assert shapes(table) == ["[[1, 8]]"] * 24

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tb_plugin.analyses.replays.found import replays_of
 from tb_plugin.analyses.replays.origins import Way, origins_of
 from tb_plugin.analyses.replays.replayed import Replayed, replayed_in
 from tb_plugin.analyses.selection import select_rows
@@ -88,6 +90,23 @@ def test_annotations_stand_around_the_captured_operators() -> None:
     assert dict(regions) == truth["replayed"]["regions_ns"]
 
 
+def test_the_step_before_the_capture_tells_graphs_of_unlike_batches_apart() -> None:
+    """Calls of CUDA do not name their kernels, nor say on which grid they run."""
+    for warm_up in (True, False):
+        table, truth = made(Plan(batches=(8, 32), warm_up=warm_up, seed=11))
+        found = replayed_in(table, select_rows(table, None))
+        operator = found.scopes.nearest(EventKind.OPERATOR)[found.scope]
+        batch = {graph["graph_id"]: graph["batch"] for graph in truth["graphs"]}
+        recorded = replays_of(table).graphs.recorded[found.graph]
+        told = Counter[bool]()
+        for scope, graph in zip(operator.tolist(), recorded.tolist(), strict=True):
+            if table.strings[int(found.scopes.name[scope])] == "aten::gelu":
+                shapes = table.strings[int(found.scopes.shapes[scope])]
+                told[bool(shapes)] += 1
+                assert not shapes or json.loads(shapes)[0][0] == batch[graph]
+        assert set(told) == {warm_up}
+
+
 def test_nothing_is_told_where_nothing_tells() -> None:
     for plan in (Plan(capture="none", seed=3), Plan(capture="none", arch="rocm", streams=2, seed=4)):
         table, truth = made(plan)
@@ -96,10 +115,20 @@ def test_nothing_is_told_where_nothing_tells() -> None:
         assert found.dur_ns.sum() == truth["replayed"]["device_ns"]
 
 
-@pytest.mark.parametrize("wrong", ["kernel", "layers"])
-@pytest.mark.parametrize("capture", ["beside", "sibling"])
-def test_a_wrong_capture_is_refused_with_the_first_difference(wrong: str, capture: str) -> None:
-    table, truth = made(Plan(capture=capture, arch="rocm", wrong=wrong, seed=5))
+@pytest.mark.parametrize(
+    ("wrong", "capture", "arch", "warm_up"),
+    [
+        ("kernel", "beside", "rocm", False),
+        ("layers", "beside", "rocm", True),
+        ("kernel", "sibling", "rocm", True),
+        ("kernel", "beside", "cuda", True),  # whose kernels the step before the capture names
+        ("layers", "sibling", "cuda", True),
+    ],
+)
+def test_a_wrong_capture_is_refused_with_the_first_difference(
+    wrong: str, capture: str, arch: str, warm_up: bool
+) -> None:
+    table, truth = made(Plan(capture=capture, arch=arch, wrong=wrong, warm_up=warm_up, seed=5))
     assert set(origins_of(table).way.tolist()) == {Way.GRAPH}
     (refusal,) = origins_of(table).refusals
     (told,) = truth["refused"]
