@@ -78,7 +78,7 @@ class Called:
     row: Int64
     key: Int64
     bears: Bool
-    """Of all scopes of the origins."""
+    """Which of all scopes of the origins are."""
     scope_key: Int64
 
 

@@ -79,7 +79,8 @@ def around(
     own, else calls of one thread and stack share them.
     """
     told = backtraces(trace, fold)
-    stack = np.where(row == MISSING, MISSING, told.of[row])
+    stack = told.of[row]
+    stack[row == MISSING] = MISSING
     if not python:
         outer = np.append(inherit(stack, parent), np.int32(MISSING))[parent]
         stack = np.where(outer == MISSING, stack, MISSING)

@@ -37,13 +37,14 @@ class _Calls:
     """-1 of frames that a capture has."""
     parent: Int32
     thread: Int32
-    kind: Int64
-    label: Int64
     chosen: Bool
     host_ns: Int64
     device_ns: Int64
     backward_host_ns: Int64
     backward_device_ns: Int64
+    replayed_kind: Int64
+    """Of those that a capture has, which come last."""
+    replayed_label: Int64
     rest_ns: int
     """Chosen device time that no frame launched."""
 
@@ -76,7 +77,9 @@ def lay(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool
     calls = _calls(trace, selection, choice)
     labels = labels_of(trace)
     by_time = choice.order == "time"
-    kind, label = calls.kind, calls.label
+    kind, label = trace.kind[calls.row].astype(np.int64), labels.of[trace.name[calls.row]].astype(np.int64)
+    if made := len(calls.replayed_kind):
+        kind[-made:], label[-made:] = calls.replayed_kind, calls.replayed_label
     rest = len(labels.texts) - len(REST) + [*REST].index(choice.of)
     parent, thread, texts = calls.parent, calls.thread, labels.texts
     is_replay = label == IS_REPLAY
@@ -136,15 +139,14 @@ def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
     threads = chosen_threads(trace, selection.chosen, choice.threads)
     row, parent, thread, own = frames.row, frames.parent, frames.thread, frames.own_ns
     work = selection.of(trace, *DEVICE_WORK)
-    label = labels_of(trace).of[trace.name[row]].astype(np.int64)
-    replayed = replayed_frames(trace, work, _launcher(trace, work, choice), parent, label, choice)
+    replayed = replayed_frames(trace, work, _launcher(trace, work, choice), row, parent, choice)
     launcher, made = replayed.owner, len(replayed.parent)
     dur = trace.dur_ns[work]
     device = sum_by(launcher, dur, len(row) + made)
     times = backward_times(trace, selection)
     caller = _frame_around(trace, backward_operators(trace).forward[times.at], choice)
     behind = [sum_by(caller, ns, len(row)) for ns in (times.host_ns, times.device_ns + times.communication_ns)]
-    kind = trace.kind[row].astype(np.int64)
+    kind, label = replayed.kind, replayed.label
     if made:
         nothing, nowhere = np.zeros(made, np.int64), np.full(made, MISSING, np.int32)
         above = roots_of(np.concatenate((np.full(len(row), MISSING, np.int32), replayed.parent)))[len(row) :]
@@ -154,22 +156,23 @@ def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
             np.concatenate((own, nothing)),
             np.concatenate((thread, np.append(thread, np.int32(MISSING))[bearer])),
         )
-        parent, kind = np.concatenate((parent, replayed.parent)), np.concatenate((kind, replayed.kind))
-        label = np.concatenate((label, replayed.label))
+        parent = np.concatenate((parent, replayed.parent))
         behind = [np.concatenate((each, nothing)) for each in behind]
     if threads is not None:
         # Frames of replays that nothing bears are of no thread.
         some = np.flatnonzero(np.append(threads, choice.threads in ((), (ALL_THREADS,)))[thread])
         # A parent is of the same thread: it stays.
         parent = places_of(some, len(row))[parent[some]]
+        kept = some[some >= len(frames.row)] - len(frames.row)
+        kind, label = kind[kept], label[kept]
         row, thread, own, device = row[some], thread[some], own[some], device[some]
-        kind, label = kind[some], label[some]
         behind = [each[some] for each in behind]
-    chosen = selection.rows[row] & (row != MISSING)
+    chosen = selection.rows[row]
+    chosen[len(row) - len(kind) :] = False
     # What nobody launched belongs to no thread.
     rest = int(dur[launcher == MISSING].sum()) if choice.threads in ((), (ALL_THREADS,)) else 0
     return _Calls(
-        row, parent, thread, kind, label, chosen, np.where(chosen, own, 0), device, behind[0], behind[1], rest
+        row, parent, thread, chosen, np.where(chosen, own, 0), device, behind[0], behind[1], kind, label, rest
     )
 
 

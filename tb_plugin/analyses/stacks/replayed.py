@@ -32,20 +32,24 @@ class ReplayedFrames:
     """Frames that stand behind those of a trace; ``parent`` and ``owner`` count both."""
 
     parent: Int32
-    kind: npt.NDArray[np.uint8]
+    kind: Int64
     label: Int64
     owner: Int32
     """The innermost frame of each piece of work, -1 = none."""
 
 
 def replayed_frames(
-    trace: TraceTable, work: Int64, launcher: Int32, parent: Int32, label: Int64, choice: Choice
+    trace: TraceTable, work: Int64, launcher: Int32, row: Int64, parent: Int32, choice: Choice
 ) -> ReplayedFrames:
-    """Returns the frames of replays among some device work; ``launcher`` is the frame that bears each launch."""
+    """Returns the frames of replays among some device work; ``launcher`` is the frame (of ``row``) that bears each launch."""
     origins = origins_of(trace)
     scopes = origins.scopes
+    if not len(scopes):
+        none = np.empty(0, np.int64)
+        return ReplayedFrames(none.astype(np.int32), none, none, launcher)
+    label = labels_of(trace).of[trace.name[row]].astype(np.int64)
     bears = of_kind(scopes.kind, *FRAMES[choice.of])
-    if choice.fold == "framework" and len(scopes):
+    if choice.fold == "framework":
         bears &= ~_folded(trace, scopes, bears)
     bearers = Bearers(parent, label, launcher)
     labels = labels_of(trace).of[scopes.name].astype(np.int64)
@@ -62,7 +66,7 @@ def replayed_frames(
     hung = np.where(roots, count + np.searchsorted(borne, above), moved(above))
     return ReplayedFrames(
         parent=np.concatenate((borne, hung)).astype(np.int32),
-        kind=np.concatenate((np.full(len(borne), EventKind.UNKNOWN, np.uint8), scopes.kind[found.scope])),
+        kind=np.concatenate((np.full(len(borne), EventKind.UNKNOWN), scopes.kind[found.scope])).astype(np.int64),
         label=np.concatenate((np.full(len(borne), IS_REPLAY, np.int64), labels[found.scope])),
         owner=np.where(found.owner == MISSING, launcher, moved(found.owner)).astype(np.int32),
     )
