@@ -16,6 +16,7 @@ from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.events import Events
 from tb_plugin.analyses.execution_nodes import ExecutionNodes
 from tb_plugin.analyses.findings import FindingsAnalysis
+from tb_plugin.analyses.graphs import GraphsAnalysis
 from tb_plugin.analyses.growth import GrowthAnalysis
 from tb_plugin.analyses.idle_time import IdleTime
 from tb_plugin.analyses.kernels import Kernels
@@ -50,6 +51,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     Operators(),
     Kernels(),
     Modules(),
+    GraphsAnalysis(),
     BackwardPass(),
     Stacks(),
     StackProfileAnalysis(),

@@ -138,7 +138,7 @@ def kernels_without(trace: TraceTable, rows: Int64) -> Frame:
         reasons(trace, rows),
         annotation_around(trace, launch),
         lines.of[launch],
-        _module_around(trace, launch),
+        module_around(trace, launch),
     )
     groups = group(*(key.astype(np.int64) for key in keys))
     name, reason, phase, frame, module = (key.astype(np.int64)[groups.first] for key in keys)
@@ -167,8 +167,8 @@ def kernels_without(trace: TraceTable, rows: Int64) -> Frame:
     return Frame("no_operator", "Without an operator", columns_shown, table, row_key, "name", Sort("total_ns", True))
 
 
-def _module_around(trace: TraceTable, launch: Int32) -> Int32:
-    """Names (string ids, -1 = none) of the innermost module call around each launch."""
+def module_around(trace: TraceTable, launch: Int32) -> Int32:
+    """Returns the name (string id, -1 = none) of the innermost module call around each launch."""
     around = np.where(launch == MISSING, MISSING, trace.python_parent[launch])
     members, parent = with_ancestors(trace.python_parent, around)
     is_module = trace.kind[members] == EventKind.MODULE

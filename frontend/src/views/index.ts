@@ -11,6 +11,7 @@ import { Distributed } from './distributed'
 import { ExecutionNodes } from './executionNodes'
 import { Fallback } from './fallback'
 import { FindingsView } from './findings'
+import { Graphs } from './graphs'
 import { Growth } from './growth'
 import { Idle } from './idle'
 import { Kernels } from './kernels'
@@ -37,6 +38,7 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
   operators: Operators,
   kernels: Kernels,
   modules: Modules,
+  graphs: Graphs,
   backward: BackwardPass,
   stacks: Stacks,
   stack_profile: StackProfile,

@@ -58,6 +58,7 @@ const NAV: Record<string, string> = {
   operators: 'M4 5h16v3.5H4zM4 10.3h16v3.5H4zM4 15.6h16v3.5H4z',
   kernels: 'M7 7h10v10H7zM3.5 9.5H7M3.5 14.5H7M17 9.5h3.5M17 14.5h3.5M9.5 3.5V7M14.5 3.5V7M9.5 17v3.5M14.5 17v3.5',
   modules: 'M12 4l9 4.5-9 4.5-9-4.5zM3 13l9 4.5 9-4.5',
+  graphs: 'M4 4h6v5H4zM14 4h6v5h-6zM9 15h6v5H9zM7 9v3h10V9M12 12v3',
   stacks: 'M3 4h18v4H3zM3 10h11v4H3zM16 10h5v4h-5zM3 16h6v4H3z',
   backward: 'M9 6l-5 5 5 5M4 11h10a6 6 0 0 1 6 6v1',
   launches: 'M3 7h7v10H3zM10 12h8M15 8.5l4 3.5-4 3.5M21 6v12',
