@@ -131,6 +131,11 @@ class Captures:
                 waiting |= self._loader.ready(capture).summary is None
         return None if waiting else _with(entry, asked)
 
+    def progress(self, entry: Entry, text: str) -> tuple[int, float]:
+        """Returns how many profiles have to be loaded for an answer, the loaded one included, and how much of them is."""
+        asked = self._asked(entry, text)
+        return 1 + len(asked), 1.0 + sum(capture.fraction for capture in asked)
+
     def waited(self, entry: Entry, text: str) -> Opened:
         """Returns a loaded profile with its captures; waits until these are loaded.
 

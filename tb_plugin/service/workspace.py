@@ -188,7 +188,7 @@ class Workspace:
             return later(entry)
         opened = self.captures.ready(entry, place.capture)
         if opened is None:
-            return later(entry)
+            return progress(entry, *self.captures.progress(entry, place.capture))
         params = replace(params, steps=_steps(entry, steps))
         key = f"stacks|{opened.key}|{params.chosen}|{choice}|{form}"
         path = self._written(opened, key, ".stacks.gz", partial(WriteStacks, opened.file, params, form))
@@ -259,7 +259,7 @@ class Workspace:
             return later(entry)
         opened = self.captures.ready(entry, place.capture)
         if opened is None:
-            return later(entry)
+            return progress(entry, *self.captures.progress(entry, place.capture))
         params = replace(params, steps=_steps(entry, steps), ignored=self.catalog.ignored(entry))
         answer = self._run(opened, ask[0](opened.file, view_id, params))
         return later(entry) if answer is None else answer

@@ -485,8 +485,11 @@ class TraceTable:
 
     def calls_that(self, *roles: CallRole) -> Bool:
         """Returns which rows are runtime or driver calls of these roles."""
+        wanted = self.calls.name[np.isin(self.calls.role, roles)]
+        if not len(wanted):  # as of most traces those of graphs: no look at each row
+            return np.zeros(len(self), np.bool_)
         names = np.zeros(len(self.strings) + 1, np.bool_)
-        names[self.calls.name[np.isin(self.calls.role, roles)]] = True
+        names[wanted] = True
         found: Bool = names[self.name] & (self.kind == EventKind.RUNTIME)
         return found
 

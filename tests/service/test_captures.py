@@ -296,3 +296,17 @@ def test_views_of_several_take_that_of_each(tmp_path):
         assert not isinstance(answer, Profile)
     params = Params(limit=None, extra=(("base_capture", "none"), ("base_worker", "rank1")))
     assert json.loads(workspace.group(place("", "rank0", "logs"), "diff", params))["kind"] == "view"
+
+
+def test_a_view_waits_until_the_capture_is_read(logs, tmp_path, monkeypatch):
+    workspace = opened(logs, tmp_path)
+    workspace.load(place())
+    capture = workspace.catalog.find(place(run="run/capture_traces"))
+    ready = workspace._loader.ready
+    with monkeypatch.context() as patch:
+        patch.setattr(workspace._loader, "ready", lambda entry: entry if entry is capture else ready(entry))
+        client = Client(Routes(lambda: workspace))
+        answer = client.get(f"{BASE}view/kernels?run=run&worker=w&span=1")
+        assert answer.status_code == 202 and answer.json["state"] == "loading" and answer.json["fraction"] == 0.5
+        assert client.get(f"{BASE}view/kernels?run=run&worker=w&span=1&capture=none").status_code == 200
+    assert client.get(f"{BASE}view/kernels?run=run&worker=w&span=1").status_code == 200

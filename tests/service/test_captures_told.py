@@ -143,3 +143,14 @@ def test_one_without_any_work_says_so(tmp_path):
     assert ways == {"GRAPH"} and refusals == []
     notices = data_notices(opened(tmp_path).numbers(place_in(tmp_path), []).notices)
     assert "capture_empty" in {notice.rule for notice in notices}
+
+
+def test_facts_and_answers_kept_before_are_those_of_the_capture(beside):
+    """Asked in turn of one workspace: nothing is shown that was worked out with another capture."""
+    workspace, place = opened(beside[0]), place_in(beside[0])
+    workspace.load(place)
+    name = next(name for name in workspace.profile(place).capture.beside if "bs_8" in name)
+    asked = ("", "none", name, "none", "")
+    found = [workspace.numbers(replace(place, capture=text), ["graphs"]).facts for text in asked]
+    tied = [facts["graphs.by_capture_trace_ns"] for facts in found]
+    assert tied[0] == tied[4] == found[0]["graphs.device_ns"] and tied[1] == tied[3] == 0 and 0 < tied[2] < tied[0]
