@@ -6,6 +6,7 @@ that it calls outside of any compiled code; a module called by compiled code may
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.backward import forward_operators
-from tb_plugin.analyses.names import GRAPH, REGION, WRAPPER, module_label
+from tb_plugin.analyses.names import GRAPH, REGION, WRAPPER, module_label, named
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -41,7 +42,8 @@ class Regions:
 @remembered
 def has_regions(trace: TraceTable) -> bool:
     """Returns whether any compiled code ran."""
-    return bool(_named(trace, lambda text: text.startswith(REGION)).any())
+    host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
+    return bool((named(trace, f"^{re.escape(REGION)}") & host).any())
 
 
 @remembered

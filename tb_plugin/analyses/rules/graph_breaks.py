@@ -59,7 +59,7 @@ def _look(s: Scene) -> Seen | None:
         + ": guards and wrappers behind the breaks take {breaking_ns}.",
         todo=s.todo("graph_breaks"),
         figures=figures,
-        evidence=Link("compiled", {}, "Show the breaks"),
+        evidence=Link("compiled", {"group": "graph_breaks"}, "Show the breaks"),
         references=s.references("graph_breaks"),
         why="What follows a break is compiled by itself: guards are checked again, and nothing is fused across. The bounds "
         "are without these checks and wrappers; what fusing would save beside them nobody recorded.",
