@@ -18,6 +18,8 @@ from tb_plugin.analyses.idle.account import Account, idle_account
 from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.metrics import METRICS, TITLES, idle_slices, word_of
 from tb_plugin.analyses.metrics import CHOSEN_STEPS
+from tb_plugin.analyses.recomputation import recomputed
+from tb_plugin.analyses.roles.found import WORDS, Role, roles_of
 from tb_plugin.analyses.selection import chosen_steps, select_rows
 from tb_plugin.analyses.stated_steps import missing_computation
 from tb_plugin.payloads import (
@@ -40,6 +42,8 @@ from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 
+AGAIN = "computed again"
+"""The role of forward work that a backward pass repeats."""
 LISTED = 200
 """So many pieces of each cause are listed: the longest."""
 _NEXT = Metric(
@@ -276,11 +280,25 @@ def _pieces(trace: TraceTable, idle: _Chosen) -> Frame:
         "next_work": trace.strings.take(np.append(trace.name, MISSING)[following]),
         "event": pa.array(following, mask=following == MISSING),
     }
-    columns = [*METRICS.columns(*_COLUMNS), Column(_NEXT, hidden=True)]
+    roles = _roles(trace, following)
+    if roles.null_count < len(roles):
+        data["next_role"] = roles
+    shown = (*_COLUMNS, *(("next_role",) if "next_role" in data else ()))
+    columns = [*METRICS.columns(*shown), Column(_NEXT, hidden=True)]
     columns[_COLUMNS.index("step")] = Column(structs.replace(METRICS["step"], definition=_BEGINS_IN))
     return Frame(
         "idle_pieces", "Longest pieces", columns, pa.table(data), ("device", "start_ns"), "cause", Sort("dur_ns", True)
     )
+
+
+def _roles(trace: TraceTable, following: Int64) -> pa.Array:
+    """The role of the work that ended each gap, null for none."""
+    roles, words = roles_of(trace), {role: text for text, role in WORDS.items()}
+    found = np.full(len(trace) + 1, MISSING, np.int64)
+    found[recomputed(trace).work] = len(words)
+    found[roles.row] = roles.role
+    texts = pa.array([*(words[role] for role in Role), AGAIN], pa.string())
+    return texts.take(pa.array(found[following], mask=found[following] == MISSING))
 
 
 def _listed(trace: TraceTable, device: int, account: Account, windows: Ranges) -> tuple[Int64, ...]:

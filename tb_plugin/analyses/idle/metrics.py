@@ -105,4 +105,14 @@ METRICS = SHARED.adding(
             "next_work": ("Next work", "The work that ended the gap."),
         },
     ),
+    define(
+        "",
+        "text",
+        {
+            "next_role": (
+                "Its role",
+                "What the next work does for a training on many devices, or that it is computed again in a backward pass.",
+            )
+        },
+    ),
 )  # fmt: skip
