@@ -136,7 +136,7 @@ def pytest_configure(config: pytest.Config) -> None:
     A process holds the tests, models of samples and what tests share: to look through all of it as often as Python does took
     a tenth of the time.
     """
-    gc.set_threshold(10_000, 10, 50)
+    gc.set_threshold(50_000, 10, 50)
     if "TORCH_TRACE_CACHE" not in os.environ or hasattr(config, "workerinput"):
         folder = tempfile.TemporaryDirectory(prefix="torch-trace-tests-")
         config.add_cleanup(folder.cleanup)
@@ -149,6 +149,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         turns = {name: turn for turn, name in enumerate(GROUPS)}
         items.sort(key=lambda item: turns.get(group_of(item.nodeid), len(turns)))
+
+
+def pytest_collection_finish() -> None:
+    """Takes the tests themselves and what they import out of the search for garbage: they stay to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,9 @@ MOST_RULES = 1000
 _LONGEST_LINE = 2000
 _LONGEST_NAME = 8192
 """Characters of a name that are looked at: a trace may hold any text."""
+_KEPT_NAMES = 2000
+_KEPT_LENGTH = 500
+"""So many names, and of this length, are known again when the next trace has them: ranks of a job have the same."""
 _CLASSES = {each.name.lower(): each for each in KernelClass}
 
 Int64 = npt.NDArray[np.int64]
@@ -117,6 +120,26 @@ def _found(names: pa.Array, regex: str) -> npt.NDArray[np.bool_]:
 
 def matching_rules(names: Sequence[str], rules: Sequence[Rule]) -> Int64:
     """Returns for each name the position of the first rule that is found in it, -1 where none is."""
+    if len(names) > _KEPT_NAMES:
+        return _searched(names, rules)
+    kept = _kept(tuple(rules))
+    first = [kept.get(name) for name in names]
+    new = [name for name, position in zip(names, first, strict=True) if position is None]
+    told = dict(zip(new, _searched(new, rules).tolist(), strict=True))
+    if len(kept) + len(told) > _KEPT_NAMES:
+        kept.clear()
+    kept.update((name, position) for name, position in told.items() if len(name) <= _KEPT_LENGTH)
+    return np.array([told[name] if at is None else at for name, at in zip(names, first, strict=True)], np.int64)
+
+
+@lru_cache(maxsize=8)
+def _kept(rules: tuple[Rule, ...]) -> dict[str, int]:
+    """What these rules have said of names: to compile so many expressions takes longer than to read a small trace."""
+    return {}
+
+
+def _searched(names: Sequence[str], rules: Sequence[Rule]) -> Int64:
+    """The position of the first rule that is found in each name, -1 where none is."""
     first = np.full(len(names), -1, np.int64)
     if not len(names) or not rules:
         return first

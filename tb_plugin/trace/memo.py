@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial, wraps
@@ -25,6 +25,8 @@ LIMIT_BYTES = 256 * 1024 * 1024
 """What the store of a process holds, unless it is told to hold less."""
 _PLACE = "_remembered"
 """Attribute of an owner that holds what was worked out of it: the owner takes it along when it goes."""
+_OWN = "_remembered_own"
+"""Attribute of an owner that holds which arrays and sections are its own."""
 _OBJECT_BYTES = 100
 """About what a small Python object takes."""
 _SAMPLED = 32
@@ -42,7 +44,7 @@ class Memo:
         """Held now. What several values share counts once."""
         self._lock = threading.RLock()
         self._slots: OrderedDict[_Slot, tuple[weakref.ref[Any], dict[int, int]]] = OrderedDict()
-        self._users: Counter[int] = Counter()
+        self._users: dict[int, int] = {}
         self._gone: deque[int] = deque()
 
     def get(self, owner: object, key: Hashable, make: Callable[[], Value], size_bytes: int | None = None) -> Value:
@@ -60,7 +62,7 @@ class Memo:
                 return value
         value = make()
         # The key may hold objects of its own, which stay as long as the value.
-        leaves = dict(_leaves((value, key), owner)) if size_bytes is None else {id(value): size_bytes}
+        leaves = _leaves((value, key), owner) if size_bytes is None else {id(value): size_bytes}
         with self._lock:
             self._sweep()
             if slot in self._slots:  # made twice at once
@@ -99,12 +101,16 @@ class Memo:
                 self._drop(slot)
 
     def _count(self, leaves: Mapping[int, int], change: int) -> None:
+        users = self._users
         for leaf, size in leaves.items():
-            before, self._users[leaf] = self._users[leaf], self._users[leaf] + change
-            if not before or not self._users[leaf]:  # the first to come, or the last to go
+            before = users.get(leaf, 0)
+            after = before + change
+            if not before or not after:  # the first to come, or the last to go
                 self.bytes += change * size
-            if not self._users[leaf]:
-                del self._users[leaf]
+            if after:
+                users[leaf] = after
+            else:
+                del users[leaf]
 
 
 MEMO = Memo()
@@ -129,39 +135,55 @@ def forget(owner: object, made_by: Callable[..., object]) -> None:
 
 def size_of(value: object, owner: object = None) -> int:
     """Returns about how many bytes a value takes besides what it shares with its owner."""
-    return sum(dict(_leaves(value, owner)).values())
+    return sum(_leaves(value, owner).values())
 
 
-def _leaves(value: object, owner: object) -> Iterator[tuple[int, int]]:
+def _leaves(value: object, owner: object) -> dict[int, int]:
     """Identity and bytes of everything that a value consists of, without the owner and its own arrays."""
-    known = {id(owner)}
-    for own in [] if owner is None else vars(owner).values():
-        if isinstance(own, np.ndarray):
-            known.add(id(_root(own)))
-        elif is_dataclass(own):  # a section of a trace
-            known |= {id(own), *(id(_root(part)) for part in vars(own).values() if isinstance(part, np.ndarray))}
-    yield from _walk(value, known)
+    found: dict[int, int] = {}
+    _walk(value, _own(owner), found)
+    return found
 
 
-def _walk(value: object, known: set[int]) -> Iterator[tuple[int, int]]:
+def _own(owner: object) -> frozenset[int]:
+    """Identities of an owner, its arrays and its sections. They are looked up anew when it has got another attribute."""
+    if owner is None:
+        return frozenset()
+    held = vars(owner)
+    seen = held.get(_OWN)
+    if seen is not None and seen[0] == len(held) and all(len(vars(part)) == count for part, count in seen[1]):
+        known: frozenset[int] = seen[2]
+        return known
+    parts = [part for part in list(held.values()) if is_dataclass(part) and not isinstance(part, type)]
+    arrays = [one for each in (held, *map(vars, parts)) for one in list(each.values()) if isinstance(one, np.ndarray)]
+    known = frozenset({id(owner), *map(id, parts), *(id(_root(array)) for array in arrays)})
+    held[_OWN] = (len(held) + (seen is None), [(part, len(vars(part))) for part in parts], known)
+    return known
+
+
+def _walk(value: object, own: frozenset[int], found: dict[int, int]) -> int:
+    """Adds what is not found yet and not the owner's; returns the bytes of it."""
     if isinstance(value, np.ndarray):
         value = _root(value)
-    if id(value) in known:
-        return
-    known.add(id(value))
+    who = id(value)
+    if who in found or who in own:
+        return 0
     if isinstance(value, np.ndarray | pa.Table | pa.ChunkedArray | pa.Array):
-        yield id(value), int(value.nbytes) + _OBJECT_BYTES
-        return
-    yield id(value), _OBJECT_BYTES
+        found[who] = int(value.nbytes) + _OBJECT_BYTES
+        return found[who]
+    found[who] = _OBJECT_BYTES
+    if isinstance(value, int | float | None):
+        return _OBJECT_BYTES
     if isinstance(value, str | bytes):
-        yield -id(value), len(value)
-        return
+        found[-who] = len(value)
+        return _OBJECT_BYTES + len(value)
     parts = list(_parts(value))
     measured = parts[:_SAMPLED] if len(parts) > 4 * _SAMPLED else parts
-    sizes = [leaf for part in measured for leaf in _walk(part, known)]
-    yield from sizes
+    size = sum(_walk(part, own, found) for part in measured)
     if len(measured) < len(parts):
-        yield -id(value), sum(size for _, size in sizes) * (len(parts) - len(measured)) // len(measured)
+        found[-who] = size * (len(parts) - len(measured)) // len(measured)
+        size += found[-who]
+    return _OBJECT_BYTES + size
 
 
 def _parts(value: object) -> Iterator[object]:
@@ -177,7 +199,7 @@ def _parts(value: object) -> Iterator[object]:
     elif hasattr(value, "__struct_fields__"):
         yield from (getattr(value, name) for name in value.__struct_fields__)
     elif hasattr(value, "__dict__") and not isinstance(value, type) and not callable(value):
-        yield from (item for name, item in vars(value).items() if name != _PLACE)
+        yield from (item for name, item in vars(value).items() if name not in (_PLACE, _OWN))
 
 
 def _root(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

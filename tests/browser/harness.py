@@ -267,8 +267,9 @@ class Tab:
     def axe(self) -> list[str]:
         """Serious and critical findings of axe-core."""
         frame = self.frame()
-        # addScriptTag is blocked by TensorBoard's CSP; evaluate is not.
-        frame.evaluate(AXE.read_text(encoding="utf-8"))
+        # addScriptTag is blocked by TensorBoard's CSP; evaluate is not. A page that was looked at has it already.
+        if not frame.evaluate("'axe' in window"):
+            frame.evaluate(AXE.read_text(encoding="utf-8"))
         result: dict[str, Any] = frame.evaluate("axe.run(document, {resultTypes: ['violations']})")
         return [
             f"{found['id']}: {found['help']} ({node['html'][:160]})"

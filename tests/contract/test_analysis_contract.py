@@ -59,15 +59,17 @@ def traits(analysis: Analysis, sample: Sample) -> object:
         length = sum(table["rows"] > bound for bound in (0, 1, len(first)))
         tables.append((name, tuple(columns), tuple(gaps), length))
     missing = frozenset(key.rpartition(".")[2] for key, value in known["facts"].items() if value is None)
-    return sample.reader.id, missing, tuple(tables), tuple(sorted(known["payloads"].items()))
+    return missing, tuple(tables), tuple(sorted(known["payloads"].items()))
 
 
 def distinct(cases: Sequence[tuple[Analysis, Sample]]) -> list[tuple[Analysis, Sample]]:
-    """Of the cases of one view that are alike, that with the smallest file."""
+    """Of the cases of one view that are alike, that with the smallest file; and that of each format."""
     chosen: dict[object, tuple[Analysis, Sample]] = {}
     for analysis, sample in sorted(cases, key=lambda case: case[1].size_bytes):
-        chosen.setdefault((analysis.id, traits(analysis, sample)), (analysis, sample))
-    return sorted(chosen.values(), key=lambda case: (case[1].name, case[0].id))
+        for like in (traits(analysis, sample), sample.reader.id):
+            chosen.setdefault((analysis.id, like), (analysis, sample))
+    once = {(sample.name, analysis.id): (analysis, sample) for analysis, sample in chosen.values()}
+    return [once[key] for key in sorted(once)]
 
 
 EVERY_CASE = [(analysis, sample) for sample in ALL for analysis in sample.analyses]

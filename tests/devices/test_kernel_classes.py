@@ -190,3 +190,13 @@ def test_the_file_is_read_by_the_process_that_asks(tmp_path: Path, monkeypatch: 
     large.write_text("#" * 300_000)
     monkeypatch.setenv(VARIABLE, str(large))
     assert class_rules().problem == f"{large} is larger than 256 KiB"
+
+
+def test_what_was_said_of_a_name_is_said_again_by_the_same_rules_only() -> None:
+    one, other = (own_rules(RuleFile(text))[0] for text in ("gemm = a\ncopy = b", "copy = b\ngemm = a"))
+    assert matching_rules(["ab", "b", "c"], one).tolist() == [0, 1, -1]
+    assert matching_rules(["ab", "b", "c"], other).tolist() == [0, 0, -1]
+    many = [f"{'abc'[i % 3]}{i}" for i in range(5_000)]
+    for names in (many, many[:1500], many[1000:2900], ["b" * 600, "b" * 600, *many[:9]]):
+        told = [0 if "a" in name else 1 if "b" in name else -1 for name in names]
+        assert matching_rules(names, one).tolist() == matching_rules(names, one).tolist() == told

@@ -8,7 +8,7 @@ import os
 import random
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,24 +46,25 @@ def kernels_in(raw: Any) -> list[str]:
     return found
 
 
-MUCH = {
-    "a name": line("x" * LONG, 30, "1").encode(),
-    "zeros before a duration": line("mm", 30, "0" * 100_000 + "1").encode(),
-    "one cell": b"a" * LONG,
-    "quotes": b'"' * LONG,
-    "a quote without end": b'"' + b"no end\n" * (LONG // 7),
-    "commas": b"," * LONG,
-    "lines": b"\n" * LONG,
-    "zeros": b"\0" * LONG,
-    "no utf-8": b"\xff" * LONG,
-    "a duration": line("mm", 30, "9" * LONG).encode(),
+# Made when a test asks: every process has this list.
+MUCH: dict[str, Callable[[], bytes]] = {
+    "a name": lambda: line("x" * LONG, 30, "1").encode(),
+    "zeros before a duration": lambda: line("mm", 30, "0" * 100_000 + "1").encode(),
+    "one cell": lambda: b"a" * LONG,
+    "quotes": lambda: b'"' * LONG,
+    "a quote without end": lambda: b'"' + b"no end\n" * (LONG // 7),
+    "commas": lambda: b"," * LONG,
+    "lines": lambda: b"\n" * LONG,
+    "zeros": lambda: b"\0" * LONG,
+    "no utf-8": lambda: b"\xff" * LONG,
+    "a duration": lambda: line("mm", 30, "9" * LONG).encode(),
 }
 
 
 @pytest.mark.parametrize("what", MUCH)
 def test_very_much_of_it_costs_no_kernel_before(what: str) -> None:
     with soon():
-        raw = raw_of(Files({f"{OUTPUT}kernel_details.csv": GOOD + MUCH[what] + b"\n"}))
+        raw = raw_of(Files({f"{OUTPUT}kernel_details.csv": GOOD + MUCH[what]() + b"\n"}))
         assemble(raw)
     is_kernel = what in ("a name", "zeros before a duration")
     assert kernels_in(raw)[0] == "mm" and len(raw.start_ns) == 1 + is_kernel
@@ -97,16 +98,16 @@ def test_columns_in_any_order_twice_and_gone() -> None:
 
 
 NESTED = b"[" * 1_000_000
-BOMBS = {
-    "nested lists": NESTED,
-    "nested objects": b'{"a":' * 1_000_000,
-    "closed nesting": b'{"a":' + NESTED + b"]" * 1_000_000 + b"}",
-    "a very long string": b'{"note2":"' + b"x" * LONG + b'"}',
-    "a string without end": b'{"note2":"' + b"x" * LONG,
-    "a million keys": b"{" + b",".join(b'"k%d":%d' % (i, i) for i in range(1_000_000)) + b"}",
-    "one key a million times": b"{" + b",".join([b'"k":1'] * 1_000_000) + b"}",
-    "a number of a million digits": b'{"n":' + b"9" * 1_000_000 + b"}",
-    "more than is read": b'{"n":"' + b"x" * 17_000_000 + b'"}',
+BOMBS: dict[str, Callable[[], bytes]] = {
+    "nested lists": lambda: NESTED,
+    "nested objects": lambda: b'{"a":' * 1_000_000,
+    "closed nesting": lambda: b'{"a":' + NESTED + b"]" * 1_000_000 + b"}",
+    "a very long string": lambda: b'{"note2":"' + b"x" * LONG + b'"}',
+    "a string without end": lambda: b'{"note2":"' + b"x" * LONG,
+    "a million keys": lambda: b"{" + b",".join(b'"k%d":%d' % (i, i) for i in range(1_000_000)) + b"}",
+    "one key a million times": lambda: b"{" + b",".join([b'"k":1'] * 1_000_000) + b"}",
+    "a number of a million digits": lambda: b'{"n":' + b"9" * 1_000_000 + b"}",
+    "more than is read": lambda: b'{"n":"' + b"x" * 17_000_000 + b'"}',
 }
 
 
@@ -117,7 +118,7 @@ READ = ("a very long string",)
 @pytest.mark.parametrize("name", ["profiler_metadata.json", "profiler_info_3.json"])
 def test_settings_of_any_size_cost_no_other_file(name: str, bomb: str) -> None:
     with soon():
-        raw = raw_of(with_bytes(name, BOMBS[bomb]))
+        raw = raw_of(with_bytes(name, BOMBS[bomb]()))
     assert len(raw.metadata) < 1000 and (codes(raw) == {"bad_settings"}) == (bomb not in READ)
     assert {part for part, is_there in PARTS.items() if not is_there(raw)} <= {name}
     assert {issue.file for issue in raw.report.issues} <= {name}
