@@ -89,7 +89,7 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
         told = [trace.captured.source if most[each] == Tie.CAPTURE_TRACE else None for each in number.tolist()]
         data["graph_source"] = pa.array(told, pa.string())
     hidden = ("dur_ns", "repeat_nodes", "repeat_ratio", "node_gaps_ratio")
-    shown = [key for key in data if key in ("start_ns", "dur_ns") or data[key].null_count < len(groups)]
+    shown = [key for key in data if data[key].null_count < max(1, len(groups))]
     columns = METRICS.columns(*shown, hidden=hidden, share=("graph_device_ns",), titles=FIRST)
     event = {EVENT.key: pa.array(account.work.row[_firsts(account.work.of, len(account))][groups.first])}
     table = pa.table(data | event).sort_by([("graph_device_ns", "descending"), ("captured_graph", "ascending")])
@@ -141,11 +141,7 @@ def nodes_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
     readable = pa.array(readable_names(names.to_pylist()), pa.large_string())
     if readable.null_count < len(readable):
         data["readable"] = readable
-    shown = [
-        key
-        for key in data
-        if key != EVENT.key and (data[key].null_count < len(first) or key in ("name", "node_operator"))
-    ]
+    shown = [key for key in data if key != EVENT.key and data[key].null_count < max(1, len(first))]
     columns = [*METRICS.columns(*shown, hidden=("readable", *FIRST), titles=FIRST), Column(EVENT, hidden=True)]
     return Frame("graph_nodes", "Nodes of graphs", columns, pa.table(data), ("captured_graph", "graph_node"), "name")
 
