@@ -43,6 +43,7 @@ TABLES = {
         "kernel_sequences",
     ),
     "modules": ("modules", "compiled"),
+    "serving": ("serving_steps", "serving_modes"),
     "graphs": ("graphs", "graph_nodes", "graph_replays", "graph_refusals"),
     "backward": ("backward_operators", "backward_lines"),
     "memory": (

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from tb_plugin.trace.open import NEVER_ENDED
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import CollectiveArgs, DeviceArgs, OperatorArgs, PythonArgs, TraceTable
 
@@ -178,6 +179,12 @@ def _arguments(trace: TraceTable, rows: np.ndarray[Any, np.dtype[np.int64]]) -> 
     _add_section(found, wanted, trace.python, trace, {}, _PYTHON_NUMBERS)
     _add_section(found, wanted, trace.device_args, trace, _DEVICE_TEXTS, _DEVICE_NUMBERS)
     _add_section(found, wanted, trace.collectives, trace, _COLLECTIVE_TEXTS, _COLLECTIVE_NUMBERS)
+    for fact in trace.others:
+        if fact.key == NEVER_ENDED:  # a mark of ours: nobody recorded it
+            continue
+        for at in np.flatnonzero(wanted[fact.row]).tolist():
+            value = fact.value[at].item()
+            found.setdefault(int(fact.row[at]), {})[fact.key] = trace.strings[value] if fact.is_text else value
     args = trace.device_args
     for at in np.flatnonzero(wanted[args.row] & ~np.isnan(args.occupancy)).tolist():
         found[int(args.row[at])]["est. achieved occupancy %"] = round(float(args.occupancy[at]) * 100, 6)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.no_operator import Reason
+from tb_plugin.analyses.replays.origins import origins_of
 from tb_plugin.payloads import Breakdown
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, CallRole, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -154,6 +155,8 @@ def assert_recounted(table: TraceTable) -> None:
 def test_samples_recounted(name: str) -> None:
     table = sample(name)
     if of_kind(table.kind, *DEVICE_WORK).any():
+        if (origins_of(table).scope != MISSING).any():
+            pytest.skip("operators of a capture stand behind its replays: test_replayed_truth.py")
         assert_recounted(table)
     else:
         assert "synthetic" not in name or "capture_traces" in name

@@ -27,6 +27,7 @@ NO_PROFILES = (
     "synthetic_ascend_cluster.py",
     "synthetic_faults.py",
     "synthetic_graphs.py",
+    "synthetic_serving.py",
     "synthetic_megengine.py",
     "synthetic_memory.py",
     "faults/",

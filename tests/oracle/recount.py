@@ -311,14 +311,22 @@ def _partition(work: list[Event], collective: set[int]) -> Counts:
     }
 
 
+SERVED = re.compile(r"step\[[A-Z_]+ bs=|execute_\d+_context_")
+"""Annotations of the servers in the samples; the outermost are their steps."""
+
+
 def step_windows(events: list[Event], work: list[Event]) -> list[tuple[str, int, int]]:
     named = [e for e in events if e.kind in ("annotation", "operator") and re.match(r"ProfilerStep#\d+", e.name)]
     threads: dict[tuple[str, str], list[Event]] = defaultdict(list)
     for event in named:
         threads[event.thread].append(event)
     steps = max(threads.values(), key=len, default=[])
+    served = [] if steps else sorted((e for e in events if SERVED.match(e.name)), key=lambda e: (e.start, -e.end))
     if steps:
         host = [(re.match(r"ProfilerStep#(\d+)", s.name)[1], s.start, s.end) for s in steps]  # type: ignore[index]
+    elif served:
+        outer = [e for e in served if not any(o.start <= e.start and e.end <= o.end for o in served if o is not e)]
+        steps, host = outer, [(str(number), s.start, s.end) for number, s in enumerate(outer, 1)]
     else:
         base = [e for e in events if e.kind == "operator"] or [e for e in events if e.kind in ("annotation", "runtime")]
         base = base or work or events
