@@ -45,7 +45,9 @@ TABLES = {
     "modules": ("modules", "compiled"),
     "serving": ("serving_steps", "serving_modes"),
     "graphs": ("graphs", "graph_nodes", "graph_replays", "graph_refusals"),
-    "backward": ("backward_operators", "backward_lines"),
+    "compiled": ("graph_breaks", "regions", "generated_kernels", "compiled_steps"),
+    "backward": ("backward_operators", "backward_lines", "recomputed"),
+    "parallelism": ("roles",),
     "memory": (
         "memory_operators",
         "memory_operators_outermost",
