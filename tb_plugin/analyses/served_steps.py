@@ -113,7 +113,8 @@ def _unusual(period: Int64, decodes: Bool, batch: Int64) -> Bool:
     order = at[np.argsort(batch[at], kind="stable")]
     sizes = batch[order]
     for size in np.unique(sizes).tolist():
-        low, high = np.searchsorted(sizes, [size * (1 - ALIKE), size * (1 + ALIKE)], side="left")
+        # Sorted, for -1 (not known) as well: those are compared with each other.
+        low, high = np.searchsorted(sizes, sorted((size * (1 - ALIKE), size * (1 + ALIKE))), side="left")
         alike = period[order[low : max(high, np.searchsorted(sizes, size, side="right"))]]
         if len(alike) < FEWEST:
             continue

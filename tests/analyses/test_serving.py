@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,7 @@ from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.rules.savings import findings_of
 from tb_plugin.analyses.served_steps import is_served, served_steps
 from tb_plugin.payloads import Notices, Scatter, View
+from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, analysis, kernel, model, part, rows, trace, whole_part
 from tests.synthetic import loaded
@@ -84,6 +86,13 @@ def test_a_step_that_is_far_longer_ends_a_steady_run_and_says_why() -> None:
     assert np.flatnonzero(numbers.is_unusual).tolist() == [3] and numbers.steady == (4, 9)
     (row,) = [row for row in rows(table, "serving", "serving_steps") if row["is_outlier"]]
     assert (row["step"], row["served_period_ns"], row["outlier_cause"]) == ("4", 600_000, "Python")
+
+
+def test_steps_whose_batch_nobody_knows_are_compared_with_each_other() -> None:
+    table = decoding(*[8] * 9, slow={4: 300}).table()
+    unknown = replace(table.steps.served, batch=np.full(9, MISSING, np.int64))
+    table = replace(table, steps=replace(table.steps, served=unknown))
+    assert np.flatnonzero(served_steps(table).is_unusual).tolist() == [3]
 
 
 def test_a_gap_is_idle_time_between_neighbours_that_decode() -> None:

@@ -112,6 +112,16 @@ def test_a_wrong_capture_says_where_it_differs_first(tmp_path):
     assert numbers.facts == without.facts and "capture_refused" not in {n.rule for n in data_notices(without.notices)}
 
 
+def test_of_several_wrong_captures_each_refusal_names_its_file(tmp_path):
+    write(replace(HIP, batches=(8, 32), wrong="kernel"), tmp_path / "logs")
+    (_, ways, refusals), info = told(tmp_path)
+    assert ways == {"GRAPH"} and len(info.names) == 2
+    assert sorted({source for source, _ in refusals}) == sorted(info.names)
+    numbers = opened(tmp_path).numbers(place_in(tmp_path), ["kernels"])
+    (notice,) = [n for n in data_notices(numbers.notices) if n.rule == "capture_refused"]
+    assert "(2 recordings) does not tell of 2 of the graphs" in notice.text
+
+
 def test_stacks_by_node_lie_beside_as_well(tmp_path):
     """What ``dump_kernel_py_stacks`` of PyTorch 2.15 writes."""
     plan = Plan(capture="none", py_stacks=True, warm_up=False, replays=2)

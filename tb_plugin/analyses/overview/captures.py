@@ -17,9 +17,12 @@ def capture_notices(trace: TraceTable) -> list[Notice]:
     if not captured:
         text = "{capture} holds neither captures nor device work: it tells nothing of the graphs that are replayed."
         return [Notice("capture_empty", "medium", text, "Choose another capture, or none.", [source])]
-    refused = [each for each in origins_of(trace).refusals if each.source == captured.source]
+    refused = [each for each in origins_of(trace).refusals if each.source]
     if not refused:
         return []
+    # Of several recordings the one that is meant, where it is one alone.
+    sources = {each.source for each in refused}
+    source = METRICS.figure("capture", captured.source if len(sources) > 1 else sources.pop())
     return [
         Notice(
             "capture_refused",

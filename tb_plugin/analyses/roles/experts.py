@@ -16,7 +16,8 @@ from tb_plugin.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
-_SIZES = re.compile(r"^\s*\[\s*\d+(?:\s*,\s*\d+)*\s*\]\s*$")
+_SIZES = re.compile(r"^\s*\[\s*\d{1,15}(?:\s*,\s*\d{1,15})*\s*\]\s*$")
+"""No rank gets more tokens than numbers of so many digits count: a text may hold any."""
 _NUMBER = re.compile(r"\d+")
 
 

@@ -50,7 +50,7 @@ def _look(s: Scene) -> Seen | None:
     decoding = steps[in_mode(s.trace, Mode.DECODE)[steps]]
     time = int(numbers.period_ns[decoding].sum())
     total = int(numbers.gap_ns[at].sum())
-    if len(at) < FEWEST or total < SHARE * time:
+    if len(at) < FEWEST or not time or total < SHARE * time:
         return None
     ratio = total / time
     between = _between(s, numbers, at)
