@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -13,7 +14,7 @@ playwright_api = pytest.importorskip("playwright.sync_api", reason="make test in
 from playwright.sync_api import Browser, sync_playwright  # noqa: E402
 
 from tests.browser import harness  # noqa: E402
-from tests.browser.served import served  # noqa: E402
+from tests.browser.served import Mounts  # noqa: E402
 from tests.service.fakes import LastingPool  # noqa: E402
 
 Open = Callable[..., harness.Tab]
@@ -42,11 +43,12 @@ def serve(tmp_path_factory: pytest.TempPathFactory, workers: LastingPool) -> Ite
     cache = tmp_path_factory.mktemp("cache")
     running: dict[tuple[str | bool, ...], str] = {}
     with ExitStack() as stack:
+        mounts = stack.enter_context(Mounts().started())
 
         def start(logdir: Path, *options: str, real: bool) -> str:
             key = (real, str(logdir), *options)
             if key not in running:
-                server = harness.tensorboard(logdir, cache, *options) if real else served(logdir, cache, workers)
+                server = harness.tensorboard(logdir, cache, *options) if real else mounts.mount(logdir, cache, workers)
                 running[key] = stack.enter_context(server)
             return running[key]
 
@@ -77,14 +79,28 @@ def open_in_tensorboard(browser: Browser, serve: Callable[..., str], idle_tabs: 
     yield from _opens(browser, serve, idle_tabs, bare=False)
 
 
-def _opens(browser: Browser, serve: Callable[..., str], idle_tabs: list[harness.Tab], bare: bool) -> Iterator[Open]:
+@pytest.fixture
+def visit(browser: Browser, serve: Callable[..., str], idle_tabs: list[harness.Tab]) -> Iterator[Open]:
+    """Opens tabs like ``open_tab``; the plugin may be loaded, so that a test follows a link in it (``Tab.follow``)."""
+    yield from _opens(browser, serve, idle_tabs, bare=True, stay=True)
+
+
+@pytest.fixture
+def visit_in_tensorboard(browser: Browser, serve: Callable[..., str], idle_tabs: list[harness.Tab]) -> Iterator[Open]:
+    """Opens tabs like ``open_in_tensorboard``, where the plugin may be loaded."""
+    yield from _opens(browser, serve, idle_tabs, bare=False, stay=True)
+
+
+def _opens(
+    browser: Browser, serve: Callable[..., str], idle_tabs: list[harness.Tab], bare: bool, stay: bool = False
+) -> Iterator[Open]:
     tabs: list[harness.Tab] = []
 
     def start(
         logdir: Path = harness.SAMPLES, *options: str, size: tuple[int, int] = (1440, 900), refusals: bool = False
     ) -> harness.Tab:
         address = serve(logdir, *options, real=bool(options) or not bare)
-        tab = _take(idle_tabs, browser, address, size, bare)
+        tab = _take(idle_tabs, browser, address, size, bare, covered=bare and bool(options))
         if not refusals:
             tab.refusals = tab.faults
         tabs.append(tab)
@@ -93,7 +109,7 @@ def _opens(browser: Browser, serve: Callable[..., str], idle_tabs: list[harness.
     yield start
     faults = [fault for tab in tabs for fault in tab.faults]
     for tab in tabs:
-        if tab.renew():
+        if tab.renew(stay):
             idle_tabs.append(tab)
         else:
             tab.close()
@@ -103,11 +119,16 @@ def _opens(browser: Browser, serve: Callable[..., str], idle_tabs: list[harness.
     assert not faults, "\n".join(faults)
 
 
-def _take(idle: list[harness.Tab], browser: Browser, address: str, size: tuple[int, int], bare: bool) -> harness.Tab:
-    """A tab for an address: one that waits, else a new one."""
-    for tab in idle:
-        if tab.address == address and tab.bare == bare:
-            idle.remove(tab)
-            tab.page.set_viewport_size({"width": size[0], "height": size[1]})
-            return tab
-    return harness.new_tab(browser, address, size, bare)
+def _take(
+    idle: list[harness.Tab], browser: Browser, address: str, size: tuple[int, int], bare: bool, covered: bool
+) -> harness.Tab:
+    """A tab for an address: one that waits there, else one of the same server, which has the scripts; else a new one."""
+    server = urlsplit(address).netloc
+    fitting = [tab for tab in idle if tab.bare == bare and urlsplit(tab.address).netloc == server]
+    if not fitting:
+        return harness.new_tab(browser, address, size, bare, covered)
+    tab = next((tab for tab in fitting if tab.address == address), fitting[0])
+    idle.remove(tab)
+    tab.address = address
+    tab.page.set_viewport_size({"width": size[0], "height": size[1]})
+    return tab

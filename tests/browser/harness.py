@@ -71,6 +71,13 @@ body {{ margin: 0; padding-top: 64px; box-sizing: border-box; height: 100vh }}
 iframe {{ border: 0; width: 100%; height: 100% }}
 </style><iframe src="{PAGE}"></iframe>"""
 """What TensorBoard is to the plugin, without its megabytes: a page of the same origin that has the address, below a bar."""
+_FOLLOW = """
+(hash) => new Promise((answer) => {
+  if (location.hash === hash) return answer()
+  addEventListener('hashchange', () => answer(), { once: true })
+  location.hash = hash
+})
+"""
 _REPORT_CSP = """
 document.addEventListener('securitypolicyviolation', (event) =>
   console.error(`CSP violation: ${event.violatedDirective} ${event.blockedURI}`))
@@ -139,9 +146,11 @@ def chromium(playwright: Playwright, *flags: str) -> Iterator[Browser]:
 class Tab:
     """One page of TensorBoard, or where it is ``bare`` of a host in its place. ``faults`` collects what must not happen."""
 
-    def __init__(self, context: BrowserContext, address: str, bare: bool = False) -> None:
+    def __init__(self, context: BrowserContext, address: str, bare: bool = False, covered: bool | None = None) -> None:
         self.address = address
         self.bare = bare
+        self._covered = bare if covered is None else covered
+        """Whether a TensorBoard serves its own page here, which is not to be loaded."""
         self.faults: list[str] = []
         self.refusals: list[str] = []
         """Answers of 4xx: a fault unless a test provokes them."""
@@ -155,8 +164,11 @@ class Tab:
         self.page.on("pageerror", lambda error: self.faults.append(f"page error: {error.message}"))
         self.page.on("crash", lambda _: self.faults.append("the page crashed"))
 
-    def renew(self) -> bool:
-        """Forgets what a test did here, so that the next one may have the tab; False where it cannot be known."""
+    def renew(self, stay: bool = False) -> bool:
+        """Forgets what a test did here, so that the next one may have the tab; False where it cannot be known.
+
+        The plugin is left, too, unless it is to ``stay`` loaded for one that follows a link in it.
+        """
         if self.faults or self._context.pages != [self.page] or not self.page.url.startswith(self.address):
             return False
         try:  # a tab that no longer draws would take the tests after this one along
@@ -170,7 +182,8 @@ class Tab:
             self.page.goto("about:blank")
         else:
             self.page.evaluate("document.body.classList.remove('dark-mode')")
-            inner.goto("about:blank")
+            if not stay:
+                inner.goto("about:blank")
         self.faults, self.refusals = [], []
         return True
 
@@ -194,10 +207,22 @@ class Tab:
             with self._host():
                 self.page.goto(self.address + fragment(**state))
         else:
-            inner.goto("about:blank")
+            if inner.url != "about:blank":
+                inner.goto("about:blank")
             self.page.evaluate("(hash) => history.pushState(null, '', hash)", fragment(**state))
             inner.goto(self.address + PAGE)
         return self.frame()
+
+    def follow(self, **state: str) -> Frame:
+        """Goes to a state by a change of the address alone, as by a link, and waits until the picture is complete.
+
+        The plugin is loaded where it is not yet.
+        """
+        inner = self._inner()
+        if inner is None or inner.url == "about:blank":
+            return self.open(**state)
+        self.page.evaluate(_FOLLOW, fragment(**state))
+        return self.settle()
 
     def reload(self) -> Frame:
         """Loads everything anew, as a person does, and waits until the picture is complete."""
@@ -207,11 +232,11 @@ class Tab:
 
     @contextmanager
     def _host(self) -> Iterator[None]:
-        """The page around the plugin is the small one, where the tab is bare. Only meanwhile: see ``__init__``."""
-        if self.bare:
+        """The small page covers TensorBoard's own, where the tab is bare. Only meanwhile: see ``__init__``."""
+        if self._covered:
             self.page.route(self._is_host, lambda route: route.fulfill(content_type="text/html", body=HOST))
         yield
-        if self.bare:
+        if self._covered:
             self.page.unroute(self._is_host)
 
     def _is_host(self, url: str) -> bool:
@@ -264,13 +289,14 @@ class Tab:
         )
         return width
 
-    def axe(self) -> list[str]:
-        """Serious and critical findings of axe-core."""
+    def axe(self, *rules: str) -> list[str]:
+        """Serious and critical findings of axe-core, of all its rules or of those named."""
         frame = self.frame()
         # addScriptTag is blocked by TensorBoard's CSP; evaluate is not. A page that was looked at has it already.
         if not frame.evaluate("'axe' in window"):
             frame.evaluate(AXE.read_text(encoding="utf-8"))
-        result: dict[str, Any] = frame.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        options = {"resultTypes": ["violations"], "preload": False, **({"runOnly": rules} if rules else {})}
+        result: dict[str, Any] = frame.evaluate("(options) => axe.run(document, options)", options)
         return [
             f"{found['id']}: {found['help']} ({node['html'][:160]})"
             for found in result["violations"]
@@ -292,6 +318,10 @@ class Tab:
         (self.refusals if _HTTP_STATUS.search(text) else self.faults).append(text)
 
 
+CONTRAST = ("color-contrast", "link-in-text-block")
+"""The rules of axe-core that look at colours: all that another theme changes."""
+
+
 def fragment(**state: str) -> str:
     """The hash of TensorBoard's address for a state of the plugin."""
     return "#" + "&".join([PLUGIN, *(f"p.{PLUGIN}.{key}={quote(value)}" for key, value in state.items())])
@@ -307,7 +337,9 @@ def tab(browser: Browser, address: str, size: Sequence[int] = (1440, 900), bare:
         one.close()
 
 
-def new_tab(browser: Browser, address: str, size: Sequence[int], bare: bool = False) -> Tab:
+def new_tab(
+    browser: Browser, address: str, size: Sequence[int], bare: bool = False, covered: bool | None = None
+) -> Tab:
     """Returns a tab in a browser profile of its own, ``bare`` of TensorBoard if so asked; the caller closes it."""
     viewport: ViewportSize = {"width": size[0], "height": size[1]}
-    return Tab(browser.new_context(viewport=viewport, reduced_motion="reduce"), address, bare)
+    return Tab(browser.new_context(viewport=viewport, reduced_motion="reduce"), address, bare, covered)

@@ -48,9 +48,9 @@ def test_a_phone_reaches_every_control(open_tab: Open) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: "_".join(page.values()))
-def test_boxes_of_controls(open_tab: Open, page: dict[str, str]) -> None:
-    tab = open_tab()
-    tab.open_alone(**page)
+def test_boxes_of_controls(visit: Open, page: dict[str, str]) -> None:
+    tab = visit()
+    tab.follow(**page)
     faults = []
     for width, height in SIZES:
         tab.page.set_viewport_size({"width": width, "height": height})

@@ -11,6 +11,7 @@ import pytest
 
 from tests.browser.conftest import Open
 from tests.browser.expect import assert_healthy
+from tests.browser.harness import CONTRAST
 from tests.execution_traces import document, node, tensor
 from tests.readers.sources import op, trace_text
 
@@ -38,7 +39,7 @@ def test_a_page(open_tab: Open, view: str, state: dict[str, str], said: str) -> 
     assert tab.axe() == [] and tab.overflow() == 0
     frame = tab.set_dark()
     assert_healthy(frame)
-    assert tab.axe() == []
+    assert tab.axe(*CONTRAST) == []
 
 
 def test_ranks_show_when_and_where_a_collective_was_called(open_tab: Open) -> None:

@@ -6,6 +6,7 @@ from playwright.sync_api import Frame, expect
 
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
+from tests.browser.harness import CONTRAST
 
 OOM = {"run": "synthetic_memory", "worker": "out_of_memory", "view": "segments"}
 
@@ -63,7 +64,7 @@ def test_memory_at_a_moment(open_tab: Open) -> None:
     assert_healthy(frame)
     assert tab.overflow() <= 0 and tab.axe() == []
     tab.set_dark()
-    assert tab.axe() == []
+    assert tab.axe(*CONTRAST) == []
 
 
 def test_a_block_is_kept(open_tab: Open) -> None:

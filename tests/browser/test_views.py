@@ -11,7 +11,7 @@ from playwright.sync_api import Frame
 from tests import synthetic
 from tests.browser.conftest import Open
 from tests.browser.expect import assert_healthy, assert_shows
-from tests.browser.harness import SAMPLES, V100, VIEWS, tensorboard
+from tests.browser.harness import CONTRAST, SAMPLES, V100, VIEWS, tensorboard
 from tests.browser.test_boxes import box_faults
 from tests.builders import kernel, trace
 from tests.depth import sampled
@@ -45,14 +45,14 @@ SOME_PAGES = [
 
 
 @pytest.mark.parametrize(("name", "view"), sampled(EVERY_PAGE, SOME_PAGES))
-def test_a_view_of_a_profile(open_in_tensorboard: Open, open_tab: Open, name: str, view: str) -> None:
-    """Samples within TensorBoard's own page; it is loaded once."""
+def test_a_view_of_a_profile(visit_in_tensorboard: Open, visit: Open, name: str, view: str) -> None:
+    """Samples within TensorBoard's own page; it and the plugin are loaded once."""
     logdir, place = PROFILES[name]
     if not logdir.exists():
         pytest.skip(f"{logdir} is not on this machine")
-    tab = (open_in_tensorboard if logdir == SAMPLES else open_tab)(logdir)
+    tab = (visit_in_tensorboard if logdir == SAMPLES else visit)(logdir)
     place = {**place, **(BASELINE if view == "diff" and logdir == SAMPLES else {})}
-    frame = tab.open(view=view, **place)
+    frame = tab.follow(view=view, **place)
     assert_shows(frame, tab.address, view, place)
     assert frame.get_attribute("html", "lang") == "en"
     # What the link said is what the page shows.
@@ -84,7 +84,7 @@ def test_by_day_and_by_night_and_in_a_small_window(open_tab: Open, view: str) ->
     assert tab.axe() == box_faults(tab) == []
     tab.set_dark()
     assert_healthy(frame)
-    assert tab.axe() == []
+    assert tab.axe(*CONTRAST) == []
 
 
 @pytest.fixture(scope="module")
