@@ -3,7 +3,8 @@
 A plan of iterations (prefill, decode, mixed, idle, denoising) is laid out on a host thread and a stream, and written as
 Kineto would: annotations in the dialect of a framework, launches, a graph for each decode step, kernels, the copy of the new
 tokens that the host waits for, or with ``--overlap`` does not until the next iteration has been launched. The truth is
-counted from the plan: bounds of each step, its mode, batch, tokens, context, and the idle time before its first work.
+counted from the plan: bounds of each step, its first launch, mode, batch, tokens, context, and the idle time before its
+first work.
 
 Nothing here was recorded: names are made up after what the frameworks' sources say. Needs nothing but Python.
 
@@ -128,6 +129,8 @@ class Config:
     steps: int = 24
     overlap: bool = False
     speculative: bool = False
+    eager: str = ""
+    """A frame in which each iteration runs, without graphs: decode steps launch each kernel, with attention of their own."""
     gap_ns: int = 0
     """Further host time between steps."""
     slow_step: int = -1
@@ -137,7 +140,7 @@ class Config:
 def plans_of(config: Config) -> list[Plan]:
     """Returns the iterations: runs of decode steps between prefills, some mixed and some idle."""
     rng = random.Random(config.seed)
-    if config.dialect == "diffusion":
+    if config.dialect == "diffusion" or "diffusers" in config.eager:
         return [Plan("denoising")] * config.steps
     found: list[Plan] = []
     context, decoding = 0, 0
@@ -256,21 +259,23 @@ def generate(config: Config) -> tuple[Json, Json]:
     truth: list[Json] = []
     graphs: list[int] = []
     pending, last_decode_end = -1, -1
-    layers = rng.randint(2, 4)
+    layers = rng.randint(2, 4) + bool(config.eager)
     for number, plan in enumerate(plans_of(config)):
         out.host += rng.randint(1_000, 9_000) + config.gap_ns + (250_000 if number == config.slow_step else 0)
         begin, names = out.host, say(plan, number)
         out.host += 500 * len(names) + 1_000
-        first, last = -1, -1
+        first, last, launched = -1, -1, None
         if plan.mode != "idle":
             scale = plan.prompt_tokens * 12 + plan.decode_tokens * 30 + 3_000
             each = DENOISER if plan.mode == "denoising" else LAYER
             kernels = [(name, scale + rng.randint(0, 400)) for _ in range(layers) for name in each]
-            op = out.host
+            if config.eager and plan.mode == "decode":
+                kernels = [(name.replace("flash_attention_fwd", "paged_attention"), time) for name, time in kernels]
+            op = launched = out.host
             first, _ = out.launch([("prepare_inputs_kernel", 1_200)])
             out.on_host("aten::copy_", "cpu_op", op - 300, out.host - 200, **{"External id": out.external})
             out.external += 1
-            if plan.mode == "decode":
+            if plan.mode == "decode" and not config.eager:
                 graphs.append(out.host)
                 out.launch(kernels, "cudaGraphLaunch")
             else:
@@ -285,6 +290,8 @@ def generate(config: Config) -> tuple[Json, Json]:
             else:
                 out.wait(last)
         end = out.host = out.host + 1_000
+        if config.eager:
+            out.on_host(config.eager, "python_function", begin, end, **{"Python id": number + 1})
         for depth, name in enumerate(names):
             out.on_host(name, "user_annotation", begin + 400 * depth, end - 200 * depth, **{"External id": 0})
         out.host += 500
@@ -299,6 +306,7 @@ def generate(config: Config) -> tuple[Json, Json]:
                 "generated": plan.decoding if plan.speculative == 1 else None,
                 "host_start_ns": begin,
                 "host_end_ns": end,
+                "first_launch_ns": launched,
                 "first_work_ns": first,
                 "last_work_ns": last,
                 "gap_ns": max(0, first - last_decode_end) if decodes and last_decode_end >= 0 else None,
@@ -344,13 +352,13 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=24)
     parser.add_argument("--overlap", action="store_true")
     parser.add_argument("--speculative", action="store_true")
+    parser.add_argument("--eager", default="", metavar="FRAME")
     parser.add_argument("--gap-ns", type=int, default=0)
     parser.add_argument("--slow-step", type=int, default=-1)
     parser.add_argument("--truth", type=Path)
     asked = parser.parse_args()
-    config = Config(
-        asked.seed, asked.dialect, asked.steps, asked.overlap, asked.speculative, asked.gap_ns, asked.slow_step
-    )
+    given = {key: value for key, value in vars(asked).items() if key not in ("out", "truth")}
+    config = Config(**given)
     write(config, asked.out, asked.truth)
 
 

@@ -84,3 +84,10 @@ SERVING: tuple[StepPattern, ...] = (
     ),
 )
 """Of several that know a name the earlier counts first, and the others add what it leaves open."""
+
+ITERATING = (
+    r"(?:^|[/\\])(?:vllm|sglang|tensorrt_llm|text_generation_server|lmdeploy|xfuser|diffusers[/\\]pipelines)[/\\]"
+    r"[^\s(]*\.py\(\d+\): |^(?:vllm|sgl_kernel|trtllm)::"
+)
+"""Frames of servers and of pipelines of pictures, and operators of servers, by the names of their packages in their
+repositories. Unchecked: no real file of one that marks nothing was at hand."""

@@ -50,7 +50,7 @@ from tb_plugin.trace.table import (
     Whole,
 )
 
-SCHEMA_VERSION = 15
+SCHEMA_VERSION = 16
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 
 SECTIONS: dict[str, type[Any]] = {
@@ -74,7 +74,7 @@ _RARE = ("arrows", "classes", "counter_series", "blocks", "totals", "stated_memo
 """Sections that take no room in the file of a trace without them."""
 _AGAIN = "It is made anew from the trace: ask again."
 _STEP_COLUMNS = ("start_ns", "end_ns", "host_start_ns", "host_end_ns")
-_STEP_WORDS = ("label", "recorded", "dropped", "found", "framework")
+_STEP_WORDS = ("label", "recorded", "dropped", "found", "framework", "unanswered")
 
 
 def write(trace: TraceTable, path: str) -> None:
@@ -224,6 +224,7 @@ def recorder_of(header: dict[str, Any]) -> Recorder:
         header["lacks"],
         tuple(StepPattern(**{key: _tuple(value) for key, value in pattern.items()}) for pattern in header["steps"]),
         ParallelNames(**{key: _tuple(value) for key, value in header["parallel"].items()}),
+        header["iterating"],
     )
 
 

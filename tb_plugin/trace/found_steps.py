@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -44,7 +46,7 @@ def steps_in(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:
         return find_steps(labels, start, end, device_work, served=None if marks is None else inside(marks, start, end))
     if marks is not None:
         return steps_of_marks(marks, device_work, raw.recorder.steps)
-    inferred = inferred_steps(rows, raw.calls, launch, device_work)
+    inferred = inferred_steps(rows, raw.calls, launch, device_work, raw.strings, raw.recorder)
     if inferred.recorded:
         return inferred
     # Of a trace that knows no operators, calls of a device's runtime nor work, everything is the recording.
@@ -53,7 +55,8 @@ def steps_in(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:
     for chosen in ((EventKind.OPERATOR,), *annotated, DEVICE_WORK, tuple(EventKind)):
         members = rows.of(*chosen)
         if len(members):
-            return whole_trace(int(rows.start[members].min()), int(rows.end[members].max()), device_work)
+            whole = whole_trace(int(rows.start[members].min()), int(rows.end[members].max()), device_work)
+            return replace(whole, unanswered=inferred.unanswered)
     return Steps()
 
 

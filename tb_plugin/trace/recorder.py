@@ -235,6 +235,11 @@ class Recorder:
     steps: tuple[StepPattern, ...] = ()
     """Annotations that mark steps where the profiler itself marked none."""
     parallel: ParallelNames = ParallelNames()
+    iterating: str = ""
+    """Programs that work in iterations without a mark (servers, pipelines of pictures), by frames, operators, annotations.
+
+    A regular expression of RE2, searched; "" matches nothing.
+    """
 
     def todo(self, finding: str) -> str:
         """Returns what to do about a finding, "" where the tool has no words for it (and perhaps no such option)."""

@@ -55,8 +55,12 @@ def find_steps(
     found: str = PROFILER,
     framework: str = "",
     served: Served | None = None,
+    whole: bool = False,
 ) -> Steps:
-    """Returns steps from their host annotations, sorted by start. Raises nothing; no annotation means no steps."""
+    """Returns steps from their host annotations, sorted by start. Raises nothing; no annotation means no steps.
+
+    ``whole``: it is known that the device work of the last ones was recorded.
+    """
     served = served or Served()
     if not labels:
         return Steps()
@@ -65,7 +69,7 @@ def find_steps(
     host_end = host_end.copy()
     host_end[:-1][within] = np.minimum(host_end[:-1], host_start[1:])[within]
     start, end, count = _extend(host_start, host_end, work)
-    keep = _complete(count, served.mode if len(served) else None)
+    keep = len(labels) if whole else _complete(count, served.mode if len(served) else None)
     return Steps(
         label=tuple(labels[:keep]),
         start_ns=start[:keep],

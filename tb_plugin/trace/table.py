@@ -345,6 +345,8 @@ class Steps:
     """Whose annotations they are, in words."""
     served: Served = Served()
     """What each worked on; empty where no step says so."""
+    unanswered: str = ""
+    """Why nothing that repeats was taken for steps (``trace/inferred.py``), "" where there are some or nobody looked."""
 
     def only(self, places: Sequence[int]) -> Steps:
         """Returns the steps at these positions."""

@@ -188,14 +188,6 @@ def test_what_is_not_certain_makes_no_steps(sizes: tuple[int, ...]) -> None:
     assert not builder.table().steps.recorded
 
 
-def test_planted_replays_without_annotations() -> None:
-    document, truth = generator.generate(generator.Config(31, "none", 40))
-    table, launches = model(json.dumps(document).encode()), truth["graph_launches_ns"]
-    assert table.steps.found == "inferred" and len(table.steps.label) == len(launches) - 1
-    assert (table.steps.host_start_ns + truth["origin_ns"]).tolist() == launches[:-1]
-    assert (table.steps.host_end_ns + truth["origin_ns"]).tolist() == launches[1:]
-
-
 def test_two_servers_are_compared_by_mode() -> None:
     base, _ = planted(seed=31, dialect="vllm", steps=40)
     exp, _ = planted(seed=31, dialect="vllm", steps=30)

@@ -13,6 +13,7 @@ from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.selection import window_info
 from tb_plugin.analyses.stated_steps import missing_computation
 from tb_plugin.payloads import Figure, Link, Notice, Severity
+from tb_plugin.trace.inferred import BEGIN, LAYER, RARE
 from tb_plugin.trace.overflow import CODE as OVERFLOWED
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
@@ -272,6 +273,14 @@ def _device_numbers(trace: TraceTable) -> list[Notice]:
     return notices
 
 
+_UNANSWERED = {
+    RARE: " None were inferred: no sequence of launches comes four times and fills half of it.",
+    LAYER: " None were inferred: what repeats may be a layer of the network as well as a step.",
+    BEGIN: " None were inferred: launches repeat, but nothing tells where a step begins.",
+}
+"""Why nothing that repeats was taken for steps."""
+
+
 def _steps(trace: TraceTable) -> list[Notice]:
     notices = []
     stepped = trace.steps.recorded or (trace.coverage.whole and trace.coverage.whole.steps)
@@ -280,7 +289,7 @@ def _steps(trace: TraceTable) -> list[Notice]:
             _notice(
                 "steps_missing",
                 "medium",
-                "The trace has no steps: the whole recording counts as one.",
+                f"The trace has no steps: the whole recording counts as one.{_UNANSWERED.get(trace.steps.unanswered, '')}",
                 trace.recorder.todo("steps_missing"),
             )
         )

@@ -69,7 +69,7 @@ def answer_of(found: Taken) -> list[Notice]:
         labels = found.trace.steps.label
         texts.append(f"That is the steady state, steps {labels[found.told[0]]} to {labels[found.told[-1]]}.")
     if found.trace.steps.found == INFERRED:
-        texts.append("Steps were inferred from graphs that repeat: nothing in the trace marks them.")
+        texts.append("Steps were inferred from launches that repeat: nothing in the trace marks them.")
     if any(found.trace.steps.served.generated[found.of(mode, told=True)].min(initial=0) < 0 for mode in _MAKING):
         texts.append("Tokens a second are left out: nobody knows how many a request got in a step.")
     return [Notice("serving", "info", " ".join(texts), "", figures)] if texts else []

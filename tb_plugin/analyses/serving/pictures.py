@@ -16,7 +16,7 @@ from tb_plugin.trace.served import Mode
 HOW = {
     "profiler": "steps of the profiler",
     "annotation": "steps by annotations of {}",
-    "inferred": "steps inferred from graphs that repeat",
+    "inferred": "steps inferred from launches that repeat",
 }
 """Where steps come from, in words."""
 DOTS = 3_000

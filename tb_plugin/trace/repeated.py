@@ -1,0 +1,95 @@
+"""What repeats in a sequence of numbers: with which period, where a part of it comes again, and where one stands out."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
+Bool = npt.NDArray[np.bool_]
+
+SEARCHED = 1 << 17
+"""So many numbers at the end are searched for a period."""
+COMMONEST = 4
+"""So many distances of the words of one length are looked at."""
+STANDS_OUT = 2
+"""The largest of some pauses stands out that is at least so many times the second."""
+_BASE = 0x9E3779B97F4A7C15
+_INVERSE = pow(_BASE, -1, 1 << 64)
+
+
+class Words:
+    """Parts of a sequence by a number for each: equal parts have equal ones, whatever stands around."""
+
+    def __init__(self, sequence: Int64) -> None:
+        self._ranks = np.unique(sequence, return_inverse=True)[1]
+        values = scattered(self._ranks)
+        self._power = _powers(_BASE, len(sequence))
+        self._inverse = _powers(_INVERSE, len(sequence))
+        self._sum = np.concatenate((np.zeros(1, np.uint64), np.cumsum(values * self._power[:-1], dtype=np.uint64)))
+
+    def of(self, begin: Int64, end: Int64) -> UInt64:
+        """Returns the number of each part."""
+        found: UInt64 = (self._sum[end] - self._sum[begin]) * self._inverse[begin]
+        return found
+
+    def places(self, begin: int, length: int) -> Int64:
+        """Returns where a part of the sequence begins each time that it comes, overlapping ones among them."""
+        every = np.arange(max(0, len(self._ranks) - length + 1))
+        same: Bool = self.of(every, every + length) == self.of(np.array([begin]), np.array([begin + length]))
+        return every[same]
+
+
+def scattered(numbers: Int64) -> UInt64:
+    """Returns a number of 64 bits for each small one, as good as drawn by lot: sums of them tell what was summed."""
+    count = int(numbers.max(initial=-1)) + 1
+    return np.random.default_rng(16).integers(0, 1 << 64, count, np.uint64)[numbers]
+
+
+def _powers(base: int, count: int) -> UInt64:
+    """Powers of a base from 0 up to ``count``, modulo 2**64."""
+    factors = np.full(count + 1, base, np.uint64)
+    factors[0] = 1
+    return np.cumprod(factors, dtype=np.uint64)
+
+
+def periods(sequence: Int64, repeats: int) -> list[int]:
+    """Returns the periods with which a sequence may repeat, smallest first: few, each found by n log n.
+
+    Of words of 1, 2, 4, ... numbers it is a distance at which most of them come again.
+    """
+    rank, length, found = np.unique(sequence, return_inverse=True)[1].astype(np.int64), 1, set()
+    while length * repeats <= len(sequence):
+        order = np.argsort(rank, kind="stable")
+        distance = np.diff(order)[rank[order[1:]] == rank[order[:-1]]]
+        if not len(distance):
+            break
+        often = np.bincount(distance)
+        found.update(np.argsort(-often, kind="stable")[: min(COMMONEST, np.count_nonzero(often))].tolist())
+        rank = np.unique(rank[:-length] * (len(rank) + 1) + rank[length:], return_inverse=True)[1].astype(np.int64)
+        length *= 2
+    return sorted(found)
+
+
+def runs(sequence: Int64, period: int) -> tuple[Int64, Int64]:
+    """Returns where runs with a period begin, and how many numbers of each are those of a period before."""
+    same = np.concatenate(([False], sequence[period:] == sequence[:-period], [False])).astype(np.int8)
+    edge = np.diff(same)
+    begin = np.flatnonzero(edge == 1)
+    return begin, np.flatnonzero(edge == -1) - begin
+
+
+def root(word: Int64) -> int:
+    """Returns the length of the shortest word of which a word is a whole number of copies."""
+    for length in range(1, len(word) // 2 + 1):
+        if len(word) % length == 0 and (word[length:] == word[:-length]).all():
+            return length
+    return len(word)
+
+
+def standing_out(pauses: npt.NDArray[np.float64]) -> tuple[int, float]:
+    """Returns which pause stands out, -1 for none, and the one that is second."""
+    at = int(pauses.argmax())
+    second = float(np.delete(pauses, at).max(initial=0))
+    return (at if pauses[at] > 0 and pauses[at] >= STANDS_OUT * second else -1), second
