@@ -126,6 +126,24 @@ def test_work_beside_other_work_gains_nothing() -> None:
     assert bounds(table, device(table, c=60)) == [(50, 50)], "what runs alone"
 
 
+def test_a_copy_beside_what_a_stream_waited_for_goes_on_beside_its_work() -> None:
+    """Kernels [5, 105) and [165, 265); between them a collective, and a copy for the first 40: at best all 60 go."""
+    builder = trace().step(1, 0, 10).op("aten::a", 0, 2).launches(kernel("a", 100, 5), dur=1)
+    builder.launches(kernel("c", 60, 105, stream=20), at=1, dur=1)
+    builder.launches(memcpy(40, 105, name="d", stream=21), at=2, dur=1)
+    table = builder.launches(kernel("b", 100, 165), at=3, dur=1).table()
+    assert [high for _, high in bounds(table, device(table, c=60), device(table, c=30))] == [60, 30]
+
+
+@pytest.mark.parametrize(("begin", "most"), [(65, 60), (67, 61), (75, 0)])
+def test_first_work_may_have_waited_for_what_ends_right_before_it(begin: int, most: int) -> None:
+    """Its launch returns at 4 on an empty stream, while another works from 5 to 65; work usually begins 3 after that."""
+    builder = trace().step(1, 0, 10).op("aten::a", 0, 2).launches(kernel("c", 60, 5, stream=20), dur=2)
+    builder.launches(kernel("b", 100, begin), at=2, dur=2)
+    table = builder.launches(kernel("e", 5, begin + 100), at=4, dur=2).table()
+    assert bounds(table, device(table, c=60)) == [(0, most)]
+
+
 def test_a_copy_that_begins_between_two_kernels_found_no_idle_device() -> None:
     """Kernels [5, 105), [106, 206) and [207, 307), launched long before; a copy of 20 is launched at 100, begins at 105.5."""
     builder = trace().step(1, 0, 120)

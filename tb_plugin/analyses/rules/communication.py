@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as changed
+
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.analyses.advice import is_inference
-from tb_plugin.analyses.communication import SEND_LESS, SHARE_LESS, exposed
+from tb_plugin.analyses.communication import SEND_LESS, SHARE_LESS, computing, exposed
 from tb_plugin.analyses.grouping import group, sum_by
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.roles.found import GATHERS, PIPELINE, SHARDING, roles_of
@@ -112,7 +114,7 @@ def _look(s: Scene) -> Seen | None:
         confidence="medium",
     )
     count = len(s.steps.label)
-    most = first_of(found, hidden)
+    most = first_of(_beside_copies(s, found), hidden)
     events = found.row[np.lexsort((found.row, -found.bare_ns))]
     if not _launches_known(s.trace):
         return Seen(replace(notice, why=UNKNOWN, confidence=""), events=events)
@@ -125,6 +127,13 @@ def _look(s: Scene) -> Seen | None:
     return Seen(
         notice, Change(row=found.row, less_ns=np.minimum(least, most)), Change(row=found.row, less_ns=most), events
     )
+
+
+def _beside_copies(s: Scene, found: Collectives) -> Collectives:
+    """Collectives with the time in which nothing computes: a copy beside one would go on beside what it holds up as well."""
+    kernels = s.trace.kind[found.row] == EventKind.KERNEL
+    computed = measure_within(computing(s.trace), s.trace.start_ns[found.row], s.trace.ends(found.row))
+    return changed(found, bare_ns=np.where(kernels, found.dur_ns - computed, found.bare_ns))
 
 
 def _launches_known(trace: TraceTable) -> bool:

@@ -43,6 +43,8 @@ class Queue:
     """The same, at most; with what another stream did before it while its own had nothing to do."""
     slack_ns: Int64
     """How much later its launch could have been without harm: 0 where nothing but the launch held it up."""
+    returned_ns: Int64
+    """When its launch had returned."""
     is_known: Bool
     """Its launch is recorded."""
     turn: Int64
@@ -118,7 +120,7 @@ def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
     place = place_of(start[kept], np.append(trace.start_ns, -FREE)[awaited])
     last = np.flatnonzero(inside)[np.argmax(stop[inside])] if inside.any() else 0
     return Queue(
-        row[kept], start[kept], launched[kept], gap[kept], most[kept], slack[kept], is_known[kept], turn,
+        row[kept], start[kept], launched[kept], gap[kept], most[kept], slack[kept], returned[kept], is_known[kept], turn,
         replace(calls, place=place), typical, device,
         int(min(reach[kept[0]], start[kept[0]])) if len(kept) else begin, int(stop[last]) if inside.any() else begin,
         int(place_of(start[kept], start[last : last + 1])[0]) if inside.any() else MISSING, busiest,

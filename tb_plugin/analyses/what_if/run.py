@@ -57,9 +57,10 @@ def leads_of(
     limit = np.stack([covered_before(change.host, queue.launched_ns) for change in changes])
     limit += slack
     if not careful:  # what goes with its call waits for no launch
-        for change, bound in zip(changes, limit, strict=True):
+        for change, each, bound in zip(changes, gone, limit, strict=True):
             gone_row = change.row[change.less_ns >= trace.dur_ns[change.row]]
             bound[np.isin(queue.row, gone_row) & contains(change.host, queue.launched_ns)] = FREE
+            bound += np.maximum(each.may_have_held_up(queue) - slack, 0)
     after = _after(queue, [each.until for each in gone], queue.waits.place, queue.waits.done_ns)
     last = _after(queue, [each.alone for each in gone], np.array([queue.last_place]), np.array([queue.last_ns]))[:, 0]
     host_lead, lead = _run(queue, host, growth, limit, after, begins)
@@ -120,7 +121,9 @@ class _Host:
 class _Gone:
     """How long a device works less until any time, with one change: only what ran alone frees it earlier.
 
-    At best all that its busiest stream works less does, and with work that is gone goes the latency before it.
+    At best all that its busiest stream works less does, and what others work less while that one has nothing to do: it may
+    have waited for them, and a third one's work, as a copy for the next step, goes on beside it. With work that is gone goes
+    the latency before it.
     """
 
     def __init__(self, trace: TraceTable, queue: Queue, change: Change, careful: bool) -> None:
@@ -130,19 +133,25 @@ class _Gone:
         if len(row):
             start, end = trace.start_ns[row], trace.ends(row)
             bare = less = np.minimum(wanted, _alone(trace, device, row))
+            busiest = trace.track[row] == queue.track
             if not careful:
-                busiest = trace.track[row] == queue.track
+                hidden = ~busiest & (bare < wanted)
+                less = bare.copy()
+                less[hidden] = np.maximum(
+                    bare[hidden], np.minimum(wanted[hidden], _resting(trace, device, queue.track, row[hidden]))
+                )
                 # What a call that waits for its own copy did before that is gone with it.
                 call = trace.launch[row]
                 is_own = np.append(waits_for_device(trace), False)[call]
                 before = idle_before(trace, device, start)
                 latency = np.where(is_own, before, np.minimum(before, queue.usual_ns[0]))
-                is_gone = (wanted >= end - start) & (busiest | (bare > 0))
-                less = np.where(busiest, wanted, bare) + np.where(is_gone, latency, 0)
+                is_gone = (wanted >= end - start) & (busiest | (less > 0))
+                less = np.where(busiest, wanted, less) + np.where(is_gone, latency, 0)
             order = np.argsort(end, kind="stable")
             less, bare, self._end = less[order], bare[order], end[order]
+            self._beside = self._end[(~busiest & (wanted > 0))[order]]
         else:
-            less = bare = self._end = wanted
+            less = bare = self._end = self._beside = wanted
         self._sum, self._alone = np.append(0, np.cumsum(less)), np.append(0, np.cumsum(bare))
 
     def until(self, when: Int64) -> Int64:
@@ -153,6 +162,17 @@ class _Gone:
     def alone(self, when: Int64) -> Int64:
         """Returns how much of what is gone had ended by each time and ran alone: nothing else works longer."""
         found: Int64 = self._alone[np.searchsorted(self._end, when, side="right")]
+        return found
+
+    def may_have_held_up(self, queue: Queue) -> Int64:
+        """Returns how much later each launch could have been if its work waited for what gets shorter on another stream.
+
+        It may have where it begins as soon after that as work usually begins after its launch, which had returned before.
+        """
+        ended = np.append(-FREE, self._beside)
+        until = ended[np.searchsorted(ended, queue.start_ns, side="right") - 1]
+        follows = queue.is_known & (queue.start_ns - until <= max(queue.usual_ns))
+        found: Int64 = np.where(follows, np.maximum(until - queue.returned_ns, 0), 0)
         return found
 
 
@@ -168,6 +188,23 @@ def _alone(trace: TraceTable, device: int, rows: Int64) -> Int64:
     found = end - start
     found[mixed] = measure_within(alone, start[mixed], end[mixed])
     return found
+
+
+def _resting(trace: TraceTable, device: int, track: int, rows: Int64) -> Int64:
+    """How long a stream has nothing to do while each of these works of its device runs."""
+    if not len(rows):
+        return rows
+    start, end = trace.start_ns[rows], trace.ends(rows)
+    found: Int64 = end - start - measure_within(_working(trace, device, track), start, end)
+    return found
+
+
+@remembered
+def _working(trace: TraceTable, device: int, track: int) -> Ranges:
+    """When a stream works."""
+    rows = covered_work(trace)
+    rows = rows[(trace.device[rows] == device) & (trace.track[rows] == track)]
+    return union(trace.start_ns[rows], trace.ends(rows))
 
 
 @remembered
