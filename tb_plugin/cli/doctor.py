@@ -9,10 +9,10 @@ from tb_plugin.analyses.wording import counted, noun
 from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exits import NOTHING, OK
 from tb_plugin.cli.printer import Printer, TextPrinter
-from tb_plugin.cli.session import capture_lines, load_all, open_workspace
+from tb_plugin.cli.session import capture_lines, load_all, open_workspace, place_of
 from tb_plugin.format import format_value
-from tb_plugin.service.profiles import navigation
 from tb_plugin.service.states import Entry
+from tb_plugin.service.workspace import Workspace
 
 
 def doctor(arguments: argparse.Namespace) -> int:
@@ -31,7 +31,7 @@ def doctor(arguments: argparse.Namespace) -> int:
                 printer.line(f"{run.name}: {run.grouped_by}")
         for entry in load_all(workspace, entries, failed, []):
             readable += 1
-            _diagnose(entry, printer)
+            _diagnose(workspace, entry, printer)
             for line in capture_lines(workspace.captures.info(entry, "")):
                 printer.line(line)
         rows = [(failure["path"], failure["reason"]) for failure in failed]
@@ -64,7 +64,7 @@ def _endings() -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-def _diagnose(entry: Entry, printer: Printer) -> None:
+def _diagnose(workspace: Workspace, entry: Entry, printer: Printer) -> None:
     """What was read of one profile, what was irregular, and which views it cannot fill."""
     found, summary = entry.found, entry.summary
     if summary is None:
@@ -85,7 +85,7 @@ def _diagnose(entry: Entry, printer: Printer) -> None:
         ]
         titles = [Heading("issue", "prose"), Heading("outcome"), Heading("count", "number")]
         printer.rows([*titles, Heading("first at byte", "number")], rows, keep=(0, 1, 2, 3))
-    for view in navigation(entry):
+    for view in workspace.offered(place_of(entry)):
         if not view.available and view.enable:
             printer.line(f"{view.title}: {view.why} {view.enable}")
 

@@ -19,7 +19,6 @@ from tb_plugin.findings import data_notices, findings
 from tb_plugin.format import format_time
 from tb_plugin.payloads import Profile, Table, View
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.profiles import navigation
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace
 
@@ -83,7 +82,7 @@ def _groups(
 ) -> list[dict[str, Any]]:
     """What the workers of each run and span did together."""
     groups = []
-    for analysis, place in _group_places(entries, arguments):
+    for analysis, place in _group_places(workspace, entries, arguments):
         ask = partial(_group_rows, workspace, place, analysis.id, arguments.steps)
         try:
             tables = {name: ask(name) for name in analysis.traits.tables}
@@ -103,7 +102,9 @@ def _groups(
     return groups
 
 
-def _group_places(entries: list[Entry], arguments: argparse.Namespace) -> list[tuple[Analysis[Any], Place]]:
+def _group_places(
+    workspace: Workspace, entries: list[Entry], arguments: argparse.Namespace
+) -> list[tuple[Analysis[Any], Place]]:
     """Views about all workers, and the runs and spans in which they apply to any worker."""
     wanted: list[str] | None = arguments.view
     found: list[tuple[Analysis[Any], Place]] = []
@@ -111,7 +112,7 @@ def _group_places(entries: list[Entry], arguments: argparse.Namespace) -> list[t
         is_asked = analysis.traits.place == "page" if wanted is None else analysis.id in wanted
         if analysis.scope != "workers" or not is_asked:
             continue
-        with_it = (e for e in entries if any(view.id == analysis.id and view.available for view in navigation(e)))
+        with_it = (e for e in entries if analysis.id in _there(workspace, e, arguments))
         places = dict.fromkeys(Place(e.found.run, None, e.found.span, e.window, arguments.capture) for e in with_it)
         found += [(analysis, place) for place in places]
     return found
@@ -133,7 +134,7 @@ def _report_text(
     errors: list[UserError] = []
     for entry in load_all(workspace, entries, failed, errors):
         try:
-            views = [_view(workspace, entry, view, arguments) for view in _text_views(entry, arguments.view)]
+            views = [_view(workspace, entry, view, arguments) for view in _text_views(workspace, entry, arguments)]
         except TorchTraceError as error:
             keep_failure(entry, error, failed, errors)
             continue
@@ -146,7 +147,7 @@ def _report_text(
         for view in views:
             printer.view(view, _not_limited(view.id, arguments))
         reported += 1
-    for analysis, place in _group_places(entries, arguments):
+    for analysis, place in _group_places(workspace, entries, arguments):
         try:
             answer = workspace.group(place, analysis.id, Params(limit=arguments.top), arguments.steps)
         except UserError as error:
@@ -195,9 +196,16 @@ def _views_of(entry: Entry, wanted: list[str] | None) -> list[Analysis[Any]]:
     return [a for a in pages if a.scope == "profile" and (wanted is None or a.id in wanted)]
 
 
-def _text_views(entry: Entry, wanted: list[str] | None) -> list[str]:
+def _there(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -> set[str]:
+    """The views that a profile has, as far as it could be loaded."""
+    if entry.summary is None:
+        return set()
+    return {view.id for view in workspace.offered(place_of(entry, arguments.capture)) if view.available}
+
+
+def _text_views(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -> list[str]:
     """The views that are printed: pages, and pictures with tables where they are asked for."""
-    there = {view.id for view in navigation(entry) if view.available}
+    there, wanted = _there(workspace, entry, arguments), arguments.view
     known = registry.views_of(registry.model_of(entry.found.reader))
     asked = [a for a in known if a.scope == "profile" and wanted and a.id in wanted and a.traits.place == "picture"]
     return [analysis.id for analysis in (*_views_of(entry, wanted), *asked) if analysis.id in there]

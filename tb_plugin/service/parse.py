@@ -56,6 +56,18 @@ class Open:
 
 
 @dataclass(frozen=True)
+class AskOffered:
+    """Asks which views a loaded profile has with what its captures tell: its summary was made without them."""
+
+    file: ModelFile
+
+    def answer(self, models: OpenModels, report: Report) -> list[ViewInfo]:
+        """Returns how the navigation shows them. Raises KeptLost."""
+        model, made = registry.model_named(self.file.model), models.made(self.file)
+        return _view_infos(_shown(model), made, model.outline(made))
+
+
+@dataclass(frozen=True)
 class Parse:
     """Asks to read local files, or the window of them that fits ``limits``, into the column file ``target``.
 
@@ -78,7 +90,7 @@ class Parse:
         report(progress._replace(stage="summarising"))
         file = ModelFile(self.target, model.id)
         made = models.made(file)
-        views = [analysis for analysis in registry.views_of(model) if analysis.traits.place != "detail"]
+        views = _shown(model)
         for analysis in views:
             if analysis.traits.kept and analysis.missing(made) is None:
                 models.keep(file, analysis)
@@ -181,15 +193,19 @@ def _kept_survey(path: str) -> Survey | None:
         return None
 
 
+def _shown(model: Model[Any, Any]) -> list[Analysis[Any]]:
+    """The views of a model that a navigation could show."""
+    return [analysis for analysis in registry.views_of(model) if analysis.traits.place != "detail"]
+
+
 def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any]], seal: Seal) -> Summary:
     """What ``profile`` answers about a loaded profile."""
     model, made = registry.model_named(file.model), models.made(file)
     outline = model.outline(made)
-    infos = [_view_info(analysis, analysis.missing(made), outline) for analysis in views]
     first = models.part(file, registry.analysis_named(model.default_view), Params())  # the page shows it next anyway
     return Summary(
         list(outline.steps),
-        [info for info in infos if info is not None],
+        _view_infos(views, made, outline),
         read_info(outline.report),
         _count_data_notices(first),
         seal,
@@ -228,6 +244,12 @@ def expected(analysis: Analysis[Any]) -> ViewInfo:
     """Returns how the navigation shows a view that applies."""
     traits = analysis.traits
     return ViewInfo(analysis.id, analysis.title, True, group=traits.group, whole=traits.whole)
+
+
+def _view_infos(views: Sequence[Analysis[Any]], made: Any, outline: Outline) -> list[ViewInfo]:
+    """How the navigation shows these views, as far as it does."""
+    infos = (_view_info(analysis, analysis.missing(made), outline) for analysis in views)
+    return [info for info in infos if info is not None]
 
 
 def _view_info(analysis: Analysis[Any], missing: Missing | None, outline: Outline) -> ViewInfo | None:

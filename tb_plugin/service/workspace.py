@@ -21,7 +21,7 @@ from tb_plugin.analyses.base import Analysis, Params, asked_of
 from tb_plugin.analyses.stacks import choice_of
 from tb_plugin.analyses.timeline.tiles import Tile
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, NotFound
-from tb_plugin.payloads import Catalog, Profile
+from tb_plugin.payloads import Catalog, Profile, ViewInfo
 from tb_plugin.service.answers import AskArrow, AskCsv, AskNumbers, AskTiles, AskView, Numbers, WriteStacks, WriteWindow
 from tb_plugin.service.asking import Desk
 from tb_plugin.service.captures import Captures, Opened
@@ -32,7 +32,7 @@ from tb_plugin.service.found import Root
 from tb_plugin.service.job import Answer
 from tb_plugin.service.loader import Loader, file_of
 from tb_plugin.service.opened import ModelFile
-from tb_plugin.service.parse import Ready
+from tb_plugin.service.parse import AskOffered, Ready
 from tb_plugin.service.pool import Workers
 from tb_plugin.service.profiles import later, navigation, profile_of
 from tb_plugin.service.question import Question
@@ -70,6 +70,7 @@ class Workspace:
         self.captures = Captures(catalog, self._loader)
         self._team = Team(self._loader, self.captures, workers, store)
         self._desk = Desk(workers)
+        self._offered: dict[str, list[ViewInfo]] = {}
         catalog.ticked = self._tick
         self._warmed = False
 
@@ -91,7 +92,33 @@ class Workspace:
         entry = self.catalog.find(place)
         if start or retry:
             self._loader.begin(entry, retry)
-        return replace_struct(profile_of(entry), capture=self.captures.info(entry, place.capture))
+        profile = replace_struct(profile_of(entry), capture=self.captures.info(entry, place.capture))
+        if profile.capture is None or not profile.capture.names or not start:
+            return profile
+        # Which views there are, the captures say, too: all of them wait for these anyway.
+        opened = self.captures.ready(entry, place.capture)
+        views = None if opened is None else self._views(opened)
+        if views is not None:
+            return replace_struct(profile, views=views)
+        count, loaded = self.captures.progress(entry, place.capture)
+        return replace_struct(profile, state="loading", fraction=loaded / count)
+
+    def offered(self, place: Place) -> list[ViewInfo]:
+        """Returns the views of a profile, with what its captures tell; waits until all are loaded. Raises UserError."""
+        for _ in range(CHANGES):
+            views = self._views(self.captures.waited(self.load(place), place.capture))
+            if views is not None:
+                return views
+        raise Cancelled("The file changed while it was read.")
+
+    def _views(self, opened: Opened) -> list[ViewInfo] | None:
+        """The views of a loaded profile; None when the columns are lost, and load anew."""
+        if not opened.captures:
+            return navigation(opened.entry)
+        known = self._offered.get(opened.key)
+        if known is None and (known := self._run(opened, AskOffered(opened.file))) is not None:
+            self._offered[opened.key] = known
+        return known
 
     def load(self, place: Place, watch: Callable[[float], None] = lambda fraction: None) -> Entry:
         """Loads a profile and waits, telling ``watch`` the fraction done. Raises the UserError that it failed with.
@@ -146,7 +173,7 @@ class Workspace:
         for _ in range(CHANGES):
             entry = self.load(place)
             params = replace(asked, steps=_steps(entry, steps), limit=None, ignored=self.catalog.ignored(entry))
-            there = [view.id for view in navigation(entry) if view.available]
+            there = [view.id for view in self.offered(place) if view.available]
             views = [view for view in there if _of_several(view) is None]
             wanted = [view for view in views if (view not in pictures if view_ids is None else view in view_ids)]
             of_jobs = [view for view in there if (found := _of_several(view)) is not None and found.scope == "workers"]

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 
+import msgspec
 import pytest
 
 from tb_plugin.analyses.replays.origins import Way, origins_of
@@ -120,6 +121,35 @@ def test_of_several_wrong_captures_each_refusal_names_its_file(tmp_path):
     numbers = opened(tmp_path).numbers(place_in(tmp_path), ["kernels"])
     (notice,) = [n for n in data_notices(numbers.notices) if n.rule == "capture_refused"]
     assert "(2 recordings) does not tell of 2 of the graphs" in notice.text
+
+
+def test_views_that_a_capture_makes_possible_are_offered(tmp_path):
+    """No module is called in a trace that only replays: the summary of the trace alone knows of none."""
+    write(Plan(capture="beside", warm_up=False, replays=2), tmp_path / "logs")
+    workspace, place = opened(tmp_path), place_in(tmp_path)
+    without = replace(place, capture="none")
+
+    def modules(views):
+        return next((view.available, view.why) for view in views if view.id == "modules")
+
+    first = workspace.profile(place)
+    assert modules(workspace.offered(place)) == (True, "")
+    assert first.state in ("loading", "ready") and modules(workspace.profile(place).views) == (True, "")
+    assert modules(workspace.offered(without)) == (False, "The trace holds no calls of nn.Module.")
+    assert modules(workspace.profile(without).views) == modules(workspace.offered(without))
+    told, alone = (workspace.numbers(where, ["modules"]) for where in (place, without))
+    assert len(msgspec.json.decode(told.tables["modules"])) == told.facts["modules.names"] > 0
+    assert "modules" not in alone.tables and not alone.facts
+
+
+def test_a_profile_loads_until_its_capture_is(tmp_path, monkeypatch):
+    write(Plan(capture="beside", warm_up=False, replays=2), tmp_path / "logs")
+    workspace, place = opened(tmp_path), place_in(tmp_path)
+    workspace.load(place)
+    monkeypatch.setattr(workspace.captures, "ready", lambda entry, text: None)
+    waiting = workspace.profile(place)
+    assert waiting.state == "loading" and waiting.fraction == 0.5
+    assert workspace.profile(place, start=False).state == "ready"
 
 
 def test_stacks_by_node_lie_beside_as_well(tmp_path):

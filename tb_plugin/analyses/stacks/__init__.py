@@ -17,6 +17,7 @@ from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scop
 from tb_plugin.analyses.merged_stacks.functions import functions_of, sandwich, tree_of_places
 from tb_plugin.analyses.merged_stacks.places import Places
 from tb_plugin.analyses.merged_stacks.terms import Terms
+from tb_plugin.analyses.replays.origins import origins_of
 from tb_plugin.analyses.selection import Selection, select_rows
 from tb_plugin.analyses.stack_frames import FRAMES, stack_frames
 from tb_plugin.analyses.stacks.choice import FOLDS, WEIGHTS, Choice, choice_of
@@ -47,8 +48,8 @@ class Stacks:
     borrows = OWN_ONLY
 
     def missing(self, trace: TraceTable) -> Missing | None:
-        """Needs calls on the host."""
-        if of_kind(trace.kind, *FRAMES["both"]).any():
+        """Needs calls on the host, or those of a capture."""
+        if of_kind(trace.kind, *FRAMES["both"]).any() or len(origins_of(trace).scopes):
             return None
         return Missing("The trace holds no calls on the host.", trace.recorder.todo("view.stacks"))
 
