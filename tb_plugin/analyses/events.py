@@ -151,15 +151,16 @@ def _fact(
 def _one(trace: TraceTable, row: int) -> dict[str, Payload]:
     """Everything recorded about one event, what launched it, and all events of its name."""
     payloads: dict[str, Payload] = {"event": _about(trace, "event", "Event", row)}
+    # What a replay stands for says more than who launched all of its graph.
+    origin = Origin(trace, row)
+    if origin:
+        payloads["origin"] = origin.figures()
     for name, (title, other) in _partners(trace, row).items():
         if other != MISSING:
             payloads[name] = _about(trace, name, title, other)
     around = list(_around(trace, row))
     if collective := next(filter(None, (_collective_facts(trace, one) for one in around)), []):
         payloads["collective"] = Figures("collective", "Collective", "as recorded on this rank", collective)
-    origin = Origin(trace, row)
-    if origin:
-        payloads["origin"] = origin.figures()
     if modules := origin.modules() or _modules(trace, around):
         payloads["modules"] = Figures("modules", "Modules", "outermost first", [METRICS.figure("module_path", modules)])
     captured = origin.stack()

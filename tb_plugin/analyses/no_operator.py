@@ -36,7 +36,8 @@ METRICS = SHARED.adding(
         {
             "launch_phase": (
                 "Phase",
-                "Innermost annotation that was open on the launching thread when the launch began; steps aside.",
+                "Innermost annotation that was open on the launching thread when the launch began. The profiler's own steps "
+                "are none; those by which a server marks its steps are, for they name mode and batch.",
             ),
             "launch_module": ("Module", "Innermost module call that was open on the launching thread then."),
             "launch_frame": (

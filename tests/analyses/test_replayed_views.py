@@ -77,7 +77,7 @@ def test_the_panel_of_a_replayed_kernel_tells_its_origin(table: TraceTable) -> N
     assert found["origin"] == {
         "operator": "aten::add_",
         "input_shape": "[[2, 4]]",
-        "known_by": "by the capture",
+        "known_by": "capture in this trace",
     }
     assert found["modules"]["module_path"] == "Net_0;Linear_0"
     assert found["stack"]["call_stack"] == "nn.Module: Linear_0;nn.Module: Net_0;train.py(3): step"
@@ -87,7 +87,7 @@ def test_the_panel_of_a_replayed_kernel_tells_its_origin(table: TraceTable) -> N
 
 def test_the_panel_of_what_nothing_tells_has_no_origin(half: TraceTable) -> None:
     assert "origin" not in one(half, last_kernel(half, "sgemm_fp16_tensorop"))
-    assert one(half, last_kernel(half, "relu"))["origin"]["known_by"] == "by the same work run eagerly"
+    assert one(half, last_kernel(half, "relu"))["origin"]["known_by"] == "same work run eagerly"
 
 
 def test_kernels_of_replays_count_for_operators_that_could_use_matrix_units() -> None:

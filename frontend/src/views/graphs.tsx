@@ -27,6 +27,13 @@ const NODES: Group = { table: 'graph_nodes', label: 'Nodes', nameStyle: 'kernel'
 const REPLAYS: Group = { table: 'graph_replays', label: 'Replays', filters: ['captured_graph'], nameStyle: 'plain' }
 const REFUSALS: Group = { table: 'graph_refusals', label: 'Not used', filters: ['captured_graph'], nameStyle: 'plain' }
 const GRAPHS: Group = { table: 'graphs', label: 'Graphs', filters: ['captured_graph'], nameStyle: 'plain' }
+/** Where operators are known from, in a sentence. */
+const FROM: Record<string, string> = {
+  by_annotation: 'annotations',
+  by_capture: 'the capture in this trace',
+  by_capture_trace: 'the capture trace',
+  by_eager: 'the same work run eagerly',
+}
 const OF_GRAPH = { nodes: 40, replays: 8 }
 
 export function Graphs({ base }: ViewProps) {
@@ -74,7 +81,7 @@ function Answer({ view, refused }: { view: View; refused: Table | null }) {
           {format(value('graph_device_ns'), 'ns')} in {counted(value('replays'), 'replay')} of{' '}
           {counted(value('graphs'), 'graph')}. Operators are known for {format(value('graph_tied_ratio'), 'ratio')} of
           it
-          {most && `; ${told(most.metric)}`}.{refused && ` ${refusedText(refused)}`}
+          {most && `; ${told(most.metric, sourceOf(view))}`}.{refused && ` ${refusedText(refused)}`}
         </Say>
       )}
     </HeadlineCard>
@@ -82,10 +89,16 @@ function Answer({ view, refused }: { view: View; refused: Table | null }) {
 }
 
 /** What most of it is known by. */
-function told({ key, title }: Metric): string {
-  if (key === 'by_none') return 'for most of it nothing tells what stands behind it'
-  if (key === 'by_graph') return 'for most of it only what was open around the launch of the graph is known'
-  return `most is told by: ${title[0].toLowerCase()}${title.slice(1)}`
+function told({ key }: Metric, source: string): string {
+  if (key === 'by_none') return 'of most of it nothing is known'
+  if (key === 'by_graph') return 'of most of it only what was open around the launch of the graph is known'
+  return `most of them from ${FROM[key] ?? 'elsewhere'}${key === 'by_capture_trace' ? source : ''}`
+}
+
+/** The capture trace, where one name is all that the graphs have. */
+function sourceOf(view: View): string {
+  const sources = new Set(pick(view, 'graphs', 'table')?.rows.flatMap((row) => row.graph_source ?? []))
+  return sources.size === 1 ? ` ${[...sources][0]}` : ''
 }
 
 function refusedText(refused: Table): string {

@@ -83,7 +83,7 @@ class GraphsAnalysis:
 
 
 def _facts(trace: TraceTable, selection: Selection, account: Account) -> dict[str, int | float | None]:
-    work = account.work
+    work, has_gap = account.work, account.gap_ns != MISSING
     device = int(account.device_ns.sum())
     every = int(trace.dur_ns[selection.of(trace, *DEVICE_WORK)].sum())
     told = {f"graphs.by_{tie.name.lower()}_ns": ns for tie, ns in tied_times(work).items() if tie != Tie.NONE}
@@ -96,7 +96,7 @@ def _facts(trace: TraceTable, selection: Selection, account: Account) -> dict[st
         **told,
         "graphs.untied_ns": tied_times(work)[Tie.NONE],
         "graphs.node_gaps_ns": int(account.node_gaps_ns.sum()),
-        "graphs.replay_gaps_ns": int(np.maximum(account.gap_ns, 0).sum()),
+        "graphs.replay_gaps_ns": int(account.gap_ns[has_gap].sum()) if has_gap.any() else None,
         "graphs.launch_ns": int(account.launch_ns[account.call != MISSING].sum()),
     }
 
@@ -125,7 +125,7 @@ def _coverage(account: Account, facts: Mapping[str, int | float | None]) -> Brea
         if times[tie]
     ]
     total = int(facts["graphs.device_ns"] or 0)
-    return Breakdown("coverage", "What tells what stands behind replays", "", "ns", total, slices, "bar")
+    return Breakdown("coverage", "Where the operators of replays are known from", "", "ns", total, slices, "bar")
 
 
 def _title(tie: Tie) -> str:

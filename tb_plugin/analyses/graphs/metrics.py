@@ -16,12 +16,13 @@ METRICS = OF_LAUNCHES.adding(
             ),
             "graph_way": (
                 "Known by",
-                "What tells the operator, module or phase behind the graph's device time, of several ways that of most.",
+                "Where the operator, module or phase behind the graph's device time is known from; of several ways that of "
+                "most of it.",
             ),
-            "graph_source": ("Source", "The other recording that tells, where one does."),
+            "graph_source": ("Source", "The capture trace, where one tells."),
             "refused_source": ("Recording", "Recording that was compared: this trace, or another one."),
             "refusal": ("First difference", "Why the recording does not tell what stands behind the graph."),
-            "node_way": ("Known by", "What tells the operator of the node, else its module or phase."),
+            "node_way": ("Known by", "Where the operator of the node is known from, else its module or phase."),
         },
     ),
     define(

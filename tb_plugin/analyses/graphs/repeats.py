@@ -31,8 +31,11 @@ class Repeated:
         return self.begin + self.length * self.count
 
 
-def repeated_part(token: npt.NDArray[np.integer]) -> Repeated | None:
-    """Returns the repetition that covers most of a sequence, of several the one with the shortest part; None = none."""
+def repeated_part(token: npt.NDArray[np.integer], weight: Int64) -> Repeated | None:
+    """Returns the repetition that covers most of a sequence, of several the one with the shortest part; None = none.
+
+    Where it may begin at several places, it begins where it has most weight, of equal ones at the first.
+    """
     best: Repeated | None = None
     for length in _lengths(token):
         begin, run = _longest_run(token[length:] == token[:-length])
@@ -40,7 +43,15 @@ def repeated_part(token: npt.NDArray[np.integer]) -> Repeated | None:
         if found.count > 1 and (best is None or found.end - found.begin > best.end - best.begin):
             best = found
     enough = best is not None and best.end - best.begin >= LEAST_COVERED * len(token)
-    return best if enough else None
+    return _heaviest(token, best, weight) if best is not None and enough else None
+
+
+def _heaviest(token: npt.NDArray[np.integer], part: Repeated, weight: Int64) -> Repeated:
+    _, run = _longest_run(token[part.length :] == token[: -part.length])
+    until = np.append(0, np.cumsum(weight))
+    begins = part.begin + np.arange(run % part.length + 1)
+    shares = until[begins + part.length * part.count] - until[begins]
+    return Repeated(int(begins[np.argmax(shares)]), part.length, part.count)
 
 
 def _lengths(token: npt.NDArray[np.integer]) -> list[int]:

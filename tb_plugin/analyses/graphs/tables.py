@@ -22,6 +22,7 @@ from tb_plugin.analyses.no_operator import module_around
 from tb_plugin.analyses.readable import readable_names
 from tb_plugin.analyses.replays.coverage import Tie
 from tb_plugin.analyses.replays.origins import origins_of
+from tb_plugin.analyses.replays.told import WAYS
 from tb_plugin.payloads import Column, Sort
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
@@ -29,14 +30,7 @@ from tb_plugin.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 
 TIES: Mapping[Tie, str] = MappingProxyType(
-    {
-        Tie.ANNOTATION: "annotations",
-        Tie.CAPTURE: "capture in this trace",
-        Tie.CAPTURE_TRACE: "another recording",
-        Tie.EAGER: "same work run eagerly",
-        Tie.GRAPH: "launch of the graph",
-        Tie.NONE: "nothing",
-    }
+    {Tie(way): title.lower() for way, (title, _) in WAYS.items()} | {Tie.NONE: "nothing"}
 )
 OWN = "this trace"
 FIRST: Mapping[str, str] = MappingProxyType({"start_ns": "First at", "dur_ns": "First takes"})
@@ -65,7 +59,7 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
         "replays": pa.array(replays),
         "graph_nodes": pa.array(nodes),
         "graph_device_ns": pa.array(device),
-        "graph_mean_ns": pa.array(device // np.maximum(replays, 1)),
+        "graph_mean_ns": pa.array(device / np.maximum(replays, 1)),
         "graph_tied_ratio": pa.array(ratio(tied[number], device)),
         "graph_way": pa.array([TIES[Tie(most[each])] for each in number.tolist()], pa.string()),
         "node_gaps_ns": pa.array(gaps),
@@ -101,11 +95,12 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
 
 def parts_of(account: Account) -> Parts:
     """Returns what repeats in each chosen graph."""
-    graphs = account.replays.graphs
+    graphs, of_node = account.replays.graphs, _node_times(account)
     found: dict[int, Repeated | None] = {}
     for graph in np.unique(account.graph).tolist():
         nodes = graphs.nodes(graph)
-        found[graph] = repeated_part(group(graphs.kind[nodes].astype(np.int64), graphs.name[nodes].astype(np.int64)).of)
+        token = group(graphs.kind[nodes].astype(np.int64), graphs.name[nodes].astype(np.int64)).of
+        found[graph] = repeated_part(token, of_node[nodes])
     return found
 
 
@@ -128,7 +123,7 @@ def nodes_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
         "name": names,
         "node_operator": _scope_names(trace, account, work.operator[first]),
         "node_module": _modules(_scope_names(trace, account, work.module[first])),
-        "node_mean_ns": pa.array(total // np.maximum(count, 1)),
+        "node_mean_ns": pa.array(total / np.maximum(count, 1)),
         "node_total_ns": pa.array(total),
         "node_share": pa.array(ratio(total, all_of[graph])),
         "node_replays": pa.array(count),
@@ -228,12 +223,15 @@ def _modules(names: pa.Array) -> pa.Array:
     return pa.array([None if each is None else module_label(each) for each in names.to_pylist()], pa.large_string())
 
 
+def _node_times(account: Account) -> Int64:
+    """Device time of each node of all graphs."""
+    return sum_by(account.work.node, account.work.dur_ns, len(account.replays.graphs.kind))
+
+
 def _in_repeats(account: Account, number: Int64, repeated: list[Repeated | None], device: Int64) -> pa.Array:
     """Part of each graph's device time in what repeats."""
-    work, begin = account.work, account.replays.graphs.begin
-    known = work.node != MISSING
-    of_node = sum_by(work.node[known], work.dur_ns[known], len(account.replays.graphs.kind))
-    until = np.append(0, np.cumsum(of_node))
+    begin = account.replays.graphs.begin
+    until = np.append(0, np.cumsum(_node_times(account)))
     found: list[float | None] = []
     for graph, part, whole in zip(number.tolist(), repeated, device.tolist(), strict=True):
         at = int(begin[graph])

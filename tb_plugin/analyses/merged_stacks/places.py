@@ -11,9 +11,11 @@ import pyarrow as pa
 from tb_plugin.analyses.grouping import Forest, Groups, preorder
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.tree import roots_of
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +23,7 @@ class Places:
     """Merged stacks in pre-order, siblings in the chosen order. Times in nanoseconds.
 
     ``host_ns`` and ``device_ns`` are own times: without what stands beneath. Places without any of the chosen time in
-    and beneath them are left out.
+    and beneath them are left out, but those with device time below one that has some.
     """
 
     name: list[str]
@@ -71,7 +73,10 @@ def ordered(found: Laid, weight: str, most: int | None = None, by_time: bool = F
     forest = Forest(found.parent)
     totals = {"host": forest.sums(found.host_ns), "device": forest.sums(found.device_ns)}
     heavy = totals[weight]
-    order = in_order(found.parent, heaviest(heavy, most), -found.thread if by_time else heavy)
+    # What is replayed ran on no thread: its device time stays where it belongs in every weight.
+    bears = heavy[roots_of(found.parent)] > 0 if len(heavy) else heavy > 0
+    has_time = (heavy > 0) | (bears & (totals["device"] > 0))
+    order = in_order(found.parent, heaviest(heavy, most, has_time), -found.thread if by_time else heavy)
     return Places(
         name=found.names(order),
         kind=found.kind[order],
@@ -82,7 +87,7 @@ def ordered(found: Laid, weight: str, most: int | None = None, by_time: bool = F
         device_ns=found.device_ns[order],
         host_total_ns=totals["host"][order],
         device_total_ns=totals["device"][order],
-        found=int((heavy > 0).sum()),
+        found=int(has_time.sum()),
     )
 
 
@@ -92,12 +97,12 @@ def above(nodes: Groups, parent: Int32) -> Int32:
     return np.where(around == MISSING, MISSING, nodes.of[around]).astype(np.int32)
 
 
-def heaviest(total_ns: Int64, most: int | None) -> Int64:
-    """Returns the places that have any time, at most so many, in their order.
+def heaviest(total_ns: Int64, most: int | None, wanted: Bool | None = None) -> Int64:
+    """Returns the places that have any time (or are ``wanted``), at most so many, in their order.
 
     One with time has ancestors with no less, which stand before it: they are kept as well.
     """
-    found = np.flatnonzero(total_ns > 0)
+    found = np.flatnonzero(total_ns > 0 if wanted is None else wanted)
     return found if most is None else np.sort(found[np.argsort(-total_ns[found], kind="stable")[:most]])
 
 

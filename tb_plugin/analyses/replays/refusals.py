@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.names import module_label
+from tb_plugin.analyses.readable import readable_names
 from tb_plugin.analyses.replays.found import Graphs
 from tb_plugin.analyses.replays.matching import first_difference
 from tb_plugin.trace.captured import Captured, Scopes, Sequences
@@ -18,8 +21,12 @@ Int64 = npt.NDArray[np.int64]
 
 MOST_COMPARED = 8
 """Captures of about the size of a graph of which the one that differs last is told."""
+MUCH = 1.5
+"""A capture with so many times the nodes, or the graph against it, is of other work."""
 _LONGEST = 1000
 """Characters of a name."""
+_TYPES = re.compile(r"<|\w\(")
+_INNERMOST = re.compile(r"(?<!operator)<[^<>()]*>|\([^()<>]*\)")
 _KINDS = {EventKind.KERNEL: "a kernel", EventKind.MEMCPY: "a copy", EventKind.MEMSET: "a memset"}
 _FIELDS = {"grid": " with the grid ", "block": " with the block "}
 
@@ -56,10 +63,15 @@ def not_fitting(strings: StringTable, graphs: Graphs, graph: int, told: Captured
     elif not field:
         text = f"The capture has {length} nodes, the replay ran {size}; as far as both go they agree."
     else:
-        there = _words(strings, sequences, begin + position, field)
-        here = _words(strings, graphs, nodes.start + position, field)
-        text = f"Node {position + 1}: the capture launches {there}, the replay ran {here}"
-        text += "." if length == size else f" (the capture has {length} nodes, the replay {size})."
+        sides = (sequences, begin + position), (graphs, nodes.start + position)
+        there, here = (_words(strings, work, at, field, short_name) for work, at in sides)
+        if there == here:  # they differ in types alone
+            there, here = (_words(strings, work, at, field, str) for work, at in sides)
+        text = f"Node {position + 1}: the capture launches {there}, the replay ran {here}."
+        if length != size:
+            unlike = max(length, size) > MUCH * min(length, size)
+            hint = ": of another model or batch size" if unlike else ""
+            text = f"The capture has {length} nodes, the replay {size}{hint}. {text}"
     return Refusal(told.source_of(number), graph, position, text)
 
 
@@ -75,9 +87,22 @@ def too_often(source: str, graph: int) -> Refusal:
     return Refusal(source, graph, 0, "There are too many other places with work like its own to compare them all.")
 
 
-def _words(strings: StringTable, work: Graphs | Sequences, at: int, field: str) -> str:
+def short_name(name: str) -> str:
+    """Returns the name of a kernel without its types: without what stands in brackets, the return type and namespaces."""
+    text = (readable_names([name])[0] or name).removeprefix("void ")
+    if not _TYPES.search(text):
+        return name
+    while (shorter := _INNERMOST.sub("", text)) != text:
+        text = shorter
+    text = text.split("<")[0].split("(")[0].strip()
+    return text.rsplit("::", 1)[-1].strip() or name
+
+
+def _words(strings: StringTable, work: Graphs | Sequences, at: int, field: str, shown: Callable[[str], str]) -> str:
     name = int(work.name[at])
-    text = strings[name][:_LONGEST] if name != MISSING else _KINDS.get(EventKind(int(work.kind[at])), "other work")
+    text = (
+        shown(strings[name])[:_LONGEST] if name != MISSING else _KINDS.get(EventKind(int(work.kind[at])), "other work")
+    )
     return text + (_FIELDS[field] + strings[int(getattr(work, field)[at])] if field in _FIELDS else "")
 
 

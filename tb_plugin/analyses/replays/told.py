@@ -32,17 +32,17 @@ REPLAYED = define(
 
 WAYS: Mapping[Way, tuple[str, str]] = MappingProxyType(
     {
-        Way.ANNOTATION: ("By annotations", "The recorder wrote beside the work what stands behind it."),
-        Way.CAPTURE: ("By the capture", "The capture of the graph is in the same trace."),
+        Way.ANNOTATION: ("Annotations", "The recorder wrote beside the work what stands behind it."),
+        Way.CAPTURE: ("Capture in this trace", "The capture of the graph is in the same trace."),
         Way.CAPTURE_TRACE: (
-            "By a capture trace",
+            "Capture trace",
             "Another trace has the capture of the graph, or the same work run eagerly.",
         ),
         Way.EAGER: (
-            "By the same work run eagerly",
+            "Same work run eagerly",
             "The same work in the same order ran without a graph in this trace.",
         ),
-        Way.GRAPH: ("Not known", "Nothing tells what stands behind it but the launch of its graph."),
+        Way.GRAPH: ("Launch of the graph only", "Only what was open around the launch of the graph is known."),
     }
 )
 """What each way is called, and what it says."""

@@ -11,6 +11,7 @@ import pytest
 
 from tb_plugin.analyses.replays.found import replays_of
 from tb_plugin.analyses.replays.origins import Way, origins_of
+from tb_plugin.analyses.replays.refusals import short_name
 from tb_plugin.analyses.replays.replayed import Replayed, replayed_in
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.trace.schema import MISSING, EventKind
@@ -133,8 +134,8 @@ def test_a_wrong_capture_is_refused_with_the_first_difference(
     (refusal,) = origins_of(table).refusals
     (told,) = truth["refused"]
     assert (refusal.source, refusal.position) == ("capture.json", told["node"])
-    assert f"Node {told['node'] + 1}: the capture launches {told['captured']}" in refusal.text
-    assert f"the replay ran {told['replayed']}" in refusal.text
+    assert f"Node {told['node'] + 1}: the capture launches {short_name(told['captured'])}" in refusal.text
+    assert f"the replay ran {short_name(told['replayed'])}" in refusal.text
 
 
 def test_a_capture_of_another_size_is_refused_without_names() -> None:
