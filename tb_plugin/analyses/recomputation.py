@@ -232,5 +232,6 @@ def called_in(trace: TraceTable, found: Recomputed) -> CalledIn:
     numbers = np.unique(first[first != MISSING])
     outer = [text.split(BETWEEN)[0] for text in paths.texts.take(numbers).to_pylist()]
     texts = sorted(set(outer))
-    by_path = {number: texts.index(text) for number, text in zip(numbers.tolist(), outer, strict=True)}
+    place = {text: at for at, text in enumerate(texts)}
+    by_path = {number: place[text] for number, text in zip(numbers.tolist(), outer, strict=True)}
     return CalledIn(np.array([by_path.get(each, MISSING) for each in first.tolist()], np.int64), texts)

@@ -59,7 +59,8 @@ class Opened:
     @property
     def file(self) -> ModelFile:
         """Returns what a worker opens."""
-        return replace(file_of(self.entry), captures=tuple(map(file_of, self.captures)), told_by=_source(self.captures))
+        captures, names = tuple(map(file_of, self.captures)), tuple(map(name_of, self.captures))
+        return replace(file_of(self.entry), captures=captures, names=names, told_by=_source(self.captures))
 
     @property
     def key(self) -> str:

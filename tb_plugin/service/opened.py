@@ -40,8 +40,10 @@ class ModelFile:
     model: str
     captures: tuple[ModelFile, ...] = ()
     """What else tells of the graphs that it replays, where it is a trace."""
+    names: tuple[str, ...] = ()
+    """What a person calls each of these."""
     told_by: str = ""
-    """What a person calls these."""
+    """What a person calls all of them."""
 
     @property
     def alone(self) -> ModelFile:
@@ -74,7 +76,7 @@ class OpenModels:
 
     def _told(self, file: ModelFile) -> TraceTable:
         """A trace with what its captures tell. Raises NotFound, KeptLost."""
-        told = (_captured(self.made(capture)) for capture in file.captures)
+        told = (_captured(self.made(each), name) for each, name in zip(file.captures, file.names, strict=True))
         return with_captured(self.typed(file.alone, TraceTable), told, file.told_by)
 
     def typed(self, file: ModelFile, kind: type[M]) -> M:
@@ -127,11 +129,11 @@ class OpenModels:
         return opened
 
 
-def _captured(made: TraceTable | StackProfile) -> tuple[Captured, StringTable]:
-    """What a profile tells of graphs, and the texts that its ids count into."""
+def _captured(made: TraceTable | StackProfile, name: str) -> tuple[Captured, StringTable]:
+    """What a profile of that name tells of graphs, and the texts that its ids count into."""
     if isinstance(made, StackProfile):
         return captured_by_node(made), StringTable(made.names)
-    return captured_in(made), made.strings
+    return replace(captured_in(made), source=name), made.strings
 
 
 def _paths(file: ModelFile) -> tuple[str, ...]:

@@ -33,10 +33,12 @@ def with_captured(trace: TraceTable, told: Iterable[tuple[Captured, StringTable]
     Ids of the trace stay what they are, and its columns are shared. Rows of other recordings are none of this one. Of two
     stacks of one node the first stands.
     """
-    strings = trace.strings
+    strings, parts = trace.strings, list[tuple[int, str]]()
     scopes, sequences, calls, stacks = [Scopes()], [Sequences()], [Scopes()], [NodeStacks()]
     for captured, theirs in told:
         strings, of = _added(strings, captured, theirs)
+        if len(captured.sequences):
+            parts.append((sum(map(len, sequences)), captured.source or source))
         sequences.append(_own(captured.sequences, of, sum(map(len, scopes))))
         scopes.append(_own(captured.scopes, of, sum(map(len, scopes))))
         stacks.append(_own(captured.stacks, of, sum(map(len, calls))))
@@ -49,6 +51,7 @@ def with_captured(trace: TraceTable, told: Iterable[tuple[Captured, StringTable]
         _joined(scopes),
         replace(_joined(sequences), begin=begin),
         NodeStacks(node, every.scope[first], _joined(calls)),
+        tuple(parts),
     )
     return replace(trace, captured=found, strings=strings)
 

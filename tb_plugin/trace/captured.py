@@ -106,6 +106,12 @@ class Captured:
     scopes: Scopes = field(default_factory=Scopes)
     sequences: Sequences = field(default_factory=Sequences)
     stacks: NodeStacks = field(default_factory=NodeStacks)
+    parts: tuple[tuple[int, str], ...] = ()
+    """Where several recordings are taken together: the first sequence of each that has any, and what a person calls it."""
+
+    def source_of(self, sequence: int) -> str:
+        """Returns what a person calls the recording that has a sequence."""
+        return next((name for first, name in self.parts[::-1] if first <= sequence), self.source)
 
     def __bool__(self) -> bool:
         return len(self.sequences) > 0 or len(self.stacks.node) > 0

@@ -13,6 +13,10 @@ def test_regions_breaks_and_kernels_lead_to_their_calls(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(view="compiled", **RUN)
     assert "Graph breaks\n1" in frame.locator("#main").inner_text()
+    (broken,) = ask(tab.address, "table/compiled/graph_breaks", **RUN)["rows"]
+    said = frame.get_by_test_id("answer").inner_text()
+    assert said.startswith("Nothing was compiled in what is chosen. Compiled code breaks off at 1 place, ")
+    assert (broken["break_at"] or f"where {broken['break_from']} goes on") in said
     for table, label, column in (
         ("regions", "Regions", "region"),
         ("graph_breaks", "Graph breaks", "break_to"),

@@ -1,13 +1,14 @@
 // Compiled code: what compiling took, the regions and what each call costs, where they break off, and the kernels they are of.
 import { useMemo } from 'react'
 import type { Query } from '../api/client'
-import type { Table } from '../api/payloads'
+import type { Figure, Table } from '../api/payloads'
+import { counted, format } from '../lib/format'
 import type { Row } from '../lib/pages'
 import { useView } from '../state/data'
 import { Bones } from '../widgets/basics'
 import { Headline } from '../widgets/figures'
 import { ViewFrame } from './parts/frame'
-import { HeadlineCard } from './parts/headline'
+import { HeadlineCard, Say } from './parts/headline'
 import { pick } from './parts/pick'
 import { RowDetail } from './parts/rowDetail'
 import { type Group, TableSection } from './parts/tableSection'
@@ -29,11 +30,12 @@ export function Compiled({ base }: ViewProps) {
     <div className={frameCss.page}>
       <ViewFrame resource={resource} bones={<Bones height={78} />} steps={String(base.steps ?? '')}>
         {(view) => {
-          const summary = pick(view, 'summary', 'figures')
+          const figures = pick(view, 'summary', 'figures')?.figures
           return (
-            summary && (
-              <HeadlineCard>
-                <Headline figures={summary.figures} alarms={new Map()} />
+            figures && (
+              <HeadlineCard below>
+                <Headline figures={figures} alarms={new Map()} />
+                <Say severity="info">{answered(figures, pick(view, 'graph_breaks', 'table'))}</Say>
               </HeadlineCard>
             )
           )
@@ -49,6 +51,24 @@ export function Compiled({ base }: ViewProps) {
         />
       )}
     </div>
+  )
+}
+
+/** What compiling took, and where compiled code breaks off. */
+function answered(figures: readonly Figure[], breaks: Table | null): string {
+  const value = (key: string) => Number(figures.find(({ metric }) => metric.key === key)?.value ?? 0)
+  const again = value('recompilations')
+  const compiling =
+    value('compilations') > 0
+      ? `Compiling took ${format(value('compile_ns'), 'ns')} in ${counted(value('compilations'), 'compilation')}` +
+        `${again > 0 ? `, with ${counted(again, 'recompilation')} of functions that had been compiled before` : ''}.`
+      : 'Nothing was compiled in what is chosen.'
+  const most = breaks?.rows[0]
+  if (!most) return `${compiling} No compiled code calls other compiled code: there is no graph break.`
+  const where = most.break_at ? `at ${most.break_at}` : `where ${most.break_from} goes on in ${most.break_to}`
+  return (
+    `${compiling} Compiled code breaks off at ${counted(value('graph_breaks'), 'place')}, ` +
+    `${value('graph_breaks') > 1 ? 'most of all ' : ''}${where}: guards and wrappers take ${format(Number(most.break_ns), 'ns')} there.`
   )
 }
 

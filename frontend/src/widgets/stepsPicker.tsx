@@ -58,7 +58,7 @@ export function StepsPicker(props: {
             Steps<span className={textCss.sr}>: </span>
           </small>
           <span title={text}>
-            {text}
+            <span className={pickerCss.chosen}>{text}</span>
             <ChevronDown />
           </span>
         </button>

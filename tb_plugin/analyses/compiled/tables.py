@@ -34,14 +34,12 @@ def regions_frame(trace: TraceTable, selection: Selection) -> Frame:
     groups = group(trace.name[row].astype(np.int64))
     number = [number_of(trace, int(name)) for name in trace.name[row[groups.first]]]
     # A region that was only compiled is one, too.
-    number += [
-        name for i, name in enumerate(compiled.names) if name not in number and (compiled.region[chosen] == i).any()
-    ]
+    number += [compiled.names[i] for i in np.unique(compiled.region[chosen]).tolist()]
     calls = host_calls(trace, selection, called_of(trace, row))
     # So is one that only a capture holds.
     keyed = group(calls.key)
     named = [number_of(trace, int(name)) for name in calls.key[keyed.first]]
-    number += [name for name in named if name not in number]
+    number = list(dict.fromkeys([*number, *named]))
     place = {name: i for i, name in enumerate(number)}
     count = len(number)
     own = np.array([place[name] for name in named], np.int64)

@@ -179,7 +179,8 @@ def refusals_table(trace: TraceTable, account: Account) -> Frame:
         "graph_node": pa.array([each.position + 1 for each in refused], pa.int64()),
         "refusal": pa.array([each.text for each in refused], pa.large_string()),
     }
-    key = ("captured_graph", "refused_source")
+    # A recording may be refused twice: as captures, and as work that ran without a graph.
+    key = ("captured_graph", "refused_source", "refusal")
     columns = METRICS.columns(*data)
     return Frame("graph_refusals", "Recordings that do not fit", columns, pa.table(data), key, "captured_graph")
 

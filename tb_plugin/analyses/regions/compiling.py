@@ -12,7 +12,7 @@ from tb_plugin.analyses.backward import backward_operators
 from tb_plugin.analyses.grouping import Spans, sum_by
 from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.host import rows_in
-from tb_plugin.analyses.names import GRAPH, REGION
+from tb_plugin.analyses.names import GRAPH, REGION, matched, named
 from tb_plugin.analyses.regions.found import has_regions, regions_of
 from tb_plugin.trace.intervals import EMPTY, Ranges, join, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
@@ -79,10 +79,8 @@ def _stated(trace: TraceTable) -> tuple[Int64, list[str]]:
     pattern = trace.recorder.compiled.compile_id
     if not pattern:
         return np.empty(0, np.int64), []
-    expression = re.compile(pattern)
-    host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
-    rows = np.flatnonzero(host & trace.strings.where(lambda text: expression.search(text) is not None)[trace.name])
-    found = {name: expression.search(trace.strings[name]) for name in np.unique(trace.name[rows]).tolist()}
+    rows = np.flatnonzero(of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION) & named(trace, pattern))
+    found = {name: re.search(pattern, trace.strings[name]) for name in np.unique(trace.name[rows]).tolist()}
     # An attempt that was begun anew is of the same compilation.
     texts = {name: match[1].partition("_")[0] for name, match in found.items() if match}
     return rows, [texts[name] for name in trace.name[rows].tolist()]
@@ -95,10 +93,8 @@ def guards_of(trace: TraceTable) -> Guards:
     none = np.empty(0, np.int64)
     if not pattern or not has_regions(trace):
         return Guards(none, none.astype(np.int32), none.astype(np.int32))
-    expression = re.compile(pattern)
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
-    checks = trace.strings.where(lambda text: expression.search(text) is not None)[trace.name[operators]]
-    row = operators[checks]
+    row = operators[named(trace, pattern)[operators]]
     regions, compiled = regions_of(trace), compilations_of(trace)
     begin, end, after, made = side_by_side(
         (trace.track[operators], trace.start_ns[operators]),
@@ -195,10 +191,7 @@ def _covered(trace: TraceTable, track: int) -> Ranges:
 @remembered
 def _busy(trace: TraceTable) -> Int64:
     """Operators and graphs, other than compiled code itself and what stands between it and its graphs."""
-    pattern = trace.recorder.compiled.wrapping
-    wraps = re.compile(pattern) if pattern else None
-    between = trace.strings.where(lambda text: text.startswith(REGION) or bool(wraps and wraps.search(text)))
-    graphs = trace.strings.where(lambda text: GRAPH.match(text) is not None)[trace.name]
-    operators = (trace.kind == EventKind.OPERATOR) & ~between[trace.name]
+    between = named(trace, f"^{re.escape(REGION)}") | named(trace, trace.recorder.compiled.wrapping)
+    operators = (trace.kind == EventKind.OPERATOR) & ~between
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
-    return np.flatnonzero(operators | (graphs & host))
+    return np.flatnonzero(operators | (named(trace, matched(GRAPH)) & host))

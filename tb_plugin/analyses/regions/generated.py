@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.annotations import launched_by
 from tb_plugin.analyses.backward import forward_operators
+from tb_plugin.analyses.names import named
 from tb_plugin.analyses.regions.found import regions_of
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.recorder import CompiledNames
@@ -65,12 +66,8 @@ def split_operators(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
 @remembered
 def generated_kernels(trace: TraceTable) -> Generated:
     """Returns the generated kernels of a trace, whichever steps are chosen."""
-    pattern = trace.recorder.compiled.kernel
-    row = np.empty(0, np.int64)
-    if pattern:
-        expression = re.compile(pattern)
-        named = trace.strings.where(lambda text: "_fused_" in text and expression.search(text) is not None)
-        row = np.flatnonzero(named[trace.name] & of_kind(trace.kind, EventKind.OPERATOR, EventKind.KERNEL))
+    generated = named(trace, trace.recorder.compiled.kernel)
+    row = np.flatnonzero(generated & of_kind(trace.kind, EventKind.OPERATOR, EventKind.KERNEL))
     source = row.copy()
     device = trace.kind[row] == EventKind.KERNEL
     source[device] = launched_by(trace, row[device])

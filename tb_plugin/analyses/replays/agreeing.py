@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.replays.found import Graphs
-from tb_plugin.analyses.replays.scopes import ARGS, KINDS, WORK_IN, alike, joined
+from tb_plugin.analyses.replays.scopes import ARGS, INPUTS, KINDS, WORK_IN, alike, joined
 from tb_plugin.trace.captured import Scopes
-from tb_plugin.trace.schema import MISSING
+from tb_plugin.trace.schema import MISSING, EventKind
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -31,13 +31,21 @@ class Tied:
 def tied(graphs: Graphs, starts: Mapping[int, Int64], scopes: Scopes, scope: Int32) -> Tied:
     """Returns what the places of each graph say: positions in ``scope`` at which its work begins, all of it once.
 
-    One place says all it knows. Several have to agree about operators and modules at each node; beyond that counts what all
-    of them say there, names and arguments, else names, else operators and modules alone, without arguments.
+    One place says all it knows. Several have to agree about the operators at each node; beyond that counts what all of them
+    say there: names and arguments, else names, else operators and modules without arguments. Where they differ about the
+    modules, as the layers of a model that are captured one by one do, no module is told, but the operators with their inputs.
     """
     if all(len(at) == 1 for at in starts.values()):
         alone = {graph: scope[int(at[0]) : int(at[0]) + graphs.size(graph)] for graph, at in starts.items()}
         return Tied(scopes, alone, {})
-    levels = [alike(scopes, KINDS, ARGS), alike(scopes, KINDS), alike(scopes, WORK_IN)]
+    operators = (EventKind.OPERATOR,)
+    levels = [
+        alike(scopes, KINDS, ARGS),
+        alike(scopes, KINDS),
+        alike(scopes, WORK_IN),
+        alike(scopes, operators, INPUTS),
+        alike(scopes, operators),
+    ]
     offsets = np.cumsum([len(scopes), *(len(level[0]) for level in levels)])
     every = joined(scopes, *(level[0] for level in levels))
     of: dict[int, Int32] = {}

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.grouping import group
+from tb_plugin.analyses.kernel_facts import stated_text
 from tb_plugin.analyses.replays.scopes import joined
 from tb_plugin.trace.captured import NodeStacks, Scopes, named_scopes
 from tb_plugin.trace.graph_regions import Region, regions_of
@@ -26,7 +27,7 @@ def annotated(trace: TraceTable, work: Int64, node: Int64, has_python: Bool) -> 
 
     ``node`` holds the full ids of their nodes. Python calls recorded by node are taken where none are known otherwise.
     """
-    regions = np.stack([_texts(trace, key, work) for key in (REGION, REGION_PHASE, REGIONS)])
+    regions = np.stack([stated_text(trace, (key,), work) for key in (REGION, REGION_PHASE, REGIONS)])
     stacks = trace.captured.stacks
     inner = np.where(has_python, MISSING, _stack_of(stacks, node))
     keys = group(*regions, inner)
@@ -52,14 +53,6 @@ def annotated(trace: TraceTable, work: Int64, node: Int64, has_python: Bool) -> 
     scopes = joined(stacks.scopes, made)
     scopes.parent[len(stacks.scopes) :] = parents
     return scopes, np.array(last, np.int32)[keys.of] if len(work) else np.empty(0, np.int32)
-
-
-def _texts(trace: TraceTable, key: str, work: Int64) -> Int32:
-    for column in trace.others:
-        if column.key == key and column.is_text:
-            values, known = column.at(work)
-            return np.where(known, values, MISSING).astype(np.int32)
-    return np.full(len(work), MISSING, np.int32)
 
 
 def _stack_of(stacks: NodeStacks, node: Int64) -> Int32:

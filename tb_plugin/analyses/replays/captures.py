@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.annotations import launched_by
 from tb_plugin.analyses.backward import works_for
 from tb_plugin.analyses.grouping import group
+from tb_plugin.analyses.kernel_facts import stated_text
 from tb_plugin.analyses.replays.found import kernel_args, replays_of
 from tb_plugin.analyses.replays.matching import with_names
 from tb_plugin.analyses.replays.scopes import INPUTS, WORK_IN, alike, scopes_around
@@ -81,9 +82,9 @@ def captures(trace: TraceTable) -> Recorded:
         begin=np.searchsorted(of, np.arange(len(start) + 1)).astype(np.int64),
         is_capture=np.ones(len(start), np.bool_),
         kind=kind,
-        name=_stated(trace, LAUNCHED, calls),
-        grid=_stated(trace, GRID, calls),
-        block=_stated(trace, BLOCK, calls),
+        name=stated_text(trace, (LAUNCHED,), calls),
+        grid=stated_text(trace, (GRID,), calls),
+        block=stated_text(trace, (BLOCK,), calls),
         scope=np.full(len(calls), MISSING, np.int32),
         is_forked=np.bincount(within[within != MISSING], minlength=len(start)) > 0,
     )
@@ -155,15 +156,6 @@ def _roles(trace: TraceTable) -> npt.NDArray[np.uint8]:
     roles = np.full(len(trace.strings) + 1, CallRole.OTHER, np.uint8)
     roles[trace.calls.name] = trace.calls.role
     return roles
-
-
-def _stated(trace: TraceTable, key: str, rows: Int64) -> Int32:
-    """String ids that some rows have in an open column of texts, -1 = none."""
-    for column in trace.others:
-        if column.key == key and column.is_text:
-            values, known = column.at(rows)
-            return np.where(known, values, MISSING).astype(np.int32)
-    return np.full(len(rows), MISSING, np.int32)
 
 
 def _only_open(track: Int32, start: Int64, end: Int64, time: Int64) -> Int32:

@@ -160,7 +160,15 @@ def equal_runs(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tuple[dic
     own, token = np.split(token, [len(graphs.kind)])
     captured = np.repeat(sequences.is_capture, np.diff(sequences.begin))
     haystack = Haystack(np.where(captured, MISSING, token), sequences.begin)
-    found = {graph: haystack.places(own[graphs.nodes(graph)]) for graph in wanted.tolist()}
+    found: dict[int, Int64 | None] = {}
+    looked: dict[bytes, Int64 | None] = {}
+    """Layers of a model are captured one by one, too: graphs that run the same work are looked for once."""
+    for graph in wanted.tolist():
+        needle = own[graphs.nodes(graph)]
+        key = needle.tobytes()
+        if key not in looked:
+            looked[key] = haystack.places(needle)
+        found[graph] = looked[key]
     too_many = {graph for graph, places in found.items() if places is None}
     return {graph: places for graph, places in found.items() if places is not None and len(places)}, too_many
 

@@ -81,15 +81,18 @@ class _Known:
         self.is_left = np.diff(self.graphs.begin) > 0
         """By graph: nothing is known of it yet."""
 
-    def by_captures(self, sequences: Sequences, source: str, way: Way, scopes_at: ScopesAt) -> None:
+    def by_captures(self, told: Captured, way: Way) -> None:
         """Ties graphs to captures that fit them."""
-        wanted = np.flatnonzero(self.is_left)
+        sequences, wanted = told.sequences, np.flatnonzero(self.is_left)
+        if not sequences.is_capture.any():
+            return
         fits, too_many = fitting_captures(self.graphs, wanted, sequences)
-        self._take({graph: sequences.begin[numbers] for graph, numbers in fits.items()}, source, way, scopes_at)
+        starts = {graph: sequences.begin[numbers] for graph, numbers in fits.items()}
+        self._take(starts, told.source, way, lambda _: (told.scopes, sequences.scope))
         for graph in (each for each in wanted.tolist() if each not in fits):
             if graph in too_many:
-                self.refusals.append(too_often(source, graph))
-            elif (refusal := not_fitting(self._strings, source, self.graphs, graph, sequences)) is not None:
+                self.refusals.append(too_often(told.source, graph))
+            elif (refusal := not_fitting(self._strings, self.graphs, graph, told)) is not None:
                 self.refusals.append(refusal)
 
     def by_runs(self, sequences: Sequences, source: str, way: Way, scopes_at: ScopesAt) -> None:
@@ -146,9 +149,9 @@ def _known(trace: TraceTable) -> _Known:
     """What captures and the same work elsewhere tell of the graphs; the first source that tells counts."""
     known = _Known(trace)
     own = captured_in(trace) if len(captures(trace).sequences) else Captured()
-    known.by_captures(own.sequences, "", Way.CAPTURE, lambda _: (own.scopes, own.sequences.scope))
+    known.by_captures(own, Way.CAPTURE)
     other = trace.captured
-    known.by_captures(other.sequences, other.source, Way.CAPTURE_TRACE, lambda _: (other.scopes, other.sequences.scope))
+    known.by_captures(other, Way.CAPTURE_TRACE)
     known.by_runs(other.sequences, other.source, Way.CAPTURE_TRACE, lambda _: (other.scopes, other.sequences.scope))
     if known.is_left.any():
         alone = eager(trace)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.names import module_label
 from tb_plugin.analyses.replays.found import Graphs
 from tb_plugin.analyses.replays.matching import first_difference
-from tb_plugin.trace.captured import Scopes, Sequences
+from tb_plugin.trace.captured import Captured, Scopes, Sequences
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.strings import StringTable
 
@@ -37,8 +37,9 @@ class Refusal:
     """Both sides in words; nodes are counted from 1."""
 
 
-def not_fitting(strings: StringTable, source: str, graphs: Graphs, graph: int, sequences: Sequences) -> Refusal | None:
+def not_fitting(strings: StringTable, graphs: Graphs, graph: int, told: Captured) -> Refusal | None:
     """Returns how the capture that is most like a graph differs from it; None where there is no capture at all."""
+    sequences = told.sequences
     captured = np.flatnonzero(sequences.is_capture & (np.diff(sequences.begin) > 0))
     if not len(captured):
         return None
@@ -59,7 +60,7 @@ def not_fitting(strings: StringTable, source: str, graphs: Graphs, graph: int, s
         here = _words(strings, graphs, nodes.start + position, field)
         text = f"Node {position + 1}: the capture launches {there}, the replay ran {here}"
         text += "." if length == size else f" (the capture has {length} nodes, the replay {size})."
-    return Refusal(source, graph, position, text)
+    return Refusal(told.source_of(number), graph, position, text)
 
 
 def not_agreeing(strings: StringTable, source: str, graph: int, at: tuple[int, int, int], scopes: Scopes) -> Refusal:

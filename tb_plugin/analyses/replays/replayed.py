@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.grouping import group, sum_by
-from tb_plugin.analyses.replays.found import replays_of
+from tb_plugin.analyses.replays.found import replay_numbers, replays_of
 from tb_plugin.analyses.replays.origins import origins_of
 from tb_plugin.analyses.selection import Selection
 from tb_plugin.trace.captured import Scopes
@@ -59,16 +59,17 @@ class Replayed:
 
 def replayed_in(trace: TraceTable, selection: Selection) -> Replayed:
     """Returns the replayed work of a choice, with what stands behind it."""
-    origins, replays = origins_of(trace), replays_of(trace)
-    number = np.repeat(np.arange(len(replays)), np.diff(replays.begin))[np.argsort(replays.work, kind="stable")]
+    origins = origins_of(trace)
     chosen = selection.rows[origins.work]
+    rows = origins.work[chosen]
+    number = replay_numbers(trace, rows)
     return Replayed(
-        rows=origins.work[chosen],
+        rows=rows,
         scope=origins.scope[chosen],
         way=origins.way[chosen],
         module_way=origins.module_way[chosen],
-        replay=number[chosen],
-        graph=replays.graph[number[chosen]],
-        dur_ns=trace.dur_ns[origins.work[chosen]],
+        replay=number,
+        graph=replays_of(trace).graph[number],
+        dur_ns=trace.dur_ns[rows],
         scopes=origins.scopes,
     )

@@ -179,8 +179,11 @@ class LinkedWork:
 
     def _add_marks(self, rows: Sequence[ChromeEvent], start: Int64, dur: Int64, good: npt.NDArray[np.intp]) -> None:
         """Takes the iterations that a server marked."""
-        texts = pa.array([rows[i].name or "" for i in good.tolist()], pa.large_string())
-        at = good[marking(texts, self._patterns)]
+        if not self._patterns:
+            return
+        # Few names are many: each is looked at once.
+        texts = pa.array([rows[i].name or "" for i in good.tolist()], pa.large_string()).dictionary_encode()
+        at = good[marking(texts.dictionary, self._patterns)[texts.indices.to_numpy()]]
         some = [rows[i] for i in at.tolist()]
         threads, names = self._threads, self._names
         columns = {

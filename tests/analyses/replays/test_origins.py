@@ -8,11 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tb_plugin.analyses.replays.captures import captured_in
 from tb_plugin.analyses.replays.coverage import Tie, coverage
 from tb_plugin.analyses.replays.found import replays_of
 from tb_plugin.analyses.replays.origins import Origins, Way, origins_of
 from tb_plugin.analyses.replays.replayed import replayed_in
 from tb_plugin.analyses.selection import select_rows
+from tb_plugin.trace.capture import with_captured
 from tb_plugin.trace.captured import Captured
 from tb_plugin.trace.node_stacks import node_stacks
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
@@ -56,9 +58,11 @@ def shapes(table: TraceTable) -> list[str]:
     return [table.strings[int(i)] for i in np.append(origins.scopes.shapes, MISSING)[operator]]
 
 
-def captured(built: TraceBuilder, at: int, *operators: str, batch: int = 1, names: bool = False) -> TraceBuilder:
+def captured(
+    built: TraceBuilder, at: int, *operators: str, batch: int = 1, names: bool = False, layer: int = 0
+) -> TraceBuilder:
     """A capture in which each operator of a module launches one kernel (which its call may name), none of which runs."""
-    built.call(at, 1, name=BEGIN).module("Net", at + 2, 10 * len(operators), id=at)
+    built.call(at, 1, name=BEGIN).module("Net", at + 2, 10 * len(operators), number=layer, id=at)
     for i, name in enumerate(operators):
         start = at + 3 + 10 * i
         built.op(name, start, 5, shapes=[[batch, 8]])
@@ -149,6 +153,31 @@ def test_several_captures_tell_what_they_agree_about() -> None:
     refusal = origins_of(unlike).refusals[0]
     assert refusal.position == 1
     assert refusal.text == "Node 2: several places fit and differ there: Net_0 > aten::add and Net_0 > aten::mul."
+
+
+def test_captures_that_differ_about_the_module_alone_tell_the_operator() -> None:
+    """Servers capture the layers of a model one by one; nothing tells which of them a graph is of."""
+    built = captured(trace(), 0, "aten::mm", "aten::add", layer=0)
+    built = captured(built, 100, "aten::mm", "aten::add", layer=1)
+    table = replayed(built, 200, "gemm", "add").table()
+    assert told(table) == [("gemm", "aten::mm", "CAPTURE"), ("add", "aten::add", "CAPTURE")]
+    assert shapes(table) == ["[[1, 8]]"] * 2
+    assert set(origins_of(table).module_way.tolist()) == {Way.GRAPH} and not origins_of(table).refusals
+
+
+def test_the_recording_that_is_most_like_a_graph_is_named() -> None:
+    """Of several files that are taken together a refusal names the one that it is about."""
+    table = replayed(trace(), 100, "aten::mm_kernel", "aten::mul_kernel").table()
+    recorded = {
+        "stacks": trace().op("aten::mm", 0, 5),
+        "far": captured(trace(), 0, "aten::tanh", "aten::mul", names=True),
+        "near": captured(trace(), 0, "aten::mm", "aten::add", names=True),
+    }
+    tables = {name: built.table() for name, built in recorded.items()}
+    files = [(replace(captured_in(each), source=name), each.strings) for name, each in tables.items()]
+    for order in (files, files[::-1]):
+        (refusal,) = origins_of(with_captured(table, order, "run (3 recordings)")).refusals
+        assert (refusal.source, refusal.position) == ("near", 1)
 
 
 def test_work_that_ran_during_a_capture_is_no_node() -> None:
