@@ -14,6 +14,7 @@ from tb_plugin.analyses.grouping import group, sum_by
 from tb_plugin.analyses.metrics import CHOSEN, define
 from tb_plugin.analyses.module_paths import BETWEEN, module_paths
 from tb_plugin.analyses.names import BACKWARD, matched, named
+from tb_plugin.analyses.roles.found import PIPELINE, roles_of
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -41,7 +42,7 @@ class Sign(IntEnum):
 class Recomputed:
     """Recomputations: stretches of time in which a thread computes something again, by time, and what they launched.
 
-    A backward pass inside of one is no part of it.
+    A backward pass inside of one is no part of it, nor is what stages of a pipeline hand on.
     """
 
     track: Int32
@@ -183,6 +184,10 @@ def _with_work(trace: TraceTable, every: BackwardOperators, spans: Spans, sign: 
     work, source = work[source != MISSING], source[source != MISSING]
     at = part_of(source)
     work, source, at = work[at != MISSING], source[at != MISSING], at[at != MISSING]
+    # What stages of a pipeline hand on they hand on without any checkpoint.
+    handed = _handed_on(trace, work)
+    operator, of = (each[~np.isin(operator, trace.operator[work[handed]])] for each in (operator, of))
+    work, source, at = work[~handed], source[~handed], at[~handed]
     inside = innermost(track, start, end, around, trace.track[every.row], trace.start_ns[every.row])
     begun = np.append(start, 0)[inside]
     inner = (inside != MISSING) & (begins[:-1] > begun) & (begins[every.within] <= begun)
@@ -205,6 +210,12 @@ def _with_work(trace: TraceTable, every: BackwardOperators, spans: Spans, sign: 
         passes=every.row[inner],
         first=first[told],
     )
+
+
+def _handed_on(trace: TraceTable, work: Int64) -> Bool:
+    """Which device work sends to other stages of a pipeline, or receives."""
+    roles = roles_of(trace) if trace.is_collective[work].any() else None
+    return np.zeros(len(work), np.bool_) if roles is None else np.isin(work, roles.row[roles.among(*PIPELINE)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -110,6 +110,26 @@ def test_a_break_and_a_recompilation_by_hand() -> None:
     assert (behind["compiled_code"], behind["graph"]) == (RESUMED, "bbb")
 
 
+def test_a_check_that_failed_is_a_cost_of_the_break_that_it_was_made_for() -> None:
+    """The function behind the break is compiled inside of the outer call: the check before that found nothing."""
+    builder = region(trace().step(0, 0, 900), "0/0", 10, 800, "aaa")
+    builder.events[-1]["dur"] = 95
+    builder.op(LOOKUP, 200, 7)
+    compiling(builder, "1/1", 220, 300)
+    builder.op(LOOKUP, 530, 4)
+    region(builder, "1/1", 540, 100, "bbb")
+    (found,) = rows(builder.table(), "compiled", "graph_breaks")
+    behind = next(row for row in rows(builder.table(), "compiled", "regions") if row["region"] == "1/1")
+    assert (behind["guard_ns"], behind["wrapper_ns"], found["break_ns"]) == (11_000, 15_000, 26_000)
+    assert figures(seen(graph_breaks.RULE, builder.table()))["breaking_ns"] == 26_000
+
+
+def test_means_are_not_rounded() -> None:
+    builder = region(region(trace(), "0/0", 0, 100), "0/0", 200, 100.001)
+    (row,) = rows(builder.table(), "compiled", "regions")
+    assert row["warm_mean_ns"] == 100_000.5
+
+
 def test_compilation_step_by_step() -> None:
     """One that lasts until the next step counts for both, as far as it lies in them."""
     builder = compiling(broken(), "0/2", 890, 120)

@@ -83,6 +83,22 @@ def test_what_runs_again_is_found_and_the_backward_pass_is_not(table: TraceTable
     }
 
 
+def test_what_stages_hand_on_is_not_computed_again_and_gathers_are() -> None:
+    builder = node(forward(), "ReluBackward0", 100, 60, sequence=2, forward_thread=1).python(CHECKPOINT, 103, 50, tid=2)
+    again(builder, 110)
+    builder.op("c10d::recv_", 140, 5, tid=2).launches(
+        kernel("ncclDevKernel_SendRecv", 7, 141, **{"Collective name": "recv"})
+    )
+    builder.op("FSDP::all_gather", 146, 5, tid=2).launches(
+        kernel("ncclDevKernel_AllGather", 8, 149, **{"Collective name": "_allgather_base"})
+    )
+    table = builder.device(0).table()
+    found = recomputed(table)
+    assert sorted(table.dur_ns[found.work].tolist()) == [4_000, 6_000, 8_000]
+    assert [table.strings[i] for i in table.name[found.operator]][-1] == "FSDP::all_gather"
+    assert part(table, "backward").facts["recompute.device_ns"] == 18_000
+
+
 def test_the_modules_say_their_part() -> None:
     table = in_a_hook(True)
     assert row(table, "modules", module="Block_3")["recomputed_device_ns"] == 10_000

@@ -78,7 +78,10 @@ METRICS = SHARED.adding(
                 "Wrapper",
                 "Time of its calls outside of graphs, operators, other compiled code, checks of guards and compilation.",
             ),
-            "break_ns": ("Cost", "Checks of guards that led to these calls, and their wrappers."),
+            "break_ns": (
+                "Cost",
+                "Checks of guards that led to these calls, or to compilations before them, and their wrappers.",
+            ),
             "kernel_host_ns": ("Host", "Time of the ranges on the host with its name: its launch, or all of it."),
             "kernel_device_ns": ("Device", "Time of the device in it."),
         },

@@ -101,10 +101,10 @@ def breaks_frame(trace: TraceTable, selection: Selection) -> Frame:
 
 
 def _mean(values: Int64, groups: Groups, chosen: npt.NDArray[np.bool_], count: int) -> pa.Array:
-    """Means of the chosen values of each group, null where there is none; rounded to whole nanoseconds."""
+    """Means of the chosen values of each group, null where there is none."""
     calls = sum_by(groups.of[chosen], np.ones(int(chosen.sum()), np.int64), count)
     total = sum_by(groups.of[chosen], values[chosen], count)
-    return pa.array((total + calls // 2) // np.maximum(calls, 1), pa.int64(), mask=calls == 0)
+    return pa.array(total / np.maximum(calls, 1), mask=calls == 0)
 
 
 def _first_known(values: Int32, groups: Groups) -> Int64:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.grouping import Groups, group, sum_by
 from tb_plugin.analyses.names import REGION
-from tb_plugin.analyses.regions.compiling import guards_of, wrapper_ranges, wrapper_times
+from tb_plugin.analyses.regions.compiling import first_calls, guards_of, wrapper_ranges, wrapper_times
 from tb_plugin.analyses.regions.found import regions_of
 from tb_plugin.trace.intervals import Ranges, join, union
 from tb_plugin.trace.memo import remembered
@@ -33,7 +33,7 @@ class Breaks:
     function: Int64
     """Number of the function that broke off and of the one that goes on: one break of the program."""
     cost_ns: Int64
-    """Checks of guards that led to the call, and its wrapper."""
+    """Checks of guards that led to the call or to the compilation before it, and its wrapper."""
 
     def __len__(self) -> int:
         return len(self.call)
@@ -54,10 +54,17 @@ def functions_of(trace: TraceTable) -> Int64:
 
 
 def guard_times(trace: TraceTable) -> Int64:
-    """Returns for each call of compiled code the time of the check of guards that led to it."""
-    guards, regions = guards_of(trace), regions_of(trace)
-    led = np.flatnonzero(guards.region != MISSING)
-    return sum_by(guards.region[led], trace.dur_ns[guards.row[led]], len(regions.row))
+    """Returns for each call of compiled code the time of the checks of guards that led to it."""
+    guards, call = guards_of(trace), checked_for(trace)
+    led = np.flatnonzero(call != MISSING)
+    return sum_by(call[led], trace.dur_ns[guards.row[led]], len(regions_of(trace).row))
+
+
+def checked_for(trace: TraceTable) -> Int64:
+    """Returns the call behind each check of guards, of one that failed the first call of what was compiled; -1: none."""
+    guards = guards_of(trace)
+    made = np.append(first_calls(trace), MISSING)[guards.compilation]
+    return np.where(guards.region != MISSING, guards.region, made)
 
 
 @remembered
@@ -79,5 +86,5 @@ def place_of(trace: TraceTable, code: int) -> str | None:
 def cost_ranges(trace: TraceTable, call: Int64) -> Ranges:
     """Returns when these calls of compiled code, and all calls in them, have guards checked or are in their wrapper."""
     guards = guards_of(trace)
-    checks = guards.row[np.isin(guards.region, call)]
+    checks = guards.row[np.isin(checked_for(trace), call)]
     return join(wrapper_ranges(trace, call), union(trace.start_ns[checks], trace.ends(checks)))

@@ -132,19 +132,25 @@ def cold_calls(trace: TraceTable) -> Bool:
         cold[inner[inner != MISSING]] = True
         inner = np.append(regions.parent, MISSING)[inner]
     # The backward pass is often compiled when it first runs: the next call is none the slower for it.
-    known = (compiled.region != MISSING) & ~in_backward_pass(trace, compiled.row)
+    first = first_calls(trace)[~in_backward_pass(trace, compiled.row)]
+    cold[first[first != MISSING]] = True
+    return cold
+
+
+@remembered
+def first_calls(trace: TraceTable) -> Int64:
+    """Returns for each compilation the first call of its region after it; -1: none is known."""
+    regions, compiled = regions_of(trace), compilations_of(trace)
     names = np.array([trace.strings.find(REGION + name) for name in compiled.names], np.int64)
-    made = compiled.row[known]
-    name = np.append(names, MISSING)[compiled.region[known]]
-    made, name = made[name != MISSING], name[name != MISSING]
-    called, ready = side_by_side((trace.name[regions.row], spans.start), (name.astype(np.int32), trace.ends(made)))
+    name = np.append(names, MISSING)[compiled.region]
+    called, ready = side_by_side(
+        (trace.name[regions.row], trace.start_ns[regions.row]), (name.astype(np.int32), trace.ends(compiled.row))
+    )
     order = np.argsort(called, kind="stable")
     at = np.searchsorted(called[order], ready, side="left")
-    there = at < len(called)
-    call = np.append(order, 0)[at]
-    same = there & (np.append(trace.name[regions.row], MISSING)[np.where(there, call, -1)] == name)
-    cold[call[same]] = True
-    return cold
+    call = np.append(order, MISSING)[at]
+    same = np.append(trace.name[regions.row], MISSING)[call] == name
+    return np.where((call != MISSING) & (name != MISSING) & same, call, MISSING)
 
 
 def in_backward_pass(trace: TraceTable, row: Int64) -> Bool:
