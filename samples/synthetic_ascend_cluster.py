@@ -4,6 +4,7 @@ Twelve ranks that never ran anywhere: two stages of a pipeline, each three times
 ranks (tensor parallelism). What they do is kept in integer nanoseconds and bytes; writers turn it into the files that
 `msprof-analyze cluster` leaves in a folder `cluster_analysis_output`: `text` (of today), `text_2023` and `db`. Nothing
 here was recorded, and no number says anything about real hardware. Layouts follow outputs of that tool for other jobs.
+It is one file on purpose: people copy it to a machine that has nothing but Python.
 
 Planted: rank 4 computes 30 % longer than the others of its stage, and the others wait for it; the link from rank 3 to rank 5
 has a third of the bandwidth of those like it.
