@@ -128,18 +128,17 @@ def test_ordinary_traces_have_no_such_view() -> None:
     assert not [fact for fact in part(table, "findings").facts if "decode_gaps" in fact]
 
 
-@pytest.mark.parametrize("seed", [31, 12, 14])
-def test_gaps_between_decode_steps_are_a_finding_whose_bounds_hold(seed: int) -> None:
-    """Planted: 60 us of host time between steps. What a pair of decode steps gains without it lies between the bounds."""
-    table, plan = planted(seed=seed, dialect="nested", steps=40, gap_ns=60_000)
-    mended, _ = planted(seed=seed, dialect="nested", steps=40)
+@pytest.mark.parametrize(("seed", "gap_ns"), [(31, 60_000), (12, 60_000), (2, 200_000)])
+def test_gaps_between_decode_steps_are_a_finding_whose_bounds_hold(seed: int, gap_ns: int) -> None:
+    """Planted: host time between steps. What decode steps gain with asynchronous scheduling lies between the bounds."""
+    table, plan = planted(seed=seed, dialect="nested", steps=40, gap_ns=gap_ns)
+    mended, _ = planted(seed=seed, dialect="nested", steps=40, gap_ns=gap_ns, overlap=True)
     (found,) = [each for each in findings_of(table, None).found if each.rule.id == "decode_gaps"]
     saving = found.notice.saving
     assert saving is not None
     pairs = [i for i, step in enumerate(plan) if step["gap_ns"] is not None]
     gained = sum(served_steps(table).gap_ns[pairs].tolist()) - sum(served_steps(mended).gap_ns[pairs].tolist())
-    assert gained == 60_000 * len(pairs)
-    assert saving.low_ns <= gained / len(plan) <= saving.high_ns
+    assert 0.65 * gained / len(plan) <= saving.low_ns <= gained / len(plan) <= saving.high_ns
     assert table.strings[int(table.name[found.events[0]])] == "prepare_inputs_kernel"
 
 

@@ -132,7 +132,9 @@ def test_a_copy_beside_what_a_stream_waited_for_goes_on_beside_its_work() -> Non
     builder.launches(kernel("c", 60, 105, stream=20), at=1, dur=1)
     builder.launches(memcpy(40, 105, name="d", stream=21), at=2, dur=1)
     table = builder.launches(kernel("b", 100, 165), at=3, dur=1).table()
-    assert [high for _, high in bounds(table, device(table, c=60), device(table, c=30))] == [60, 30]
+    assert [
+        high for _, high in bounds(table, *(replace(device(table, c=less), awaited=True) for less in (60, 30)))
+    ] == [60, 30]
 
 
 @pytest.mark.parametrize(("begin", "most"), [(65, 60), (67, 61), (75, 0)])
@@ -141,7 +143,7 @@ def test_first_work_may_have_waited_for_what_ends_right_before_it(begin: int, mo
     builder = trace().step(1, 0, 10).op("aten::a", 0, 2).launches(kernel("c", 60, 5, stream=20), dur=2)
     builder.launches(kernel("b", 100, begin), at=2, dur=2)
     table = builder.launches(kernel("e", 5, begin + 100), at=4, dur=2).table()
-    assert bounds(table, device(table, c=60)) == [(0, most)]
+    assert bounds(table, replace(device(table, c=60), awaited=True), device(table, c=60)) == [(0, most), (0, 0)]
 
 
 def test_a_copy_that_begins_between_two_kernels_found_no_idle_device() -> None:

@@ -124,14 +124,14 @@ def _look(s: Scene) -> Seen | None:
     own = found.of(found.is_gradient)
     bare = sum_by(own.step, own.bare_ns, count)
     least[found.is_gradient] = first_of(own, bare - left_over(own, own.dur_ns, count))
-    return Seen(
-        notice, Change(row=found.row, less_ns=np.minimum(least, most)), Change(row=found.row, less_ns=most), events
-    )
+    awaited = bool(np.isin(found.row, roles.row).any())
+    best = Change(row=found.row, less_ns=most, awaited=awaited)
+    return Seen(notice, Change(row=found.row, less_ns=np.minimum(least, most)), best, events)
 
 
 def _beside_copies(s: Scene, found: Collectives) -> Collectives:
-    """Collectives with the time in which nothing computes: a copy beside one would go on beside what it holds up as well."""
-    kernels = s.trace.kind[found.row] == EventKind.KERNEL
+    """Collectives; of those with a role the time in which nothing computes: what needs them waits beside copies as well."""
+    kernels = (s.trace.kind[found.row] == EventKind.KERNEL) & np.isin(found.row, roles_of(s.trace).row)
     computed = measure_within(computing(s.trace), s.trace.start_ns[found.row], s.trace.ends(found.row))
     return changed(found, bare_ns=np.where(kernels, found.dur_ns - computed, found.bare_ns))
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.selection import chosen_steps
 from tb_plugin.analyses.served_steps import FEWEST, ServedSteps, in_mode, is_served, served_steps
 from tb_plugin.analyses.severity import severity_of
+from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Link, Notice
-from tb_plugin.trace.intervals import Ranges, intersect, union
+from tb_plugin.trace.intervals import Ranges, intersect, join, measure_within, union
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.served import Mode
 
@@ -53,7 +55,7 @@ def _look(s: Scene) -> Seen | None:
     if len(at) < FEWEST or not time or total < SHARE * time:
         return None
     ratio = total / time
-    between = _between(s, numbers, at)
+    between, waited = _between(s, at)
     values = {
         "pair_gap_ns": total / len(at),
         "pair_least_ns": int((between.end - between.start).min()) if len(between.start) == len(at) else 0,
@@ -71,24 +73,29 @@ def _look(s: Scene) -> Seen | None:
         threshold=SHARE,
         evidence=Link("serving", {"where": "mode:decode", "sort": "served_gap_ns"}, "Show decode steps"),
         references=s.references("decode_gaps"),
-        why="No request gets a token meanwhile. The lower bound lets the host take between steps what it does in the best "
-        "case, the upper one leaves the whole gap out. Time between steps counts, though it is in no step.",
+        why="No request gets a token meanwhile. The bounds are for a host that does what lies between steps while the device "
+        "works: the lower one for as much as it waited for the device in the step before, or what is beyond the shortest "
+        "time between two steps; the upper one leaves the whole gap out. Time between steps counts, though it is in no step.",
         confidence="medium",
     )
     begin, end = numbers.last_ns[at - 1], numbers.first_ns[at]
-    least = values["pair_least_ns"]
-    beyond = Ranges(np.minimum(between.start + int(least), between.end), between.end)
+    could_go = np.maximum(between.end - between.start - int(values["pair_least_ns"]), waited)
+    beyond = Ranges(np.maximum(between.end - could_go, between.start), between.end)
     return Seen(
         notice, Change(intersect(beyond, union(begin, end))), Change(union(begin, end)), _first_work(numbers, at)
     )
 
 
-def _between(s: Scene, numbers: ServedSteps, at: Int64) -> Ranges:
-    """When the host is between these steps and the ones before; where the host is ahead, nothing."""
+def _between(s: Scene, at: Int64) -> tuple[Ranges, Int64]:
+    """When the host is between these steps and the ones before (where it is ahead, nothing), and how long it waited in those
+    for a device that worked."""
     steps = s.trace.steps
     start, end = steps.host_end_ns[at - 1], steps.host_start_ns[at]
-    known = end > start
-    return Ranges(start[known], end[known])
+    at = at[end > start]
+    waits = waits_for_device(s.trace) & s.on_threads
+    waiting = intersect(union(s.trace.start_ns[waits], s.trace.ends(waits)), join(*device_busy(s.trace).values()))
+    waited = measure_within(waiting, steps.host_start_ns[at - 1], steps.host_end_ns[at - 1])
+    return Ranges(start[end > start], end[end > start]), waited
 
 
 def _first_work(numbers: ServedSteps, at: Int64) -> Int64:

@@ -75,7 +75,10 @@ def _look(s: Scene) -> Seen | None:
         confidence="low",
     )
     return Seen(
-        notice, Change(), Change(row=row, less_ns=less), sent.row[mine][np.argsort(-waits[mine], kind="stable")]
+        notice,
+        Change(),
+        Change(row=row, less_ns=less, awaited=True),
+        sent.row[mine][np.argsort(-waits[mine], kind="stable")],
     )
 
 

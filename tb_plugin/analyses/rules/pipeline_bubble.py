@@ -63,7 +63,7 @@ def _look(s: Scene) -> Seen | None:
         "goes, at least nothing.",
         confidence="medium",
     )
-    return Seen(notice, Change(), Change(row=rows, less_ns=trace.dur_ns[rows]), s.by_length(rows))
+    return Seen(notice, Change(), Change(row=rows, less_ns=trace.dur_ns[rows], awaited=True), s.by_length(rows))
 
 
 def _is_pipeline(trace: TraceTable) -> bool:

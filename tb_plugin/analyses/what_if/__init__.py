@@ -36,7 +36,8 @@ def together(changes: Sequence[Change]) -> Change:
     host = union(*(np.concatenate([getattr(c.host, side) for c in changes] or [[]]) for side in ("start", "end")))
     rows, less = _most([(change.row, change.less_ns) for change in changes])
     step, step_ns = _most([(change.step, change.step_ns) for change in changes])
-    return Change(host, rows, less, step, step_ns, max((change.worth for change in changes), default=1))
+    worth = max((change.worth for change in changes), default=1)
+    return Change(host, rows, less, step, step_ns, worth, any(change.awaited for change in changes))
 
 
 def _most(parts: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:

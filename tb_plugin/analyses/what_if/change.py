@@ -26,3 +26,5 @@ class Change:
     step_ns: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     worth: int = 1
     """A step then does the work of so many."""
+    awaited: bool = False
+    """What other streams than the busiest do less, that one may have waited for all the time that it had nothing to do."""

@@ -135,7 +135,7 @@ class _Gone:
             bare = less = np.minimum(wanted, _alone(trace, device, row))
             busiest = trace.track[row] == queue.track
             if not careful:
-                hidden = ~busiest & (bare < wanted)
+                hidden = ~busiest & (bare < wanted) & change.awaited
                 less = bare.copy()
                 less[hidden] = np.maximum(
                     bare[hidden], np.minimum(wanted[hidden], _resting(trace, device, queue.track, row[hidden]))
@@ -149,7 +149,7 @@ class _Gone:
                 less = np.where(busiest, wanted, less) + np.where(is_gone, latency, 0)
             order = np.argsort(end, kind="stable")
             less, bare, self._end = less[order], bare[order], end[order]
-            self._beside = self._end[(~busiest & (wanted > 0))[order]]
+            self._beside = self._end[(~busiest & (wanted > 0) & change.awaited)[order]]
         else:
             less = bare = self._end = self._beside = wanted
         self._sum, self._alone = np.append(0, np.cumsum(less)), np.append(0, np.cumsum(bare))
