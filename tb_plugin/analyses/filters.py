@@ -28,6 +28,7 @@ from tb_plugin.payloads import Metric
 from tb_plugin.trace.recorder import KernelFacts
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
 from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.tree import inherit
 
 Bool = npt.NDArray[np.bool_]
 Int32 = npt.NDArray[np.int32]
@@ -65,6 +66,18 @@ def _operator(trace: TraceTable, text: str) -> Bool:
         name = operator_names(trace, replayed)
         flags[replayed] = name == (MISSING if text in ("", NO_OPERATOR) else trace.strings.find(text))
     return flags & _flags(trace.kind, *DEVICE_WORK) if text == NO_OPERATOR else flags
+
+
+def _replayed(kind: EventKind, shape: str | None, trace: TraceTable, text: str) -> Bool:
+    """Replayed work inside of a call in its capture, of this name and where one is given of these input shapes."""
+    origins = origins_of(trace)
+    scopes = origins.scopes
+    names = (trace.strings.find(prefix + text) for prefix in ("", *MODULE_PREFIXES))
+    called = (scopes.kind == kind) & (scopes.name != MISSING) & _flags(scopes.name, *names)
+    if shape is not None:
+        called &= scopes.shapes == (trace.strings.find(shape) if shape else MISSING)
+    inside = inherit(np.where(called, np.arange(len(called)), MISSING).astype(np.int32), scopes.parent)
+    return _flagged(trace, origins.work[np.append(inside, MISSING)[origins.scope] != MISSING])
 
 
 def _shape(trace: TraceTable, text: str) -> Bool:
@@ -203,7 +216,15 @@ def matching(trace: TraceTable, rows: Bool, where: tuple[tuple[str, str], ...], 
 
     Raises BadRequest for an unknown filter, kind or phase.
     """
-    filters: dict[str, Callable[[TraceTable, str], Bool]] = {**FILTERS, "phase": partial(calls_of, pattern=pattern)}
+    shape = dict(where).get("replayed_shape")
+    filters: dict[str, Callable[[TraceTable, str], Bool]] = {
+        **FILTERS,
+        "phase": partial(calls_of, pattern=pattern),
+        "replayed_operator": partial(_replayed, EventKind.OPERATOR, shape),
+        "replayed_module": partial(_replayed, EventKind.MODULE, None),
+        # One call has the name and the shapes: the filter for the name looks at both.
+        "replayed_shape": lambda trace, text: _flagged(trace, origins_of(trace).work),
+    }
     chosen = rows.copy()
     for key, text in where:
         if key not in filters:

@@ -9,9 +9,10 @@ import pytest
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.diff.calltree import call_tree
 from tb_plugin.analyses.diff.device_frames import device_frames
+from tb_plugin.analyses.diff.joined import TABLES, TOTAL, Scaling, join
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.trace.table import TraceTable
-from tests.builders import kernel, trace
+from tests.builders import kernel, part, trace
 from tests.origins import GRAPH, told_by, with_replays
 
 
@@ -63,3 +64,11 @@ def test_what_is_open_around_the_launch_stays_around_it() -> None:
         ("Forward", "Runner_0", "aten::mm"),
         ("Forward", "Runner_0", "aten::mm", "gemm"),
     }
+
+
+def test_calls_that_replays_stand_for_are_calls_of_a_side(table: TraceTable) -> None:
+    """A baseline that ran eagerly, and an experiment that replays: neither calls more than the other."""
+    found = part(table, "operators", ("1",)), part(table, "operators", ("2",))
+    joined = join(found[0], TABLES[0], found[1], "device_self_ns", Scaling(TOTAL, 1, 1), slower=True)
+    counts = {r["name"]: (r["base_calls"], r["exp_calls"], r["delta_calls"]) for r in joined.data.to_pylist()}
+    assert counts["aten::mm"] == (2, 2, 0) and counts["aten::linear"] == (1, 1, 0)

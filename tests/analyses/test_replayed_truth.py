@@ -39,7 +39,9 @@ def test_operators_have_the_device_time_of_the_truth(table: TraceTable, truth: J
     own, total = of_both(truth, "operators_self_ns"), of_both(truth, "operators_total_ns")
     assert {name: r["device_self_ns"] for name, r in found.items() if r["device_self_ns"]} == own
     assert {name: r["device_total_ns"] for name, r in found.items()} == total
-    assert {r["replayed_calls"] for r in found.values()} == {sum(g["replays"] for g in truth["graphs"])}
+    # Each graph ran eagerly once, was captured once, and was replayed equally often.
+    (replays,) = {graph["replays"] for graph in truth["graphs"]}
+    assert all(2 * r["replayed_calls"] == replays * r["calls"] for r in found.values()) and len(found) > 9
     work = of_kind(table.kind, *DEVICE_WORK)
     assert sum(r["device_self_ns"] for r in rows(table, "operators")) == table.dur_ns[work].sum() == truth["device_ns"]
     assert facts(table)["trace.no_operator_ns"] == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -117,3 +118,25 @@ def test_all_pages_agree_on_what_has_no_operator(known: float) -> None:
     assert sum(r["device_self_ns"] for r in rows(table, "operators")) == table.dur_ns[work].sum()
     if known == 1:
         assert ns == 0 and row(table, "operators", name="aten::copy_")["replayed_calls"] == 2
+
+
+def test_replayed_work_is_found_by_the_calls_of_the_capture_around_it(table: TraceTable) -> None:
+    """An opened row of an operator or a module lists it: the same names as its device time is of, each once a replay."""
+
+    def found(*where: tuple[str, str]) -> dict[str, int]:
+        return Counter(r["name"] for r in rows(table, "events", "instances", where=where))
+
+    gemm = "sgemm_fp16_tensorop"
+    assert found(("replayed_operator", "aten::linear")) == {gemm: 2}
+    assert found(("replayed_operator", "aten::mm")) == {gemm: 4}
+    assert found(("replayed_operator", "aten::mm"), ("replayed_shape", "[[8, 2], [2, 4]]")) == {gemm: 2}
+    assert found(("replayed_operator", "aten::linear"), ("replayed_shape", "[[2, 8], [8, 4]]")) == {}
+    assert found(("replayed_operator", "aten::copy_"), ("replayed_shape", "")).keys() == {
+        "Memcpy HtoD (Pinned -> Device)"
+    }
+    assert found(("replayed_module", "Linear_0")) == {gemm: 2, "add": 2}
+    assert found(("replayed_module", "Net_0")) == {gemm: 2, "add": 2, "relu": 2}
+    assert found(("replayed_module", "aten::mm")) == found(("replayed_operator", "no such")) == {}
+    alone = with_replays().table()
+    told_by(alone, "1", known=0)
+    assert not rows(alone, "events", "instances", where=(("replayed_operator", "aten::mm"),))

@@ -42,6 +42,10 @@ it('finds the way back to a row of a page that was never open', () => {
   expect(rowState('kernels', '', 'copies', ['name:m', 'kind:memcpy'], 'r').where).toBe('name:m\u001fkind:memcpy')
   expect(rowState('modules', 'table', '', ['module:A'], 'A')).toEqual({ where: 'module:A', row: 'A' })
   expect(rowState('modules', '', '', ['module:A'], '3')).toEqual({ search: 'A' })
+  expect(rowState('operators', '', '', ['replayed_operator:a', 'replayed_shape:[]'], 'r').where).toBe(
+    'name:a\u001finput_shape:[]',
+  )
+  expect(rowState('modules', '', '', ['replayed_module:A'], '3')).toEqual({ search: 'A' })
 })
 
 it('knows the table of an event by its kind', () => {

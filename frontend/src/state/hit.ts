@@ -14,6 +14,15 @@ const COLUMNS = [
   'category',
   'caller_phase',
   'caller_frame',
+  'replayed_operator',
+  'replayed_shape',
+  'replayed_module',
+]
+/** The columns of a row that stand behind filters for replayed work. */
+const OF_REPLAYS: [string, string][] = [
+  ['replayed_operator:', 'name:'],
+  ['replayed_shape:', 'input_shape:'],
+  ['replayed_module:', 'module:'],
 ]
 const BEGIN = new RegExp(`^(?:${COLUMNS.join('|')}):`)
 
@@ -32,7 +41,7 @@ export function decodeHit(text: string | undefined): string[] {
 
 /** What is highlighted, in a word. */
 export function hitTitle(where: readonly string[]): string {
-  for (const column of ['name:', 'module:', 'operator:']) {
+  for (const column of ['name:', 'module:', 'operator:', 'replayed_operator:', 'replayed_module:']) {
     const found = where.find((item) => item.startsWith(column))
     if (found) return found.slice(column.length)
   }
@@ -42,13 +51,19 @@ export function hitTitle(where: readonly string[]): string {
 /** Views whose rows are nodes of a tree unless another form is chosen: no filter narrows them. */
 const TREES = ['modules', 'stacks']
 
+/** A filter of events as one of the table whose row it came from. */
+function columnOf(item: string): string {
+  const found = OF_REPLAYS.find(([filter]) => item.startsWith(filter))
+  return found ? found[1] + item.slice(found[0].length) : item
+}
+
 /** The state that shows the row alone, in a page that never had its view open. */
 export function rowState(view: string, form: string, group: string, where: readonly string[], row: string): Values {
   // The number of a node says nothing where other stacks may be chosen: its name does.
   if (TREES.includes(view) && form !== 'table') return { search: hitTitle(where) }
   // Of these tables only the one of copies has a kind.
   const own = where.filter((item) => group === 'copies' || !item.startsWith('kind:'))
-  return { where: joinList(own), row }
+  return { where: joinList(own.map(columnOf)), row }
 }
 
 /** The table that counts events of this kind, and the state that opens the row of this name there. */

@@ -33,10 +33,14 @@ const REGIONS: Group[] = [{ table: 'compiled', label: 'Compiled code', widest: 2
 /** How the calls of compiled code are named in the trace. */
 const REGION = 'Torch-Compiled Region: '
 
-/** Calls of the node's module; repeated ones have its name as well. Of compiled code the calls of the region. */
-const whereOf = (row: Row) => [
-  row.region ? `name:${REGION}${row.region}` : `module:${String(row.module).replace(/ \(recomputed\)$/, '')}`,
-]
+/** Calls of the node's module; repeated ones have its name as well. Of compiled code the calls of the region.
+ *
+ * Of a module that only replays stand for, what they did on a device. */
+const whereOf = (row: Row) => {
+  if (row.region) return [`name:${REGION}${row.region}`]
+  const filter = row.calls === 0 && Number(row.replayed_calls ?? 0) > 0 ? 'replayed_module' : 'module'
+  return [`${filter}:${String(row.module).replace(/ \(recomputed\)$/, '')}`]
+}
 
 const categoryOf = (_: Row, value: string) => (value.includes('device') ? 'kernel' : 'cpu')
 

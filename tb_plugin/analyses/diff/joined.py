@@ -203,6 +203,8 @@ def _side(frame: Frame | None, keys: tuple[str, ...], values: Sequence[str], sid
         data = schema.empty_table()
     else:
         there = {value: frame.data[value] for value in values if value in frame.data.column_names}
+        if "replayed_calls" in frame.data.column_names and "calls" in there:
+            there["calls"] = pc.add(there["calls"], pc.fill_null(frame.data["replayed_calls"], 0))
         absent = {value: pa.nulls(frame.data.num_rows, pa.int64()) for value in values if value not in there}
         texts = {key: pc.fill_null(frame.data[key].cast(pa.string()), "") for key in keys}
         data = pa.table({**texts, **there, **absent}).select(schema.names).cast(schema)

@@ -134,8 +134,14 @@ METRICS = SHARED.adding(
         CHOSEN,
         "number",
         {
-            "base_calls": ("Baseline calls", "Calls on the baseline's side."),
-            "exp_calls": ("Experiment calls", "Calls on the experiment's side."),
+            "base_calls": (
+                "Baseline calls",
+                "Calls on the baseline's side, in tables of operators and modules with those that replays stand for.",
+            ),
+            "exp_calls": (
+                "Experiment calls",
+                "Calls on the experiment's side, in tables of operators and modules with those that replays stand for.",
+            ),
             "delta_calls": ("Change of calls", "Experiment less baseline."),
             "base_kernels": (
                 "Baseline kernels",

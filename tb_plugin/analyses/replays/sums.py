@@ -1,8 +1,8 @@
 """Calls that stand for replayed work: of each scope of the capture one for all replays that one call of the trace bears.
 
 No operator runs in a replay, so no call of the trace has its work. Views add these calls to their own: they have device time
-and no host time, and count as replays, not as calls. Scopes of the capture that are open around the launch of the graph as
-well, by the path of their names, are the calls that the trace has.
+and no host time, and are counted apart, once for each replay. Scopes of the capture that are open around the launch of the
+graph as well, by the path of their names, are the calls that the trace has.
 """
 
 from __future__ import annotations
@@ -49,11 +49,9 @@ class InReplays:
         return len(self.call)
 
     def count(self, group_of: Int64, count: int) -> Int64:
-        """Returns how many replays have work of any call of each of ``count`` groups (-1: a call of none)."""
+        """Returns how many calls of each of ``count`` groups have work, once for each replay (-1: a call of none)."""
         of = group_of[self.call]
-        some = of != MISSING
-        size = int(self.replay.max(initial=0)) + 1
-        return np.bincount(np.unique(of[some] * size + self.replay[some]) // size, minlength=count).astype(np.int64)
+        return np.bincount(of[of != MISSING], minlength=count).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,8 @@ REPLAYED = define(
     {
         "replayed_calls": (
             "In replays",
-            "Replays of captured graphs that hold device work of it. It did not run then: they are in no calls.",
+            "Calls of it that captured graphs stand for: those of the capture with device work, once for each replay. "
+            "Nothing of them ran on the host. Where several captures tell of a graph, equal calls in one call are one.",
         ),
     },
 )

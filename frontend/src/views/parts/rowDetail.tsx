@@ -49,6 +49,21 @@ const EVENT_KEYS = new Set([
 const MOST_STACKS = 5
 const MOST_INSTANCES = 100
 
+/** What asks for the work that a capture has in a call, by the columns that tell rows apart. */
+const REPLAYED: Record<string, string> = {
+  name: 'replayed_operator',
+  input_shape: 'replayed_shape',
+  module: 'replayed_module',
+}
+
+/** The filters of the work that replays did for a row; null where they did none. */
+const replayedOf = (row: Row, table: Table): string[] | null => {
+  const keys = table.row_key.filter((key) => REPLAYED[key])
+  return Number(row.replayed_calls ?? 0) > 0 && keys.length > 0
+    ? keys.map((key) => `${REPLAYED[key]}:${row[key] ?? ''}`)
+    : null
+}
+
 const whereOf = (row: Row, table: Table) =>
   table.row_key.filter((key) => EVENT_KEYS.has(key)).map((key) => `${key}:${row[key] ?? ''}`)
 
@@ -76,6 +91,7 @@ export function RowDetail(props: {
   const name = readableName(row, table.name_column)
   // A profile may state calls without saying when they were.
   const untimed = payloads.instances?.kind === 'table' && payloads.instances.total_rows === 0
+  const replayed = useMemo(() => replayedOf(row, table), [row, table])
   return (
     <div className={css.grid}>
       <div data-testid="detail-name" className={css.name}>
@@ -99,18 +115,46 @@ export function RowDetail(props: {
       </div>
       {events.problem && <ProblemPanel problem={events.problem} />}
       {!events.data && !events.problem && <Bones height={170} />}
-      {untimed && <p className={textCss.none}>The trace does not say when these calls were.</p>}
+      {untimed && !replayed && <p className={textCss.none}>The trace does not say when these calls were.</p>}
       {events.data && !untimed && <Distribution distribution={payloads.distribution} summary={payloads.summary} />}
       {!untimed && payloads.instances?.kind === 'table' && <Instances table={payloads.instances} />}
+      {replayed && <ReplayedWork where={replayed} base={base} row={rowId(row, table.row_key)} />}
       {payloads.instances?.kind === 'table' && more?.(payloads.instances)}
       {stacks && <Stacks where={whereOf(row, table).filter((item) => /^(name|input_shape):/.test(item))} base={base} />}
     </div>
   )
 }
 
-function Distribution({ distribution, summary }: { distribution?: Payload; summary?: Payload }) {
+/** What replays of captured graphs did on a device for the row: no call of it ran then. */
+function ReplayedWork({ where, base, row }: { where: string[]; base: Query; row: string }) {
+  const events = useView('events', { ...base, where })
+  const { distribution, summary, instances } = events.data?.payloads ?? {}
+  if (events.problem) return <ProblemPanel problem={events.problem} />
+  if (instances?.kind !== 'table') return <Bones height={170} />
+  if (instances.total_rows === 0) return null
+  const show = (
+    <Button
+      size="compact-xs"
+      variant="default"
+      leftSection={<TimelineIcon />}
+      onClick={() => showHits(where, row)}
+      data-testid="show-replayed"
+    >
+      Show in timeline
+    </Button>
+  )
   return (
-    <DetailBlock title="Distribution">
+    <>
+      <Distribution title="Work of replays" distribution={distribution} summary={summary} actions={show} />
+      <Instances title="Events of replays" table={instances} />
+    </>
+  )
+}
+
+function Distribution(props: { title?: string; distribution?: Payload; summary?: Payload; actions?: ReactNode }) {
+  const { title = 'Distribution', distribution, summary, actions } = props
+  return (
+    <DetailBlock title={title} actions={actions}>
       <div className={css.distribution}>
         {distribution?.kind === 'series' && distribution.x.length > 0 && (
           <Chart series={distribution} height={168} compact />
@@ -136,12 +180,12 @@ const SHOW = {
   },
 }
 
-function Instances({ table }: { table: Table }) {
+function Instances({ table, title = 'Events' }: { table: Table; title?: string }) {
   const by = table.columns.find(({ metric }) => metric.key === table.sort?.key)?.metric.title.toLowerCase()
   const shown = Math.min(table.rows.length, MOST_INSTANCES)
   const without = useMemo(() => ['event', table.name_column], [table])
   return (
-    <DetailBlock title="Events" small={`${counted(shown, table.matched_rows)}${by ? `, by ${by}` : ''}`}>
+    <DetailBlock title={title} small={`${counted(shown, table.matched_rows)}${by ? `, by ${by}` : ''}`}>
       <SmallTable
         table={table}
         limit={MOST_INSTANCES}
