@@ -18,6 +18,7 @@ from tb_plugin.cli import session
 from tb_plugin.trace.table import TraceTable
 from tests import stores
 from tests.builders import model
+from tests.compiled import compile_share
 from tests.depth import DEPTH, sampled
 from tests.samples import OURS, REPO, SAMPLES, Sample, made
 from tests.service.fakes import LastingPool
@@ -141,6 +142,8 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.TemporaryDirectory(prefix="torch-trace-tests-")
         config.add_cleanup(folder.cleanup)
         os.environ["TORCH_TRACE_CACHE"] = folder.name
+    if worker := getattr(config, "workerinput", None):
+        compile_share(config, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
 
 
 @pytest.hookimpl(tryfirst=True)
