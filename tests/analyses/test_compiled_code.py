@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tb_plugin.analyses.regions.generated import read_name, split_operators
-from tb_plugin.analyses.rules import graph_breaks, recompilation
+from tb_plugin.analyses.rules import compilation, graph_breaks, recompilation, slow_first_step, step_outliers
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.savings import findings_of
 from tb_plugin.analyses.what_if import Change
@@ -329,6 +329,17 @@ def test_the_recorded_break_and_recompilation() -> None:
     told = {each.rule.id: each.notice for each in findings_of(table, None).found}
     assert {"compilation", "recompilation", "graph_breaks"} <= told.keys()
     assert "19.9 s (regions 0/1, 1/1): 2 checks" in str(finding(told["recompilation"]).text)
+
+
+def test_slow_steps_that_compiled_say_so() -> None:
+    """Their time is that of the compilation: of another cause nobody should look for advice."""
+    table = recorded("cold")
+    first, later = figures(seen(slow_first_step.RULE, table)), figures(seen(step_outliers.RULE, table))
+    assert later["unusual_compiling_ns"] > 0.9 * (later["unusual_ns"] - later["usual_step_ns"])
+    found, compiled = seen(step_outliers.RULE, table), seen(compilation.RULE, table)
+    assert found is not None and compiled is not None
+    assert found.notice.todo == compiled.notice.todo
+    assert first["unusual_compiling_ns"] + later["unusual_compiling_ns"] == figures(compiled)["compiling_ns"]
 
 
 def test_the_recorded_stacks_say_what_and_where() -> None:

@@ -62,7 +62,9 @@ def _look(s: Scene) -> Seen | None:
     found = collectives(s.trace, s.chosen)
     roles = roles_of(s.trace)
     # What waits for another stage of a pipeline a rule of its own speaks of.
-    found = found.of(~(serial(found) | small(s, found) | np.isin(found.row, roles.row[roles.among(*PIPELINE)])))
+    handed = np.isin(found.row, roles.row[roles.among(*PIPELINE)])
+    apart = bool(handed.any())
+    found = found.of(~(serial(found) | small(s, found) | handed))
     if not len(found.row):
         return None
     part = s.per_step(_exposed_in_steps(s, found.row))
@@ -79,6 +81,11 @@ def _look(s: Scene) -> Seen | None:
         text="Communication that nothing hides takes {communication_ns} of each {step_time_mean_ns} step; what else it does "
         "could hide {could_hide_ns}. "
         + ("Most of it is of process group {process_group}: {group_exposed_ns}. " if worst else "")
+        + (
+            "What stages of a pipeline send and receive is not in it: a finding of its own tells of that. "
+            if apart
+            else ""
+        )
         + ("Shards take {shards_bare_ns} of it, {gathers_bare_ns} to gather parameters. " if shards else "")
         + ONE_RANK,
         todo="Distributed, with the traces of all ranks, tells waiting from moving data. Where this rank "

@@ -15,6 +15,7 @@ from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.host import host_of
 from tb_plugin.analyses.idle.account import idle_account
 from tb_plugin.analyses.idle.causes import Cause
+from tb_plugin.analyses.idle.host import rows_in
 from tb_plugin.analyses.idle.metrics import TITLES
 from tb_plugin.analyses.metrics import STEP, STEPS, define
 from tb_plugin.analyses.rules.base import WORTH, Scene, Seen
@@ -38,6 +39,10 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "unusual_ns": ("Slow step", "Duration of the slow step, of several the longest."),
+            "unusual_compiling_ns": (
+                "Compiled in it",
+                "Time of the slow step (of several the longest) in which a thread that launches compiles or tunes code.",
+            ),
             "differs_row_ns": (
                 "More there",
                 "How much longer the slow step (of several the longest) is in it than the median of the others.",
@@ -194,7 +199,13 @@ def seen(s: Scene, words: Words, dur: Int64, slow: Int64, others: Int64) -> Seen
             if part.category
             else ". On the host {differs_row} takes {differs_row_ns} more, waits for the device included"
         )
-    advice = words.advice.get(part.cause) if part.cause is not None else None
+    cause = part.cause
+    compiling = _compiling(s, worst)
+    if 2 * compiling >= int(dur[worst]) - usual.median:
+        cause = Cause.COMPILATION
+        values["unusual_compiling_ns"] = compiling
+        text += ". In it code was compiled for {unusual_compiling_ns}: the finding about compilation saves this time as well"
+    advice = words.advice.get(cause) if cause is not None else None
     notice = Notice(
         rule=words.rule,
         severity="medium",
@@ -209,6 +220,14 @@ def seen(s: Scene, words: Words, dur: Int64, slow: Int64, others: Int64) -> Seen
         confidence="high",
     )
     return Seen(notice, *changes(dur, slow, usual), step_rows(s, slow))
+
+
+def _compiling(s: Scene, step: int) -> int:
+    """How long a thread that launches compiles or tunes code in a step."""
+    rows = rows_in(s.trace, Cause.COMPILATION)
+    inside = s.covered(rows[s.on_threads[rows]])
+    steps = s.steps
+    return int(measure_within(inside, steps.host_start_ns[[step]], steps.host_end_ns[[step]])[0])
 
 
 def _parts(s: Scene) -> list[Part]:
