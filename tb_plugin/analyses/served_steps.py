@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.annotations import launched_by
 from tb_plugin.analyses.busy import covered_work, device_busy
-from tb_plugin.trace.intervals import join, measure_by, measure_within
+from tb_plugin.trace.intervals import Ranges, join, measure_by, measure_within
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING
-from tb_plugin.trace.served import Mode
+from tb_plugin.trace.served import Mode, Served
 from tb_plugin.trace.steps import INFERRED
 from tb_plugin.trace.table import TraceTable
 
@@ -42,11 +42,13 @@ class ServedSteps:
     gap_ns: Int64
     """Idle time between the work of a decode step and of the one right before that decodes; -1 of others."""
     period_ns: Int64
-    """From its start to that of the next step; of the last one, and before one that was left out, to its own end."""
+    """From its start to that of the next step, its cycle; -1 of the last one, after which nobody knows when one began."""
+    work_ns: Int64
+    """Time of the cycle in which any device works, whatever launched it; -1 of the last one."""
     is_unusual: Bool
     """A decode step that takes far longer than those of about its batch."""
     steady: tuple[int, int]
-    """Positions from and to (not included) of the longest steady run; equal where there is none."""
+    """Positions from and to (not included) of the steady run that is told of; equal where there is none."""
 
 
 def is_served(trace: TraceTable) -> bool:
@@ -76,8 +78,10 @@ def served_steps(trace: TraceTable) -> ServedSteps:
     np.minimum.at(first, step, start)
     np.maximum.at(last, step, end)
     first = np.where(last == MISSING, MISSING, first)
-    period = steps.end_ns - steps.start_ns
-    period[:-1] = steps.start_ns[1:] - steps.start_ns[:-1]
+    period, work = np.full(count, MISSING, np.int64), np.full(count, MISSING, np.int64)
+    period[:-1] = np.diff(steps.start_ns)
+    works = join(*device_busy(trace).values())
+    work[:-1] = measure_within(works, steps.start_ns[:-1], steps.start_ns[1:])
     decodes = in_mode(trace, Mode.DECODE)
     unusual = _unusual(period, decodes, steps.served.batch)
     return ServedSteps(
@@ -86,28 +90,30 @@ def served_steps(trace: TraceTable) -> ServedSteps:
         first,
         last,
         measure_by(step, start, end, count),
-        _gaps(trace, first, last, decodes),
+        _gaps(works, first, last, decodes),
         period,
+        work,
         unusual,
-        _steady(decodes & ~unusual, steps.served.batch),
+        _steady(decodes & ~unusual, steps.served, steps.end_ns - steps.start_ns),
     )
 
 
-def _gaps(trace: TraceTable, first: Int64, last: Int64, decodes: Bool) -> Int64:
+def _gaps(works: Ranges, first: Int64, last: Int64, decodes: Bool) -> Int64:
     """Idle time between the work of neighbours that decode, whatever else ran between."""
     gap = np.full(len(first), MISSING, np.int64)
     if len(first) < 2:
         return gap
     both = decodes[1:] & decodes[:-1] & (first[1:] != MISSING) & (last[:-1] != MISSING)
     begin, end = last[:-1], np.maximum(first[1:], last[:-1])
-    gap[1:] = np.where(both, end - begin - measure_within(join(*device_busy(trace).values()), begin, end), MISSING)
+    gap[1:] = np.where(both, end - begin - measure_within(works, begin, end), MISSING)
     return gap
 
 
 def _unusual(period: Int64, decodes: Bool, batch: Int64) -> Bool:
-    """Decode steps far beyond the median of those of a like batch. The last one ends with itself, and is compared as well."""
+    """Decode steps far beyond the median of those of a like batch; never the last one, of which nobody knows the cycle."""
     found = np.zeros(len(period), np.bool_)
-    at = np.flatnonzero(decodes)
+    known = decodes & (period != MISSING)
+    at = np.flatnonzero(known)
     if not len(at):
         return found
     order = at[np.argsort(batch[at], kind="stable")]
@@ -120,27 +126,32 @@ def _unusual(period: Int64, decodes: Bool, batch: Int64) -> Bool:
             continue
         median = np.median(alike)
         limit = median + max(FAR * float(np.median(np.abs(alike - median))), BEYOND * median)
-        found |= decodes & (batch == size) & (period > limit)
+        found |= known & (batch == size) & (period > limit)
     return found
 
 
-def _steady(usual: Bool, batch: Int64) -> tuple[int, int]:
-    """The longest run of usual decode steps whose batches are alike, of equal ones the first."""
-    best, begin = (0, 0), 0
+def _steady(usual: Bool, served: Served, time: Int64) -> tuple[int, int]:
+    """Returns the run of usual decode steps of like batches with most new tokens, of equal ones with most time, the first."""
+    runs, begin, batch = [(0, 0)], 0, served.batch
     for i, good in enumerate(usual.tolist()):  # steps are few, and each run depends on where it began
         if not good or abs(int(batch[i]) - int(batch[begin])) > ALIKE * abs(int(batch[begin])):
             begin = i if good else i + 1
-        if good and i + 1 - begin > best[1] - best[0]:
-            best = (begin, i + 1)
-    return best if best[1] - best[0] >= FEWEST else (0, 0)
+        if good and i + 1 - begin >= FEWEST:
+            runs.append((begin, i + 1))
+    made, taken = (np.append(0, np.cumsum(each)) for each in (np.maximum(served.generated, 0), time))
+    return max(runs, key=lambda run: (made[run[1]] - made[run[0]], taken[run[1]] - taken[run[0]]))
 
 
 def tokens_per_second(trace: TraceTable, steps: Int64) -> float | None:
-    """Returns new tokens over the time of these steps; None where a step that decodes may make several for a request."""
+    """Returns new tokens over the time of these steps up to the next; one without a next counts on neither side.
+
+    None where nobody knows how many: a step that decodes may make several for a request, or no mode tells.
+    """
     served, found = trace.steps.served, served_steps(trace)
+    steps = steps[found.period_ns[steps] != MISSING]
     mode, generated = served.mode[steps], served.generated[steps]
-    makes = (mode == Mode.DECODE) | (mode == Mode.MIXED)
+    makes, known = (mode == Mode.DECODE) | (mode == Mode.MIXED), generated != MISSING
     time = int(found.period_ns[steps].sum())
-    if not makes.any() or (generated[makes] == MISSING).any() or not time:
+    if not known.any() or (makes & ~known).any() or not time:
         return None
-    return float(generated[makes].sum()) * 1e9 / time
+    return float(generated[known].sum()) * 1e9 / time

@@ -83,7 +83,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     for name in ("run", "worker", "span"):
         parser.add_argument(f"--{name}", help=f"only this {name}")
     parser.add_argument("--view", action="append", metavar="V", help="only this view (repeatable)")
-    parser.add_argument("--steps", default="", help="only these profiler steps, such as 5,7-9")
+    parser.add_argument("--steps", default="", help="only these steps, such as 5,7-9, or those of a mode: decode")
     parser.add_argument("--phase", default="", help="only what lies in this phase (a name of the view phases)")
     parser.add_argument("--pattern", default="", help="what names of one phase may differ in, an RE2 expression (\\d+)")
     parser.add_argument("--window", default="", help="open only these steps (7, 7-9) or times (0ns-500ns) of the trace")
@@ -97,7 +97,9 @@ def _add_diff(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(path, metavar=path.upper(), help=f"the {side}: a trace file, a log directory, or a URL")
         for name in ("run", "worker", "span"):
             parser.add_argument(f"--{prefix}{name}", help=f"{name} of the {side}, where it has several")
-        parser.add_argument(f"--{prefix}steps", default="", help=f"only these profiler steps of the {side}")
+        parser.add_argument(
+            f"--{prefix}steps", default="", help=f"only these steps of the {side} (5,7-9), or a mode: decode"
+        )
         _add_capture(parser, prefix, f" of the {side}")
     parser.add_argument("--per", choices=("step", "total"), default="step", help="mean step (default) or sum")
     parser.add_argument(
@@ -115,7 +117,7 @@ def _add_stacks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="a trace file, a log directory, or a URL of one")
     for name in ("run", "worker", "span"):
         parser.add_argument(f"--{name}", help=f"which {name}, where there are several")
-    parser.add_argument("--steps", default="", help="only these profiler steps, such as 5,7-9")
+    parser.add_argument("--steps", default="", help="only these steps, such as 5,7-9, or those of a mode: decode")
     parser.add_argument("--phase", default="", help="only what lies in this phase (a name of the view phases)")
     parser.add_argument("--pattern", default="", help="what names of one phase may differ in, an RE2 expression (\\d+)")
     parser.add_argument("--window", default="", help="open only these steps (7, 7-9) or times (0ns-500ns) of the trace")

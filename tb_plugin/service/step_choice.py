@@ -1,4 +1,4 @@
-"""The step selection of a request: text such as ``5,7-9`` to labels of steps that the trace has."""
+"""The step selection of a request: text such as ``5,7-9`` or ``decode`` to labels of steps that the trace has."""
 
 from __future__ import annotations
 
@@ -20,12 +20,16 @@ def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None
     if not text.strip():
         return None
     labels = [step.label for step in steps]
+    modes: dict[str, set[str]] = {}
+    for step in steps:
+        if step.mode:
+            modes.setdefault(step.mode, set()).add(step.label)
     chosen: set[str] = set()
     for item in filter(None, (part.strip() for part in text.split(","))):
-        hits = _hits(item, labels)
+        hits = _hits(item, labels) or modes.get(item, set())
         if not hits:
-            shown = ", ".join(labels[:_SHOWN]) + (", ..." if len(labels) > _SHOWN else "")
-            raise BadRequest(f"The trace has no step {item[:_LONGEST]}.", "steps", f"It has: {shown or 'none'}.")
+            what = f"It has {_told(labels)}." + (f" Modes choose theirs: {', '.join(modes)}." if modes else "")
+            raise BadRequest(f"The trace has no step {item[:_LONGEST]}.", "steps", what)
         chosen |= hits
     if not chosen:
         raise BadRequest("The steps parameter names no step.", "steps", "Write labels and ranges such as 5,7-9.")
@@ -45,6 +49,13 @@ def window_of(
     if start_ns is not None and end_ns is not None and start_ns >= end_ns:
         raise BadRequest("The window is empty.", "start_ns, end_ns", "Let it end after it begins.")
     return start_ns, end_ns
+
+
+def _told(labels: Sequence[str]) -> str:
+    """The steps there are, in words; of many the first and the last."""
+    if len(labels) > _SHOWN:
+        return f"{len(labels):,} steps, {labels[0]} to {labels[-1]}"
+    return ("the steps " if len(labels) > 1 else "the step ") + ", ".join(labels) if labels else "none"
 
 
 def _hits(item: str, labels: Sequence[str]) -> set[str]:

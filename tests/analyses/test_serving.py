@@ -6,6 +6,7 @@ import json
 import statistics
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -43,12 +44,12 @@ def test_facts_are_counted_from_the_plan() -> None:
     table, plan = planted(seed=31, dialect="vllm", steps=40)
     facts = part(table, "serving").facts
     starts = [step["start_ns"] for step in plan]
-    periods = [b - a for a, b in zip(starts, [*starts[1:], plan[-1]["end_ns"]], strict=True)]
+    periods = [b - a for a, b in pairwise(starts)]
     for mode in {step["mode"] for step in plan}:
         times = [step["end_ns"] - step["start_ns"] for step in plan if step["mode"] == mode]
         assert facts[f"serving.{mode}.steps"] == len(times)
         assert facts[f"serving.{mode}.step_time_mean_ns"] == pytest.approx(statistics.fmean(times), rel=1e-12)
-    made = sum(step["generated"] for step in plan if step["mode"] in ("decode", "mixed"))
+    made = sum(step["generated"] for step in plan[:-1] if step["mode"] in ("decode", "mixed"))
     assert facts["serving.tokens_per_second"] == pytest.approx(made * 1e9 / sum(periods), rel=1e-12)
     gaps = [step["gap_ns"] for step in plan if step["gap_ns"] is not None]
     assert facts["serving.decode.host_gap_mean_ns"] == pytest.approx(statistics.fmean(gaps), rel=1e-12)
@@ -71,12 +72,17 @@ def test_facts_are_about_the_chosen_steps_and_figures_about_the_steady_ones() ->
     [
         ((8, 8, 8, 64, 64, 64, 64), (3, 7)),
         ((100, 105, 95, 110, 111), (0, 4)),
+        ((1, 1, 1, 1, 1, 32, 32, 32), (5, 8)),
+        ((1, 1, 1, 1, 1, 32, 32), (0, 5)),
+        ((4, 4, 4, 4, 1, 4, 4, 4, 4), (0, 4)),
         ((8, 8), (0, 0)),
         ((8, 9, 8, 9, 8, 9), (0, 0)),
         ((1, 5, 5, 5, 1), (1, 4)),
     ],
 )
-def test_the_steady_state_is_the_longest_run_of_like_batches(batches: tuple[int, ...], steady: tuple[int, int]) -> None:
+def test_the_steady_state_is_the_run_of_like_batches_with_most_new_tokens(
+    batches: tuple[int, ...], steady: tuple[int, int]
+) -> None:
     assert served_steps(decoding(*batches).table()).steady == steady
 
 
@@ -93,6 +99,47 @@ def test_steps_whose_batch_nobody_knows_are_compared_with_each_other() -> None:
     unknown = replace(table.steps.served, batch=np.full(9, MISSING, np.int64))
     table = replace(table, steps=replace(table.steps, served=unknown))
     assert np.flatnonzero(served_steps(table).is_unusual).tolist() == [3]
+
+
+def test_where_nobody_knows_the_tokens_the_steady_state_is_that_with_most_time() -> None:
+    builder, at = trace(), 0
+    for batch in (8, 8, 8, 64, 64, 64, 64):
+        builder.annotation(f"step[TARGET_VERIFY bs={batch}]", at, 50).launches(kernel(dur=30, at=at + 15), at=at + 10)
+        at += 100
+    assert served_steps(builder.table()).steady == (3, 7)
+
+
+@pytest.mark.parametrize("seed", range(31, 37))
+def test_of_the_last_step_nobody_knows_the_cycle_and_no_rate_counts_it(seed: int) -> None:
+    """Rates are those of the plan without its last step, of the trace, of each mode and of each step."""
+    table, plan = planted(seed=seed, dialect="vllm", steps=24)
+    cycles = [after["start_ns"] - before["start_ns"] for before, after in pairwise(plan)]
+    shown = rows(table, "serving", "serving_steps")
+    assert [row["served_period_ns"] for row in shown] == [*cycles, None]
+    assert shown[-1]["step_tokens_per_second"] is None and not shown[-1]["is_outlier"]
+    for row, step, cycle in zip(shown, plan[:-1], cycles, strict=False):
+        assert row["step_tokens_per_second"] == pytest.approx(step["generated"] * 1e9 / cycle, rel=1e-12)
+    for row in rows(table, "serving", "serving_modes"):
+        of = [
+            (step["generated"], cycle) for step, cycle in zip(plan, cycles, strict=False) if step["mode"] == row["mode"]
+        ]
+        wanted = pytest.approx(sum(n for n, _ in of) * 1e9 / sum(t for _, t in of), rel=1e-12) if of else None
+        assert row["mode_tokens_per_second"] == wanted
+
+
+def test_the_cycle_is_work_and_idle_time() -> None:
+    table = decoding(8, 8, 8, 8, 8).table()
+    told = part(table, "serving").payloads["answer"]
+    assert isinstance(told, Notices)
+    found = {figure.metric.key: figure.value for figure in told.notices[0].figures}
+    assert (found["decode_cycle_ns"], found["decode_work_ns"], found["decode_idle_ns"]) == (100_000, 30_000, 70_000)
+    assert found["decode_busy_ratio"] == 0.3 and found["steady_tokens_per_second"] == 80_000
+    assert "steps 1 to 5, batch 8:" in told.notices[0].text and "little" not in told.notices[0].text
+
+
+def test_one_decode_step_says_little() -> None:
+    answer = part(decoding(8).table(), "serving").payloads["answer"]
+    assert isinstance(answer, Notices) and "one decode step alone, which says little" in answer.notices[0].text
 
 
 def test_a_gap_is_idle_time_between_neighbours_that_decode() -> None:
@@ -136,6 +183,8 @@ def test_gaps_between_decode_steps_are_a_finding_whose_bounds_hold(seed: int, ga
     (found,) = [each for each in findings_of(table, None).found if each.rule.id == "decode_gaps"]
     saving = found.notice.saving
     assert saving is not None
+    said = {figure.metric.key: figure.value for figure in found.notice.figures}
+    assert said["pair_gap_ratio"] == pytest.approx(said["pair_gap_ns"] / said["pair_period_ns"], rel=1e-12)
     pairs = [i for i, step in enumerate(plan) if step["gap_ns"] is not None]
     gained = sum(served_steps(table).gap_ns[pairs].tolist()) - sum(served_steps(mended).gap_ns[pairs].tolist())
     assert 0.65 * gained / len(plan) <= saving.low_ns <= gained / len(plan) <= saving.high_ns

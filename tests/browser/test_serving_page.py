@@ -12,7 +12,10 @@ def test_from_the_steady_state_to_a_step_on_the_timeline(open_tab: Open) -> None
     tab = open_tab()
     frame = tab.open(view="serving", **PLACE)
     assert_healthy(frame)
-    assert "That is the steady state, steps 4 to 11." in frame.get_by_test_id("answer").inner_text()
+    assert (
+        "The steady state, steps 34 to 40, batch 32: 316,096 new tokens a second."
+        in frame.get_by_test_id("answer").inner_text()
+    )
     frame.get_by_role("button", name="Show all steps").click()
     frame = tab.settle()
     assert tab.state()["steady"] == "all"

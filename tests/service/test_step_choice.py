@@ -38,6 +38,22 @@ def test_refused(text):
         chosen_steps(text, STEPS)
 
 
+def test_a_mode_names_its_steps_unless_it_is_a_label():
+    served = [StepInfo(str(i), 0, 1, mode=mode) for i, mode in enumerate(["idle", "decode", "prefill", "decode"], 1)]
+    assert chosen_steps("decode", served) == ("2", "4")
+    assert chosen_steps("prefill, 1-2", served) == ("1", "2", "3")
+    assert chosen_steps("decode", [*served, StepInfo("decode", 5, 6)]) == ("decode",)
+    with pytest.raises(BadRequest) as refused:
+        chosen_steps("mixed", served)
+    assert "the steps 1, 2, 3, 4. Modes choose theirs: idle, decode, prefill." in str(refused.value)
+
+
+def test_of_many_steps_the_refusal_names_the_first_and_the_last():
+    many = [StepInfo(str(i), i, i + 1) for i in range(1, 1001)]
+    with pytest.raises(BadRequest, match="1,000 steps, 1 to 1000"):
+        chosen_steps("x", many)
+
+
 def test_window():
     assert window_of("", STEPS, None, None) == (None, None)
     assert window_of("7-8", STEPS, None, None) == (10, 30)

@@ -26,6 +26,7 @@ import frameCss from './parts/frame.module.css'
 const GROUPS: Group[] = [
   { table: 'serving_steps', label: 'By step', filters: ['mode', 'is_steady', 'is_outlier'], nameStyle: 'plain' },
   { table: 'serving_modes', label: 'By mode', filters: [], nameStyle: 'plain' },
+  { table: 'serving_classes', label: 'By class of kernel', filters: ['mode'], nameStyle: 'plain' },
 ]
 /** Everything instead of the steady state. */
 const ALL = 'all'

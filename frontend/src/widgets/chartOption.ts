@@ -245,9 +245,9 @@ function oneSeries(series: Series, line: Line, position: number, scale: Scale, l
     cursor: stacked ? 'pointer' : 'default',
     data: values.map((value, i) => ({ value, itemStyle: { color, opacity: dimmed(i) ? 0.35 : 1 } })),
     emphasis: { disabled: true },
-    // The top part carries the total, so that no legend or hover is needed to read it.
+    // The top part carries the total, so that no legend or hover is needed to read it. That of shares is always one.
     label:
-      stacked && last && series.x.length <= 24
+      stacked && last && line.metric.unit !== 'ratio' && series.x.length <= 24
         ? {
             show: true,
             position: 'top',

@@ -10,14 +10,13 @@ from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.selection import chosen_steps
-from tb_plugin.analyses.served_steps import FEWEST, ServedSteps, in_mode, is_served, served_steps
+from tb_plugin.analyses.served_steps import FEWEST, ServedSteps, is_served, served_steps
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.intervals import Ranges, intersect, join, measure_within, union
 from tb_plugin.trace.schema import MISSING
-from tb_plugin.trace.served import Mode
 
 Int64 = npt.NDArray[np.int64]
 
@@ -28,20 +27,21 @@ METRICS = OF_RULES.adding(
         {
             "pair_gap_ns": (
                 "Gap",
-                "Idle time between the work of two steps that decode, right after each other: the mean.",
+                "Idle time between the work of two steps that decode, right after each other: the mean, with outliers.",
             ),
             "pair_least_ns": ("Least between", "Shortest time of the host between two such steps."),
-            "pair_period_ns": ("Step to step", "Mean time from a decode step's start to that of the next step."),
+            "pair_period_ns": (
+                "Step to step",
+                "Mean time from the start of the first step of such a pair to that of its second.",
+            ),
         },
     ),
     define(STEPS, "count", {"decode_pairs": ("Pairs", "Decode steps right after another.")}),
-    define(
-        STEPS, "ratio", {"pair_gap_ratio": ("Gaps", "Gaps over the time of the decode steps, each up to the next.")}
-    ),
+    define(STEPS, "ratio", {"pair_gap_ratio": ("Gaps", "Gaps over the time from step to step, of the same pairs.")}),
 )
 
 SHARE = 0.05
-"""Share of the time of decode steps that gaps have to take: a launch and a copy of the new tokens take some of it."""
+"""Share of the time from decode step to decode step that gaps have to take: a launch and a copy of tokens take some."""
 
 
 def _look(s: Scene) -> Seen | None:
@@ -49,8 +49,7 @@ def _look(s: Scene) -> Seen | None:
         return None
     numbers, steps = served_steps(s.trace), np.array(chosen_steps(s.trace, s.chosen), np.int64)
     at = steps[numbers.gap_ns[steps] != MISSING]
-    decoding = steps[in_mode(s.trace, Mode.DECODE)[steps]]
-    time = int(numbers.period_ns[decoding].sum())
+    time = int(numbers.period_ns[at - 1].sum())
     total = int(numbers.gap_ns[at].sum())
     if len(at) < FEWEST or not time or total < SHARE * time:
         return None
@@ -59,14 +58,15 @@ def _look(s: Scene) -> Seen | None:
     values = {
         "pair_gap_ns": total / len(at),
         "pair_least_ns": int((between.end - between.start).min()) if len(between.start) == len(at) else 0,
-        "pair_period_ns": time / len(decoding),
+        "pair_period_ns": time / len(at),
         "decode_pairs": len(at),
         "pair_gap_ratio": ratio,
     }
     notice = Notice(
         rule="decode_gaps",
         severity=severity_of(ratio),
-        text="The device idles {pair_gap_ns} between steps that decode, {pair_gap_ratio} of their {pair_period_ns}.",
+        text="From a decode step to the next one it takes {pair_period_ns}, of which the device idles {pair_gap_ns} "
+        "({pair_gap_ratio}) between their work: means over {decode_pairs}, outliers among them.",
         todo=s.todo("decode_gaps"),
         figures=[METRICS.figure(key, value) for key, value in values.items()],
         measure="pair_gap_ratio",

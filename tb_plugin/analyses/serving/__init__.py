@@ -11,7 +11,7 @@ from tb_plugin.analyses.selection import chosen_steps, select_rows
 from tb_plugin.analyses.served_steps import is_served
 from tb_plugin.analyses.serving.answer import answer_of, facts, headline
 from tb_plugin.analyses.serving.pictures import classes, scatters, times
-from tb_plugin.analyses.serving.tables import by_mode, by_step
+from tb_plugin.analyses.serving.tables import by_class, by_mode, by_step
 from tb_plugin.analyses.serving.taken import taken
 from tb_plugin.payloads import Notices, Payload, Table, View
 from tb_plugin.trace.table import TraceTable
@@ -27,7 +27,7 @@ class Serving:
         "Summary",
         hidden=True,
         whole="It is about steps: choose those of a mode.",
-        tables=("serving_steps", "serving_modes"),
+        tables=("serving_steps", "serving_modes", "serving_classes"),
     )
     scope: Scope = "profile"
     borrows = OWN_ONLY
@@ -49,7 +49,7 @@ class Serving:
             return Part(coverage)
         steps = np.array(chosen_steps(trace, params.steps), np.int64)
         found = taken(trace, steps, everything=params.steps is not None or params.get("steady") == "all")
-        frames = {frame.name: frame for frame in (by_step(found), by_mode(found))}
+        frames = {frame.name: frame for frame in (by_step(found), by_mode(found), by_class(found))}
         payloads: dict[str, Payload] = {
             "summary": headline(found),
             "answer": Notices("answer", "Serving", "answer", answer_of(found)),
@@ -57,7 +57,7 @@ class Serving:
             "classes": classes(found),
             **scatters(found),
         }
-        layout = (*payloads, "serving_modes", "serving_steps")
+        layout = (*payloads, "serving_modes", "serving_steps", "serving_classes")
         return Part(coverage, facts(found), frames, payloads, layout)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:

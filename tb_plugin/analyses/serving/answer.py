@@ -22,27 +22,40 @@ def _gap(found: Taken, *, told: bool = True) -> float | None:
 
 
 def figures_of(found: Taken) -> dict[str, float | None]:
-    """Returns the numbers of decoding by key, over the steps that the figures are about."""
-    decoding = found.of(Mode.DECODE, told=True)
-    time, period = found.time_ns[decoding], found.numbers.period_ns[decoding]
-    gap = found.numbers.gap_ns[decoding]
-    total = int(time.sum())
+    """Returns the numbers by key: tokens of the chosen steps, and of those that the figures are about tokens and decoding."""
+    decoding, numbers = found.of(Mode.DECODE, told=True), found.numbers
+    time = found.time_ns[decoding]
+    cycles = decoding[numbers.period_ns[decoding] != MISSING]
+    cycle, work = (float(each[cycles].sum()) for each in (numbers.period_ns, numbers.work_ns))
+    count = len(cycles)
     return {
-        "tokens_per_second": tokens_per_second(found.trace, found.told),
+        "tokens_per_second": tokens_per_second(found.trace, found.steps),
+        "steady_tokens_per_second": tokens_per_second(found.trace, found.told) if found.is_steady else None,
+        "decode_cycle_ns": cycle / count if count else None,
+        "decode_work_ns": work / count if count else None,
+        "decode_idle_ns": (cycle - work) / count if count else None,
+        "decode_busy_ratio": work / cycle if cycle else None,
         "decode_p50_ns": float(np.median(time)) if len(time) else None,
         "decode_p95_ns": float(np.percentile(time, 95)) if len(time) > 1 else None,
         "decode_gap_ns": _gap(found),
-        "decode_busy_ratio": int(found.numbers.busy_ns[decoding].sum()) / total if total else None,
-        "decode_gap_ratio": int(gap[gap != MISSING].sum()) / int(period.sum()) if (gap != MISSING).any() else None,
     }
+
+
+_IN_WORDS = ("decode_work_ns", "decode_idle_ns")
+"""Numbers that the sentence says, and the headline does not."""
 
 
 def headline(found: Taken) -> Figures:
     """Returns the numbers that a person asks for first."""
+    notes = {
+        "tokens_per_second": "all chosen steps",
+        "steady_tokens_per_second": _batch(found),
+        "decode_busy_ratio": "step to step",
+    }
     figures = [
-        METRICS.figure(key, value)
+        METRICS.figure(key, value, note=notes.get(key, ""))
         for key, value in figures_of(found).items()
-        if value is not None and key != "decode_gap_ratio"
+        if value is not None and key not in _IN_WORDS
     ]
     many = "the steady state" if found.is_steady else "all chosen steps"
     figures.append(METRICS.figure("figure_steps", len(found.told), note=many))
@@ -51,30 +64,49 @@ def headline(found: Taken) -> Figures:
 
 def answer_of(found: Taken) -> list[Notice]:
     """Returns the answer in words."""
-    numbers = figures_of(found)
+    numbers, trace = figures_of(found), found.trace
     figures: list[Figure] = [METRICS.figure(key, value) for key, value in numbers.items() if value is not None]
     texts = []
-    if numbers["tokens_per_second"] is not None:
-        texts.append("The server makes {tokens_per_second} new tokens a second.")
-    if numbers["decode_p50_ns"] is not None:
-        busy = "" if numbers["decode_busy_ratio"] is None else ": the device works for {decode_busy_ratio} of the time"
-        gaps = "" if numbers["decode_gap_ns"] is None else ", and idles for {decode_gap_ns} between two of them"
-        texts.append(f"A decode step takes {{decode_p50_ns}}{busy}{gaps}.")
+    if numbers["tokens_per_second"] is not None and any(len(found.of(mode)) for mode in _MAKING):
+        texts.append("Over all chosen steps the server makes {tokens_per_second} new tokens a second.")
+    if found.is_steady:
+        labels, batch = trace.steps.label, _batch(found)
+        rate = "" if numbers["steady_tokens_per_second"] is None else ": {steady_tokens_per_second} new tokens a second"
+        where = f"steps {labels[found.told[0]]} to {labels[found.told[-1]]}" + (batch and f", {batch}")
+        texts.append(f"The steady state, {where}{rate}." if rate else f"What follows is the steady state, {where}.")
+    if numbers["decode_cycle_ns"] is not None:
+        token = "A decode step takes" if numbers["tokens_per_second"] is None else "Each request gets a token every"
+        texts.append(
+            f"{token} {{decode_cycle_ns}}, from a decode step's start to that of the next step: a device works for "
+            "{decode_work_ns} of it ({decode_busy_ratio}), and idles for {decode_idle_ns}."
+        )
+    elif numbers["decode_p50_ns"] is not None:
+        texts.append("A decode step takes {decode_p50_ns}.")
     elif found.modes:
         most = found.of(found.modes[0])
         figures.append(METRICS.figure("mode_p50_ns", float(np.median(found.time_ns[most]))))
         what = "" if found.modes[0] == Mode.UNKNOWN else f" of {word(found.modes[0])}"
         texts.append(f"A step{what} takes {{mode_p50_ns}}.")
-    if found.is_steady:
-        labels = found.trace.steps.label
-        texts.append(f"That is the steady state, steps {labels[found.told[0]]} to {labels[found.told[-1]]}.")
-    if found.trace.steps.found == INFERRED:
+    if 0 < (count := len(found.of(Mode.DECODE, told=True))) < FEW:
+        few = "is one decode step alone, which says little: it"
+        several = f"is of {count} decode steps, which say little: the first"
+        texts.append(f"That {few if count == 1 else several} may mostly wait for work from before the recording.")
+    if trace.steps.found == INFERRED:
         texts.append("Steps were inferred from launches that repeat: nothing in the trace marks them.")
-    if any(found.trace.steps.served.generated[found.of(mode, told=True)].min(initial=0) < 0 for mode in _MAKING):
+    if any(trace.steps.served.generated[found.of(mode)].min(initial=0) < 0 for mode in _MAKING):
         texts.append("Tokens a second are left out: nobody knows how many a request got in a step.")
     return [Notice("serving", "info", " ".join(texts), "", figures)] if texts else []
 
 
+def _batch(found: Taken) -> str:
+    """The batch of the steps that the figures are about, in words; empty where they do not state it."""
+    batch = found.trace.steps.served.batch[found.told]
+    low, high = (int(batch.min(initial=batch[0])), int(batch.max(initial=batch[0]))) if len(batch) else (MISSING, 0)
+    return "" if low == MISSING else f"batch {low}" if low == high else f"batch {low} to {high}"
+
+
+FEW = 4
+"""Fewer decode steps say little."""
 _MAKING = (Mode.DECODE, Mode.MIXED)
 
 

@@ -11,6 +11,7 @@ METRICS = SHARED.adding(
         "text",
         {
             "mode": ("Mode", "What the server did: prefill (prompts), decode (next tokens), mixed (both), idle, denoising."),
+            "mode_class": ("Class", "What the kernels do, by their names."),
             "outlier_cause": (
                 "Why",
                 "Of a step that takes far longer: what a device idled for more than in the median decode step, or its work.",
@@ -18,7 +19,7 @@ METRICS = SHARED.adding(
         },
     ),
     define("", "bool", {
-        "is_steady": ("Steady", "It belongs to the steady state: the longest run of usual decode steps of like batches."),
+        "is_steady": ("Steady", "In the steady state: the run of usual decode steps of like batches with most new tokens."),
         "is_outlier": ("Outlier", "A decode step far longer than the median of those of a like batch."),
     }),
     define(
@@ -40,7 +41,7 @@ METRICS = SHARED.adding(
         "ns",
         {
             "served_step_ns": ("Step time", "From the step's start to its end, with the device work that it launched."),
-            "served_period_ns": ("To the next", "From the step's start to that of the next one; of the last, to its end."),
+            "served_period_ns": ("To the next", "From the step's start to that of the next one; not known of the last."),
             "served_busy_ns": ("Device busy", "Time in which a device runs work that the step launched."),
             "served_gap_ns": (
                 "Gap before",
@@ -50,7 +51,7 @@ METRICS = SHARED.adding(
         },
     ),
     define(CHOSEN_STEPS, "number", {
-        "mode_tokens_per_second": ("Tokens/s", "New tokens of its steps over their time to the next, where they make any."),
+        "mode_tokens_per_second": ("Tokens/s", "New tokens of its steps over their time to the next, where known."),
     }),
     define(STEP, "number", {
         "step_tokens_per_second": ("Tokens/s", "New tokens over the time to the next step."),
@@ -68,33 +69,41 @@ METRICS = SHARED.adding(
             "mode_mean_ns": ("Mean", "Mean time of its steps."),
             "mode_p50_ns": ("p50", "Median time of its steps (linear interpolation)."),
             "mode_p95_ns": ("p95", "95th percentile of the times of its steps (linear interpolation)."),
+            "mode_class_ns": ("Kernels", "Summed durations of the kernels of the class that the steps of the mode launch."),
             "mode_busy_ns": ("Device busy", "Time in which a device runs work of its steps, added up over the steps."),
         },
     ),
-    define(CHOSEN_STEPS, "ratio", {"mode_busy_ratio": ("Busy", "Device busy over the time of its steps.")}),
+    define(CHOSEN_STEPS, "ratio", {
+        "mode_busy_ratio": ("Busy in steps", "Device busy over the time of its steps, without that between them."),
+    }),
     define(
-        STEADY,
+        CHOSEN_STEPS,
         "number",
         {
             "tokens_per_second": (
                 "Tokens/s",
-                "New tokens of decode and mixed steps over the time of the steps, each up to the begin of the next. The one "
-                "that ends a prefill is not counted. Not known where a step may make several for a request.",
+                "New tokens of all chosen steps over their time, each up to the begin of the next; a last one counts not. "
+                "The token that ends a prefill is not counted. Not known where a step may make several for a request.",
             )
         },
     ),
+    define("the steady state", "number", {
+        "steady_tokens_per_second": ("Steady tokens/s", "The same of the steps of the steady state."),
+    }),
     define(
         STEADY,
         "ns",
         {
+            "decode_cycle_ns": ("Step to step", "Mean time from a decode step's start to that of the next step, its cycle."),
+            "decode_work_ns": ("Device works", "Time of such a cycle in which any device works: the mean."),
+            "decode_idle_ns": ("Device idles", "The rest of such a cycle: in the step and until the next one."),
             "decode_p50_ns": ("Decode step", "Median time of decode steps (linear interpolation)."),
             "decode_p95_ns": ("Decode p95", "95th percentile of the times of decode steps (linear interpolation)."),
             "decode_gap_ns": ("Gap between decode steps", "Mean idle time of the device between neighbours that decode."),
         },
     ),
     define(STEADY, "ratio", {
-        "decode_busy_ratio": ("Device busy", "Device busy of decode steps over their time."),
-        "decode_gap_ratio": ("Gaps", "Gaps between decode steps over their time, each step up to the next."),
+        "decode_busy_ratio": ("Device busy", "Of decode steps: time in which any device works over that from step to step."),
     }),
     define(STEADY, "count", {"figure_steps": ("Steps behind it", "Steps that the figures are about.")}),
     define(CHOSEN_STEPS, "ratio", {

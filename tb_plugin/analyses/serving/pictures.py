@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from tb_plugin.analyses.kernel_classes import TITLES, class_time, word_of
+from tb_plugin.analyses.kernel_classes import TITLES, word_of
 from tb_plugin.analyses.metrics import CHOSEN_STEPS
 from tb_plugin.analyses.serving.metrics import METRICS
 from tb_plugin.analyses.serving.tables import word
 from tb_plugin.analyses.serving.taken import Taken
 from tb_plugin.payloads import Breakdown, Dots, Line, Metric, Payload, Scatter, Series, Slice
-from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.served import Mode
 
 HOW = {
@@ -46,12 +44,7 @@ def category_of(mode: Mode) -> str:
 
 def classes(found: Taken) -> Series:
     """Returns what the kernels of each mode do: a bar a mode, in it the classes."""
-    numbers, trace = found.numbers, found.trace
-    kernels = trace.kind[numbers.row] == EventKind.KERNEL
-    mode = trace.steps.served.mode[numbers.step]
-    chosen = kernels & np.isin(numbers.step, found.steps)
-    times = {each: class_time(trace, numbers.row[chosen & (mode == each)]) for each in found.modes}
-    times = {each: of for each, of in times.items() if sum(of.values())}
+    times = found.class_time
     metric = METRICS["mode_class_ratio"]
     lines = [
         Line(

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.kernel_classes import TITLES
 from tb_plugin.analyses.served_steps import tokens_per_second
 from tb_plugin.analyses.serving.metrics import METRICS
 from tb_plugin.analyses.serving.taken import Taken
@@ -41,7 +42,7 @@ def by_step(found: Taken) -> Frame:
         "mode": pa.array([word(mode) for mode in served.mode[steps].tolist()], pa.string()),
         **{key: _known(getattr(served, name)[steps]) for key, name in _STATED.items()},
         "served_step_ns": pa.array(found.time_ns[steps]),
-        "served_period_ns": pa.array(period),
+        "served_period_ns": _known(period),
         "served_busy_ns": pa.array(numbers.busy_ns[steps]),
         "served_gap_ns": _known(numbers.gap_ns[steps]),
         "step_tokens_per_second": pa.array(
@@ -105,3 +106,24 @@ def _of_mode(found: Taken, mode: Mode) -> dict[str, str | int | float | None]:
         "mode_tokens_per_second": tokens_per_second(found.trace, steps),
         "mode_generated": None if (generated == MISSING).any() else int(generated.sum()),
     }
+
+
+def by_class(found: Taken) -> Frame:
+    """Returns one row for each mode and class of kernels in its steps: modes with most time first, in them classes so."""
+    rows = [
+        (word(mode), TITLES[each], time, time / sum(of.values()))
+        for mode, of in found.class_time.items()
+        for each, time in sorted(of.items(), key=lambda item: (-item[1], item[0]))
+        if time
+    ]
+    keys = ("mode", "mode_class", "mode_class_ns", "mode_class_ratio")
+    types = (pa.string(), pa.string(), pa.int64(), pa.float64())
+    columns = zip(*rows, strict=True) if rows else ((),) * len(keys)
+    return Frame(
+        name="serving_classes",
+        title="Kernels by mode",
+        columns=METRICS.columns(*keys),
+        data=pa.table({key: pa.array(of, kind) for key, of, kind in zip(keys, columns, types, strict=True)}),
+        row_key=("mode", "mode_class"),
+        name_column="mode_class",
+    )

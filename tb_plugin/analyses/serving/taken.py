@@ -12,7 +12,9 @@ from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.idle.account import idle_account
 from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.metrics import TITLES
+from tb_plugin.analyses.kernel_classes import class_time
 from tb_plugin.analyses.served_steps import ServedSteps, in_mode, served_steps
+from tb_plugin.trace.schema import MISSING, EventKind, KernelClass
 from tb_plugin.trace.served import Mode
 from tb_plugin.trace.table import TraceTable
 
@@ -50,10 +52,22 @@ class Taken:
         return self.trace.steps.end_ns - self.trace.steps.start_ns
 
     @cached_property
+    def class_time(self) -> dict[Mode, dict[KernelClass, int]]:
+        """Returns the summed durations of the kernels that the steps of each mode launch, by class; of modes with kernels."""
+        numbers, trace = self.numbers, self.trace
+        kernels = trace.kind[numbers.row] == EventKind.KERNEL
+        mode = trace.steps.served.mode[numbers.step]
+        chosen = kernels & np.isin(numbers.step, self.steps)
+        times = {each: class_time(trace, numbers.row[chosen & (mode == each)]) for each in self.modes}
+        return {each: of for each, of in times.items() if sum(of.values())}
+
+    @cached_property
     def why(self) -> dict[int, str]:
         """Returns of each outlier what it spends more on than the median decode step: a cause of idle time, or its work."""
         unusual = self.steps[self.numbers.is_unusual[self.steps]]
-        usual = np.flatnonzero(in_mode(self.trace, Mode.DECODE) & ~self.numbers.is_unusual)
+        usual = np.flatnonzero(
+            in_mode(self.trace, Mode.DECODE) & ~self.numbers.is_unusual & (self.numbers.period_ns != MISSING)
+        )
         if not len(unusual) or not len(usual):
             return {}
         begin = self.trace.steps.start_ns
