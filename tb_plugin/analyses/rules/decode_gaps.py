@@ -65,8 +65,8 @@ def _look(s: Scene) -> Seen | None:
     notice = Notice(
         rule="decode_gaps",
         severity=severity_of(ratio),
-        text="From a decode step to the next one it takes {pair_period_ns}, of which the device idles {pair_gap_ns} "
-        "({pair_gap_ratio}) between their work: means over {decode_pairs}, outliers among them.",
+        text="The device idles {pair_gap_ns} between the work of decode steps right after each other, {pair_gap_ratio} of "
+        "the {pair_period_ns} from step to step: means of {decode_pairs} pairs, outliers among them.",
         todo=s.todo("decode_gaps"),
         figures=[METRICS.figure(key, value) for key, value in values.items()],
         measure="pair_gap_ratio",

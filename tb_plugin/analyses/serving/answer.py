@@ -48,7 +48,7 @@ _IN_WORDS = ("decode_work_ns", "decode_idle_ns")
 def headline(found: Taken) -> Figures:
     """Returns the numbers that a person asks for first."""
     notes = {
-        "tokens_per_second": "all chosen steps",
+        "tokens_per_second": _which(found),
         "steady_tokens_per_second": _batch(found),
         "decode_busy_ratio": "step to step",
     }
@@ -57,7 +57,7 @@ def headline(found: Taken) -> Figures:
         for key, value in figures_of(found).items()
         if value is not None and key not in _IN_WORDS
     ]
-    many = "the steady state" if found.is_steady else "all chosen steps"
+    many = "the steady state" if found.is_steady else _which(found)
     figures.append(METRICS.figure("figure_steps", len(found.told), note=many))
     return Figures("summary", "Serving", "", figures, "headline")
 
@@ -68,7 +68,7 @@ def answer_of(found: Taken) -> list[Notice]:
     figures: list[Figure] = [METRICS.figure(key, value) for key, value in numbers.items() if value is not None]
     texts = []
     if numbers["tokens_per_second"] is not None and any(len(found.of(mode)) for mode in _MAKING):
-        texts.append("Over all chosen steps the server makes {tokens_per_second} new tokens a second.")
+        texts.append(f"Over {_which(found)} the server makes {{tokens_per_second}} new tokens a second.")
     if found.is_steady:
         labels, batch = trace.steps.label, _batch(found)
         rate = "" if numbers["steady_tokens_per_second"] is None else ": {steady_tokens_per_second} new tokens a second"
@@ -81,7 +81,9 @@ def answer_of(found: Taken) -> list[Notice]:
             "{decode_work_ns} of it ({decode_busy_ratio}), and idles for {decode_idle_ns}."
         )
     elif numbers["decode_p50_ns"] is not None:
-        texts.append("A decode step takes {decode_p50_ns}.")
+        last = found.of(Mode.DECODE, told=True)
+        figures.append(METRICS.figure("served_busy_ns", int(found.numbers.busy_ns[last].sum())))
+        texts.append("A decode step takes {decode_p50_ns}: a device runs its work for {served_busy_ns} of it.")
     elif found.modes:
         most = found.of(found.modes[0])
         figures.append(METRICS.figure("mode_p50_ns", float(np.median(found.time_ns[most]))))
@@ -96,6 +98,11 @@ def answer_of(found: Taken) -> list[Notice]:
     if any(trace.steps.served.generated[found.of(mode)].min(initial=0) < 0 for mode in _MAKING):
         texts.append("Tokens a second are left out: nobody knows how many a request got in a step.")
     return [Notice("serving", "info", " ".join(texts), "", figures)] if texts else []
+
+
+def _which(found: Taken) -> str:
+    """Which steps are chosen, in words."""
+    return "all steps" if len(found.steps) == len(found.trace.steps.label) else "the chosen steps"
 
 
 def _batch(found: Taken) -> str:

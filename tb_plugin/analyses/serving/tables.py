@@ -56,7 +56,7 @@ def by_step(found: Taken) -> Frame:
     said = {key for key in _STATED if data[key].null_count < len(steps)}
     hidden = {"start_ns", "batch_decoding", *(_STATED.keys() - said)}
     if not numbers.is_unusual[steps].any():
-        hidden |= {"served_period_ns", "is_outlier", "outlier_cause"}
+        hidden |= {"is_outlier", "outlier_cause"}
     return Frame(
         name="serving_steps",
         title="Steps",
