@@ -17,7 +17,7 @@ from tb_plugin.cli.terminal import complain, write_json
 from tb_plugin.errors import BadRequest, Cancelled, TorchTraceError, UserError
 from tb_plugin.findings import data_notices, findings
 from tb_plugin.format import format_time
-from tb_plugin.payloads import Profile, Table, View
+from tb_plugin.payloads import Profile, Table, View, ViewInfo
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.profiles import navigation
 from tb_plugin.service.states import Entry
@@ -143,6 +143,8 @@ def _report_text(
         printer.line(found.url)
         for line in capture_told(workspace, place_of(entry, arguments.capture)):
             printer.line(line)
+        for info in _absent(entry, arguments.view):
+            printer.line(f"{info.title}: {info.why} {info.enable}".rstrip())
         for view in views:
             printer.view(view, _not_limited(view.id, arguments))
         reported += 1
@@ -193,6 +195,12 @@ def _views_of(entry: Entry, wanted: list[str] | None) -> list[Analysis[Any]]:
     """The pages about one profile that a report may have of it."""
     pages = [a for a in registry.views_of(registry.model_of(entry.found.reader)) if a.traits.place == "page"]
     return [a for a in pages if a.scope == "profile" and (wanted is None or a.id in wanted)]
+
+
+def _absent(entry: Entry, wanted: list[str] | None) -> list[ViewInfo]:
+    """The views that were asked for and do not apply."""
+    every = [*navigation(entry), *(entry.summary.absent if entry.summary else [])]
+    return [info for info in every if info.id in (wanted or ()) and not info.available]
 
 
 def _text_views(entry: Entry, wanted: list[str] | None) -> list[str]:

@@ -185,11 +185,14 @@ def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any
     """What ``profile`` answers about a loaded profile."""
     model, made = registry.model_named(file.model), models.made(file)
     outline = model.outline(made)
-    infos = [_view_info(analysis, analysis.missing(made), outline) for analysis in views]
+    why = {analysis: analysis.missing(made) for analysis in views}
+    infos = [_view_info(analysis, missing, outline) for analysis, missing in why.items()]
+    # What no option records, as the kernels of a tool that knows no devices, the trace is not about.
+    absent = {analysis.id for analysis, none in why.items() if none and (analysis.traits.hidden or not none.enable)}
     first = models.part(file, registry.analysis_named(model.default_view), Params())  # the page shows it next anyway
     return Summary(
         list(outline.steps),
-        [info for info in infos if info is not None],
+        [info for info in infos if info.id not in absent],
         read_info(outline.report),
         _count_data_notices(first),
         seal,
@@ -198,6 +201,8 @@ def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any
         outline.clock,
         outline.has_replays,
         _key_figures(first),
+        outline.has_captures,
+        [info for info in infos if info.id in absent],
     )
 
 
@@ -230,17 +235,14 @@ def expected(analysis: Analysis[Any]) -> ViewInfo:
     return ViewInfo(analysis.id, analysis.title, True, group=traits.group, whole=traits.whole)
 
 
-def _view_info(analysis: Analysis[Any], missing: Missing | None, outline: Outline) -> ViewInfo | None:
-    """How the navigation shows a view; None where it does not."""
+def _view_info(analysis: Analysis[Any], missing: Missing | None, outline: Outline) -> ViewInfo:
+    """How the navigation shows a view, and why it does not apply."""
     view = expected(analysis)
     if missing is None:
         return view
-    # What no option records, as the kernels of a tool that knows no devices, the trace is not about.
-    if analysis.traits.hidden or not missing.enable:
-        return None
     if outline.window is not None:
         return replace(view, available=False, why=f"In the window that was opened: {missing.why}")
-    if not outline.report.complete:
+    if not outline.report.complete and missing.enable:
         return replace(view, available=False, why=f"In what is left of the file: {missing.why}", enable=CUT_OFF)
     return replace(view, available=False, why=missing.why, enable=missing.enable)
 
