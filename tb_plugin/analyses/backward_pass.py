@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tb_plugin.analyses.advice import todo_of
 from tb_plugin.analyses.backward import BackwardOperators, Tie, backward_operators
 from tb_plugin.analyses.backward_times import backward_times
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
@@ -141,7 +142,7 @@ class BackwardPass:
         """Needs backward operators."""
         if len(backward_operators(trace).row):
             return None
-        return Missing("The trace holds no backward pass.", trace.recorder.todo("view.backward"))
+        return Missing("The trace holds no backward pass.", todo_of(trace, "view.backward"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps and phase."""

@@ -149,7 +149,8 @@ def _add_capture(parser: argparse.ArgumentParser, prefix: str = "", whose: str =
         default="",
         metavar="TRACE",
         help=f"what recorded the capture of the graphs that are replayed{whose}: RUN/WORKER/SPAN of the log directory, a "
-        "path or a URL; none (default: what lies beside the trace)",
+        "path or a URL; none (default: what lies beside the trace in the log directory; nothing where PATH is a "
+        "single file)",
     )
 
 

@@ -17,7 +17,7 @@ from tb_plugin.cli.terminal import complain, write_json
 from tb_plugin.errors import BadRequest, Cancelled, TorchTraceError, UserError
 from tb_plugin.findings import data_notices, findings
 from tb_plugin.format import format_time
-from tb_plugin.payloads import Profile, Table, View
+from tb_plugin.payloads import Profile, Table, View, ViewInfo
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace
@@ -144,6 +144,8 @@ def _report_text(
         printer.line(found.url)
         for line in capture_told(workspace, place_of(entry, arguments.capture)):
             printer.line(line)
+        for info in _absent(workspace, entry, arguments):
+            printer.line(f"{info.title}: {info.why} {info.enable}".rstrip())
         for view in views:
             printer.view(view, _not_limited(view.id, arguments))
         reported += 1
@@ -201,6 +203,16 @@ def _there(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) ->
     if entry.summary is None:
         return set()
     return {view.id for view in workspace.offered(place_of(entry, arguments.capture)) if view.available}
+
+
+def _absent(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -> list[ViewInfo]:
+    """The views that were asked for and do not apply."""
+    if entry.summary is None:
+        return []
+    offered = workspace.offered(place_of(entry, arguments.capture))
+    known = {info.id for info in offered}
+    every = [*offered, *(info for info in entry.summary.absent if info.id not in known)]
+    return [info for info in every if info.id in (arguments.view or ()) and not info.available]
 
 
 def _text_views(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -> list[str]:

@@ -129,6 +129,8 @@ def capture_lines(info: CaptureInfo | None, option: str = "--capture") -> list[s
     if info is None:
         return []
     lines = []
+    if info.own:
+        lines.append("capture: in this trace")
     if info.names:
         lines.append(f"capture: {_few(info.names)}{' (beside the trace)' if info.how == 'beside' else ''}")
     elif info.how != "named" and info.beside:

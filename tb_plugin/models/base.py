@@ -34,6 +34,8 @@ class Outline:
     """Labels of all steps of the source, where it is a window."""
     has_replays: bool = False
     """Whether captured graphs are launched: another recording may tell more of them."""
+    has_captures: bool = False
+    """Whether the profile holds captures of graphs that it replays."""
 
 
 class Model(Protocol[Raw, Made]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from tb_plugin.analyses.replays.captures import captures
 from tb_plugin.analyses.replays.found import has_replays
 from tb_plugin.analyses.selection import window_info
 from tb_plugin.models.base import Feature, Outline
@@ -50,7 +51,9 @@ class TraceModel:
         modes = [Mode(mode).word for mode in found.served.mode.tolist()]
         steps = [replace(step, mode=mode) for step, mode in zip(steps, modes, strict=True)] if modes else steps
         all_steps = () if whole is None else whole.steps
-        return Outline(made.report, steps, window_info(made), _clock(made), all_steps, has_replays(made))
+        replays = has_replays(made)
+        own = replays and len(captures(made).sequences) > 0
+        return Outline(made.report, steps, window_info(made), _clock(made), all_steps, replays, own)
 
     def open_beside(self, made: TraceTable, path: str) -> None:
         """Opens the levels of its timeline. Raises CacheRefused."""

@@ -171,6 +171,8 @@ class CaptureInfo(Struct, frozen=True):
     """Names of all that lie beside the trace and could be meant."""
     problem: Problem | None = None
     """Why one of them tells nothing: the numbers are then those without it."""
+    own: bool = False
+    """The trace holds captures itself."""
 
 
 class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
@@ -204,5 +206,7 @@ class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
     """None until it is ready, and where the file does not tell."""
     trace_steps: list[str] = []
     """Labels of all recorded steps of such a trace: where another window may begin."""
+    absent: list[ViewInfo] = []
+    """Views that the trace is not about, and why: the navigation leaves them out, a link may name one."""
     capture: CaptureInfo | None = None
     """None unless it is a trace that launches captured graphs, and ready."""

@@ -23,6 +23,10 @@ RECORDING = {
         "Usual when the profiler started while work was queued, and in traces without host events. Use "
         "schedule(warmup=1) or more, and record ProfilerActivity.CPU as well."
     ),
+    "capture_missing": Advice(
+        "Record the capture of the graphs too, and put that trace into a folder capture_traces/ beside this one, or choose "
+        "it under Capture (--capture).",
+    ),
     "external_ids_disagree": Advice("The launch decides. Traces of PyTorch 2.0 to 2.4 are known for wrong ids."),
     "steps_missing": Advice("Call prof.step() after each iteration (with a schedule) to see step times."),
     "steps_incomplete": Advice(

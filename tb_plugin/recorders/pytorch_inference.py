@@ -30,6 +30,7 @@ INFERENCE = {
         "Let the server schedule the next step while the device works on this one (asynchronous or overlapping scheduling), "
         "sample on the device, and turn the new tokens into text in another process.",
     ),
+    "view.backward.inference": Advice("Nothing, where a model is only run: a training has one."),
     "view.serving": Advice(
         "Servers mark their steps while they are profiled; TORCH_TRACE_STEPS takes a pattern of annotations of your own."
     ),

@@ -121,6 +121,7 @@ class Captures:
             how=choice.how,
             beside=[name_of(each) for each in choice.beside],
             problem=None if problem is None else problem_of(problem),
+            own=entry.summary.has_captures,
         )
 
     def ready(self, entry: Entry, text: str) -> Opened | None:

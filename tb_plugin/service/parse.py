@@ -64,7 +64,7 @@ class AskOffered:
     def answer(self, models: OpenModels, report: Report) -> list[ViewInfo]:
         """Returns how the navigation shows them. Raises KeptLost."""
         model, made = registry.model_named(self.file.model), models.made(self.file)
-        return _view_infos(_shown(model), made, model.outline(made))
+        return _view_infos(_shown(model), made, model.outline(made))[0]
 
 
 @dataclass(frozen=True)
@@ -202,10 +202,11 @@ def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any
     """What ``profile`` answers about a loaded profile."""
     model, made = registry.model_named(file.model), models.made(file)
     outline = model.outline(made)
+    shown, absent = _view_infos(views, made, outline)
     first = models.part(file, registry.analysis_named(model.default_view), Params())  # the page shows it next anyway
     return Summary(
         list(outline.steps),
-        _view_infos(views, made, outline),
+        shown,
         read_info(outline.report),
         _count_data_notices(first),
         seal,
@@ -214,6 +215,8 @@ def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any
         outline.clock,
         outline.has_replays,
         _key_figures(first),
+        outline.has_captures,
+        absent,
     )
 
 
@@ -246,23 +249,26 @@ def expected(analysis: Analysis[Any]) -> ViewInfo:
     return ViewInfo(analysis.id, analysis.title, True, group=traits.group, whole=traits.whole)
 
 
-def _view_infos(views: Sequence[Analysis[Any]], made: Any, outline: Outline) -> list[ViewInfo]:
-    """How the navigation shows these views, as far as it does."""
-    infos = (_view_info(analysis, analysis.missing(made), outline) for analysis in views)
-    return [info for info in infos if info is not None]
+def _view_infos(views: Sequence[Analysis[Any]], made: Any, outline: Outline) -> tuple[list[ViewInfo], list[ViewInfo]]:
+    """How the navigation shows these views, and those that it does not show: why they do not apply."""
+    shown: list[ViewInfo] = []
+    absent: list[ViewInfo] = []
+    for analysis in views:
+        missing = analysis.missing(made)
+        # What no option records, as the kernels of a tool that knows no devices, the trace is not about.
+        is_absent = missing is not None and (analysis.traits.hidden or not missing.enable)
+        (absent if is_absent else shown).append(_view_info(analysis, missing, outline))
+    return shown, absent
 
 
-def _view_info(analysis: Analysis[Any], missing: Missing | None, outline: Outline) -> ViewInfo | None:
-    """How the navigation shows a view; None where it does not."""
+def _view_info(analysis: Analysis[Any], missing: Missing | None, outline: Outline) -> ViewInfo:
+    """How the navigation shows a view, and why it does not apply."""
     view = expected(analysis)
     if missing is None:
         return view
-    # What no option records, as the kernels of a tool that knows no devices, the trace is not about.
-    if analysis.traits.hidden or not missing.enable:
-        return None
     if outline.window is not None:
         return replace(view, available=False, why=f"In the window that was opened: {missing.why}")
-    if not outline.report.complete:
+    if not outline.report.complete and missing.enable:
         return replace(view, available=False, why=f"In what is left of the file: {missing.why}", enable=CUT_OFF)
     return replace(view, available=False, why=missing.why, enable=missing.enable)
 

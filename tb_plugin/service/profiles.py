@@ -62,6 +62,7 @@ def profile_of(entry: Entry) -> Profile:
         features=list(model.features),
         clock=summary.clock if summary else None,
         trace_steps=summary.trace_steps if summary else [],
+        absent=summary.absent if summary else [],
     )
 
 

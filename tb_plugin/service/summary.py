@@ -38,3 +38,7 @@ class Summary(Struct, frozen=True):
     """Whether captured graphs are launched, of which another recording may tell more."""
     key_figures: list[Figure] = []
     """What a list of profiles tells of it."""
+    has_captures: bool = False
+    """Whether it holds captures of such graphs itself."""
+    absent: list[ViewInfo] = []
+    """Views that the navigation leaves out, and why: who asks for one is told."""

@@ -58,7 +58,8 @@ def test_report_in_json(capsys, logs, trace):
     code, out, _ = run(capsys, "report", trace, "--format", "json", "--view", "kernels")
     (alone,) = json.loads(out)["profiles"]
     # A file has no folder around it.
-    assert code == 0 and alone["capture"] == {"names": [], "how": "none", "beside": [], "problem": None}
+    none = {"names": [], "how": "none", "beside": [], "problem": None, "own": False}
+    assert code == 0 and alone["capture"] == none
     path = logs / "right" / "capture_traces"
     code, out, _ = run(capsys, "report", trace, "--format", "json", "--view", "kernels", "--capture", path)
     (named,) = json.loads(out)["profiles"]

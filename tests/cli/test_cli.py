@@ -95,6 +95,13 @@ def test_a_phase(capsys):
     assert {"ProfilerStep#0", "ProfilerStep#5"} <= {row["phase"] for row in apart["tables"]["phases"]}
 
 
+@pytest.mark.parametrize("view", ["graphs", "serving", "compiled", "parallelism", "modules"])
+def test_a_view_that_does_not_apply_says_why(capsys, logs, view):
+    assert cli.main(["report", str(logs), "--view", view]) == 0
+    title = {"graphs": "Graphs: The trace launches no captured graph."}.get(view, f"{view.capitalize()}: ")
+    assert capsys.readouterr().out.count(title) == 2
+
+
 def test_all_rows_come(capsys, tmp_path):
     write_trace(tmp_path / "x.json", *(f"op{i}" for i in range(1500)))
     _, document = report(capsys, tmp_path / "x.json")

@@ -104,6 +104,7 @@ export interface Skipped {
  * A Profile is the answer of ``GET profile``: the state of one profile and, once ready, what can be asked of it.
  */
 export interface Profile {
+  absent: ViewInfo[]
   capture: CaptureInfo | null
   clock: ClockInfo | null
   data_notice_count: number
@@ -126,12 +127,25 @@ export interface Profile {
   worker: string
 }
 /**
+ * A ViewInfo says whether a view applies to a profile, else why not and what would enable it.
+ */
+export interface ViewInfo {
+  available: boolean
+  enable: string
+  group: string
+  id: string
+  title: string
+  whole: string
+  why: string
+}
+/**
  * A CaptureInfo says which recordings tell of the graphs that a trace replays.
  */
 export interface CaptureInfo {
   beside: string[]
   how: 'beside' | 'named' | 'none'
   names: string[]
+  own: boolean
   problem: Problem | null
 }
 /**
@@ -197,18 +211,6 @@ export interface StepInfo {
   label: string
   mode: string
   start_ns: number
-}
-/**
- * A ViewInfo says whether a view applies to a profile, else why not and what would enable it.
- */
-export interface ViewInfo {
-  available: boolean
-  enable: string
-  group: string
-  id: string
-  title: string
-  whole: string
-  why: string
 }
 /**
  * A window is the part of a trace that was opened because all of it does not fit into the memory.

@@ -5,7 +5,7 @@ import type { Query } from '../api/client'
 import type { Catalog, Problem, Profile, ReadInfo, SpanInfo, ViewInfo } from '../api/payloads'
 import { nounOf } from '../lib/models'
 import { shortenMiddle } from '../lib/names'
-import { offered, openedView, resolveAddress, seenAs, spanOf } from '../lib/profiles'
+import { offered, openedView, resolveAddress, seenAs, spanOf, viewInfo } from '../lib/profiles'
 import { useCatalog, useProfile } from '../state/data'
 import { openProfile, setDefaultView, useRoute } from '../state/route'
 import { viewOf } from '../views'
@@ -70,7 +70,7 @@ function Frame() {
     [key, steps, phase, pattern],
   )
   useEffect(() => {
-    const title = profile?.views.find((item) => item.id === view)?.title ?? view
+    const title = viewInfo(profile, view)?.title ?? view
     document.title = address ? `${title} · ${address.run} · Torch Trace` : 'Torch Trace'
   }, [view, profile, address])
 
@@ -96,13 +96,8 @@ function Frame() {
         foot={catalog && catalog.runs.length > 0 && <PassedOverButton catalog={catalog} />}
         onActive={() => document.getElementById('main')?.scrollTo(0, 0)}
       />
-      <main
-        id="main"
-        className={css.main}
-        tabIndex={-1}
-        aria-label={profile?.views.find((item) => item.id === view)?.title ?? 'View'}
-      >
-        <h1 className={textCss.sr}>{profile?.views.find((item) => item.id === view)?.title ?? 'Torch Trace'}</h1>
+      <main id="main" className={css.main} tabIndex={-1} aria-label={viewInfo(profile, view)?.title ?? 'View'}>
+        <h1 className={textCss.sr}>{viewInfo(profile, view)?.title ?? 'Torch Trace'}</h1>
         {troubles.map((trouble) => (
           <Alert
             key={trouble.where}
@@ -119,7 +114,7 @@ function Frame() {
         {profile?.read && !profile.read.complete && (
           <CutBanner model={profile.model} read={profile.read} onMore={() => setQuality(true)} />
         )}
-        {phase && <NotLimited phase={phase} view={profile?.views.find((item) => item.id === view)} />}
+        {phase && <NotLimited phase={phase} view={viewInfo(profile, view)} />}
         {profile && <WindowBar profile={profile} onWindow={(next) => openProfile({ window: next, capture })} />}
         {profile && <CaptureProblem profile={profile} />}
         <div className={css.view}>
@@ -202,7 +197,7 @@ function Body(props: {
     return problem ? <ProblemPanel problem={problem} action={elsewhere} /> : <LoadingPanel profile={null} span={span} />
   if (profile.state === 'failed') return <FailedPanel profile={profile} onRetry={reload} action={elsewhere} />
   if (profile.state !== 'ready') return <LoadingPanel profile={profile} span={span} />
-  const info = profile.views.find((item) => item.id === view)
+  const info = viewInfo(profile, view)
   if (info && !info.available) {
     return (
       <div className={basicsCss.panel}>

@@ -32,6 +32,8 @@ function automatic(profile: Profile, value: string): Named {
     return { value: '', label: found(profile), note: 'found beside the trace', about: names.join('\n') }
   const several =
     beside.length > 0 ? `${beside.length} lie beside the trace: choose one` : 'nothing lies beside the trace'
+  const own = profile.capture?.own ?? false
+  if (own) return { value: '', label: 'in this trace', note: 'the trace holds the capture itself' }
   return { value: '', label: 'none', note: several }
 }
 
@@ -53,7 +55,10 @@ export function captureChoices(catalog: Catalog, profile: Profile, value: string
     return { value: name, label: shortened(name, profile.run), ...told }
   }
   const others = all.flatMap(({ name }) => (name === own || beside.includes(name) ? [] : [choice(name)]))
-  const listed = [...beside.map((name) => choice(name, 'beside the trace')), ...others]
+  // What was recorded in the same folder is more often the capture than what lies elsewhere.
+  const near = ({ value: name }: Named) => name.startsWith(`${profile.run.split('/')[0]}/`)
+  const ordered = [...others.filter(near), ...others.filter((each) => !near(each))]
+  const listed = [...beside.map((name) => choice(name, 'beside the trace')), ...ordered]
   const known = value === '' || value === NONE || listed.some((each) => each.value === value)
   return [
     automatic(profile, value),

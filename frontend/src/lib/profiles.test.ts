@@ -127,11 +127,17 @@ it('opens first what has something to show, where the URL names nothing', () => 
 
 it('opens what the URL names where the profile has it, else its own default view', () => {
   const view = (id: string) => ({ id, title: id, available: true, why: '', enable: '', group: '' })
-  const profile = { default_view: 'numbers', views: [view('numbers'), view('more')] } as unknown as Profile
+  const profile = {
+    default_view: 'numbers',
+    views: [view('numbers'), view('more')],
+    absent: [{ ...view('graphs'), available: false, why: 'None.' }],
+  } as unknown as Profile
   expect(openedView(null, undefined)).toBe('')
   expect(openedView(null, 'kernels')).toBe('kernels')
   expect(openedView(profile, undefined)).toBe('numbers')
   expect(openedView(profile, 'more')).toBe('more')
+  // What the navigation leaves out says why.
+  expect(openedView(profile, 'graphs')).toBe('graphs')
   expect(openedView(profile, 'overview')).toBe('numbers')
 })
 

@@ -141,8 +141,12 @@ export function resolveBaseline(catalog: Catalog, route: Named, exp: Address): A
   return run && worker && span ? { run: run.name, worker: worker.name, span: span.id } : null
 }
 
-/** The view that is shown: what the URL names where the profile has it, else the one that it opens with. */
+/** What is known of a view of a profile, also of one that the navigation leaves out. */
+export const viewInfo = (profile: Profile | null, id: string) =>
+  profile?.views.find((view) => view.id === id) ?? profile?.absent.find((view) => view.id === id)
+
+/** The view that is shown: what the URL names where it is known of the profile, else the one that it opens with. */
 export function openedView(profile: Profile | null, wanted: string | undefined): string {
   if (!profile) return wanted ?? ''
-  return wanted && profile.views.some((view) => view.id === wanted) ? wanted : profile.default_view
+  return wanted && viewInfo(profile, wanted) ? wanted : profile.default_view
 }

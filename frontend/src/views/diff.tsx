@@ -219,7 +219,8 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
     <>
       {sameAddress(base, exp) && CHOSEN.every((key) => base[key] === exp[key]) && (
         <p className={textCss.none} role="status">
-          Baseline and experiment are the same profile and steps: no change anywhere.{' '}
+          Baseline and experiment are the same profile and steps: no change anywhere. Choose steps, or a mode, of either
+          side to compare parts of it.{' '}
           {other && (
             <button type="button" className={textCss.link} onClick={() => setBaseline(other)}>
               Compare with {addressText(other)}

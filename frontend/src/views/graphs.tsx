@@ -71,6 +71,7 @@ function Answer({ view, refused }: { view: View; refused: Table | null }) {
   const figures = pick(view, 'summary', 'figures')?.figures ?? []
   const value = (key: string) => Number(figures.find(({ metric }) => metric.key === key)?.value ?? 0)
   const parts = pick(view, 'coverage', 'breakdown')?.parts ?? []
+  const notes = notesOf(view).filter(({ rule }) => ON_CAPTURES.has(rule))
   const most = [...parts].sort((a, b) => b.value - a.value)[0]
   return (
     <HeadlineCard label="Graphs" below>
@@ -84,9 +85,18 @@ function Answer({ view, refused }: { view: View; refused: Table | null }) {
           {most && `; ${told(most.metric, sourceOf(view))}`}.{refused && ` ${refusedText(refused)}`}
         </Say>
       )}
+      {notes.map((notice) => (
+        <Say key={notice.rule} severity={notice.severity}>
+          <Sentence notice={notice} text={notice.text} /> {notice.todo}
+        </Say>
+      ))}
     </HeadlineCard>
   )
 }
+
+const ON_CAPTURES = new Set(['graphs.capture_missing', 'graphs.capture_empty'])
+
+const notesOf = (view: View) => pick(view, 'graph_notes', 'notices')?.notices ?? []
 
 /** What most of it is known by. */
 function told({ key }: Metric, source: string): string {
@@ -110,7 +120,7 @@ function refusedText(refused: Table): string {
 /** The replayed time by what tells the operators behind it. */
 function Known({ view }: { view: View }) {
   const coverage = pick(view, 'coverage', 'breakdown')
-  const notes = pick(view, 'graph_notes', 'notices')?.notices ?? []
+  const notes = notesOf(view).filter(({ rule }) => !ON_CAPTURES.has(rule))
   if (!coverage || coverage.total === 0) return null
   return (
     <Card className={layoutCss.span12} title={coverage.title}>

@@ -28,6 +28,8 @@ _TOLD: Mapping[Tie, str] = MappingProxyType(
         Tie.NONE: "Nothing was open around the launch of the graph, or the launch is not recorded.",
     }
 )
+LITTLE_KNOWN = 0.5
+"""Part of the replayed device time with operators below which it is said how to have more."""
 _CATEGORIES = {tie: f"slice{place}" for place, tie in enumerate(_TOLD)} | {Tie.NONE: "other"}
 
 
@@ -73,7 +75,7 @@ class GraphsAnalysis:
             "summary": _summary(facts),
             "coverage": _coverage(account, facts),
         }
-        if notes := _notes(account):
+        if notes := _notes(trace, account, facts):
             payloads["graph_notes"] = Notices("graph_notes", "Notes", "data", notes)
         return Part(selection.coverage, facts, frames, payloads, (*payloads, *frames))
 
@@ -96,7 +98,7 @@ def _facts(trace: TraceTable, selection: Selection, account: Account) -> dict[st
         **told,
         "graphs.untied_ns": tied_times(work)[Tie.NONE],
         "graphs.node_gaps_ns": int(account.node_gaps_ns.sum()),
-        "graphs.replay_gaps_ns": int(account.gap_ns[has_gap].sum()) if has_gap.any() else None,
+        "graphs.replay_gaps_ns": int(account.gap_ns[has_gap].sum()) if has_gap.any() or not len(account) else None,
         "graphs.launch_ns": int(account.launch_ns[account.call != MISSING].sum()),
     }
 
@@ -132,9 +134,19 @@ def _title(tie: Tie) -> str:
     return TIES[tie][0].upper() + TIES[tie][1:]
 
 
-def _notes(account: Account) -> list[Notice]:
-    """What the tables leave out."""
+def _notes(trace: TraceTable, account: Account, facts: Mapping[str, int | float | None]) -> list[Notice]:
+    """What to do where operators are not known, and what the tables leave out."""
     found = []
+    device, known = facts["graphs.device_ns"] or 0, facts["graphs.with_operator_ns"] or 0
+    if trace.captured.source and not trace.captured:
+        source = METRICS.figure("graph_source", trace.captured.source)
+        text = (
+            "{graph_source} holds neither captures nor device work: it tells nothing of the graphs that are replayed."
+        )
+        found.append(Notice("graphs.capture_empty", "medium", text, "Choose another capture, or none.", [source]))
+    elif known < LITTLE_KNOWN * device and not trace.captured.source:
+        text = "A replay runs no operators: they are those of the capture, which is not known here."
+        found.append(Notice("graphs.capture_missing", "low", text, trace.recorder.todo("capture_missing")))
     unlike = int((account.work.node == MISSING).sum())
     if unlike:
         text = f"{unlike} pieces of work are of replays unlike the others of their graph: the table of nodes leaves them out."

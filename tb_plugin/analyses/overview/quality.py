@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from tb_plugin.analyses.allocator import HOST_TYPE
 from tb_plugin.analyses.annotations import looked_into, named_ranges
@@ -10,6 +11,8 @@ from tb_plugin.analyses.device_time import without_operator
 from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.overview.captures import capture_notices
 from tb_plugin.analyses.overview.metrics import METRICS
+from tb_plugin.analyses.replays.found import has_replays
+from tb_plugin.analyses.replays.origins import origins_of
 from tb_plugin.analyses.selection import window_info
 from tb_plugin.analyses.stated_steps import missing_computation
 from tb_plugin.payloads import Figure, Link, Notice, Severity
@@ -18,6 +21,8 @@ from tb_plugin.trace.overflow import CODE as OVERFLOWED
 from tb_plugin.trace.report import Issue, ReadReport
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
 
 
 def data_notices(trace: TraceTable) -> list[Notice]:
@@ -223,7 +228,7 @@ def _device_events(trace: TraceTable) -> list[Notice]:
                 "no_operator",
                 "low",
                 "{no_operator_ns} of device time has no operator around its launch.",
-                "It is counted in the row (no operator): launches from graphs, custom extensions or bare runtime calls.",
+                _why_without(trace, alone),
                 METRICS.figure("no_operator_ns", int(trace.dur_ns[alone].sum())),
                 view="operators",
             )
@@ -239,6 +244,14 @@ def _device_events(trace: TraceTable) -> list[Notice]:
             )
         )
     return notices
+
+
+def _why_without(trace: TraceTable, rows: Int64) -> str:
+    """What device work without an operator is, and what to do where most of it is replayed."""
+    dur = trace.dur_ns[rows]
+    if has_replays(trace) and 2 * int(dur[np.isin(rows, origins_of(trace).work)].sum()) > int(dur.sum()):
+        return f"Most of it is of replays of captured graphs. {trace.recorder.todo('capture_missing')}".rstrip()
+    return "It is counted in the row (no operator): launches from graphs, custom extensions or bare runtime calls."
 
 
 def _device_numbers(trace: TraceTable) -> list[Notice]:
