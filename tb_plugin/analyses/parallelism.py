@@ -27,7 +27,11 @@ METRICS = SHARED.adding(
         "text",
         {
             "method": ("Method", "What the work serves: sharding, a pipeline, offloading, or experts."),
-            "role": ("Role", "What the work does for it."),
+            "role": (
+                "Role",
+                "What the work does for it. Of experts: route sorts tokens by expert, dispatch sends them to the ranks that "
+                "have these experts, combine brings the results back.",
+            ),
         },
     ),
     define(
