@@ -29,6 +29,7 @@ _LADDERS: dict[str, tuple[tuple[float, str], ...]] = {
 }
 
 _ONE = re.compile(r"(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|latency|delay|lifetime)(_|$)")
+_UPKEEP = re.compile(r"(^|_)(guard|wrapper|break)_ns$")
 _MOMENT = re.compile(r"(^|_)(at|time|start|end|hit|moment)_ns$")
 
 
@@ -68,10 +69,11 @@ def column_scale(unit: Unit, values: Iterable[Scalar]) -> Scale:
 
 
 def family_of(key: str, unit: Unit) -> str:
-    """Returns what counts in the same unit within a table: sums of a unit, what one event takes, and moments; by the key."""
+    """Returns what counts in the same unit within a table: sums, what one event takes, moments, upkeep; by the key."""
     if unit not in _LADDERS:
         return key
-    return f"{unit} {'one' if _ONE.search(key) else 'moment' if _MOMENT.search(key) else 'sum'}"
+    families = (("one", _ONE), ("moment", _MOMENT), ("upkeep", _UPKEEP))
+    return f"{unit} {next((name for name, told in families if told.search(key)), 'sum')}"
 
 
 def family_scales(metrics: Sequence[Metric], values_of: Callable[[str], Iterable[Scalar]]) -> list[Scale]:

@@ -14,7 +14,7 @@ from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.names import named
 from tb_plugin.analyses.roles.experts import dispatched
 from tb_plugin.analyses.roles.found import METHODS, PIPELINE, WORDS, Role, roles_of
-from tb_plugin.analyses.selection import Selection, select_rows
+from tb_plugin.analyses.selection import Selection, select_rows, steps_of
 from tb_plugin.payloads import Figures, Payload, Sort, Table, View
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
@@ -27,7 +27,11 @@ METRICS = SHARED.adding(
         "text",
         {
             "method": ("Method", "What the work serves: sharding, a pipeline, offloading, or experts."),
-            "role": ("Role", "What the work does for it."),
+            "role": (
+                "Role",
+                "What the work does for it. Of experts: route sorts tokens by expert, dispatch sends them to the ranks that "
+                "have these experts, combine brings the results back.",
+            ),
         },
     ),
     define(
@@ -41,7 +45,7 @@ METRICS = SHARED.adding(
                 "nothing else ran. Other roles have none.",
             ),
             "stage_bubble_ns": (
-                "Bubble",
+                "Waits of the pipeline (bubble)",
                 "Time in which the device does nothing but send to other stages of the pipeline, or receive: waiting for "
                 "them, and moving data.",
             ),
@@ -69,7 +73,7 @@ METRICS = SHARED.adding(
         "number",
         {
             "expert_imbalance": (
-                "Imbalance",
+                "Imbalance of experts",
                 "What the rank that gets most tokens gets over the mean of all ranks, by the time of the experts' products "
                 "behind each dispatch; 1 is even.",
             )
@@ -104,7 +108,9 @@ class Parallelism:
         data = _totals(trace, selection)
         facts = _facts(trace, selection, data)
         frame = _frame(data)
-        payloads: dict[str, Payload] = {"summary": _summary(facts)}
+        steps = steps_of(trace, params.steps)
+        count = len(steps.label) if steps.recorded else 0
+        payloads: dict[str, Payload] = {"summary": _summary(facts, count)}
         return Part(selection.coverage, facts, {"roles": frame}, payloads, ("summary", "roles"))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
@@ -178,7 +184,16 @@ _SHOWN = {
 """Figures of the headline, and the facts that they show."""
 
 
-def _summary(facts: dict[str, Number]) -> Figures:
+def _summary(facts: dict[str, Number], steps: int) -> Figures:
+    """Returns the figures; times are of all steps, which stands beside them."""
     told = {key: facts[f"parallelism.{fact}"] for key, fact in _SHOWN.items() if f"parallelism.{fact}" in facts}
-    figures = [METRICS.figure(key, value) for key, value in told.items() if key != "dispatches_untold" or value]
+    figures = [
+        METRICS.figure(
+            key,
+            value,
+            note=f"in {steps} steps" if steps > 1 and key.endswith("_ns") else "",
+        )
+        for key, value in told.items()
+        if key != "dispatches_untold" or value
+    ]
     return Figures("summary", "Parallelism", "", figures, "headline")

@@ -70,15 +70,16 @@ export function columnScale(unit: Unit, values: Iterable<Scalar>): Scale {
 }
 
 const ONE = /(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|latency|delay|lifetime)(_|$)/
+const UPKEEP = /(^|_)(guard|wrapper|break)_ns$/
 const MOMENT = /(^|_)(at|time|start|end|hit|moment)_ns$/
 
 /**
- * What counts in the same unit within a table: sums of a unit, what one event takes (mean, p50, max, ...), and moments. Told by
- * the key, as tests/format_cases.json says for the page and the terminal.
+ * What counts in the same unit within a table: sums of a unit, what one event takes (mean, p50, max, ...), moments, and what calls
+ * of compiled code cost beside their work, which is far less than all else. Told by the key, as tests/format_cases.json says for the page and the terminal.
  */
 export function familyOf(key: string, unit: Unit): string {
   if (!LADDERS[unit]) return key
-  return `${unit} ${ONE.test(key) ? 'one' : MOMENT.test(key) ? 'moment' : 'sum'}`
+  return `${unit} ${ONE.test(key) ? 'one' : MOMENT.test(key) ? 'moment' : UPKEEP.test(key) ? 'upkeep' : 'sum'}`
 }
 
 /** The scales of a table's columns, one for each family of them; `valuesOf` gives values, or the extremes, of a column. */

@@ -1,10 +1,12 @@
 // Compiled code: what compiling took, the regions and what each call costs, where they break off, and the kernels they are of.
+import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../api/client'
 import type { Figure, Table } from '../api/payloads'
 import { counted, format } from '../lib/format'
 import type { Row } from '../lib/pages'
 import { useView } from '../state/data'
+import { followLink } from '../state/links'
 import { Bones } from '../widgets/basics'
 import { Headline } from '../widgets/figures'
 import { ViewFrame } from './parts/frame'
@@ -35,7 +37,16 @@ export function Compiled({ base }: ViewProps) {
             figures && (
               <HeadlineCard below>
                 <Headline figures={figures} alarms={new Map()} />
-                <Say severity="info">{answered(figures, pick(view, 'graph_breaks', 'table'))}</Say>
+                <Say severity="info">
+                  {answered(figures, pick(view, 'graph_breaks', 'table'))}{' '}
+                  <Button
+                    size="compact-xs"
+                    variant="default"
+                    onClick={() => followLink({ view: 'findings', params: {}, text: '' })}
+                  >
+                    Show findings
+                  </Button>
+                </Say>
               </HeadlineCard>
             )
           )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tb_plugin.analyses.base import OWN_ONLY, Missing, Number, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.compiled.kernels import kernels_frame
 from tb_plugin.analyses.compiled.metrics import METRICS
 from tb_plugin.analyses.compiled.steps import steps_frame
@@ -14,7 +14,7 @@ from tb_plugin.analyses.compiled.tables import breaks_frame, regions_frame
 from tb_plugin.analyses.regions.breaks import breaks_of
 from tb_plugin.analyses.regions.compiling import compilations_of, guards_of
 from tb_plugin.analyses.regions.found import has_regions, regions_of
-from tb_plugin.analyses.selection import Selection, select_rows
+from tb_plugin.analyses.selection import Selection, select_rows, steps_of
 from tb_plugin.payloads import Figures, Payload, Table, View
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
@@ -60,7 +60,9 @@ class CompiledAnalysis:
         frames["compiled_steps"] = steps_frame(trace, params.steps)
         numbers = _numbers(trace, selection)
         wrapper = sum(frames["regions"].data["wrapper_ns"].to_pylist())
-        figures = [METRICS.figure(key, {**numbers, "wrapper_ns": wrapper}[key]) for key in _FIGURES]
+        notes = {"compile_ns": _share(trace, params, frames["compiled_steps"])}
+        values = {**numbers, "wrapper_ns": wrapper}
+        figures = [METRICS.figure(key, values[key], note=notes.get(key, "")) for key in _FIGURES]
         payloads: dict[str, Payload] = {"summary": Figures("summary", "Compiled code", "", figures)}
         shown = [
             name
@@ -78,6 +80,14 @@ class CompiledAnalysis:
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page or one of its tables."""
         return answer_view(self, parts[0], params)
+
+
+def _share(trace: TraceTable, params: Params, by_step: Frame) -> str:
+    """Says how much of the steps on the host compiled; nothing where none did."""
+    steps = steps_of(trace, params.steps)
+    compiling = sum(by_step.data["compiling_in_step_ns"].to_pylist())
+    host = int((steps.host_end_ns - steps.host_start_ns).sum())
+    return f"{100 * compiling / host:.1f} % of the steps" if compiling and host else ""
 
 
 def _numbers(trace: TraceTable, selection: Selection) -> dict[str, Number]:

@@ -71,7 +71,11 @@ METRICS = SHARED.adding(
                 "Compilation",
                 "Time in which threads compiled code; what no region is known of counts too.",
             ),
-            "cold_mean_ns": ("Cold call", "Mean host time of its cold calls, with what was compiled in them."),
+            "cold_mean_ns": (
+                "Cold call",
+                "Mean host time of its cold calls, with what was compiled in them: as a rule code behind a break. Its own "
+                "compilation comes before the call, that of its backward pass after it.",
+            ),
             "warm_mean_ns": ("Warm call", "Mean host time of its other calls."),
             "guard_ns": ("Guards", "Time of the checks of guards that led to its calls, or to its compilation."),
             "wrapper_ns": (

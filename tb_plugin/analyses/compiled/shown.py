@@ -21,14 +21,16 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-def framed(name: str, title: str, data: dict[str, object], key: tuple[str, ...], first: str) -> Frame:
-    """Returns a table of these columns, the largest of ``first`` at its head; what no row knows is hidden."""
+def framed(
+    name: str, title: str, data: dict[str, object], key: tuple[str, ...], first: str, hidden: tuple[str, ...] = ()
+) -> Frame:
+    """Returns a table of these columns, the largest of ``first`` at its head; what no row knows is hidden too."""
     table = pa.table({column: pa.array(values) for column, values in data.items()})
     unknown = tuple(column for column in data if table.num_rows and table[column].null_count == table.num_rows)
     return Frame(
         name=name,
         title=title,
-        columns=METRICS.columns(*data, share=(first,), hidden=unknown),
+        columns=METRICS.columns(*data, share=(first,), hidden=(*hidden, *unknown)),
         data=table.sort_by([(first, "descending"), (key[-1], "ascending")]),
         row_key=key,
         name_column=key[-1],

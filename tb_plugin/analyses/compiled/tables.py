@@ -80,7 +80,7 @@ def regions_frame(trace: TraceTable, selection: Selection) -> Frame:
     if not (sums["device_total_ns"].any() or sums["backward_device_total_ns"].any()):
         del data["device_total_ns"], data["backward_device_total_ns"]
     first = "device_total_ns" if "device_total_ns" in data else "host_total_ns"
-    return framed("regions", "Regions", data, ("region",), first)
+    return framed("regions", "Regions", data, ("region",), first, hidden=("graph", "backward_graph"))
 
 
 def breaks_frame(trace: TraceTable, selection: Selection) -> Frame:
