@@ -144,6 +144,16 @@ def test_compilation_step_by_step() -> None:
     assert rows(region(trace(), "0/0", 0, 100).table(), "compiled", "compiled_steps") == []
 
 
+def test_compilation_is_told_as_a_share_of_the_steps() -> None:
+    def note(builder: TraceBuilder) -> str:
+        summary: Any = part(builder.table(), "compiled").payloads["summary"]
+        (found,) = [figure.note for figure in summary.figures if figure.metric.key == "compile_ns"]
+        return str(found)
+
+    assert note(broken()) == "3.3 % of the steps"  # 60 of 2 * 900 us
+    assert note(compiling(region(trace(), "0/0", 100, 100), "0/0", 10, 50)) == note(broken(1)) == ""
+
+
 def test_chosen_steps_count_alone() -> None:
     table = broken().table()
     (first,) = rows(table, "compiled", "graph_breaks", steps=("0",))

@@ -53,3 +53,14 @@ def test_a_trace_without_compiled_code_has_no_such_page(open_tab: Open) -> None:
     assert "Compiled" not in frame.locator("nav").first.inner_text()
     frame = tab.open(view="modules", **RUN)
     assert "Compiled" in frame.locator("nav").first.inner_text()
+
+
+def test_the_page_of_roles_answers_by_method_and_says_of_how_many_steps(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(run="synthetic_sharded", view="parallelism")
+    assert_healthy(frame)
+    said = frame.get_by_test_id("answer").inner_text()
+    assert said.startswith("The device works for experts ") and "in all in 2 steps" in said
+    rows = ask(tab.address, "table/parallelism/roles", run="synthetic_sharded")["rows"]
+    sums = sum(row["role_device_ns"] for row in rows if row["method"] == "pipeline")
+    assert f"pipeline {sums / 1e6:.3g} ms (" in said
