@@ -174,6 +174,11 @@ def plans_of(config: Config) -> list[Plan]:
     return found[: config.steps]
 
 
+def graph_of(plan: Plan) -> int:
+    """Returns the id of the graph that a decode step launches: one was captured for each power of two of tokens."""
+    return 3 + 2 * (plan.decode_tokens - 1).bit_length()
+
+
 @dataclass
 class _Writer:
     """Events in order, and the times of host and device."""
@@ -202,14 +207,15 @@ class _Writer:
         """Adds what the host did."""
         self._event(name, category, start, end, 700, 700, args)
 
-    def launch(self, kernels: list[tuple[str, int]], call: str = "cudaLaunchKernel") -> tuple[int, int]:
-        """Adds a call and the kernels that it launches; returns when the first begins and the last ends."""
+    def launch(self, kernels: list[tuple[str, int]], graph: int = 0) -> tuple[int, int]:
+        """Adds a call and the kernels that it launches, or a graph of them; returns when they begin and end."""
+        call = "cudaGraphLaunch" if graph else "cudaLaunchKernel"
         self.correlation += 1
         begin, length = self.host, 4_000 if call == "cudaLaunchKernel" else 11_000
         self.on_host(call, "cuda_runtime", begin, begin + length, correlation=self.correlation)
         self.host = begin + length + 1_000
         first = -1
-        for name, duration in kernels:
+        for node, (name, duration) in enumerate(kernels, 1):
             start = max(self.device, begin + length + 2_000)
             first = start if first < 0 else first
             self.device = start + duration
@@ -220,11 +226,11 @@ class _Writer:
                 "grid": [8, 1, 1],
                 "block": [256, 1, 1],
             }
-            if call == "cudaGraphLaunch":
-                args |= {"graph id": 3, "graph node id": len(self.events) % 1000}
+            if graph:
+                args |= {"graph id": graph, "graph node id": (graph << 32) + node}
             self._event(name, "kernel", start, self.device, 0, 7, args)
-            self.device += 700 if call == "cudaGraphLaunch" else 0
-        self.device -= 700 if call == "cudaGraphLaunch" else 0
+            self.device += 700 if graph else 0
+        self.device -= 700 if graph else 0
         return first, self.device
 
     def copy(self) -> int:
@@ -277,7 +283,7 @@ def generate(config: Config) -> tuple[Json, Json]:
             out.external += 1
             if plan.mode == "decode" and not config.eager:
                 graphs.append(out.host)
-                out.launch(kernels, "cudaGraphLaunch")
+                out.launch(kernels, graph_of(plan))
             else:
                 for kernel in kernels:
                     out.launch([kernel])
