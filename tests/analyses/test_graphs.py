@@ -12,7 +12,9 @@ import pytest
 
 from tb_plugin.analyses.graphs import GraphsAnalysis
 from tb_plugin.analyses.graphs.repeats import Repeated, repeated_part
+from tb_plugin.analyses.overview.quality import data_notices
 from tb_plugin.analyses.replays.refusals import short_name
+from tb_plugin.trace.captured import Captured
 from tb_plugin.trace.table import TraceTable
 from tests import synthetic_graphs
 from tests.builders import TraceBuilder, kernel, memset, model, part, rows, trace
@@ -183,3 +185,19 @@ def test_a_recorded_decode_step_repeats_once_a_layer() -> None:
     (row,) = rows(model(path), "graphs")
     assert (row["replays"], row["graph_repeats"], row["repeat_nodes"]) == (1, 36, 15)
     assert row["launch_phase"] == "step[DECODE bs=32]" and row["node_gaps_ns"] > 0
+
+
+def test_what_to_do_about_a_capture_that_is_missing_or_empty() -> None:
+    table = replayed(10, 20).table()
+    (missing,) = part(table, "graphs").payloads["graph_notes"].notices
+    assert missing.rule == "graphs.capture_missing" and "capture_traces/" in missing.todo
+    (told,) = [each for each in data_notices(table) if each.rule == "no_operator"]
+    assert "replays" in told.todo and missing.todo in told.todo
+    (empty,) = (
+        part(replace(replayed(10, 20).table(), captured=Captured(source="w/1")), "graphs")
+        .payloads["graph_notes"]
+        .notices
+    )
+    assert empty.rule == "graphs.capture_empty" and empty.figures[0].value == "w/1"
+    known, _ = made("captured")
+    assert "graph_notes" not in part(known, "graphs").payloads

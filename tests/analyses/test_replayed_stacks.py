@@ -77,3 +77,9 @@ def test_one_thread_has_the_frames_of_what_it_launched(table: TraceTable) -> Non
 def test_in_order_of_time_replays_stand_as_well(table: TraceTable) -> None:
     choice = Choice(of="both", weight="device", order="time")
     assert sum(paths(table, "2", choice).values()) == 39_000
+
+
+def test_by_host_time_own_device_times_sum_to_the_totals_too(table: TraceTable) -> None:
+    found = merged(table, select_rows(table, ("2",)), Choice(of="both", weight="host"))
+    assert "(graph replay)" in found.name
+    assert found.device_ns.sum() == found.device_total_ns[found.parent < 0].sum() == 39_000

@@ -8,6 +8,7 @@ import pytest
 import tb_plugin
 from tb_plugin import cli
 from tests import synthetic_graphs as graphs
+from tests.conftest import SAMPLES
 from tests.synthetic_graphs import Plan
 
 HIP = Plan(capture="beside", arch="rocm", warm_up=False, replays=2)
@@ -96,3 +97,9 @@ def test_python(logs, trace):
     assert beside.capture.how == "beside" and beside.facts
     with pytest.raises(tb_plugin.errors.NotFound):
         tb_plugin.open(trace, capture="RUN/WORKER/1")
+
+
+def test_a_capture_in_the_trace_itself_is_named(capsys, tmp_path):
+    (sample,) = (SAMPLES / "synthetic_graphs").glob("*.json*")
+    code, out, _ = run(capsys, "doctor", sample)
+    assert code == 0 and "capture: in this trace" in out

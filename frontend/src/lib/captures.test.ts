@@ -40,6 +40,14 @@ it('says that several lie beside it and none is taken', () => {
   expect(named.map(({ value }) => value).slice(0, 3)).toEqual(['', 'none', 'run/capture_traces'])
 })
 
+it('says that the trace holds the capture itself', () => {
+  const [first] = captureChoices(catalog, profile({ own: true }), '')
+  expect(first.label).toBe('in this trace')
+  expect(captureChoices(catalog, profile({ own: true, names: [beside[0]], how: 'beside', beside }), '')[0].label).toBe(
+    'capture_traces/w/1',
+  )
+})
+
 it('changes when a capture does', () => {
   expect(captureSeen(catalog, [beside[0]])).toBe('run/capture_traces/w/1 found 1')
   expect(captureSeen(catalog, [])).toBe('none')
