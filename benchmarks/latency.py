@@ -43,7 +43,7 @@ TABLES = {
         "kernel_sequences",
     ),
     "modules": ("modules", "compiled"),
-    "serving": ("serving_steps", "serving_modes"),
+    "serving": ("serving_steps", "serving_modes", "serving_classes"),
     "graphs": ("graphs", "graph_nodes", "graph_replays", "graph_refusals"),
     "compiled": ("graph_breaks", "regions", "generated_kernels", "compiled_steps"),
     "backward": ("backward_operators", "backward_lines", "recomputed"),
