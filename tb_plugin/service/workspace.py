@@ -47,6 +47,8 @@ from tb_plugin.storage.files import Folder
 CHANGES = 10
 """How often what is read may change or vanish under way before a caller that waits gives up."""
 _PAUSE_SECONDS = 0.3
+_OFFERED = 1000
+"""So many profiles with captures keep the views that they are offered; the first of them go first."""
 _NAMED = 5
 """Workers of a run that a message names."""
 
@@ -118,6 +120,8 @@ class Workspace:
         known = self._offered.get(opened.key)
         if known is None and (known := self._run(opened, AskOffered(opened.file))) is not None:
             self._offered[opened.key] = known
+            if len(self._offered) > _OFFERED:
+                self._offered.pop(next(iter(self._offered)), None)
         return known
 
     def load(self, place: Place, watch: Callable[[float], None] = lambda fraction: None) -> Entry:

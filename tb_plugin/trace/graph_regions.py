@@ -11,7 +11,7 @@ Region = tuple[str, bool]
 """Its name, and whether it belongs to the backward pass."""
 
 
-def regions_of(text: str) -> list[Region]:
+def listed_regions(text: str) -> list[Region]:
     """Returns the regions that a text lists, outer ones first; none of a text that is no such list."""
     try:
         listed: Any = json.loads(text)

@@ -11,7 +11,7 @@ from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.kernel_facts import stated_text
 from tb_plugin.analyses.replays.scopes import joined
 from tb_plugin.trace.captured import NodeStacks, Scopes, named_scopes
-from tb_plugin.trace.graph_regions import Region, regions_of
+from tb_plugin.trace.graph_regions import Region, listed_regions
 from tb_plugin.trace.open import BACKWARD_PHASE, REGION, REGION_PHASE, REGIONS
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.strings import StringTable
@@ -65,7 +65,7 @@ def _stack_of(stacks: NodeStacks, node: Int64) -> Int32:
 def _regions(strings: StringTable, name: Int32, phase: Int32, listed: Int32) -> list[list[Region]]:
     """The regions of each piece of work, outer ones first."""
     known = {int(each): strings[int(each)] for each in np.unique(np.concatenate((name, phase, listed)))}
-    parsed = {int(each): regions_of(known[int(each)]) for each in np.unique(listed)}
+    parsed = {int(each): listed_regions(known[int(each)]) for each in np.unique(listed)}
     found = []
     for region, part, text in zip(name.tolist(), phase.tolist(), listed.tolist(), strict=True):
         alone = [(known[region], known[part] == BACKWARD_PHASE)] if known[region] else []

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tb_plugin.readers.chrome.interning import Interner
 from tb_plugin.readers.kineto.rows import Core
-from tb_plugin.trace.graph_regions import regions_of
+from tb_plugin.trace.graph_regions import listed_regions
 from tb_plugin.trace.numbering import numbered
 from tb_plugin.trace.open import REGIONS, OpenColumn
 from tb_plugin.trace.schema import MISSING, ON_DEVICE, of_kind
@@ -129,5 +129,5 @@ def intern_regions(others: Sequence[OpenColumn], interner: Interner) -> None:
         if column.key == REGIONS and column.is_text:
             for text in np.unique(column.value).tolist():
                 listed = interner.texts[text]
-                for name, _ in regions_of(listed) if listed.startswith("[") else ():
+                for name, _ in listed_regions(listed) if listed.startswith("[") else ():
                     interner.text(name)
