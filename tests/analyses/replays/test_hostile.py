@@ -10,13 +10,13 @@ import pytest
 
 from tb_plugin.analyses.replays.coverage import coverage
 from tb_plugin.analyses.replays.origins import Way, origins_of
-from tb_plugin.analyses.replays.replayed import replayed_in
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, of_kind
 from tb_plugin.trace.table import TraceTable
 from tests.builders import Work, kernel, trace
 from tests.captured import with_other
 from tests.depth import sampled
+from tests.replayed_sums import replayed_in
 
 IDS: tuple[tuple[Any, ...], ...] = (
     (1, 2, 3),

@@ -12,7 +12,6 @@ from tb_plugin.analyses.replays.captures import captured_in
 from tb_plugin.analyses.replays.coverage import Tie, coverage
 from tb_plugin.analyses.replays.found import replays_of
 from tb_plugin.analyses.replays.origins import Origins, Way, origins_of
-from tb_plugin.analyses.replays.replayed import replayed_in
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.trace.capture import with_captured
 from tb_plugin.trace.captured import Captured
@@ -22,6 +21,7 @@ from tb_plugin.trace.strings import StringTable
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, memset, trace
 from tests.captured import with_other
+from tests.replayed_sums import replayed_in
 
 GRAPH = "cudaGraphLaunch"
 BEGIN, END = "cudaStreamBeginCapture", "cudaStreamEndCapture"

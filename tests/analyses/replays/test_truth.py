@@ -12,13 +12,13 @@ import pytest
 from tb_plugin.analyses.replays.found import replays_of
 from tb_plugin.analyses.replays.origins import Way, origins_of
 from tb_plugin.analyses.replays.refusals import short_name
-from tb_plugin.analyses.replays.replayed import Replayed, replayed_in
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
 from tests import synthetic_graphs as graphs
 from tests.builders import model
 from tests.captured import with_other
+from tests.replayed_sums import Replayed, replayed_in
 from tests.synthetic_graphs import Plan
 
 Json = dict[str, Any]

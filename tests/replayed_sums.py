@@ -1,4 +1,4 @@
-"""Replayed work of a choice of steps, and its sums by what stands behind it."""
+"""Replayed work of a choice of steps, and its sums by what stands behind it: what tests compare with the truth."""
 
 from __future__ import annotations
 
