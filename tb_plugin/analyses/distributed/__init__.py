@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import get_args
 
 from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view, coverage_of
+from tb_plugin.analyses.distributed.bandwidth_shown import bandwidth_frames, bandwidth_series, slow_nodes
 from tb_plugin.analyses.distributed.findings import findings, sum_of
 from tb_plugin.analyses.distributed.job import job_findings, job_frames, job_notices, job_series
 from tb_plugin.analyses.distributed.joined import COMMON, REPEATED, is_joined, join
@@ -95,18 +96,31 @@ class Distributed:
         params = replace(params, steps=_steps(joined, params))
         data = together(joined, params.steps)
         stated = job_frames(data.stated)
-        tables = {**frames(data), **stated}
+        tables = {**frames(data), **bandwidth_frames(data), **stated}
         rows = worker_rows(data)
         told = findings(data, rows, _repeated(joined), params.get("failed"))
+        more = slow_nodes(data)
         if data.stated:
-            told = [*told, *job_findings(data.stated), *job_notices(data.stated)]
-            told.sort(key=lambda notice: get_args(Severity).index(notice.severity))
+            more += [*job_findings(data.stated), *job_notices(data.stated)]
+        if more:
+            told = sorted([*told, *more], key=lambda notice: get_args(Severity).index(notice.severity))
         payloads = _payloads(data, rows, told)
         whole = Part(
             coverage=coverage_of([joined], params),
             frames=tables,
             payloads=payloads,
-            layout=(*payloads, "operations", "workers", "collectives", "steps", "process_groups", "devices", *stated),
+            layout=(
+                *payloads,
+                "operations",
+                "workers",
+                "collectives",
+                "steps",
+                "process_groups",
+                "devices",
+                "bandwidth_fits",
+                "nodes",
+                *stated,
+            ),
         )
         return answer_view(self, whole, params)
 
@@ -142,6 +156,7 @@ def _payloads(data: Together, rows: list[Row], told: list[Notice]) -> dict[str, 
     for key, category in _MATRICES:
         if key != "wait_ns" or not data.alone:
             payloads[f"by_step_{key}"] = _matrix(data, by_step, key, category)
+    payloads |= {series.name: series for series in bandwidth_series(data)}
     return payloads | {series.name: series for series in job_series(data.stated, measured=not data.alone)}
 
 

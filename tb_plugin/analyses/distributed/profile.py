@@ -36,6 +36,7 @@ GROUP = {
 DEVICE = {
     "node": pa.string(), "process": pa.string(), "device": pa.string(), "device_name": pa.string(),
     "memory_bytes": pa.int64(), "capability": pa.string(),
+    "link_peak": pa.int64(),
 }  # fmt: skip
 
 
@@ -173,9 +174,10 @@ def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
     used = set(trace.device[of_kind(trace.kind, *DEVICE_WORK)].tolist())
     found = [device for i, device in enumerate(trace.devices) if i in used]
     if not found:
-        nothing: dict[str, object] = {"device": "CPU", "device_name": None, "memory_bytes": None, "capability": None}
-        return [where | nothing]
+        return [where | dict.fromkeys(DEVICE.keys() - where.keys()) | {"device": "CPU"}]
     return [
-        where | {"device": d.id, "device_name": d.name, "memory_bytes": d.memory_bytes, "capability": d.capability}
+        where
+        | {"device": d.id, "device_name": d.name, "memory_bytes": d.memory_bytes, "capability": d.capability}
+        | {"link_peak": None if d.link_bandwidth is None else round(d.link_bandwidth * 10**9)}
         for d in found
     ]
