@@ -115,10 +115,8 @@ function Page({ view }: { view: View }) {
       ))}
       {bandwidth && (
         <Card className={layoutCss.span12} title={bandwidth.title} subtitle={bandwidth.subtitle}>
-          <div className={css.beside}>
-            <SizePlot series={bandwidth} height={280} />
-            {fits && <SmallTable table={fits} />}
-          </div>
+          <SizePlot series={bandwidth} height={280} />
+          {fits && <SmallTable table={fits} />}
         </Card>
       )}
       {nodes && nodes.rows.length > 1 && (

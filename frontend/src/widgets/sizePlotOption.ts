@@ -65,7 +65,12 @@ export function sizePlotOption(series: Series, theme: Theme): EChartsCoreOption 
       padding: 0,
       formatter: ({ value }: { value: number[] }) => sizeTip(series, value[2]),
     },
-    xAxis: axis(series.x_metric.title, 26, (value) => format(value, series.x_metric.unit)),
+    // Sizes are told in powers of two.
+    xAxis: {
+      ...axis(series.x_metric.title, 26, (value) => format(value, series.x_metric.unit)),
+      logBase: 2,
+      splitNumber: 6,
+    },
     yAxis: axis(named(series, y), 46, (value) => formatNumber(value * y.factor, y)),
     series: pairsOf(series).flatMap(({ measured, fit }, i) => {
       const color = categoryColor(measured.category)

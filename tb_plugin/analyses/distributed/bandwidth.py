@@ -116,7 +116,10 @@ def meetings(data: Together) -> Meetings:
         & _alone(seen.data)
     )
     rows = np.flatnonzero(usable)
-    order = rows[np.lexsort((-seen.bytes[rows], seen.match[rows]))]
+    collective, names = texts_of(seen.data, "collective")
+    received = np.isin(collective, [i for i, each in enumerate(names) if each == "recv"])
+    # A transfer between two ends is told by its sender.
+    order = rows[np.lexsort((received[rows], -seen.bytes[rows], seen.match[rows]))]
     row = order[np.flatnonzero(np.diff(seen.match[order], prepend=-1))]
     some = seen.data.take(pa.array(row))
     name, names = texts_of(some, "group")

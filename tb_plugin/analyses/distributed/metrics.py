@@ -183,7 +183,7 @@ METRICS = SHARED.adding(
         {
             "met": ("Collectives", "Collectives of which all ranks are here, with a known size and factor."),
             "fit_sizes": ("Sizes", "Sizes of collectives that the line is fitted to."),
-            "node_count": ("Nodes", "Number of nodes."),
+            "node_count": ("Number", "Number of nodes."),
             "node_sets": ("Compared", "Sets of as many nodes that the same collectives run on."),
         },
     ),
