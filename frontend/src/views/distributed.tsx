@@ -30,8 +30,9 @@ const GROUPS: Group[] = [
   { table: 'steps', label: 'Steps' },
   { table: 'bandwidths', label: 'Bandwidths' },
 ]
-/** Tables of what profiles state, of those that do. */
+/** Tables of what profiles state, and of what flight recorders kept, where there are any. */
 const STATED: Group[] = [
+  { table: 'recorders', label: 'Flight recorders' },
   { table: 'rank_steps', label: 'Steps, as stated' },
   { table: 'operation_types', label: 'Kinds of calls' },
   { table: 'kinds_of_links', label: 'Kinds of links', nameStyle: 'plain' },

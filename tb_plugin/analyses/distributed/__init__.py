@@ -8,12 +8,13 @@ from types import MappingProxyType
 from typing import get_args
 
 from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view, coverage_of
+from tb_plugin.analyses.distributed.absent import DUMPS, recorder_notices
 from tb_plugin.analyses.distributed.bandwidth_shown import bandwidth_frames, bandwidth_series, slow_nodes
 from tb_plugin.analyses.distributed.findings import findings, sum_of
 from tb_plugin.analyses.distributed.job import job_findings, job_frames, job_notices, job_series
 from tb_plugin.analyses.distributed.joined import COMMON, REPEATED, is_joined, join
 from tb_plugin.analyses.distributed.metrics import METRICS
-from tb_plugin.analyses.distributed.profile import profile_part
+from tb_plugin.analyses.distributed.profile import frame, profile_part
 from tb_plugin.analyses.distributed.tables import frames, step_rows, worker_rows
 from tb_plugin.analyses.distributed.together import Row, Together, together
 from tb_plugin.analyses.replicas import FRAME
@@ -44,7 +45,7 @@ _MATRICES = (("exposed_communication_ns", "communication"), ("wait_ns", "wait"),
 
 
 GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices")
-STATED_TABLES = ("rank_steps", "operation_types", "kinds_of_links", "links")
+STATED_TABLES = ("rank_steps", "operation_types", "kinds_of_links", "links", DUMPS)
 GROUP_FACTS = {
     "compute_ns": "compute_ns",
     "overlap_ns": "overlap_ns",
@@ -68,6 +69,7 @@ class Distributed:
         tables=GROUP_TABLES,
         where_stated=STATED_TABLES,
         facts=GROUP_FACTS,
+        beside="ranks_collectives",
     )
     scope: Scope = "workers"
     borrows: Mapping[str, Sequence[str]] = MappingProxyType({"memory_states": (FRAME,)})
@@ -86,9 +88,9 @@ class Distributed:
         """Returns what one worker contributes. Raises BadRequest for unknown steps."""
         return profile_part(trace, params)
 
-    def join(self, parts: Sequence[Part]) -> Part:
-        """Returns the parts of all workers as one, matched."""
-        return join(parts)
+    def join(self, parts: Sequence[Part], beside: Sequence[Part] = ()) -> Part:
+        """Returns the parts of all workers as one, matched; ``beside`` are those of flight recorders."""
+        return join(parts, beside)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the view of all parts together, or one page of one table; also of one part that ``join`` made."""
@@ -96,15 +98,19 @@ class Distributed:
         params = replace(params, steps=_steps(joined, params))
         data = together(joined, params.steps)
         stated = job_frames(data.stated)
-        tables = {**frames(data), **bandwidth_frames(data), **stated}
         rows = worker_rows(data)
         told = findings(data, rows, _repeated(joined), params.get("failed"))
+        dumps = joined.frames[DUMPS].data if DUMPS in joined.frames else None
         more = slow_nodes(data)
+        if dumps is not None:
+            more += recorder_notices(dumps)
+            stated[DUMPS] = frame(DUMPS, "Flight recorders", dumps, ("worker", "group"), "worker")
         if data.stated:
             more += [*job_findings(data.stated), *job_notices(data.stated)]
         if more:
             told = sorted([*told, *more], key=lambda notice: get_args(Severity).index(notice.severity))
         payloads = _payloads(data, rows, told)
+        tables = {**frames(data), **bandwidth_frames(data), **stated}
         whole = Part(
             coverage=coverage_of([joined], params),
             frames=tables,

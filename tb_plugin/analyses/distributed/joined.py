@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame, Params, Part, coverage_of
 from tb_plugin.analyses.collective_names import POINT_TO_POINT, UNEVEN, bus_factor
+from tb_plugin.analyses.distributed.absent import DUMPS, recorders
 from tb_plugin.analyses.distributed.groups import group_codes, kind_codes
 from tb_plugin.analyses.distributed.match import Calls, codes, match
 from tb_plugin.analyses.distributed.redundancy import redundancy
@@ -44,13 +45,13 @@ def is_joined(parts: Sequence[Part]) -> bool:
     return len(parts) == 1 and RANKS in parts[0].frames
 
 
-def join(parts: Sequence[Part]) -> Part:
-    """Returns the parts of all workers of a run as one."""
-    return _join(parts[0], tuple(parts))
+def join(parts: Sequence[Part], beside: Sequence[Part] = ()) -> Part:
+    """Returns the parts of all workers of a run as one; ``beside`` are those of its flight recorders."""
+    return _join(parts[0], tuple(parts), tuple(beside))
 
 
 @remembered
-def _join(first: Part, parts: tuple[Part, ...]) -> Part:
+def _join(first: Part, parts: tuple[Part, ...], beside: tuple[Part, ...]) -> Part:
     """``join``; the first part takes it along when it goes."""
     every = parts
     parts, strangers = _told_apart(tuple(sorted(parts, key=lambda part: natural(part.worker))))
@@ -72,6 +73,8 @@ def _join(first: Part, parts: tuple[Part, ...]) -> Part:
         **({KERNELS: _stacked(parts, KERNELS)} if any(KERNELS in part.frames for part in parts) else {}),
         **stated,
     }
+    if beside:
+        tables[DUMPS] = recorders(tables[CALLS], tables[GROUPS], names, beside)
     return Part(
         coverage=coverage_of(every, Params()),
         facts={"distributed.world_size": world_size},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_plugin.analyses.flight.metrics import METRICS as OF_RECORDERS
 from tb_plugin.analyses.jobs.metrics import METRICS as OF_JOBS
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 
@@ -12,8 +13,32 @@ _OF_JOBS = (
     "link_bandwidth",
 )  # fmt: skip
 """What profiles state of ranks, as wherever it is shown."""
+_OF_RECORDERS = ("recorded_calls_count", "last_sequence")
 METRICS = SHARED.adding(
     {key: OF_JOBS[key] for key in _OF_JOBS},
+    {key: OF_RECORDERS[key] for key in _OF_RECORDERS},
+    define(
+        "what the recorder kept", "text", {"last_collective": ("Last call", "What the rank called last in the group.")}
+    ),
+    define(
+        "whole traces",
+        "bool",
+        {"has_trace": ("Trace", "There is a trace of this worker as well.")},
+    ),
+    define(
+        "whole traces",
+        "count",
+        {
+            "called_in_traces": (
+                "Also in traces",
+                "Collectives of the group that traces hold and the recorder kept as well.",
+            ),
+            "not_called": (
+                "Not called",
+                "Collectives that traces hold of the group with a number behind the last one that the recorder kept.",
+            ),
+        },
+    ),
     define(
         "",
         "text",

@@ -75,6 +75,8 @@ class Together:
     names: tuple[str, ...]
     strangers: tuple[str, ...]
     """Workers that are no rank of the job: left out."""
+    ranks: tuple[int | None, ...]
+    """The number of each worker in the job, as recorded."""
     labels: tuple[str, ...]
     """Labels of the steps of any worker and of its calls, in order."""
     steps: Sequence[Sequence[Row]]
@@ -149,6 +151,7 @@ def _together(joined: Part, chosen: tuple[str, ...] | None) -> Together:
     world_size = joined.facts.get("distributed.world_size")
     return Together(
         names=names,
+        ranks=tuple(ranks.filter(is_rank)["rank"].to_pylist()),
         strangers=tuple(ranks.filter(pc.invert(is_rank))["worker"].to_pylist()),
         labels=labels,
         steps=steps,
