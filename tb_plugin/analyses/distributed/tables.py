@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.distributed.codes import codes
+from tb_plugin.analyses.distributed.joined import texts_of
 from tb_plugin.analyses.distributed.profile import CALL, DEVICE, GROUP, STEP, frame, table
-from tb_plugin.analyses.distributed.together import Row, Seen, Together, texts_of
+from tb_plugin.analyses.distributed.together import Row, Seen, Together
 from tb_plugin.analyses.distributed.waiting import BOUND, ESTIMATED, TIMINGS
 from tb_plugin.trace.intervals import measure_by
 from tb_plugin.trace.memo import remembered
