@@ -11,7 +11,7 @@ from tb_plugin.analyses.distributed.codes import codes, occurrence
 from tb_plugin.analyses.distributed.numbers import Stream, numbered, usual_kinds
 from tb_plugin.analyses.distributed.order import by_order
 
-__all__ = ["BY", "Calls", "Matched", "codes", "match", "matched"]
+__all__ = ["BY", "Calls", "Matched", "codes", "match", "matched", "nothing"]
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -56,6 +56,11 @@ class Matched:
     """Number of the collective, 0, 1, ...; -1 for a call that no other worker has."""
     by: Int64
     """Position in BY; -1 for a call without a match."""
+
+
+def nothing(count: int) -> Matched:
+    """Returns so many calls without a match."""
+    return Matched(np.full(count, -1, np.int64), np.full(count, -1, np.int64))
 
 
 def match(calls: Calls) -> Int64:
@@ -112,26 +117,32 @@ def _by_number(calls: Calls, rows: Int64, number: Int64) -> Int64:
 def _beside(calls: Calls, known: Int64, rows: Int64, label: Int64, number: Int64) -> Int64:
     """Codes of matches of calls without a number: by order, among themselves and with the numbered ones of their group.
 
-    What is numbered stands there once, in order of the numbers, as if one more worker had it.
+    What is numbered stands there once, in order of the numbers, as if one more worker had it. Of a worker that numbers some
+    of its calls these are aligned too, so that the others stay between them.
     """
     fresh = int(label.max(initial=-1)) + 1
     groups = np.zeros(int(calls.group.max()) + 1, np.bool_)
     groups[calls.group[rows]] = True
     known = known[groups[calls.group[known]]]
+    both = np.concatenate((rows, known))
+    pair = codes(calls.group[both], calls.worker[both])
+    lacking = np.zeros(int(pair.max()) + 1, np.bool_)
+    lacking[pair[: len(rows)]] = True
+    own = np.sort(np.concatenate((rows, known[lacking[pair[len(rows) :]]])))
     ones, first = np.unique(label[known], return_index=True)
     one_each = known[first]
     one_each = one_each[np.lexsort((number[one_each], calls.group[one_each]))]
-    every = np.concatenate((one_each, rows))
+    every = np.concatenate((one_each, own))
     kind = calls.kind[every]
     if len(ones):
         places, usual = usual_kinds(label[known], calls.kind[known], calls.worker[known])
         kind[: len(one_each)] = usual[np.searchsorted(places, label[one_each])]
-    worker = np.concatenate((np.zeros(len(one_each), np.int64), calls.worker[rows] + 1))
+    worker = np.concatenate((np.zeros(len(one_each), np.int64), calls.worker[own] + 1))
     code = by_order(worker, _blocks(calls, every, worker), kind)
     found = np.full(int(code.max(initial=-1)) + 1, -1, np.int64)
     found[code[: len(one_each)]] = label[one_each]
-    mine = found[code[len(one_each) :]]
-    return np.where(mine >= 0, mine, fresh + code[len(one_each) :])
+    code = code[len(one_each) :][number[own] < 0]
+    return np.where(found[code] >= 0, found[code], fresh + code)
 
 
 def _blocks(calls: Calls, rows: Int64, worker: Int64) -> Int64:

@@ -1,4 +1,4 @@
-"""Which calls of different workers are the same by their order: sequences of kinds, aligned so that a missing one shifts nothing."""
+"""Which calls of different workers are the same by their order: aligned sequences of kinds, so that nothing is shifted."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _same(first: Int64, second: Int64) -> int:
 
 
 def _gap(common: Int64, mine: Int64) -> tuple[int, int] | None:
-    """Returns how many items of mine and of ``common`` to leave out so that both go on together; None where it is not that plain."""
+    """Returns how many items of mine and of ``common`` to leave out until both go on alike; None where no gap does."""
     for wide in range(1, _WIDEST + 1):
         for mine_from, common_from in ((0, wide), (wide, 0)):
             a, b = mine[mine_from : mine_from + _RUN], common[common_from : common_from + _RUN]

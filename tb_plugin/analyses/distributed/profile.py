@@ -10,6 +10,7 @@ import pyarrow as pa
 from tb_plugin.analyses.base import Frame, Params, Part
 from tb_plugin.analyses.communication import communicating, computing, exposed
 from tb_plugin.analyses.distributed.calls import Call, calls_of, groups_of
+from tb_plugin.analyses.distributed.groups import dimensions_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.stated import only_communicates, stated_frames, stated_step_times
 from tb_plugin.analyses.selection import chosen_steps, select_rows
@@ -31,7 +32,7 @@ STEP = {
 }  # fmt: skip
 GROUP = {
     "group": pa.string(), "group_description": pa.string(), "backend": pa.string(), "group_size": pa.int64(),
-    "group_ranks": pa.string(),
+    "group_ranks": pa.string(), "dimension": pa.string(),
 }  # fmt: skip
 DEVICE = {
     "node": pa.string(), "process": pa.string(), "device": pa.string(), "device_name": pa.string(),
@@ -157,7 +158,8 @@ def _group_rows(trace: TraceTable) -> list[dict[str, object]]:
                     "group_ranks": ranks,
                 },
             )
-    return list(rows.values())
+    words = trace.recorder.parallel.dimensions
+    return [{**row, "dimension": dimensions_of(str(row["group_description"]), words)} for row in rows.values()]
 
 
 def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
