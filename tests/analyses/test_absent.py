@@ -18,7 +18,13 @@ from tests.builders import trace
 from tests.flight import call, flight
 
 VIEW = Distributed()
-WORLD = {"group": "0", "group_description": "default_pg", "backend": "", "group_size": 3, "group_ranks": "[0, 1, 2]"}
+WORLD = dict.fromkeys(GROUP) | {
+    "group": "0",
+    "group_description": "default_pg",
+    "backend": "",
+    "group_size": 3,
+    "group_ranks": "[0, 1, 2]",
+}
 
 
 def traced(worker: str, numbers: Sequence[int], group: str = "0") -> Part:

@@ -32,7 +32,13 @@ def part_of(worker: str, node: str, calls: Sequence[Mapping[str, Any]], peak: in
         for i, call in enumerate(calls)
     ]
     device = dict.fromkeys(DEVICE) | {"node": node, "process": worker, "device": "0", "link_peak": peak}
-    group = {"group": "1", "group_description": "dp", "backend": "", "group_size": 2, "group_ranks": "[0, 1]"}
+    group = dict.fromkeys(GROUP) | {
+        "group": "1",
+        "group_description": "dp",
+        "backend": "",
+        "group_size": 2,
+        "group_ranks": "[0, 1]",
+    }
     data = {
         "collectives": table(CALL, rows),
         "devices": table(DEVICE, [device]),

@@ -7,16 +7,18 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import get_args
 
-from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view, coverage_of
+from tb_plugin.analyses.base import Frame, Missing, Params, Part, Scope, Traits, answer_view, coverage_of, page
 from tb_plugin.analyses.distributed.absent import DUMPS, recorder_notices
 from tb_plugin.analyses.distributed.bandwidth_shown import bandwidth_frames, bandwidth_series, slow_nodes
 from tb_plugin.analyses.distributed.findings import findings, sum_of
 from tb_plugin.analyses.distributed.job import job_findings, job_frames, job_notices, job_series
-from tb_plugin.analyses.distributed.joined import COMMON, REPEATED, is_joined, join
+from tb_plugin.analyses.distributed.joined import COMMON, MEMBERS, RANKS, REPEATED, is_joined, join
 from tb_plugin.analyses.distributed.metrics import METRICS
+from tb_plugin.analyses.distributed.partners import PARTNERS, partners_frame
 from tb_plugin.analyses.distributed.profile import frame, profile_part
 from tb_plugin.analyses.distributed.tables import frames, step_rows, worker_rows
 from tb_plugin.analyses.distributed.together import Row, Together, together
+from tb_plugin.analyses.distributed.traffic import traffic_frame, traffic_map
 from tb_plugin.analyses.replicas import FRAME
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import (
@@ -95,9 +97,12 @@ class Distributed:
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the view of all parts together, or one page of one table; also of one part that ``join`` made."""
         joined = parts[0] if is_joined(parts) else join(parts)
+        if params.table == PARTNERS:
+            return page(partners_frame(joined, params), params)
         params = replace(params, steps=_steps(joined, params))
         data = together(joined, params.steps)
         stated = job_frames(data.stated)
+        sent = _traffic(joined, data)
         rows = worker_rows(data)
         told = findings(data, rows, _repeated(joined), params.get("failed"))
         dumps = joined.frames[DUMPS].data if DUMPS in joined.frames else None
@@ -109,8 +114,8 @@ class Distributed:
             more += [*job_findings(data.stated), *job_notices(data.stated)]
         if more:
             told = sorted([*told, *more], key=lambda notice: get_args(Severity).index(notice.severity))
-        payloads = _payloads(data, rows, told)
-        tables = {**frames(data), **bandwidth_frames(data), **stated}
+        payloads = _payloads(data, rows, told) | {f"map_{name}": traffic_map(each) for name, each in sent.items()}
+        tables = {**frames(data), **bandwidth_frames(data), **sent, **stated}
         whole = Part(
             coverage=coverage_of([joined], params),
             frames=tables,
@@ -125,6 +130,7 @@ class Distributed:
                 "devices",
                 "bandwidth_fits",
                 "nodes",
+                *sent,
                 *stated,
             ),
         )
@@ -141,6 +147,13 @@ def _steps(joined: Part, params: Params) -> tuple[str, ...] | None:
             "The windows of the workers have no step in common.", "window", "Choose a step for all of them."
         )
     return common or None
+
+
+def _traffic(joined: Part, data: Together) -> dict[str, Frame]:
+    """The table of what went from rank to rank, where calls say it."""
+    ranks = joined.frames[RANKS].data["rank"].to_pylist()
+    found = traffic_frame(data.seen.data, joined.frames[MEMBERS].data, ranks)
+    return {} if found is None else {found.name: found}
 
 
 def _repeated(joined: Part) -> list[Notice]:

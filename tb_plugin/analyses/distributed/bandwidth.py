@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.collective_names import POINT_TO_POINT
-from tb_plugin.analyses.distributed.joined import numbers_of, texts_of
-from tb_plugin.analyses.distributed.match import codes
+from tb_plugin.analyses.distributed.codes import codes
+from tb_plugin.analyses.distributed.compared import numbers_of, texts_of
 from tb_plugin.analyses.distributed.together import Together
 from tb_plugin.analyses.distributed.waiting import MEASURED, TIMINGS
 from tb_plugin.trace.memo import remembered

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.distributed.bandwidth import Fit, Meetings, classes_of, fits, meetings
-from tb_plugin.analyses.distributed.match import codes
+from tb_plugin.analyses.distributed.codes import codes
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.profile import frame, table
 from tb_plugin.analyses.distributed.together import Row, Together

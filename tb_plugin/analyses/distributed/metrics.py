@@ -73,9 +73,23 @@ METRICS = SHARED.adding(
         "",
         "text",
         {
+            "dimension": (
+                "Parallelism",
+                "What the group divides, by its description: tensor, pipeline, data, expert or context, or several of them. "
+                "Empty where the description names none.",
+            ),
+            "group_shape": (
+                "Pattern",
+                "Which ranks the group has: all, neighbours, or every n-th. Empty where they follow no rule or are unknown.",
+            ),
             "node": ("Node", "Host that the process ran on."),
             "nodes": ("Nodes", "Hosts of the ranks that meet."),
             "process": ("Process", "Rank where recorded, else the worker."),
+            "match_kind": (
+                "Matched by",
+                "number: as recorded. inferred number: one that was left out, or counts from elsewhere. order: place among "
+                "the calls of the group. ends: place among the transfers between both ranks.",
+            ),
             "timing": (
                 "Timing",
                 "measured: all ranks of the group are here. bound: one is missing, waiting is at least and transfer at most "
@@ -88,6 +102,11 @@ METRICS = SHARED.adding(
         CHOSEN,
         "count",
         {
+            "messages": (
+                "Messages",
+                "Sends, or parts of an all-to-all, from one rank to another, whose size is known.",
+            ),
+            "differing_messages": ("Sizes differ", "Messages of which both ends are here and state different sizes."),
             "call": ("Call", "Number of the call in order of time, of its worker."),
             "event": ("Event", "Number of the event in order of time, as the timeline of its worker knows it."),
             "elements": ("Elements", "Elements of the larger buffer where the two differ by the group's size."),
@@ -165,6 +184,7 @@ METRICS = SHARED.adding(
         CHOSEN,
         "bytes",
         {
+            "traffic_bytes": ("Sent", "Bytes of the messages from one rank to another, as the sender states them."),
             "comm_bytes": (
                 "Size",
                 "Elements times the bytes of their type: S of nccl-tests (all_gather: output, reduce_scatter: input).",
@@ -255,6 +275,7 @@ METRICS = SHARED.adding(
         CHOSEN,
         "bool",
         {
+            "is_asked": ("Asked about", "The call whose partners these are."),
             "on_device": ("On device", "A kernel on a device; otherwise a call on the host."),
         },
     ),

@@ -13,6 +13,7 @@ from tb_plugin.analyses.communication import communicating, computing, exposed
 from tb_plugin.analyses.distributed.about import groups_of, rank_of, world_size_of
 from tb_plugin.analyses.distributed.before import PARTS, before_calls
 from tb_plugin.analyses.distributed.calls import Calls, calls_of
+from tb_plugin.analyses.distributed.groups import dimensions_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.stated import numbered, only_communicates, stated_frames, stated_step_times
 from tb_plugin.analyses.distributed.worked import kernels_table
@@ -40,7 +41,7 @@ STEP = {
 }  # fmt: skip
 GROUP = {
     "group": pa.string(), "group_description": pa.string(), "backend": pa.string(), "group_size": pa.int64(),
-    "group_ranks": pa.string(),
+    "group_ranks": pa.string(), "dimension": pa.string(),
 }  # fmt: skip
 DEVICE = {
     "node": pa.string(), "process": pa.string(), "device": pa.string(), "device_name": pa.string(),
@@ -211,7 +212,8 @@ def _group_rows(trace: TraceTable) -> list[dict[str, object]]:
                     "group_ranks": ranks,
                 },
             )
-    return list(rows.values())
+    words = trace.recorder.parallel.dimensions
+    return [{**row, "dimension": dimensions_of(str(row["group_description"]), words)} for row in rows.values()]
 
 
 def _device_rows(trace: TraceTable) -> list[dict[str, object]]:

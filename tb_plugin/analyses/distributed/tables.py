@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.distributed.joined import texts_of
-from tb_plugin.analyses.distributed.match import codes
+from tb_plugin.analyses.distributed.codes import codes
+from tb_plugin.analyses.distributed.compared import numbers_of, texts_of
+from tb_plugin.analyses.distributed.match import BY
 from tb_plugin.analyses.distributed.profile import CALL, DEVICE, GROUP, STEP, frame, table
 from tb_plugin.analyses.distributed.together import Row, Seen, Together
 from tb_plugin.analyses.distributed.waiting import BOUND, ESTIMATED, TIMINGS
@@ -58,9 +59,25 @@ def frames(data: Together) -> Mapping[str, Frame]:
             _singles(data),
             ("worker", "call"),
             "collective",
-            ("call", "group_ranks", "elements", "on_device", "match", "bus_factor", "source_rank", "destination_rank"),
+            (
+                "call",
+                "group_ranks",
+                "elements",
+                "on_device",
+                "match",
+                "match_kind",
+                "bus_factor",
+                "source_rank",
+                "destination_rank",
+            ),
         ),
-        frame("process_groups", "Process groups", table(GROUP, data.process_groups), ("group", "group_ranks"), "group"),
+        frame(
+            "process_groups",
+            "Process groups",
+            table({**GROUP, "group_shape": pa.string()}, data.process_groups),
+            ("group", "group_ranks"),
+            "group",
+        ),
         frame("devices", "Devices", table(devices, data.devices), ("worker", "device"), "worker"),
     ]
     return {one.name: one for one in every}
@@ -182,6 +199,7 @@ def _singles(data: Together) -> pa.Table:
     added = {
         "bus_factor": _known(seen.factor, ~np.isnan(seen.factor)),
         "match": _known(seen.match, m),
+        "match_kind": pa.array(BY, pa.string()).take(_known(numbers_of(seen.data, "match_kind"), m)),
         "matched_workers": _known(w.workers, m),
         "timing": pa.array(TIMINGS, pa.string()).take(_known(w.timing, m)),
         "wait_ns": _known(wait, m),

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Part
 from tb_plugin.analyses.distributed import joined as j
-from tb_plugin.analyses.distributed.joined import numbers_of
+from tb_plugin.analyses.distributed.compared import numbers_of
 from tb_plugin.analyses.distributed.stated import STATED, StatedJob, stated_job
 from tb_plugin.analyses.distributed.waiting import Waiting, caused_ns
 from tb_plugin.trace.intervals import measure_by
