@@ -42,7 +42,7 @@ _BOUNDED = {"wait_ns": "Synchronizing, at least", "transfer_ns": "Data transfer,
 _MATRICES = (("exposed_communication_ns", "communication"), ("wait_ns", "wait"), ("compute_ns", "compute"))
 
 
-GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices")
+GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices", "clocks")
 STATED_TABLES = ("rank_steps", "operation_types", "kinds_of_links", "links")
 GROUP_FACTS = {
     "compute_ns": "compute_ns",
@@ -106,7 +106,17 @@ class Distributed:
             coverage=coverage_of([joined], params),
             frames=tables,
             payloads=payloads,
-            layout=(*payloads, "operations", "workers", "collectives", "steps", "process_groups", "devices", *stated),
+            layout=(
+                *payloads,
+                "operations",
+                "workers",
+                "collectives",
+                "steps",
+                "process_groups",
+                "devices",
+                "clocks",
+                *stated,
+            ),
         )
         return answer_view(self, whole, params)
 

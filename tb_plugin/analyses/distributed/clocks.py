@@ -7,11 +7,12 @@ the distances from the common ends is made small, one that grows ever slower: an
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from tb_plugin.analyses.distributed.anchors import Anchors
 from tb_plugin.analyses.distributed.clock_fit import LARGEST_DRIFT, TO_DEVIATION, Ends, connected, fitted, relative
@@ -123,3 +124,18 @@ def _trust(a: Anchors, clocks: Clocks) -> tuple[Int64, Int64]:
     far = apart > _FAR * TO_DEVIATION * np.maximum(usual, 1)[a.worker]
     residual = quantile_by(a.worker[~far], apart[~far], workers, 95)
     return np.where(clocks.known, residual, 0), np.bincount(a.worker[far], minlength=workers)
+
+
+def clocks_table(clocks: Clocks, is_zero_stated: Bool) -> pa.Table:
+    """Returns what is known of the clock of each worker, a row each; ``clocks_from`` reads it."""
+    return pa.table(
+        {"is_zero_stated": pa.array(is_zero_stated), **{key: pa.array(getattr(clocks, key)) for key in _COLUMNS}}
+    )
+
+
+def clocks_from(data: pa.Table) -> Clocks:
+    """Returns the clocks that such a table holds."""
+    return Clocks(**{key: data[key].to_numpy() for key in _COLUMNS})
+
+
+_COLUMNS = tuple(field.name for field in fields(Clocks))

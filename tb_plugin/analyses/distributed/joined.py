@@ -15,8 +15,12 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame, Params, Part, coverage_of
 from tb_plugin.analyses.collective_names import POINT_TO_POINT, UNEVEN, bus_factor
+from tb_plugin.analyses.distributed.anchors import SYNCHRONIZING, anchors_of
+from tb_plugin.analyses.distributed.clocks import clocks_of, clocks_table
 from tb_plugin.analyses.distributed.groups import group_codes, kind_codes
+from tb_plugin.analyses.distributed.lateness import lateness_of
 from tb_plugin.analyses.distributed.match import Calls, codes, match
+from tb_plugin.analyses.distributed.quantiles import quantile_by
 from tb_plugin.analyses.distributed.redundancy import redundancy
 from tb_plugin.analyses.distributed.stated import ranks_at_least, stated_tables
 from tb_plugin.analyses.distributed.waiting import waiting
@@ -29,9 +33,13 @@ Bool = npt.NDArray[np.bool_]
 RANKS, LABELS, COMMON = "ranks", "labels", "common_steps"
 """Tables of a joined part: a row for each worker in natural order of names, then those that are no rank; the labels of the
 steps of any rank and of its calls, in order; and those that all profiles have."""
+CLOCKS = "clocks"
+"""Table of what is known of the clock of each rank, in their order."""
 CALLS, STEPS, KERNELS = "calls", "steps", "kernels"
 """Tables of all workers one after the other: ``worker`` is a row of RANKS. A call's ``step_place`` is a row of LABELS, the
 one after the last for a call in no step."""
+LATE = ("arrival", "lateness_ns", "arrival_skew_ns", "last_arrived", "arrival_wait_ns", "arrival_transfer_ns")
+"""Columns of CALLS: what ``Lateness`` says of each call."""
 GROUPS, DEVICES = "process_groups", "devices"
 REPEATED = "repeated"
 """Payload: the notice about what ranks hold alike."""
@@ -61,11 +69,14 @@ def _join(first: Part, parts: tuple[Part, ...]) -> Part:
     # A job whose size nobody states is at least as large as its groups.
     world_size = max(worlds, default=None)
     size = max(world_size or 0, ranks_at_least(stated)) or None
+    ranks = _ranks(names, [*parts, *strangers])
+    calls, clocks = _calls(_stacked(parts, "collectives"), labels, ranks.slice(0, len(parts)), size)
     tables = {
-        RANKS: _ranks(names, [*parts, *strangers]),
+        RANKS: ranks,
         LABELS: pa.table({"step": pa.array(labels, pa.string())}),
         COMMON: _common(every),
-        CALLS: _calls(_stacked(parts, "collectives"), labels, len(parts), size),
+        CLOCKS: clocks,
+        CALLS: calls,
         STEPS: _stacked(parts, STEPS),
         GROUPS: _groups(parts),
         DEVICES: _devices(parts, names),
@@ -167,8 +178,12 @@ def _devices(parts: Sequence[Part], names: Sequence[str]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def _calls(data: pa.Table, labels: Sequence[str], workers: int, world_size: int | None) -> pa.Table:
-    """The calls of all workers, worker by worker in order of time, with what the others say about each of them."""
+def _calls(data: pa.Table, labels: Sequence[str], ranks: pa.Table, world_size: int | None) -> tuple[pa.Table, pa.Table]:
+    """The calls of all workers, worker by worker in order of time, with what the others say about each of them.
+
+    And what is known of the clocks of the workers.
+    """
+    workers = ranks.num_rows
     worker: Int64 = data["worker"].to_numpy().astype(np.int64)
     dur, size = numbers_of(data, "dur_ns"), numbers_of(data, "group_size")
     collective, names = texts_of(data, "collective")
@@ -179,6 +194,12 @@ def _calls(data: pa.Table, labels: Sequence[str], workers: int, world_size: int 
     two_ended = _is(collective, names, POINT_TO_POINT)
     all_here = world_size is None or world_size <= workers
     times = waiting(calls, label, dur, np.where(two_ended, 2, size), all_here)
+    synchronizing = _is(collective, names, SYNCHRONIZING)
+    start, on_device = numbers_of(data, "start_ns"), data["on_device"].to_numpy()
+    anchors = anchors_of(worker, label, calls.group, start + dur, on_device, synchronizing)
+    is_stated, zero = _zeros(ranks["base_time_ns"])
+    clocks = clocks_of(anchors, zero)
+    late = lateness_of(clocks, worker, label, calls.group, start, start + dur)
     needs_size = _is(collective, names, {"all_gather", "gather", "reduce_scatter"}) & (size < 1)
     made = {
         "step_place": steps,
@@ -189,10 +210,19 @@ def _calls(data: pa.Table, labels: Sequence[str], workers: int, world_size: int 
         "timing": times.timing,
         "bus_factor": _factors(collective, names, size),
         "rated": ~needs_size & ~_is(collective, names, {"all_to_allv"}),
+        **dict(zip(LATE, vars(late).values(), strict=True)),
     }
     for key, values in made.items():
         data = data.append_column(key, pa.array(values))
-    return data
+    return data, clocks_table(clocks, is_stated)
+
+
+def _zeros(base_time_ns: pa.ChunkedArray) -> tuple[Bool, Int64]:
+    """Whether each rank states what its clock showed when its trace began, and what: else the median of those that do."""
+    stated: Bool = np.asarray(pc.is_valid(base_time_ns))
+    zero: Int64 = pc.fill_null(base_time_ns, 0).to_numpy().astype(np.int64)
+    middle = quantile_by(np.zeros(int(stated.sum()), np.int64), zero[stated], 1, 50)
+    return stated, np.where(stated, zero, middle)
 
 
 def _factors(collective: Int64, names: Sequence[str], size: Int64) -> npt.NDArray[np.float64]:
