@@ -1222,8 +1222,8 @@ def truth(job: Job, made: Plan | None = None, matches: bool = False) -> Json:
     * ``ranks``: clock, base time; how long each waited in collectives, by kind of group; how many calls its file has.
     * ``last``: by kind of group, of each rank that ever was last, for each step the time from the arrival of the one before
       it to its own, summed over its collectives.
-    * ``stragglers``: what was planted, who it was in each step, and ``gain_ns``: how much shorter each step (from its first
-      begin on a rank to its last end) would be without it.
+    * ``stragglers``: what was planted, who it was in each step, and ``gain_ns``: how much earlier than it did each step would
+      have ended on its last rank, had the step before ended when it did, without the straggler.
     * ``bandwidths``: by group, collective and bytes: calls and what they take in all when everyone is there.
     * ``traffic``: [from, to, bytes] of messages and uneven exchanges; what a rank keeps is not in it.
     * ``matches``, where asked for: of each rank the numbers of its calls in order of their start.
@@ -1325,11 +1325,11 @@ def _planted(made: Plan, number: int) -> Json:
     job = made.job
     one = job.stragglers[number]
     without = plan(replace(job, stragglers=job.stragglers[:number] + job.stragglers[number + 1 :]))
-    lasted, would_last = (p.finish.max(1) - p.begin.min(1) for p in (made, without))
+    later = made.finish.max(1) - without.finish.max(1)
     return {
         **asdict(one), "late": [one.at(step, job.ranks) for step in range(job.steps)],
         "operator": KERNELS[KERNEL_OF[one.kernel]][0], "kernel_name": KERNELS[KERNEL_OF[one.kernel]][1],
-        "gain_ns": (lasted - would_last).tolist(),
+        "gain_ns": np.diff(later, prepend=0).tolist(),
     }  # fmt: skip
 
 
