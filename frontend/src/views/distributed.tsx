@@ -27,6 +27,7 @@ const GROUPS: Group[] = [
   { table: 'collectives', label: 'Single collectives' },
   { table: 'workers', label: 'Workers' },
   { table: 'steps', label: 'Steps' },
+  { table: 'clocks', label: 'Clocks' },
 ]
 /** Tables of what profiles state, of those that do. */
 const STATED: Group[] = [

@@ -95,6 +95,14 @@ METRICS = SHARED.adding(
                 "Set aside",
                 "Anchors too far off to say anything of a clock; they are not in the residual.",
             ),
+            "clocks_unknown": ("Unknown clocks", "Workers whose clock cannot be compared with those of most others."),
+            "arrivals": ("Collectives", "Collectives of which clocks tell something."),
+            "arrivals_known": (
+                "Arrivals known",
+                "Calls of collectives whose ranks came further apart than clocks may be wrong.",
+            ),
+            "arrivals_suppressed": ("Too close", "Those whose ranks came closer together than clocks can tell."),
+            "arrivals_later": ("Recorded later", "First ones of recordings that others' precede: nobody's lateness."),
             "clock_set": (
                 "Compared in",
                 "Clocks with the same number are compared with each other, if only by way of others; 0 is the largest set.",
@@ -147,6 +155,7 @@ METRICS = SHARED.adding(
                 "Offset",
                 "To add to the worker's clock when its trace begins; the median worker has 0.",
             ),
+            "clock_range_ns": ("Apart", "From the smallest to the largest offset of the clocks that are compared."),
             "clock_residual_ns": (
                 "Residual",
                 "95 of 100 anchors end no further than this from the median end of their collective, by corrected clocks.",

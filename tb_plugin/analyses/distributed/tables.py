@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.distributed.clocks import DRIFT, HOW
 from tb_plugin.analyses.distributed.joined import texts_of
-from tb_plugin.analyses.distributed.lateness import ARRIVALS
+from tb_plugin.analyses.distributed.lateness import ARRIVALS, BEGAN_LATER, BELOW, KNOWN
 from tb_plugin.analyses.distributed.match import codes
 from tb_plugin.analyses.distributed.profile import CALL, DEVICE, GROUP, STEP, frame, table
 from tb_plugin.analyses.distributed.together import Row, Seen, Together
@@ -34,7 +34,8 @@ WORKER = {
 CLOCK = {
     "worker": pa.string(), "clock_how": pa.string(), "clock_offset_ns": pa.int64(), "clock_drift_ppb": pa.float64(),
     "clock_residual_ns": pa.int64(), "clock_anchors": pa.int64(), "clock_aside": pa.int64(), "clock_set": pa.int64(),
-    "trace_begins_ns": pa.int64(),
+    "trace_begins_ns": pa.int64(), "arrivals_known": pa.int64(), "arrivals_suppressed": pa.int64(),
+    "arrivals_later": pa.int64(),
 }  # fmt: skip
 _SINGLE_FIRST = (
     "worker", "step", "collective", "dtype", "comm_bytes", "group", "dur_ns", "wait_ns", "transfer_ns", "timing",
@@ -90,7 +91,7 @@ def worker_rows(data: Together) -> list[Row]:
     """Returns one row a worker: sums over the chosen steps."""
     seen, alone = data.seen, data.alone
     latency, wait, transfer = (times.sum(axis=1).tolist() for times in data.times)
-    one_each = np.flatnonzero(seen.matched)[np.unique(seen.match[seen.matched], return_index=True)[1]]
+    one_each = data.first_rows
     last = seen.waiting.last[one_each]
     counts = {
         "matched": data.count(seen.matched),
@@ -128,26 +129,29 @@ def _total(rows: Sequence[Row], key: str) -> int | None:
 
 
 def clock_rows(data: Together) -> list[Row]:
-    """Returns one row a worker: what is known of its clock."""
+    """Returns one row a worker: what is known of its clock, and at how many of its calls that tells who came when."""
     clocks = data.clocks
-    keys = ("known", "how", "offset_ns", "drift", "residual_ns", "anchors", "aside", "connected", "begin_ns")
-    columns = zip(*(getattr(clocks, key).tolist() for key in keys), data.is_zero_stated.tolist(), strict=True)
-    return [
-        {
-            "worker": name,
-            "clock_how": HOW[how],
-            "clock_offset_ns": offset if known and stated else None,
-            "clock_drift_ppb": drift * 1e9 if HOW[how] == DRIFT else None,
-            "clock_residual_ns": residual if known else None,
-            "clock_anchors": anchors,
-            "clock_aside": aside,
-            "clock_set": connected if known else None,
-            "trace_begins_ns": begin if known else None,
-        }
-        for name, (known, how, offset, drift, residual, anchors, aside, connected, begin, stated) in zip(
-            data.names, columns, strict=True
+    told = [data.count(data.seen.late.arrival == code).tolist() for code in (KNOWN, BELOW, BEGAN_LATER)]
+    rows: list[Row] = []
+    for w, name in enumerate(data.names):
+        known, how = bool(clocks.known[w]), HOW[clocks.how[w]]
+        rows.append(
+            {
+                "worker": name,
+                "clock_how": how,
+                "clock_offset_ns": int(clocks.offset_ns[w]) if known and data.is_zero_stated[w] else None,
+                "clock_drift_ppb": float(clocks.drift[w]) * 1e9 if how == DRIFT else None,
+                "clock_residual_ns": int(clocks.residual_ns[w]) if known else None,
+                "clock_anchors": int(clocks.anchors[w]),
+                "clock_aside": int(clocks.aside[w]),
+                "clock_set": int(clocks.connected[w]) if known else None,
+                "trace_begins_ns": int(clocks.begin_ns[w]) if known else None,
+                "arrivals_known": told[0][w],
+                "arrivals_suppressed": told[1][w],
+                "arrivals_later": told[2][w],
+            }
         )
-    ]
+    return rows
 
 
 def step_rows(data: Together) -> list[Row]:

@@ -97,6 +97,16 @@ class Together:
         """Returns which numbers of the calls' lateness are more than clocks may be wrong by."""
         return sure_of(self.seen.late, self.clocks, self.seen.worker)
 
+    @cached_property
+    def first_rows(self) -> Int64:
+        """Returns one row of each collective that several workers have."""
+        matched = np.flatnonzero(self.seen.matched)
+        return matched[np.unique(self.seen.match[matched], return_index=True)[1]]
+
+    def one_each(self, values: Int64) -> Int64:
+        """Returns of a column that is the same for all calls of a collective one value each."""
+        return values[self.first_rows]
+
     @property
     def size(self) -> int | None:
         """Returns the ranks of the job as recorded, else how many it has at least, as groups say; None where nobody says."""
