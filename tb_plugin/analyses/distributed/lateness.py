@@ -65,7 +65,8 @@ def lateness_of(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start
     w, m = worker[rows], match[rows]
     start = clocks.corrected(w, start_ns[rows])
     met = _met(clocks, w, m, start, clocks.corrected(w, end_ns[rows]))
-    met.arrival[_begins_later(worker, match, group, clocks.corrected(worker, start_ns))] = BEGAN_LATER
+    compared = codes(group, clocks.connected[worker] + 1)
+    met.arrival[_begins_later(worker, match, compared, clocks.corrected(worker, start_ns))] = BEGAN_LATER
     clear = _comparable(clocks, w, m, len(met.arrival))
     met.arrival[~clear] = UNCLEAR
     told = clear[m]
@@ -97,7 +98,7 @@ def _met(clocks: Clocks, worker: Int64, match: Int64, start: Int64, end: Int64) 
     low, high = start[order[opening + (length - 1) // 2]], start[order[opening + length // 2]]
     done = np.maximum.reduceat(end[order], opening) if count else opening
     skew = start[last] - start[first]
-    unsure = clocks.residual_ns[worker[first]] + clocks.residual_ns[worker[last]]
+    unsure = np.maximum(clocks.residual_ns[worker[first]], clocks.residual_ns[worker[last]])
     return _Meetings(
         arrival=np.where(skew < unsure, BELOW, KNOWN),
         middle_ns=low + (high - low) // 2,
@@ -163,6 +164,6 @@ def sure_of(late: Lateness, clocks: Clocks, worker: Int64) -> Sure:
     return Sure(
         lateness=known & (np.abs(late.lateness_ns) >= mine),
         skew=known,
-        wait=known & ((late.wait_ns >= mine + its) | (late.last == worker)),
+        wait=known & ((late.wait_ns >= np.maximum(mine, its)) | (late.last == worker)),
         moved=clear & (late.moved_ns > 0) & (late.moved_ns >= its),
     )
