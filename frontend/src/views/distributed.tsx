@@ -29,6 +29,7 @@ const GROUPS: Group[] = [
   { table: 'workers', label: 'Workers' },
   { table: 'steps', label: 'Steps' },
   { table: 'bandwidths', label: 'Bandwidths' },
+  { table: 'clocks', label: 'Clocks' },
 ]
 /** Tables of what profiles state, and of what flight recorders kept, where there are any. */
 const STATED: Group[] = [

@@ -46,7 +46,7 @@ _BOUNDED = {"wait_ns": "Synchronizing, at least", "transfer_ns": "Data transfer,
 _MATRICES = (("exposed_communication_ns", "communication"), ("wait_ns", "wait"), ("compute_ns", "compute"))
 
 
-GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices")
+GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices", "clocks")
 STATED_TABLES = ("rank_steps", "operation_types", "kinds_of_links", "links", DUMPS)
 GROUP_FACTS = {
     "compute_ns": "compute_ns",
@@ -128,6 +128,7 @@ class Distributed:
                 "steps",
                 "process_groups",
                 "devices",
+                "clocks",
                 "bandwidth_fits",
                 "nodes",
                 *sent,

@@ -16,10 +16,14 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.base import Frame, Params, Part, coverage_of
 from tb_plugin.analyses.collective_names import POINT_TO_POINT, bus_factor
 from tb_plugin.analyses.distributed.absent import DUMPS, recorders
+from tb_plugin.analyses.distributed.anchors import SYNCHRONIZING, anchors_of
+from tb_plugin.analyses.distributed.clocks import clocks_of, clocks_table
 from tb_plugin.analyses.distributed.codes import codes
 from tb_plugin.analyses.distributed.compared import compared, groups_in, is_one_of, numbers_of, texts_of
 from tb_plugin.analyses.distributed.groups import Groups, StatedGroup, rows_with_shapes
+from tb_plugin.analyses.distributed.lateness import lateness_of
 from tb_plugin.analyses.distributed.match import matched, nothing
+from tb_plugin.analyses.distributed.quantiles import quantile_by
 from tb_plugin.analyses.distributed.redundancy import redundancy
 from tb_plugin.analyses.distributed.stated import ranks_at_least, stated_tables
 from tb_plugin.analyses.distributed.waiting import waiting
@@ -32,9 +36,13 @@ Bool = npt.NDArray[np.bool_]
 RANKS, LABELS, COMMON = "ranks", "labels", "common_steps"
 """Tables of a joined part: a row for each worker in natural order of names, then those that are no rank; the labels of the
 steps of any rank and of its calls, in order; and those that all profiles have."""
+CLOCKS = "clocks"
+"""Table of what is known of the clock of each rank, in their order."""
 CALLS, STEPS, KERNELS = "calls", "steps", "kernels"
 """Tables of all workers one after the other: ``worker`` is a row of RANKS. A call's ``step_place`` is a row of LABELS, the
 one after the last for a call in no step."""
+LATE = ("arrival", "lateness_ns", "arrival_skew_ns", "last_arrived", "arrival_wait_ns", "arrival_transfer_ns")
+"""Columns of CALLS: what ``Lateness`` says of each call."""
 GROUPS, DEVICES = "process_groups", "devices"
 MEMBERS = "members"
 """Table of the ranks of each group of calls: ``group_code`` of a call is a row of it."""
@@ -68,11 +76,14 @@ def _join(first: Part, parts: tuple[Part, ...], beside: tuple[Part, ...]) -> Par
     size = max(world_size or 0, ranks_at_least(stated)) or None
     data = _stacked(parts, "collectives")
     groups = groups_in(data, _stated_groups(parts))
+    ranks = _ranks(names, [*parts, *strangers])
+    calls, clocks = _calls(data, labels, ranks.slice(0, len(parts)), size, groups.code)
     tables = {
-        RANKS: _ranks(names, [*parts, *strangers]),
+        RANKS: ranks,
         LABELS: pa.table({"step": pa.array(labels, pa.string())}),
         COMMON: _common(every),
-        CALLS: _calls(data, labels, (len(parts), size), groups.code),
+        CLOCKS: clocks,
+        CALLS: calls,
         MEMBERS: _members(groups),
         STEPS: _stacked(parts, STEPS),
         GROUPS: _groups(parts, world_size),
@@ -192,22 +203,30 @@ def _members(groups: Groups) -> pa.Table:
     return pa.table({"ranks": pa.array(known, pa.list_(pa.int64()))})
 
 
-def _calls(data: pa.Table, labels: Sequence[str], here: tuple[int, int | None], groups: Int64) -> pa.Table:
+def _calls(
+    data: pa.Table, labels: Sequence[str], ranks: pa.Table, world_size: int | None, groups: Int64
+) -> tuple[pa.Table, pa.Table]:
     """The calls of all workers, worker by worker in order of time, with what the others say about each of them.
 
-    ``here`` is how many workers are here, and how many ranks the job has (None = unknown), ``groups`` are codes of groups.
+    And what is known of the clocks of the workers. ``groups`` are codes of groups.
     """
-    workers, world_size = here
+    workers = ranks.num_rows
     worker: Int64 = data["worker"].to_numpy().astype(np.int64)
     dur, size = numbers_of(data, "dur_ns"), numbers_of(data, "group_size")
     collective, names = texts_of(data, "collective")
     found = pc.fill_null(pc.index_in(data["step"], value_set=pa.array(labels, pa.string())), len(labels))
     steps = found.to_numpy().astype(np.int64)
-    calls = compared(data, steps, len(labels), here, groups)
+    calls = compared(data, steps, len(labels), (workers, world_size), groups)
     met = matched(calls) if workers > 1 else nothing(len(worker))
     label, two_ended = met.label, is_one_of(collective, names, POINT_TO_POINT)
     all_here = world_size is None or world_size <= workers
     times = waiting(calls, label, dur, np.where(two_ended, 2, size), all_here)
+    synchronizing = is_one_of(collective, names, SYNCHRONIZING)
+    start, on_device = numbers_of(data, "start_ns"), data["on_device"].to_numpy()
+    anchors = anchors_of(worker, label, calls.group, start + dur, on_device, synchronizing)
+    is_stated, zero = _zeros(ranks["base_time_ns"])
+    clocks = clocks_of(anchors, zero)
+    late = lateness_of(clocks, worker, label, calls.group, start, start + dur)
     needs_size = is_one_of(collective, names, {"all_gather", "gather", "reduce_scatter"}) & (size < 1)
     made = {
         "step_place": steps,
@@ -220,10 +239,19 @@ def _calls(data: pa.Table, labels: Sequence[str], here: tuple[int, int | None], 
         "timing": times.timing,
         "bus_factor": _factors(collective, names, size),
         "rated": ~needs_size & ~is_one_of(collective, names, {"all_to_allv"}),
+        **dict(zip(LATE, vars(late).values(), strict=True)),
     }
     for key, values in made.items():
         data = data.append_column(key, pa.array(values))
-    return data
+    return data, clocks_table(clocks, is_stated)
+
+
+def _zeros(base_time_ns: pa.ChunkedArray) -> tuple[Bool, Int64]:
+    """Whether each rank states what its clock showed when its trace began, and what: else the median of those that do."""
+    stated: Bool = np.asarray(pc.is_valid(base_time_ns))
+    zero: Int64 = pc.fill_null(base_time_ns, 0).to_numpy().astype(np.int64)
+    middle = quantile_by(np.zeros(int(stated.sum()), np.int64), zero[stated], 1, 50)
+    return stated, np.where(stated, zero, middle)
 
 
 def _factors(collective: Int64, names: Sequence[str], size: Int64) -> npt.NDArray[np.float64]:

@@ -96,6 +96,18 @@ METRICS = SHARED.adding(
                 "this. estimated: a worker lacks the call, transfer is the median of others like it.",
             ),
             "last_worker": ("Last", "The worker that arrived last: its call is the shortest, it waits for nobody."),
+            "last_arrived": ("Last by clocks", "The worker whose call began last by corrected clocks."),
+            "arrival": (
+                "Arrival",
+                "known, or why nobody knows who came when. below the residual: all came closer together than clocks tell; "
+                "recording begins later: the first collective of a recording that others' precede, which is no lateness; "
+                "clocks unknown; alone.",
+            ),
+            "clock_how": (
+                "Clock",
+                "What ends of collectives tell of it: offset and drift, offset alone (too few, or too close together), or "
+                "nothing (unknown: no three collectives that all ranks leave together).",
+            ),
         },
     ),
     define(
@@ -119,6 +131,27 @@ METRICS = SHARED.adding(
                 "Estimated",
                 "Matched calls that a worker lacks and that are longer than usual elsewhere, as if it had arrived last: "
                 "transfer is the median of the same collective where nobody lacks it.",
+            ),
+            "clock_anchors": (
+                "Anchors",
+                "Ends that the clock was compared at, of collectives that all ranks leave together: all_reduce, all_gather, "
+                "reduce_scatter, all_to_all, barrier.",
+            ),
+            "clock_aside": (
+                "Set aside",
+                "Anchors too far off to say anything of a clock; they are not in the residual.",
+            ),
+            "clocks_unknown": ("Unknown clocks", "Workers whose clock cannot be compared with those of most others."),
+            "arrivals": ("Collectives", "Collectives of which clocks tell something."),
+            "arrivals_known": (
+                "Arrivals known",
+                "Calls of collectives whose ranks came further apart than clocks may be wrong.",
+            ),
+            "arrivals_suppressed": ("Too close", "Those whose ranks came closer together than clocks can tell."),
+            "arrivals_later": ("Recorded later", "First ones of recordings that others' precede: nobody's lateness."),
+            "clock_set": (
+                "Compared in",
+                "Clocks with the same number are compared with each other, if only by way of others; 0 is the largest set.",
             ),
             "match": ("Match", "Number of the collective that calls of several workers are."),
             "matched_workers": ("Workers", "Workers on which the collective was found."),
@@ -171,6 +204,36 @@ METRICS = SHARED.adding(
                 "Of a collective the duration on the worker that arrives last, at the end of each call; "
                 "of several the length of the union.",
             ),
+            "lateness_ns": (
+                "Lateness",
+                "Begin of the call by corrected clocks less the median of its collective; none below the clock's residual.",
+            ),
+            "arrival_skew_ns": (
+                "Arrival skew",
+                "From the first to the last begin of the collective, by corrected clocks; none below their residuals.",
+            ),
+            "arrival_wait_ns": (
+                "Wait by clocks",
+                "From the call's begin to the last one of its collective, by corrected clocks; none below their residuals.",
+            ),
+            "arrival_transfer_ns": (
+                "Transfer by clocks",
+                "From the last begin to the last end of the collective, by corrected clocks; none below the residual.",
+            ),
+            "mean_arrival_transfer_ns": (
+                "Mean transfer by clocks",
+                "Mean of the time from last begin to last end, by corrected clocks, of the collectives where they can tell.",
+            ),
+            "clock_offset_ns": (
+                "Offset",
+                "To add to the worker's clock when its trace begins; the median worker has 0.",
+            ),
+            "clock_range_ns": ("Apart", "From the smallest to the largest offset of the clocks that are compared."),
+            "clock_residual_ns": (
+                "Residual",
+                "95 of 100 anchors end no further than this from the median end of their collective, by corrected clocks.",
+            ),
+            "trace_begins_ns": ("Begins", "When the trace begins by corrected clocks, after the first one that does."),
             "latency_ns": ("Latency", "Length of the union of the calls, from begin to end, waiting included."),
             "mean_latency_ns": ("Mean latency", "Latency over calls."),
             "mean_transfer_ns": ("Mean transfer", "Data transfer over matched calls."),
@@ -268,6 +331,10 @@ METRICS = SHARED.adding(
             "slowdown": (
                 "Times the others",
                 "Median transfer of a kind of collective over the median of all sets of as many nodes; median of the kinds.",
+            ),
+            "clock_drift_ppb": (
+                "Drift (ppb)",
+                "To add for each second since the trace began, nanoseconds; the median worker has 0.",
             ),
         },
     ),
