@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.distributed.before import PARTS
-from tb_plugin.analyses.distributed.profile import CALL, profile_part
-from tb_plugin.service.parts import dump
-from tb_plugin.trace.assemble import assemble
+from tb_plugin.analyses.distributed.profile import profile_part
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, memcpy, trace
 from tests.depth import examples
