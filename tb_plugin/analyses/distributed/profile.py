@@ -27,11 +27,13 @@ from tb_plugin.trace.table import TraceTable
 Schema = dict[str, pa.DataType]
 Int64 = npt.NDArray[np.int64]
 
+TEXT = pa.dictionary(pa.int32(), pa.string())
+"""A few texts that many calls share: each is written once."""
 CALL = {
-    "call": pa.int64(), "step": pa.string(), "collective": pa.string(), "dtype": pa.string(), "elements": pa.int64(),
-    "comm_bytes": pa.int64(), "group": pa.string(), "group_ranks": pa.string(), "group_size": pa.int64(),
+    "call": pa.int64(), "step": TEXT, "collective": TEXT, "dtype": TEXT, "elements": pa.int64(),
+    "comm_bytes": pa.int64(), "group": TEXT, "group_ranks": TEXT, "group_size": pa.int64(),
     "sequence": pa.int64(), "source_rank": pa.int64(), "destination_rank": pa.int64(), "start_ns": pa.int64(),
-    "dur_ns": pa.int64(), "on_device": pa.bool_(), "event": pa.int64(), "stream": pa.string(), "batch": pa.int64(),
+    "dur_ns": pa.int64(), "on_device": pa.bool_(), "event": pa.int64(), "stream": TEXT, "batch": pa.int64(),
     "issued_ns": pa.int64(), "needed_ns": pa.int64(), "sent_splits": pa.list_(pa.int64()),
     "received_splits": pa.list_(pa.int64()), "before_ns": pa.int64(), **dict.fromkeys(PARTS, pa.int64()),
 }  # fmt: skip
