@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Detail, Frame, Params, Part, answer_view, bounds_of
+from tb_plugin.analyses.collective_names import collective_name
 from tb_plugin.analyses.filters import EVENT, event_of, matching
 from tb_plugin.analyses.kernel_classes import named_kernels, word_of
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
@@ -327,7 +328,8 @@ def _collective_facts(trace: TraceTable, row: int) -> list[Figure]:
     args = trace.collectives
     at = _place(args.row, row)
     if at == MISSING:
-        return []
+        known = collective_name(trace.strings[int(trace.name[row])]) if trace.is_collective[row] else ""
+        return [_fact("collective_name", "Collective", "code", known)] if known else []
     figures = []
     if args.name[at] != MISSING:
         figures.append(_fact("collective_name", "Collective", "code", trace.strings[int(args.name[at])]))

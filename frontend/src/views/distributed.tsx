@@ -4,6 +4,7 @@ import { useMemo } from 'react'
 import type { Query } from '../api/client'
 import type { Series, Table, View } from '../api/payloads'
 import { columnScale, format } from '../lib/format'
+import type { Row } from '../lib/pages'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
 import { setRoute, useRoute } from '../state/route'
@@ -16,6 +17,7 @@ import { SmallTable } from '../widgets/smallTable'
 import { BarsCard } from './parts/bars'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard } from './parts/headline'
+import { Partners } from './parts/onOtherRanks'
 import { pick } from './parts/pick'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
@@ -31,6 +33,8 @@ const GROUPS: Group[] = [
   { table: 'bandwidths', label: 'Bandwidths' },
   { table: 'clocks', label: 'Clocks' },
 ]
+/** What went from rank to rank, where calls say it. */
+const TRAFFIC: Group = { table: 'traffic', label: 'Traffic', nameStyle: 'plain' }
 /** Tables of what profiles state, and of what flight recorders kept, where there are any. */
 const STATED: Group[] = [
   { table: 'recorders', label: 'Flight recorders' },
@@ -54,18 +58,29 @@ export function Distributed({ base }: ViewProps) {
         <TableSection
           view="distributed"
           base={query}
-          groups={[...GROUPS, ...STATED.filter(({ table }) => pick(shown, table, 'table'))]}
+          groups={[...GROUPS, ...[TRAFFIC, ...STATED].filter(({ table }) => pick(shown, table, 'table'))]}
           placeholder="Search workers and collectives, text or /regex/"
           detail={(row, table) => (
-            <FigureList
-              figures={table.columns.map(({ metric }) => ({ metric, value: row[metric.key] ?? null, note: '' }))}
-            />
+            <>
+              <FigureList
+                figures={table.columns.map(({ metric }) => ({ metric, value: row[metric.key] ?? null, note: '' }))}
+              />
+              {table.name === 'collectives' && <OtherCalls base={query} row={row} />}
+            </>
           )}
         />
       )}
     </div>
   )
 }
+
+/** The calls of other workers that a single collective is. */
+const OtherCalls = ({ base, row }: { base: Query; row: Row }) => (
+  <>
+    <h3>On other ranks</h3>
+    <Partners base={base} call={{ worker: String(row.worker), start: Number(row.start_ns) }} />
+  </>
+)
 
 /** The other workers' traces are read when this view is first opened. */
 function Reading({ fraction }: { fraction: number | null }) {
@@ -96,7 +111,7 @@ function Page({ view }: { view: View }) {
   )
   const series = (name: string) => pick(view, name, 'series') ?? []
   const stated = ['step_times', 'call_times'].flatMap(series)
-  const links = ['map_link_bandwidth', 'map_link_bytes'].flatMap(series)
+  const links = ['map_traffic', 'map_link_bandwidth', 'map_link_bytes'].flatMap(series)
   return (
     <div className={`${layoutCss.grid} ${css.cards}`}>
       {headline && (

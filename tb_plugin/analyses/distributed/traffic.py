@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.distributed.codes import codes
+from tb_plugin.analyses.distributed.codes import codes, occurrence
 from tb_plugin.analyses.distributed.compared import numbers_of, texts_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.dtypes import element_bytes
@@ -32,8 +32,9 @@ def traffic_frame(calls: pa.Table, members: pa.Table, ranks: Sequence[int | None
     rank of each worker. A message counts once though both of its ends are here: what its sender states. One whose size or
     ends nobody states is not there.
     """
-    own = np.array([-1 if rank is None else rank for rank in ranks], np.int64)[numbers_of(calls, "worker")]
-    found = [_Messages.none(), *_transfers(calls, own), *_splits(calls, members, own)]
+    here = _ranks(calls, ranks)
+    own = here[numbers_of(calls, "worker")]
+    found = [_Messages.none(), *_transfers(calls, own, here), *_splits(calls, members, own, here)]
     every = _Messages(*(np.concatenate([getattr(one, each.name) for one in found]) for each in fields(_Messages)))
     if not len(every.size):
         return None
@@ -106,8 +107,20 @@ class _Messages:
         return _Messages(self.row[keep], self.source[keep], self.target[keep], self.size[keep], self.differs[keep])
 
 
-def _transfers(calls: pa.Table, own: Int64) -> list[_Messages]:
-    """Messages between two ranks. A receive counts where its send is not here."""
+def _ranks(calls: pa.Table, ranks: Sequence[int | None]) -> Int64:
+    """The rank of each worker, -1 = not known: as stated, else the one whose sends and receives it has."""
+    here = np.array([-1 if rank is None else rank for rank in ranks], np.int64)
+    worker, (collective, names) = numbers_of(calls, "worker"), texts_of(calls, "collective")
+    for word, key in (("send", "source_rank"), ("recv", "destination_rank")):
+        if word in names:
+            end = numbers_of(calls, key)
+            rows = np.flatnonzero((collective == names.index(word)) & (end >= 0) & (here[worker] < 0))
+            here[worker[rows]] = end[rows]
+    return here
+
+
+def _transfers(calls: pa.Table, own: Int64, here: Int64) -> list[_Messages]:
+    """Messages between two ranks. A receive counts where its sender is not here, or says less."""
     collective, names = texts_of(calls, "collective")
     is_send, is_receive = (collective == (names.index(word) if word in names else -1) for word in ("send", "recv"))
     rows = np.flatnonzero(is_send | is_receive)
@@ -115,38 +128,50 @@ def _transfers(calls: pa.Table, own: Int64) -> list[_Messages]:
         return []
     match, size = numbers_of(calls, "match")[rows], numbers_of(calls, "comm_bytes")[rows]
     sends = is_send[rows]
-    # Of a matched pair the other end is known, whatever the call itself says.
-    other, there = _other_end(match)
     source, target = numbers_of(calls, "source_rank")[rows], numbers_of(calls, "destination_rank")[rows]
+    other, there = _other_end(match, sends, codes(source + 1, target + 1), (source >= 0) & (target >= 0))
+    # Of a pair the other end is known, whatever the call itself says.
     mine, theirs = own[rows], np.where(there, own[rows][other], -1)
     source = np.where(source >= 0, source, np.where(sends, mine, theirs))
     target = np.where(target >= 0, target, np.where(sends, theirs, mine))
     whole = np.where(size >= 0, size, np.where(there, size[other], -1))
     differs = there & (size >= 0) & (size[other] >= 0) & (size != size[other])
-    keep = (sends | ~there) & (source >= 0) & (target >= 0) & (whole >= 0)
+    counts = sends | (~there & ~np.isin(source, here))
+    keep = counts & (source >= 0) & (target >= 0) & (whole >= 0)
     return [_Messages(rows[keep], source[keep], target[keep], whole[keep], differs[keep])]
 
 
-def _other_end(match: Int64) -> tuple[Int64, Bool]:
-    """For each row of a pair the place of the other one, and whether there is one."""
-    order = np.argsort(match, kind="stable")
-    ordered = match[order]
-    pair = np.flatnonzero((ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0))
+def _other_end(match: Int64, sends: Bool, ends: Int64, known: Bool) -> tuple[Int64, Bool]:
+    """For each send and receive the place of its other end, and whether there is one; ``ends`` are codes of both, if known.
+
+    Where of the calls between two ranks as many sends as receives are left without a match, these are pairs in their order:
+    their sizes differ, else they would have been matched.
+    """
+    left = (match < 0) & known
+    code = match + 1
+    many = [np.bincount(ends[left & side], minlength=int(ends.max()) + 1) for side in (sends, ~sends)]
+    paired = np.flatnonzero(left & (many[0] == many[1])[ends])
+    nth = np.empty(len(paired), np.int64)
+    for side in (sends[paired], ~sends[paired]):
+        nth[side] = occurrence(ends[paired][side])
+    code[paired] = int(code.max()) + 1 + codes(ends[paired], nth)
+    order = np.argsort(code, kind="stable")
+    ordered = code[order]
+    pair = np.flatnonzero((ordered[1:] == ordered[:-1]) & (ordered[1:] > 0))
     other, there = np.zeros(len(match), np.int64), np.zeros(len(match), np.bool_)
     for one, two in ((order[pair], order[pair + 1]), (order[pair + 1], order[pair])):
         other[one], there[one] = two, True
     return other, there
 
 
-def _splits(calls: pa.Table, members: pa.Table, own: Int64) -> list[_Messages]:
+def _splits(calls: pa.Table, members: pa.Table, own: Int64, here: Int64) -> list[_Messages]:
     """Messages of all-to-alls that state how much each place gets. What is received counts where its sender says nothing."""
     sent, got = (_pieces(calls, key, members, own) for key in ("sent_splits", "received_splits"))
     if not len(sent.row) and not len(got.row):
         return []
     match = numbers_of(calls, "match")
-    here = np.isin(got.source, own)
     # Of a call without a match nobody knows which call of another worker here is its other end.
-    got = got.only((match[got.row] >= 0) | ~here)
+    got = got.only((match[got.row] >= 0) | ~np.isin(got.source, here))
     rows = np.concatenate((sent.row, got.row))
     label = np.where(match[rows] >= 0, match[rows], match.max(initial=0) + 1 + rows)
     key = codes(label, np.concatenate((sent.source, got.source)), np.concatenate((sent.target, got.target)))

@@ -1,5 +1,6 @@
 // Everything recorded about the selected event, and the ways to those that belong to it.
 import { ActionIcon, Button } from '@mantine/core'
+import { Fragment } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog, Figure, Profile } from '../../api/payloads'
 import type { Range } from '../../canvas/timelineModel'
@@ -15,6 +16,7 @@ import { ProblemPanel } from '../../widgets/problem'
 import { StackFrames } from '../../widgets/stack'
 import { ArrowList } from './arrowList'
 import { BlocksOf } from './blocksOf'
+import { OnOtherRanks } from './onOtherRanks'
 import { TensorsOf } from './tensorsOf'
 import textCss from '../../widgets/text.module.css'
 import css from './eventPanel.module.css'
@@ -42,6 +44,7 @@ export function EventPanel(props: {
     payload.kind === 'figures' ? { key, payload } : [],
   )
   const main = blocks.find((block) => block.key === 'event')?.payload
+  const launched = blocks.find((block) => block.key === 'launched')?.payload
   const name = String(main?.figures.find((figure) => figure.metric.key === 'name')?.value ?? `Event ${event}`)
   const kind = String(main?.figures.find((figure) => figure.metric.key === 'kind')?.value ?? '')
   const home = tableOf(name, kind)
@@ -76,23 +79,35 @@ export function EventPanel(props: {
       {!resource.data && !resource.problem && <Bones height={120} />}
       <div className={resource.busy ? `${css.grid} ${frameCss.stale}` : css.grid}>
         {blocks.map(({ key, payload }) => (
-          <div key={key} className={key === 'stack' ? css.wide : undefined} data-testid={`event-${key}`}>
-            <h3>
-              {key === 'event' ? 'Event' : key === 'same_name' ? 'All of this name' : payload.title}
-              {key === 'stack' && payload.subtitle && <small>{payload.subtitle}</small>}
-              {key !== 'event' && <GoButton figures={payload.figures} title={payload.title} onGo={onGo} />}
-            </h3>
-            {key === 'stack' ? (
-              payload.figures.map((figure) => (
-                <StackFrames key={figure.metric.key} stack={String(figure.value ?? '')} editor={prefs.editor} />
-              ))
-            ) : (
-              <FigureList
-                whole={key !== 'same_name'}
-                figures={key === 'event' ? factsOf(payload.figures, isLong) : withoutNumber(payload.figures)}
+          <Fragment key={key}>
+            <div className={key === 'stack' ? css.wide : undefined} data-testid={`event-${key}`}>
+              <h3>
+                {key === 'event' ? 'Event' : key === 'same_name' ? 'All of this name' : payload.title}
+                {key === 'stack' && payload.subtitle && <small>{payload.subtitle}</small>}
+                {key !== 'event' && <GoButton figures={payload.figures} title={payload.title} onGo={onGo} />}
+              </h3>
+              {key === 'stack' ? (
+                payload.figures.map((figure) => (
+                  <StackFrames key={figure.metric.key} stack={String(figure.value ?? '')} editor={prefs.editor} />
+                ))
+              ) : (
+                <FigureList
+                  whole={key !== 'same_name'}
+                  figures={key === 'event' ? factsOf(payload.figures, isLong) : withoutNumber(payload.figures)}
+                />
+              )}
+            </div>
+            {key === 'collective' && main && (
+              <OnOtherRanks
+                key={event}
+                base={base}
+                catalog={catalog}
+                profile={profile}
+                figures={main.figures}
+                launched={launched?.figures ?? []}
               />
             )}
-          </div>
+          </Fragment>
         ))}
         <ArrowList event={event} base={base} onGo={onGo} />
         {main && (

@@ -1,0 +1,169 @@
+// The same collective on the other workers of a run: who had it when, who waited, and the way to each of them.
+import { Button } from '@mantine/core'
+import { useMemo, useState } from 'react'
+import { getTable, type Query } from '../../api/client'
+import type { Catalog, Figure, Profile, Table } from '../../api/payloads'
+import { counted, format } from '../../lib/format'
+import type { Row } from '../../lib/pages'
+import { useResource } from '../../state/data'
+import { timelineAt } from '../../state/links'
+import { openElsewhere, openView } from '../../state/route'
+import { Bones } from '../../widgets/basics'
+import { SmallTable } from '../../widgets/smallTable'
+import textCss from '../../widgets/text.module.css'
+import css from './eventPanel.module.css'
+
+/** Of more workers the latest are listed; the page of all workers has them all. */
+const MOST = 10
+/** Runs of which somebody asked once: their traces are read, and the next event needs no button. */
+const asked = new Set<string>()
+
+export interface Call {
+  worker: string
+  /** Row of the trace, where it is known. */
+  event?: number | null
+  start: number
+}
+
+/** How many workers of the run have a profile of this span. */
+function workersOf(catalog: Catalog, { run, span, model }: Profile): number {
+  const workers = catalog.runs.find(({ name }) => name === run)?.workers ?? []
+  return workers.filter(({ spans }) => spans.some((one) => one.id === span && one.model === model)).length
+}
+
+const figureOf = (figures: readonly Figure[], key: string) => figures.find(({ metric }) => metric.key === key)?.value
+
+/** Of an event that is (part of) a collective; nothing for others, and where a run has one worker alone. */
+export function OnOtherRanks(props: {
+  base: Query
+  catalog: Catalog
+  profile: Profile
+  /** What is said of the event, and of the work that it launched. */
+  figures: readonly Figure[]
+  launched: readonly Figure[]
+}) {
+  const { base, catalog, profile, figures, launched } = props
+  const place = `${profile.run}\n${profile.span}`
+  const [wanted, setWanted] = useState(() => asked.has(place))
+  const workers = workersOf(catalog, profile)
+  // What a device did is the call; the host only launched it.
+  const about = figureOf(launched, 'kind') === 'kernel' ? launched : figures
+  const [event, start] = ['event', 'start_ns'].map((key) => figureOf(about, key))
+  if (workers < 2 || typeof start !== 'number') return null
+  return (
+    <div className={css.wide} data-testid="event-partners">
+      <h3>On other ranks</h3>
+      {wanted ? (
+        <Partners
+          base={base}
+          call={{ worker: profile.worker, event: typeof event === 'number' ? event : null, start }}
+        />
+      ) : (
+        <Button
+          size="compact-xs"
+          variant="default"
+          title={`Reads the traces of all ${workers.toLocaleString('en-US')} workers`}
+          onClick={() => {
+            asked.add(place)
+            setWanted(true)
+          }}
+        >
+          Find it on {counted(workers - 1, 'other worker')}
+        </Button>
+      )}
+    </div>
+  )
+}
+
+/** The calls of one collective, the latest first. */
+export function Partners({ base, call }: { base: Query; call: Call }) {
+  const query = useMemo<Query>(
+    () => ({
+      ...base, worker: '', steps: '', of: call.worker, event: call.event ?? null, start_ns: call.start, limit: MOST,
+    }),
+    [base, call.worker, call.event, call.start],
+  ) // biome-ignore format: one line a thing
+  const { data, problem, fraction } = useResource<Table>(JSON.stringify(query), (signal) =>
+    getTable('distributed', 'partners', query, signal),
+  )
+  if (problem) return <p className={textCss.none}>{problem.what}</p>
+  if (!data) {
+    return (
+      <>
+        {fraction !== null && (
+          <p className={textCss.none} role="status">
+            Reading the traces of all workers: {format(fraction, 'ratio')}
+          </p>
+        )}
+        <Bones height={80} />
+      </>
+    )
+  }
+  return <Found table={data} base={base} worker={call.worker} />
+}
+
+function Found({ table, base, worker }: { table: Table; base: Query; worker: string }) {
+  if (table.rows.length === 0) {
+    return (
+      <p className={textCss.none}>
+        Workers are compared by what their devices or process groups do: open the work of this call.
+      </p>
+    )
+  }
+  const [first] = table.rows
+  if ((first.match ?? null) === null) return <p className={textCss.none}>No other worker has this call.</p>
+  const go = (row: Row) => {
+    const event = typeof row.event === 'number' ? row.event : null
+    const at = timelineAt(event, Number(row.start_ns), Number(row.dur_ns))
+    openElsewhere({ run: String(base.run), worker: String(row.worker), span: String(base.span) }, 'timeline', at)
+  }
+  return (
+    <>
+      <p className={textCss.none}>{sentenceOf(first)}</p>
+      <SmallTable
+        table={table}
+        without={SAID}
+        counted
+        show={{
+          label: 'Show this call in its timeline',
+          of: (row) => (row.worker === worker ? null : () => go(row)),
+        }}
+      />
+      <Button
+        size="compact-xs"
+        variant="subtle"
+        onClick={() => openView('distributed', { group: 'collectives', where: `match:${first.match}` })}
+      >
+        {table.matched_rows > table.rows.length
+          ? `All ${table.matched_rows.toLocaleString('en-US')} workers in Distributed`
+          : 'Show in Distributed'}
+      </Button>
+    </>
+  )
+}
+
+/** Columns that are the same in all rows, or said by the sentence. */
+const SAID = ['last_worker', 'timing', 'match_kind']
+const HOW: Readonly<Record<string, string>> = {
+  number: 'matched by its number',
+  'inferred number': 'matched by an inferred number',
+  order: 'matched by its place among the calls of the group',
+  ends: 'matched by its two ends',
+}
+const SURE: Readonly<Record<string, string>> = {
+  bound: 'A rank is missing: waiting is at least this.',
+  estimated: 'A worker that is here lacks the call: waiting is estimated.',
+}
+
+function sentenceOf(row: Row): string {
+  const workers = Number(row.matched_workers)
+  const isWhole = typeof row.group_size !== 'number' || row.match_kind === 'ends'
+  const where = isWhole
+    ? counted(workers, 'worker')
+    : `${workers.toLocaleString('en-US')} of ${counted(Number(row.group_size), 'rank')}`
+  const last = row.last_worker ? `; ${row.last_worker} was last` : ''
+  return [
+    `${row.collective} on ${where}, ${HOW[String(row.match_kind)] ?? ''}${last}.`,
+    SURE[String(row.timing)] ?? '',
+  ].join(' ')
+}
