@@ -197,6 +197,10 @@ METRICS = SHARED.adding(
         "number",
         {
             "bus_factor": ("Factor", "Of nccl-tests, by collective and group size."),
+            "clock_drift_error_ppb": (
+                "Error of drift (ppb)",
+                "One standard error of the drift: how far it may be carried.",
+            ),
             "clock_drift_ppb": (
                 "Drift (ppb)",
                 "To add for each second since the trace began, nanoseconds; the median worker has 0.",
