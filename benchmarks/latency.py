@@ -58,7 +58,7 @@ TABLES = {
         "memory_allocators",
         "memory_components",
     ),
-    "distributed": ("workers", "operations", "collectives", "steps", "process_groups", "devices"),
+    "distributed": ("workers", "operations", "collectives", "steps", "process_groups", "devices", "clocks"),
     "ranks_kernels": ("kernels_across_ranks",),
     "diff": ("operators", "operators_by_shape", "kernels", "modules", "settings"),
     "range": ("range", "range_devices"),

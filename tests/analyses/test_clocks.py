@@ -213,6 +213,8 @@ def test_planted_clocks_are_found(groups: Sequence[Sequence[int]], seed: int) ->
     assert np.median(clocks.residual_ns) <= BOUND_NS
     assert {HOW[how] for how in clocks.how} == {DRIFT}
     assert abs(np.median(clocks.offset_ns)) <= 1
+    truth = (1 + planted.drift) / (1 + np.median(planted.drift)) - 1
+    assert (np.abs(clocks.drift - truth) <= 8 * clocks.drift_error.max()).all(), "its own error and that of the median"
 
 
 @pytest.mark.parametrize("seed", sampled(range(100), (0, 1)))

@@ -36,7 +36,7 @@ def clocks_with(offset_ns: Int64, residual_ns: Int64, connected: Int64 | None = 
     nothing = np.zeros(n, np.int64)
     connected = nothing if connected is None else connected
     how = np.where(connected < 0, 0, 1)
-    return Clocks(nothing, offset_ns, np.zeros(n), residual_ns, nothing + 9, nothing, how, connected)
+    return Clocks(nothing, offset_ns, np.zeros(n), np.zeros(n), residual_ns, nothing + 9, nothing, how, connected)
 
 
 def arrivals(late: Lateness) -> list[str]:

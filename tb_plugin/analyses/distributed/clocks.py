@@ -43,6 +43,8 @@ class Clocks:
     """To add to what it showed then."""
     drift: Float64
     """To add for each nanosecond since then."""
+    drift_error: Float64
+    """One standard error of the drift, as far as the anchors scatter like noise."""
     residual_ns: Int64
     """95 of 100 of its anchors, but those set aside, end no further than this from the common end, once corrected."""
     anchors: Int64
@@ -94,7 +96,8 @@ def clocks_of(anchors: Anchors, zero_ns: Int64) -> Clocks:
     how = np.where(known, np.where(told, HOW.index(DRIFT), HOW.index(OFFSET)), HOW.index(UNKNOWN))
     nothing = np.zeros(workers, np.int64)
     offset, drift = np.where(known, offset, 0), np.where(known, drift, 0.0)
-    found = Clocks(zero_ns, offset, drift, nothing, count, nothing, how, where)
+    error = np.where(known & told, scale / (spread * np.sqrt(rows)), 0.0)
+    found = Clocks(zero_ns, offset, drift, error, nothing, count, nothing, how, where)
     residual, aside = _trust(a, found)
     return replace(found, residual_ns=residual, aside=aside)
 

@@ -332,6 +332,10 @@ METRICS = SHARED.adding(
                 "Times the others",
                 "Median transfer of a kind of collective over the median of all sets of as many nodes; median of the kinds.",
             ),
+            "clock_drift_error_ppb": (
+                "Error of drift (ppb)",
+                "One standard error of the drift: how far it may be carried.",
+            ),
             "clock_drift_ppb": (
                 "Drift (ppb)",
                 "To add for each second since the trace began, nanoseconds; the median worker has 0.",

@@ -34,6 +34,7 @@ WORKER = {
 }  # fmt: skip
 CLOCK = {
     "worker": pa.string(), "clock_how": pa.string(), "clock_offset_ns": pa.int64(), "clock_drift_ppb": pa.float64(),
+    "clock_drift_error_ppb": pa.float64(),
     "clock_residual_ns": pa.int64(), "clock_anchors": pa.int64(), "clock_aside": pa.int64(), "clock_set": pa.int64(),
     "trace_begins_ns": pa.int64(), "arrivals_known": pa.int64(), "arrivals_suppressed": pa.int64(),
     "arrivals_later": pa.int64(),
@@ -149,6 +150,7 @@ def clock_rows(data: Together) -> list[Row]:
                 "clock_how": how,
                 "clock_offset_ns": int(clocks.offset_ns[w]) if known and data.is_zero_stated[w] else None,
                 "clock_drift_ppb": float(clocks.drift[w]) * 1e9 if how == DRIFT else None,
+                "clock_drift_error_ppb": float(clocks.drift_error[w]) * 1e9 if how == DRIFT else None,
                 "clock_residual_ns": int(clocks.residual_ns[w]) if known else None,
                 "clock_anchors": int(clocks.anchors[w]),
                 "clock_aside": int(clocks.aside[w]),
