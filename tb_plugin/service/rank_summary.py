@@ -26,11 +26,10 @@ from tb_plugin.analyses.distributed.shapes import ALWAYS, NEVER_NULL, part_shape
 from tb_plugin.payloads import ReadInfo, StepInfo
 from tb_plugin.readers.base import JobInfo
 from tb_plugin.service import parts
+from tb_plugin.service.listed_summaries import SUFFIX
 from tb_plugin.storage.listing import StoredFile
 from tb_plugin.storage.seal import sealed, unsealed
 
-SUFFIX = ".ttsummary"
-"""Behind the name of the trace's main file."""
 VIEW = "distributed"
 """The view whose part it holds."""
 FORMAT = 1
@@ -94,13 +93,6 @@ def place_of(main: str) -> str:
     return main + SUFFIX
 
 
-def is_older(summary: StoredFile, files: Sequence[StoredFile]) -> bool:
-    """Returns whether a file of the profile was written after its summary, as far as the storages tell; like make."""
-    return summary.modified_ns is not None and any(
-        file.modified_ns is not None and file.modified_ns > summary.modified_ns for file in files
-    )
-
-
 def dump(part: Part, about: About) -> bytes:
     """Returns the bytes of a summary; ``about`` without ``part_bytes``, which are put in here."""
     body = parts.dump(part)
@@ -134,12 +126,17 @@ def part_of(content: bytes, wanted: Wanted) -> Part:
 
 def check(about: About, wanted: Wanted) -> None:
     """Raises SummaryRefused for a summary of something else than what is ``wanted``."""
-    if about.stamp != stamp():
-        raise SummaryRefused("is of another version")
+    check_stamp(about)
     if about.settings != wanted.settings:
         raise SummaryRefused("was computed with other settings (TORCH_TRACE_STEPS, TORCH_TRACE_CLASSES)")
     if wanted.files is not None and tuple(about.files) != wanted.files:
         raise SummaryRefused("is of another file")
+
+
+def check_stamp(about: About) -> None:
+    """Raises SummaryRefused for a summary whose part looks different, or means something else, than ours would."""
+    if about.stamp != stamp():
+        raise SummaryRefused("is of another version")
 
 
 def _opened(content: bytes) -> tuple[About, memoryview]:

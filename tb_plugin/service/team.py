@@ -16,11 +16,14 @@ from tb_plugin.analyses.base import Analysis, Params
 from tb_plugin.errors import CacheRefused, KeptLost, NotFound, TorchTraceError, UserError
 from tb_plugin.payloads import Profile
 from tb_plugin.registry import analysis_named, model_of
+from tb_plugin.service.away import not_here
 from tb_plugin.service.captures import Captures
 from tb_plugin.service.job import Job
 from tb_plugin.service.loader import LEASE_SECONDS, Loader
 from tb_plugin.service.pool import Workers
+from tb_plugin.service.rank_summary import VIEW
 from tb_plugin.service.states import Entry
+from tb_plugin.service.summaries import Summaries
 from tb_plugin.service.together import WritePart
 from tb_plugin.storage.cache import FileStore
 
@@ -34,6 +37,8 @@ class _State:
     ready: list[tuple[str, str]] = field(default_factory=list)
     failed: list[tuple[str, UserError]] = field(default_factory=list)
     waiting: list[Entry] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    """(worker, why its summary was not taken): the numbers are there all the same."""
     fraction: float = 0.0
 
 
@@ -55,6 +60,7 @@ class Team:
         self._captures = captures
         self._workers = workers
         self._store = store
+        self.summaries = Summaries(workers, store)
         self._jobs: dict[str, Job[str]] = {}
         self._asked: dict[str, float] = {}
         """When somebody last asked for a part that is being computed, monotonic seconds."""
@@ -74,11 +80,17 @@ class Team:
         """
         while True:
             state = _State()
+            if is_summarised := analysis.id == VIEW:
+                self.summaries.begin(entries)
+            if wait and is_summarised:
+                self.summaries.wait(entries)
             for entry in entries:
                 self._advance(_Asked(entry, analysis, replace(params, table=None), capture(entry)), state, wait)
             if not state.waiting or not wait:
                 return state
             for entry in state.waiting:
+                if is_summarised and (taken := self.summaries.of(entry)) is not None and not taken.refused:
+                    continue  # its part was lost meanwhile, and is taken out of the summary again
                 try:
                     self._captures.waited(self._loader.wait(entry, lambda fraction: None), capture(entry))
                 except TorchTraceError:
@@ -101,9 +113,15 @@ class Team:
             state.failed.append((entry.found.worker, error))
             return
         try:
-            path = self._store.get(self._key(asked), _SUFFIX)
-            if path is None:
-                path = self._compute(asked, wait)
+            taken = self.summaries.of(entry) if analysis.id == VIEW and not asked.capture else None
+            if taken is not None and taken.refused:
+                state.refused.append((entry.found.worker, taken.refused))
+            if taken is not None and not taken.refused:
+                path = taken.path
+            elif entry.found.is_here:
+                path = self._store.get(self._key(asked), _SUFFIX) or self._compute(asked, wait)
+            else:
+                raise not_here(entry.found, taken.refused if taken else "")
         except UserError as error:
             state.failed.append((entry.found.worker, error))
             return

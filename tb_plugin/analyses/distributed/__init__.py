@@ -97,7 +97,7 @@ class Distributed:
         stated = job_frames(data.stated)
         tables = {**frames(data), **stated}
         rows = worker_rows(data)
-        told = findings(data, rows, _repeated(joined), params.get("failed"))
+        told = findings(data, rows, _repeated(joined), params.get("failed"), params.get("refused"))
         if data.stated:
             told = [*told, *job_findings(data.stated), *job_notices(data.stated)]
             told.sort(key=lambda notice: get_args(Severity).index(notice.severity))
