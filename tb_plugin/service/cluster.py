@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import queue
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -58,6 +59,15 @@ def from_environment() -> Scheduler | None:
     return Scheduler(address, *files) if address else None
 
 
+def asked_for() -> Scheduler | None:
+    """Returns the same; what is wrong with it is told in the log, and everything is computed here."""
+    try:
+        return from_environment()
+    except BadRequest as error:
+        log.warning("%s: %s", SCHEDULER_VARIABLE, error)
+        return None
+
+
 class Cluster:
     """A connection to a scheduler. Made and used by one thread; ``close`` cancels what is under way."""
 
@@ -65,6 +75,7 @@ class Cluster:
         self.scheduler = scheduler
         self._client = _connected(scheduler)
         self._running: dict[Any, RankJob] = {}
+        self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         try:
             self._check_versions()
         except BaseException:
@@ -84,6 +95,8 @@ class Cluster:
         named = [replace(job, code=code_digest()) for job in jobs]
         futures = self._client.map(_on_worker, named, pure=False, retries=RETRIES, key="torch-trace-summarize")
         self._running.update(zip(futures, named, strict=True))
+        for future in futures:
+            future.add_done_callback(self._ended.put)
 
     def cancel(self, names: Sequence[str]) -> None:
         """Takes back the jobs of these names."""
@@ -98,23 +111,21 @@ class Cluster:
         """Returns how many jobs are under way."""
         return len(self._running)
 
-    def done(self, seconds: float | None = None) -> list[Outcome]:
-        """Returns what became of jobs that are done; waits for the first, at most so long (None: as long as it takes).
+    def done(self, seconds: float) -> list[Outcome]:
+        """Returns what became of jobs that are done; waits for the first, at most so long.
 
         Raises UserError when the scheduler is lost.
         """
-        from distributed import TimeoutError as Late
-        from distributed import wait
-
-        if not self._running:
-            return []
+        ended: list[Any] = []
         try:
-            ended = wait(list(self._running), timeout=seconds, return_when="FIRST_COMPLETED").done
-        except (Late, TimeoutError):
-            ended = set()
+            ended.append(self._ended.get(timeout=seconds))
+            while True:
+                ended.append(self._ended.get_nowait())
+        except queue.Empty:
+            pass
         if self._client.status != "running":
             raise _away(self.scheduler, "The connection to it is lost")
-        return [self._outcome(future, self._running.pop(future)) for future in ended]
+        return [self._outcome(future, job) for future in ended if (job := self._running.pop(future, None)) is not None]
 
     def _outcome(self, future: Any, job: RankJob) -> Outcome:
         try:

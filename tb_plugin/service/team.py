@@ -18,6 +18,7 @@ from tb_plugin.payloads import Profile
 from tb_plugin.registry import analysis_named, model_of
 from tb_plugin.service.away import not_here
 from tb_plugin.service.captures import Captures
+from tb_plugin.service.cluster_parts import ClusterParts
 from tb_plugin.service.job import Job
 from tb_plugin.service.loader import LEASE_SECONDS, Loader
 from tb_plugin.service.pool import Workers
@@ -38,7 +39,7 @@ class _State:
     failed: list[tuple[str, UserError]] = field(default_factory=list)
     waiting: list[Entry] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
-    """(worker, why its summary was not taken): the numbers are there all the same."""
+    """(worker, why its part did not come from elsewhere): it is computed here all the same."""
     fraction: float = 0.0
 
 
@@ -55,12 +56,20 @@ class _Asked:
 class Team:
     """Gathers parts. Asking again while it answers "not yet" keeps the loads alive, as for one profile."""
 
-    def __init__(self, loader: Loader, captures: Captures, workers: Workers, store: FileStore) -> None:
+    def __init__(
+        self,
+        loader: Loader,
+        captures: Captures,
+        workers: Workers,
+        store: FileStore,
+        cluster: ClusterParts | None = None,
+    ) -> None:
         self._loader = loader
         self._captures = captures
         self._workers = workers
         self._store = store
         self.summaries = Summaries(workers, store)
+        self._cluster = cluster
         self._jobs: dict[str, Job[str]] = {}
         self._asked: dict[str, float] = {}
         """When somebody last asked for a part that is being computed, monotonic seconds."""
@@ -85,7 +94,8 @@ class Team:
             if wait and is_summarised:
                 self.summaries.wait(entries)
             for entry in entries:
-                self._advance(_Asked(entry, analysis, replace(params, table=None), capture(entry)), state, wait)
+                asked = _Asked(entry, analysis, replace(params, table=None), capture(entry))
+                self._advance(asked, state, wait, len(entries) > 1)
             if not state.waiting or not wait:
                 return state
             for entry in state.waiting:
@@ -105,7 +115,7 @@ class Team:
         for job in jobs:
             self._workers.leave(job)
 
-    def _advance(self, asked: _Asked, state: _State, wait: bool) -> None:
+    def _advance(self, asked: _Asked, state: _State, wait: bool, several: bool) -> None:
         entry, analysis = asked.entry, asked.analysis
         try:
             analysis_named(analysis.id, model_of(entry.found.reader))
@@ -115,11 +125,11 @@ class Team:
         try:
             taken = self.summaries.of(entry) if analysis.id == VIEW and not asked.capture else None
             if taken is not None and taken.refused:
-                state.refused.append((entry.found.worker, taken.refused))
+                state.refused.append((entry.found.worker, f"its summary {taken.refused}"))
             if taken is not None and not taken.refused:
                 path = taken.path
             elif entry.found.is_here:
-                path = self._store.get(self._key(asked), _SUFFIX) or self._compute(asked, wait)
+                path = self._computed(asked, state, wait, several)
             else:
                 raise not_here(entry.found, taken.refused if taken else "")
         except UserError as error:
@@ -131,6 +141,19 @@ class Team:
         else:
             state.ready.append((entry.found.worker, str(path)))
             state.fraction += 1.0
+
+    def _computed(self, asked: _Asked, state: _State, wait: bool, several: bool) -> Path | None:
+        """The file of a part that is computed: by the cluster where there is one, else here. Raises UserError."""
+        key = self._key(asked)
+        if path := self._store.get(key, _SUFFIX):
+            return path
+        is_whole = asked.analysis.id == VIEW and not asked.entry.window and not asked.capture
+        if self._cluster is not None and is_whole and several and not wait and asked.entry.state == "found":
+            refused = self._cluster.ask(asked.entry.found, str(self._store.path(key, _SUFFIX)))
+            if refused is None or refused == "":
+                return self._store.get(key, _SUFFIX)
+            state.refused.append((asked.entry.found.worker, refused))
+        return self._compute(asked, wait)
 
     def _key(self, asked: _Asked) -> str:
         """Names a part in the cache. A capture is a part of it whether or not the profile, unread, has a use for it."""

@@ -28,6 +28,8 @@ from tb_plugin.service.asking import Desk
 from tb_plugin.service.away import OpenSummary, not_here
 from tb_plugin.service.captures import Captures, Opened
 from tb_plugin.service.catalog import PARTS, Place, ProfileCatalog
+from tb_plugin.service.cluster import Scheduler
+from tb_plugin.service.cluster_parts import ClusterParts
 from tb_plugin.service.discovery import Scanner
 from tb_plugin.service.download import CHUNK_BYTES, Download, chunks_of
 from tb_plugin.service.found import Root
@@ -67,13 +69,16 @@ _OfSeveral = Callable[[tuple[tuple[str, str], ...], str, Params, str], Question[
 class Workspace:
     """Owns the catalog, the loader and the workers; ``close`` ends them."""
 
-    def __init__(self, catalog: ProfileCatalog, workers: Workers, store: FileStore) -> None:
+    def __init__(
+        self, catalog: ProfileCatalog, workers: Workers, store: FileStore, scheduler: Scheduler | None = None
+    ) -> None:
         self.catalog = catalog
         self._workers = workers
         self._store = store
         self._loader = Loader(catalog, workers, store)
         self.captures = Captures(catalog, self._loader)
-        self._team = Team(self._loader, self.captures, workers, store)
+        self._cluster = None if scheduler is None else ClusterParts(scheduler, workers, store)
+        self._team = Team(self._loader, self.captures, workers, store, self._cluster)
         self._desk = Desk(workers)
         self._offered: dict[str, list[ViewInfo]] = {}
         catalog.ticked = self._tick
@@ -300,6 +305,8 @@ class Workspace:
 
     def close(self) -> None:
         """Ends the scan and the workers."""
+        if self._cluster is not None:
+            self._cluster.close()
         self.catalog.stop()
         self._workers.close()
 
@@ -355,9 +362,7 @@ class Workspace:
             names = ", ".join(f"{worker} ({error.what})" for worker, error in state.failed)
             params = replace(params, extra=(*params.extra, ("failed", names)))
         if state.refused:
-            told = ", ".join(f"{worker} ({why})" for worker, why in state.refused[:_NAMED])
-            told += f", ... ({len(state.refused)})" if len(state.refused) > _NAMED else ""
-            params = replace(params, extra=(*params.extra, ("refused", told)))
+            params = replace(params, extra=(*params.extra, ("refused", _by_reason(state.refused))))
         about = _about(analysis, state.ready)
         ready = [("", self._joined(state.ready, analysis, about))] if isinstance(analysis, Joining) else state.ready
         return self._combine(ask, ready, analysis, params, steps, about)
@@ -435,6 +440,18 @@ def open_catalog(locations: Sequence[tuple[str, str]]) -> ProfileCatalog:
     """Returns the profiles of (name, path or URL) pairs; nothing is scanned yet."""
     folders = [(name, Folder(url)) for name, url in locations]
     return ProfileCatalog(Scanner([Root(folder, name) for name, folder in folders], registry.readers()))
+
+
+def _by_reason(refused: Sequence[tuple[str, str]]) -> str:
+    """Workers by the reason that several of them may share."""
+    workers: dict[str, list[str]] = {}
+    for worker, why in refused:
+        workers.setdefault(why, []).append(worker)
+    told = []
+    for why, names in list(workers.items())[:_NAMED]:
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        told.append(f"{', '.join(names[:_NAMED])}{more} ({why})")
+    return "; ".join(told)
 
 
 def _about(analysis: Analysis[Any], parts: Sequence[tuple[str, str]]) -> str:
