@@ -74,7 +74,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_report(commands.add_parser("report", help="print the numbers of profiles"))
     _add_diff(commands.add_parser("diff", help="compare two profiles, and fail where a number grew too far"))
     _add_stacks(commands.add_parser("stacks", help="write stacks for a flame graph or for speedscope"))
-    _add_summarize(commands.add_parser("summarize", help="compute the summaries of ranks that the view Distributed opens from"))
+    _add_summarize(
+        commands.add_parser("summarize", help="compute the summaries of ranks that the view Distributed opens from")
+    )
     _add_doctor(commands.add_parser("doctor", help="say what was found, what not, and why"))
     return parser
 
@@ -145,7 +147,10 @@ def _add_summarize(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", help=f"only this {name}")
     parser.add_argument("--to", default="", metavar="URL", help="write there (default: beside the traces)")
     parser.add_argument(
-        "--workers", type=_whole, metavar="N", help="processes of this machine; 0: this one alone (as many as it has cores)"
+        "--workers",
+        type=_whole,
+        metavar="N",
+        help="processes of this machine; 0: this one alone (as many as it has cores)",
     )
     parser.add_argument(
         "--scheduler",

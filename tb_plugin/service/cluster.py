@@ -1,7 +1,7 @@
 """An existing Dask cluster as an engine. ``dask.distributed`` is imported when one is used, and nowhere else.
 
-The address of the scheduler comes from a flag or the environment alone, never from a file that somebody else may write, and Dask's own
-configuration is not asked for one. A scheduler is trusted: it and its workers run what they are sent, and see what they read.
+The address of the scheduler comes from a flag or the environment alone: not from a file that somebody else may write, nor
+from Dask's own configuration. A scheduler is trusted: it and its workers run what they are sent, and see what they read.
 """
 
 from __future__ import annotations
@@ -148,8 +148,12 @@ class Cluster:
             raise _away(self.scheduler, _reason(error)) from error
         lacking = [worker for worker, answer in answers.items() if not isinstance(answer, str)]
         if lacking:
-            what = f"{len(lacking)} of {len(answers)} workers of the cluster have no {_PACKAGE}: {', '.join(lacking[:3])}."
-            raise UserError(what, self.scheduler.address, f"Install the same version of {_PACKAGE} on all of them and here.")
+            what = (
+                f"{len(lacking)} of {len(answers)} workers of the cluster have no {_PACKAGE}: {', '.join(lacking[:3])}."
+            )
+            raise UserError(
+                what, self.scheduler.address, f"Install the same version of {_PACKAGE} on all of them and here."
+            )
 
 
 def computed(jobs: Sequence[RankJob], scheduler: Scheduler) -> Iterator[Outcome]:
@@ -184,7 +188,7 @@ def _connected(scheduler: Scheduler) -> Any:
         raise MissingPackage(what, scheduler.address, "Install it: pip install 'torch-trace-tb[dask]'") from error
     security = None
     if scheduler.ca_file:
-        security = Security(
+        security = Security(  # type: ignore[no-untyped-call]  # distributed has types here and there
             tls_ca_file=scheduler.ca_file,
             tls_client_cert=scheduler.cert,
             tls_client_key=scheduler.key,
@@ -193,7 +197,7 @@ def _connected(scheduler: Scheduler) -> Any:
     # Their messages repeat addresses and arguments, once a second while a scheduler is away.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:
-        return Client(
+        return Client(  # type: ignore[no-untyped-call]
             scheduler.address, security=security, timeout=CONNECT_SECONDS, set_as_default=False, name="torch-trace"
         )
     except Exception as error:  # refused, no route, another version of Dask, a certificate that does not fit

@@ -1,7 +1,7 @@
 """Parts of ranks that a cluster computes in the background while somebody has the page open.
 
-One thread of its own speaks to the scheduler: the threads that answer requests neither import Dask nor wait for it. What the cluster
-hands back is taken apart like any rank summary, by a worker process; nothing is written but the cache.
+One thread of its own speaks to the scheduler: the threads that answer requests neither import Dask nor wait for it. What
+the cluster hands back is taken apart like any rank summary, by a worker process; nothing is written but the cache.
 """
 
 from __future__ import annotations
@@ -105,13 +105,13 @@ class ClusterParts:
                 cluster.close()
 
     def _round(self, cluster: Cluster) -> bool:
-        """Sends what is new, takes back what nobody waits for, and takes in what is done. Returns whether there is any work."""
+        """Sends what is new, takes back what nobody waits for, and takes in what is done. False when there is no work."""
         late = time.monotonic() - LEASE_SECONDS
         with self._lock:
             waiting = [part for part in self._parts.values() if part.refused is None]
             left = [part for part in waiting if part.asked < late]
             for part in left:
-                del self._parts[part.target]
+                self._parts.pop(part.target, None)
             new = [part for part in waiting if not part.sent and part.asked >= late]
             for part in new:
                 part.sent = True
@@ -124,8 +124,8 @@ class ClusterParts:
             self._closed.wait(_TICK_SECONDS)
             return False
         for outcome in cluster.done(_TICK_SECONDS):
-            if (part := by_name.get(outcome.name)) is not None:
-                part.refused = self._taken(part, outcome)
+            if (done := by_name.get(outcome.name)) is not None:
+                done.refused = self._taken(done, outcome)
         return True
 
     def _taken(self, part: _Part, outcome: Outcome) -> str:

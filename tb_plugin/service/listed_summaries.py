@@ -1,4 +1,4 @@
-"""Rank summaries among the files of log directories: which profile each is of, and profiles of which nothing else is there."""
+"""Rank summaries among the files of log directories: whose each is, and profiles of which nothing else is there."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def profile_of(entry: Entry) -> Profile:
 
 
 def by_summary(entry: Entry, known: Summary) -> Profile:
-    """Returns a profile whose trace nobody has read, as ready: what its rank summary tells, and the views that it may have."""
+    """Returns a profile whose trace nobody has read, as ready: what its rank summary tells, and its likely views."""
     model = registry.model_of(entry.found.reader)
     return Profile(
         run=entry.found.run,

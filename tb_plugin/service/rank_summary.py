@@ -1,4 +1,4 @@
-"""Rank summaries: what the view Distributed needs of a rank, in a file that anybody may have computed, and that nobody believes.
+"""Rank summaries: what the view Distributed needs of a rank, in a file that anybody may have computed and nobody believes.
 
 ::
 
@@ -182,7 +182,9 @@ def _checked_table(name: str, data: bytes) -> pa.Table:
 
 def _check(part: Part) -> None:
     """Raises SummaryRefused where a part is not one of the view."""
-    if any(name not in part.frames for name in ALWAYS) or any(name != frame.name for name, frame in part.frames.items()):
+    if any(name not in part.frames for name in ALWAYS) or any(
+        name != frame.name for name, frame in part.frames.items()
+    ):
         raise SummaryRefused("lacks tables")
     if part.payloads or part.layout or part.worker or not all(name.startswith(f"{VIEW}.") for name in part.facts):
         raise SummaryRefused("holds what no part of a rank has")

@@ -1,7 +1,7 @@
 """Parts of ranks from elsewhere: from rank summaries that are listed, and from a cluster that computes what is missing.
 
-Nothing of a summary is decoded here: a worker process takes it apart, looks at everything, and writes the part that it holds into the
-cache, where it is what a part computed here would be.
+Nothing of a summary is decoded here: a worker process takes it apart, looks at everything, and writes the part that it
+holds into the cache, where it is what a part computed here would be.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from tb_plugin.analyses.distributed.shapes import stamp
 from tb_plugin.errors import CacheRefused, TorchTraceError, UserError
 from tb_plugin.service import parts
 from tb_plugin.service.found import Found, SummaryFile
 from tb_plugin.service.opened import OpenModels
 from tb_plugin.service.pool import Workers
 from tb_plugin.service.question import Report
-from tb_plugin.service.rank_summary import MOST_BYTES, SummaryRefused, Wanted, part_of, stamp
+from tb_plugin.service.rank_summary import MOST_BYTES, SummaryRefused, Wanted, part_of
 from tb_plugin.service.states import Entry
 from tb_plugin.service.summarizing import settings_here
 from tb_plugin.storage.cache import FileStore, put_whole
@@ -215,5 +216,3 @@ def _key(found: Found) -> str:
 def _wanted(found: Found) -> Wanted:
     """A summary whose trace is not here may be of any size; that the trace has its name, says the place of the summary."""
     return Wanted.of(found.files if found.is_here else None, settings_here())
-
-

@@ -1,7 +1,7 @@
 """Summarising a rank: one pure function of what a process anywhere is told, the same on every engine.
 
-It reads the rank's trace from where it lies, and writes the summary there or hands it back. Whoever asks gets a name and a few
-numbers.
+It reads the rank's trace from where it lies, and writes the summary there or hands it back. Whoever asks gets a name and
+a few numbers.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 from tb_plugin import registry
 from tb_plugin.analyses.base import Analysis, Params, Part
+from tb_plugin.analyses.distributed.shapes import stamp
 from tb_plugin.errors import StorageError, TorchTraceError, UserError
 from tb_plugin.readers.base import JobInfo, Reader, ReadOptions, identifying, no_progress
 from tb_plugin.service import rank_summary
@@ -150,7 +151,9 @@ def summarize_rank(job: RankJob) -> Outcome:
         return Outcome(job.name, "failed", reason=str(error))
     except Exception as error:  # the edge of an engine: one rank stops nobody
         log.exception("Summarising %s failed.", job.name)
-        return Outcome(job.name, "failed", reason=f"An internal error happened: {type(error).__name__}. Please report it.")
+        return Outcome(
+            job.name, "failed", reason=f"An internal error happened: {type(error).__name__}. Please report it."
+        )
     finally:
         gc.collect()
 
@@ -174,7 +177,9 @@ def _summary(job: RankJob) -> bytes:
     with _local(folder, job.files) as paths, _ONE_AT_A_TIME:
         need, budget = need_bytes(reader, seen_sizes(paths)), budget_bytes()
         if need > budget:
-            what = f"Reading it takes about {need / 1e6:,.0f} MB of memory, and {budget / 1e6:,.0f} MB are allowed there."
+            what = (
+                f"Reading it takes about {need / 1e6:,.0f} MB of memory, and {budget / 1e6:,.0f} MB are allowed there."
+            )
             do = f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}: a summary is of a whole trace."
             raise UserError(what, folder.locate(job.files[0].path), do)
         options = ReadOptions(class_rules=job.classes, own_steps=job.steps)
@@ -188,7 +193,7 @@ def _summary(job: RankJob) -> bytes:
             part = part_with_borrowed(registry.analysis_named(rank_summary.VIEW), made)
             outline = model.outline(made)
             about = About(
-                rank_summary.stamp(),
+                stamp(),
                 [rank_summary.named(file) for file in job.files],
                 job.settings,
                 0,

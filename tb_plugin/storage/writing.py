@@ -38,7 +38,7 @@ def write_below(fs: Any, root: str, path: str, content: bytes) -> None:
 
 
 def _write_local(target: Path, content: bytes) -> None:
-    """With the rights that any new file gets: unlike the cache, a log directory is shared. A link is replaced, not followed."""
+    """With the rights of any new file: unlike the cache, a log directory is shared. A link is replaced, not followed."""
     target.parent.mkdir(parents=True, exist_ok=True)
     beside = target.with_name(f".{target.name[-100:]}.part-{uuid.uuid4().hex}")
     try:

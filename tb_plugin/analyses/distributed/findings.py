@@ -24,7 +24,9 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
         notices.append(Notice("worker_failed", "high", text, "Open the worker to see why it failed.", []))
     if refused:
         text = f"Computed from the trace here: {refused}."
-        notices.append(Notice("summary_refused", "info", text, "Nothing is missing; the next time may take as long.", []))
+        notices.append(
+            Notice("summary_refused", "info", text, "Nothing is missing; the next time may take as long.", [])
+        )
     if data.strangers:
         text = f"No rank of the job and left out: {', '.join(data.strangers)}."
         advice = "Put traces that belong to no job into a folder of their own."
