@@ -45,6 +45,7 @@ log = logging.getLogger("torch_trace")
 
 _ONE_AT_A_TIME = threading.Lock()
 """Of the reads of a process: what several would take together nobody has counted. Copies of remote files go on meanwhile."""
+_LARGE_BYTES = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,8 @@ def summarize_rank(job: RankJob) -> Outcome:
             job.name, "failed", reason=f"An internal error happened: {type(error).__name__}. Please report it."
         )
     finally:
-        gc.collect()
+        if sum(file.size for file in job.files) > _LARGE_BYTES:
+            gc.collect()  # the next one may be as large
 
 
 def _current(job: RankJob) -> int | None:
