@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import uuid
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -28,7 +30,7 @@ from tb_plugin.storage.files import _filesystem
 from tests import synthetic_job
 from tests.depth import needs_time
 from tests.service.fakes import catalog_of, until
-from tests.stores import free_port
+from tests.stores import Store, free_port
 
 pytestmark = needs_time
 RANKS = 64
@@ -62,13 +64,21 @@ def expected(logs, tmp_path_factory):
     return found
 
 
+@dataclass
+class Dask:
+    """A cluster that runs."""
+
+    scheduler: Scheduler
+    workers: list[subprocess.Popen[bytes]]
+    store: Store
+
+
 @contextmanager
-def running(*arguments):
+def running(environment, *arguments):
     """A command of Dask, until the block ends."""
-    quiet = {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "True", "DASK_LOGGING__DISTRIBUTED": "error"}
     command = [str(Path(sys.executable).with_name("dask")), *arguments, "--host", "127.0.0.1", "--no-dashboard"]
     process = subprocess.Popen(
-        command, env=os.environ | quiet, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        command, env=os.environ | environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
         yield process
@@ -78,19 +88,26 @@ def running(*arguments):
 
 
 @pytest.fixture(scope="module")
-def dask(tmp_path_factory):
-    """A scheduler and two workers, from the command line; the workers stand in ``processes``."""
+def dask(tmp_path_factory, object_stores):
+    """A scheduler and two workers, started from the command line; the environment of the workers leads to a bucket."""
     pytest.importorskip("distributed")
+    store = object_stores("s3")
     address = f"tcp://127.0.0.1:{free_port()}"
-    folder = str(tmp_path_factory.mktemp("dask"))
+    worker = (
+        "worker",
+        address,
+        "--no-nanny",
+        "--nthreads",
+        "1",
+        "--local-directory",
+        str(tmp_path_factory.mktemp("dask")),
+    )
     with ExitStack() as stack:
-        stack.enter_context(running("scheduler", "--port", address.rpartition(":")[2]))
-        worker = ("worker", address, "--no-nanny", "--nthreads", "1", "--local-directory", folder)
-        processes = [stack.enter_context(running(*worker)) for _ in range(2)]
+        stack.enter_context(running({}, "scheduler", "--port", address.rpartition(":")[2]))
+        workers = [stack.enter_context(running(store.environment, *worker)) for _ in range(2)]
         scheduler = Scheduler(address)
         assert until(lambda: workers_of(scheduler) == 2, 60)
-        scheduler_and = type("Dask", (), {"scheduler": scheduler, "processes": processes})
-        yield scheduler_and
+        yield Dask(scheduler, workers, store)
 
 
 def workers_of(scheduler):
@@ -127,7 +144,7 @@ def test_a_cluster_computes_the_same_and_one_worker_that_is_killed_costs_a_retry
     for outcome in computed(jobs_of(logs, tmp_path / "to"), dask.scheduler):
         outcomes.append(outcome)
         if len(outcomes) == 5:
-            dask.processes[0].kill()
+            dask.workers[0].kill()
     assert [outcome for outcome in outcomes if outcome.kind != "written"] == [] and len(outcomes) == RANKS
     assert all(not outcome.body for outcome in outcomes), "the client gets a few numbers of each"
     assert contents(tmp_path / "to") == expected
@@ -152,61 +169,53 @@ def test_a_rank_that_fails_stops_nobody_and_a_second_run_computes_what_is_missin
     assert len(list((mine / "job").glob(f"*{SUFFIX}"))) == 3
 
 
-def test_workers_read_and_write_a_bucket(logs, expected, dask, object_stores, tmp_path, monkeypatch):
-    store = object_stores("s3")
-    for key, value in store.environment.items():
+def test_workers_read_and_write_a_bucket(logs, expected, dask, tmp_path, monkeypatch):
+    for key, value in dask.store.environment.items():
         monkeypatch.setenv(key, value)
-    fs, bucket = _filesystem(store.url)
+    fs, bucket = _filesystem(dask.store.url)
     if not fs.exists(bucket):
         fs.mkdir(bucket)
     name = f"ranks-{uuid.uuid4().hex[:8]}"
-    some = sorted((logs / "job").iterdir())[:3]
-    for path in some:
+    for path in sorted((logs / "job").iterdir())[:3]:
         fs.pipe_file(f"{bucket}/{name}/job/{path.name}", path.read_bytes())
-    url = f"{store.url}/{name}"
-    # The workers were started without the environment that leads to the emulator: this one has it.
-    address, folder = dask.scheduler.address, str(tmp_path)
-    with running("worker", address, "--no-nanny", "--nthreads", "1", "--name", "cloud", "--local-directory", folder):
-        for process in dask.processes:
-            process.kill()
-        assert until(lambda: workers_of(dask.scheduler) == 1, 60)
-        assert cli.main(["summarize", url, "--scheduler", address]) == 0
+    url = f"{dask.store.url}/{name}"
+    assert cli.main(["summarize", url, "--scheduler", dask.scheduler.address]) == 0
     assert cli.main(["summarize", url, "--workers", "0", "--to", f"{url}-elsewhere"]) == 0
-    beside = {
-        path.rpartition("/")[2]: fs.cat_file(path) for path in fs.find(f"{bucket}/{name}") if path.endswith(SUFFIX)
-    }
-    elsewhere = {path.rpartition("/")[2]: fs.cat_file(path) for path in fs.find(f"{bucket}/{name}-elsewhere")}
-    assert beside == elsewhere and len(beside) == 3
-    assert all(expected[key] == body for key, body in beside.items())
-    # A laptop opens the bucket of summaries alone, and that of the traces without reading one.
+    beside = {path.rpartition("/")[2]: path for path in fs.find(f"{bucket}/{name}") if path.endswith(SUFFIX)}
+    elsewhere = {path.rpartition("/")[2]: path for path in fs.find(f"{bucket}/{name}-elsewhere")}
+    assert beside.keys() == elsewhere.keys() and len(beside) == 3
+    for key in beside:
+        assert fs.cat_file(beside[key]) == fs.cat_file(elsewhere[key]) == expected[key]
+    # A laptop opens the summaries alone, and those beside the traces without reading one of these.
     for each in (url, f"{url}-elsewhere"):
-        workspace = Workspace(catalog_of(each), InlineWorkers(), FileStore(tmp_path / uuid.uuid4().hex))
+        dask.store.door.requests.clear()
+        assert workers_shown(each, tmp_path / uuid.uuid4().hex) == ["rank0", "rank1", "rank10"]
+        asked = [line.partition("?")[0] for line in dask.store.door.requests]
+        assert not [line for line in asked if line.endswith(".gz")], asked
+
+
+def workers_shown(url, cache):
+    workspace = Workspace(catalog_of(url), InlineWorkers(), FileStore(cache))
+    try:
         workspace.catalog.scan()
-        store.door.requests.clear()
         place = Place(workspace.catalog.entries()[0].found.run, None, "1")
-        assert until(lambda: isinstance(workspace.view(place, "distributed", Params()), bytes), 30)
-        assert not [
-            line
-            for line in store.door.requests
-            if line.startswith("GET") and ".gz?" in line + "?" and SUFFIX not in line
-        ]
+        answer = json.loads(workspace.group(place, "distributed", Params()))
+        return [row["worker"] for row in answer["payloads"]["workers"]["rows"]]
+    finally:
         workspace.close()
 
 
 def test_workers_with_other_code_or_none_are_refused(logs, dask, monkeypatch, tmp_path):
     assert len(code_digest()) == 16
-    jobs = jobs_of(logs, tmp_path)[:1]
-    with running("worker", dask.scheduler.address, "--no-nanny", "--nthreads", "1", "--local-directory", str(tmp_path)):
-        assert until(lambda: workers_of(dask.scheduler) >= 1, 60)
-        monkeypatch.setattr(clusters, "code_digest", lambda: "another")
-        (outcome,) = computed(jobs, dask.scheduler)
-        assert (outcome.kind, outcome.reason.partition(".")[0]) == (
-            "failed",
-            "The worker has another version of torch-trace-tb",
-        )
-        monkeypatch.setattr(clusters, "_PACKAGE", "no-such-package")
-        with pytest.raises(UserError, match="1 of 1 workers of the cluster have no no-such-package"):
-            list(computed(jobs, dask.scheduler))
+    monkeypatch.setattr(clusters, "code_digest", lambda: "another")
+    (outcome,) = computed(jobs_of(logs, tmp_path)[:1], dask.scheduler)
+    assert (outcome.kind, outcome.reason.partition(".")[0]) == (
+        "failed",
+        "The worker has another version of torch-trace-tb",
+    )
+    monkeypatch.setattr(clusters, "_PACKAGE", "no-such-package")
+    with pytest.raises(UserError, match="workers of the cluster have no no-such-package"):
+        list(computed(jobs_of(logs, tmp_path)[:1], dask.scheduler))
 
 
 def test_a_cluster_that_is_not_there(logs, tmp_path, monkeypatch, capsys):

@@ -106,7 +106,7 @@ def test_mutants_behind_a_right_checksum_raise_nothing_else():
 
 
 def test_a_part_that_is_larger_than_it_says_or_far_too_large(whole):
-    head, _, rest = whole.partition(b"\n")
+    head, _, _ = whole.partition(b"\n")
     body = parts.dump(part())
     for size in (0, -1, 10, len(body) - 1, len(body) + 1, 2**40):
         stated = msgspec.json.encode(about(part_bytes=size), order="deterministic")
