@@ -20,7 +20,7 @@ from tb_plugin.storage.secrets import redact
 
 SCHEDULER_VARIABLE = "TORCH_TRACE_SCHEDULER"
 """Environment variable: the scheduler of a Dask cluster, such as tcp://10.0.0.1:8786."""
-CA_VARIABLE, CERT_VARIABLE, KEY_VARIABLE = (f"TORCH_TRACE_TLS_{name}" for name in ("CA_FILE", "CERT", "KEY"))
+CA_VARIABLE, CERT_VARIABLE, KEY_VARIABLE = "TORCH_TRACE_TLS_CA_FILE", "TORCH_TRACE_TLS_CERT", "TORCH_TRACE_TLS_KEY"
 """Environment variables: files of the authority, the certificate and the key for a scheduler at tls://."""
 CONNECT_SECONDS = 10.0
 RETRIES = 2

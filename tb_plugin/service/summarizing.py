@@ -44,7 +44,7 @@ from tb_plugin.trace.table import RawTrace
 log = logging.getLogger("torch_trace")
 
 _ONE_AT_A_TIME = threading.Lock()
-"""Of the reads of a process: what several would take together nobody has counted. Copies of remote files go on meanwhile."""
+"""Reads of a process: what several would take together nobody has counted. Copies of remote files go on meanwhile."""
 _LARGE_BYTES = 10_000_000
 
 
@@ -84,7 +84,7 @@ class Outcome:
     name: str
     kind: Kind
     size_bytes: int = 0
-    """Of the summary."""
+    """Bytes of the summary."""
     reason: str = ""
     """Why it failed."""
     body: bytes = field(default=b"", repr=False)
