@@ -104,7 +104,7 @@ class Distributed:
         stated = job_frames(data.stated)
         sent = _traffic(joined, data)
         rows = worker_rows(data)
-        told = findings(data, rows, _repeated(joined), params.get("failed"))
+        told = findings(data, rows, _repeated(joined), params.get("failed"), params.get("refused"))
         dumps = joined.frames[DUMPS].data if DUMPS in joined.frames else None
         more = slow_nodes(data)
         if dumps is not None:

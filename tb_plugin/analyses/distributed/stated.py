@@ -36,16 +36,29 @@ def stated_frames(trace: TraceTable) -> dict[str, Frame]:
     if all(table is None for table in found.values()):
         return {}
     tables = {name: job_table(name, {}) if table is None else table for name, table in found.items()}
+    alone = only_communicates(trace)
+    cut = not alone and missing_computation(trace) is not None
+    return {name: numbered(name, table) for name, table in _tables(tables, rank_of(trace.metadata), alone, cut).items()}
+
+
+def empty_tables() -> dict[str, pa.Table]:
+    """Returns the same tables of a profile that states nothing: which columns they have."""
+    tables = {name: job_table(name, {}) for name in (STEP_TIMES, OPERATIONS, BANDS, PACKETS, LINKS, GROUPS)}
+    return {name: numbered(name, table).data for name, table in _tables(tables, None, False, False).items()}
+
+
+def _tables(tables: Mapping[str, pa.Table], rank: int | None, alone: bool, cut: bool) -> dict[str, pa.Table]:
+    """Who the rank is, whether it is recorded ``alone`` or ``cut``, and sums of what it states."""
     links = tables[LINKS]
     who = pa.table(
         {
-            "rank": pa.array([rank_of(trace.metadata)], pa.int64()),
-            "alone": pa.array([only_communicates(trace)]),
-            "kernels_missing": pa.array([not only_communicates(trace) and missing_computation(trace) is not None]),
+            "rank": pa.array([rank], pa.int64()),
+            "alone": pa.array([alone]),
+            "kernels_missing": pa.array([cut]),
             "ranks_at_least": pa.array([_least(links, tables[GROUPS])], pa.int64()),
         }
     )
-    data = {
+    return {
         RANK: who,
         STEPS: tables[STEP_TIMES],
         CALLS: _calls(tables[OPERATIONS], tables[BANDS]),
@@ -53,7 +66,6 @@ def stated_frames(trace: TraceTable) -> dict[str, Frame]:
         BETWEEN: _between(links),
         MEMBERS: tables[GROUPS],
     }
-    return {name: numbered(name, table) for name, table in data.items()}
 
 
 def only_communicates(trace: TraceTable) -> bool:
