@@ -9,19 +9,21 @@ from typing import get_args
 
 from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view, coverage_of
 from tb_plugin.analyses.distributed.findings import findings, sum_of
+from tb_plugin.analyses.distributed.heat import pictures
 from tb_plugin.analyses.distributed.job import job_findings, job_frames, job_notices, job_series
 from tb_plugin.analyses.distributed.metrics import METRICS
+from tb_plugin.analyses.distributed.pipeline import pipeline
 from tb_plugin.analyses.distributed.profile import profile_part
 from tb_plugin.analyses.distributed.redundancy import redundancy
-from tb_plugin.analyses.distributed.tables import frames, step_rows, worker_rows
+from tb_plugin.analyses.distributed.tables import frames, worker_rows
 from tb_plugin.analyses.distributed.together import Row, Together, together
+from tb_plugin.analyses.distributed.worst import fewer, worst_frame
 from tb_plugin.analyses.replicas import FRAME
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import (
     Figure,
     Figures,
     Line,
-    Metric,
     Notice,
     Notices,
     Payload,
@@ -39,7 +41,6 @@ _STEP_PARTS = (
     ("step_other_ns", "other"),
 )
 _BOUNDED = {"wait_ns": "Synchronizing, at least", "transfer_ns": "Data transfer, at most"}
-_MATRICES = (("exposed_communication_ns", "communication"), ("wait_ns", "wait"), ("compute_ns", "compute"))
 
 
 GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices")
@@ -89,19 +90,29 @@ class Distributed:
         """Returns the view of all parts together, or one page of one table."""
         params = replace(params, steps=_steps(parts, params))
         data = together(tuple(parts), params.steps)
+        if measure := params.get("measure"):
+            heat, spread = pictures(data, measure)
+            return View(self.id, self.title, coverage_of(parts, params), {"heat": heat, "spread": spread})
         stated = job_frames(data.stated)
         tables = {**frames(data), **stated}
         rows = worker_rows(data)
+        if (worst := worst_frame(data, rows)) is not None:
+            tables["worst"] = worst
+        staged = pipeline(data)
+        if staged is not None:
+            tables["stage_bubbles"] = staged[1]
         told = findings(data, rows, redundancy(parts), params.get("failed"))
         if data.stated:
             told = [*told, *job_findings(data.stated), *job_notices(data.stated)]
             told.sort(key=lambda notice: get_args(Severity).index(notice.severity))
         payloads = _payloads(data, rows, told)
+        if staged is not None:
+            payloads["stages"] = staged[0]
         whole = Part(
             coverage=coverage_of(parts, params),
             frames=tables,
             payloads=payloads,
-            layout=(*payloads, "operations", "workers", "collectives", "steps", "process_groups", "devices", *stated),
+            layout=(*payloads, *tables),
         )
         return answer_view(self, whole, params)
 
@@ -128,11 +139,11 @@ def _payloads(data: Together, rows: list[Row], told: list[Notice]) -> dict[str, 
         parts = (("transfer_ns", "transfer"), ("wait_ns", "wait"))
         titles = _BOUNDED if sum_of(rows, "bounded") else {}
         payloads["waiting"] = _bars(data, rows, "waiting", "Synchronizing and data transfer", parts, titles)
-    by_step = {(row["worker"], str(row["step"])): row for row in step_rows(data)}
-    for key, category in _MATRICES:
-        if key != "wait_ns" or not data.alone:
-            payloads[f"by_step_{key}"] = _matrix(data, by_step, key, category)
-    return payloads | {series.name: series for series in job_series(data.stated, measured=not data.alone)}
+    payloads |= {series.name: series for series in job_series(data.stated, measured=not data.alone)}
+    for name, payload in payloads.items():
+        if isinstance(payload, Series) and payload.style == "stacked_bars":
+            payloads[name] = fewer(payload, data.names, rows)
+    return payloads
 
 
 def _headline(data: Together, rows: list[Row]) -> Figures:
@@ -184,23 +195,3 @@ def _bars(
 
 def _mean(value: object, count: int) -> float | None:
     return value / count if isinstance(value, int) else None
-
-
-def _matrix(data: Together, rows: Mapping[tuple[object, str], Row], key: str, category: str) -> Series:
-    """A line per worker over the steps, for the heat map."""
-    steps = {label for _, label in rows}
-    labels = [label for label in data.labels if label in steps]
-    lines = []
-    for name in data.names:
-        values = [rows.get((name, label), {}).get(key) for label in labels]
-        line = Metric(name, name, "ns", METRICS[key].definition, "one step")
-        lines.append(Line(line, category, [value if isinstance(value, int) else None for value in values]))
-    return Series(
-        f"by_step_{key}",
-        METRICS[key].title,
-        "by worker and step",
-        METRICS.metric("step"),
-        list(labels),
-        lines,
-        "lines",
-    )
