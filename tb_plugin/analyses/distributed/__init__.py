@@ -7,6 +7,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import get_args
 
+import numpy as np
+
 from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view, coverage_of
 from tb_plugin.analyses.distributed.findings import findings, sum_of
 from tb_plugin.analyses.distributed.heat import pictures
@@ -190,7 +192,7 @@ def _bars(
     titles: Mapping[str, str] = MappingProxyType({}),
 ) -> Series:
     """A bar per worker: mean of the chosen steps."""
-    steps = [max(len(mine), 1) for mine in data.steps]
+    steps = np.maximum(data.step_counts, 1).tolist()
     lines = [
         Line(
             METRICS.metric(key, titles.get(key, ""), window="mean of the chosen steps"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.compute as pc
 
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.profile import STEP
@@ -20,6 +21,8 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
+FIRST = "first"
+"""Asks for the measure that tells most."""
 CATEGORIES = {
     "caused_wait_ns": "sync",
     "wait_ns": "wait",
@@ -52,14 +55,21 @@ class Grid:
 
 def steps_here(data: Together) -> tuple[str, ...]:
     """Returns the labels of the chosen steps that any worker has, in order."""
-    here = _known(data).any(axis=0)
-    return tuple(label for label, keep in zip(data.labels, here.tolist(), strict=True) if keep)
+    return tuple(data.labels[at] for at in np.flatnonzero(_known(data).any(axis=0)).tolist())
 
 
 def measures(data: Together) -> list[Metric]:
     """Returns the measures that the workers know, those that tell most first."""
     found = _grids(data)
     return [METRICS.metric(key, window="one step") for key in CATEGORIES if key in found]
+
+
+def measure_named(data: Together, key: str) -> str:
+    """Returns the key of a measure; for FIRST that of the first one that is anywhere other than 0."""
+    if key != FIRST:
+        return key
+    offered = [metric.key for metric in measures(data)]
+    return next((each for each in offered if grid_of(data, each).values.any()), offered[0] if offered else key)
 
 
 def grid_of(data: Together, key: str) -> Grid:
@@ -87,31 +97,32 @@ def _grids(data: Together) -> Mapping[str, Grid]:
     return {key: Grid(grid.values[:, here], grid.known[:, here]) for key, grid in grids.items() if grid.known.any()}
 
 
-@remembered
 def _of_steps(data: Together) -> Mapping[str, Grid]:
     """What the workers say of their steps, each column as a grid over all labels."""
-    shape = len(data.names), len(data.labels)
-    place = {label: at for at, label in enumerate(data.labels)}
-    rows = [(w, place[str(row["step"])], row) for w, mine in enumerate(data.steps) for row in mine]
-    at = (np.array([w for w, _, _ in rows], np.int64), np.array([step for _, step, _ in rows], np.int64))
     grids = {}
     for key in STEP:
         if key != "step":
-            found = [value if isinstance(value := row[key], int) else None for _, _, row in rows]
-            grid = Grid(np.zeros(shape, np.int64), np.zeros(shape, np.bool_))
-            grid.values[at] = [value or 0 for value in found]
-            grid.known[at] = [value is not None for value in found]
+            column = data.step_table[key]
+            said = np.asarray(pc.is_valid(column))
+            at = tuple(place[said] for place in data.step_places)
+            grid = _nothing(data)
+            np.add.at(grid.values, at, column.drop_null().to_numpy())
+            grid.known[at] = True
             grids[key] = grid
     return grids
 
 
+def _nothing(data: Together) -> Grid:
+    shape = len(data.names), len(data.labels)
+    return Grid(np.zeros(shape, np.int64), np.zeros(shape, np.bool_))
+
+
+@remembered
 def _known(data: Together) -> Bool:
     """Which workers have which steps: such as they recorded, or have calls in."""
-    seen = data.times[0][:, :-1] > 0
-    for w, rows in enumerate(data.steps):
-        labels = {str(row["step"]) for row in rows}
-        seen[w] |= [label in labels for label in data.labels]
-    return seen
+    known: Bool = data.times[0][:, :-1] > 0
+    known[data.step_places] = True
+    return known
 
 
 def _caused(data: Together) -> Int64:

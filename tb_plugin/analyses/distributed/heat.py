@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.distributed.grid import CATEGORIES, Grid, grid_of, measures, steps_here
+from tb_plugin.analyses.distributed.grid import CATEGORIES, Grid, grid_of, measure_named, measures, steps_here
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.together import Together
 from tb_plugin.analyses.distributed.topology import groupings
@@ -35,6 +35,7 @@ _CELL = 11
 
 def pictures(data: Together, key: str) -> tuple[Heat, Series]:
     """Returns the heat map of a measure and its bands. Raises BadRequest for a measure that is not known here."""
+    key = measure_named(data, key)
     grid, labels = grid_of(data, key), steps_here(data)
     metric = METRICS.metric(key, window="one step")
     bare = Heat(
@@ -103,8 +104,7 @@ def _length(grid: Grid) -> int:
     digits = np.ones(size.shape, np.int64)
     for power in range(1, 19):
         digits += size >= 10**power
-    total = np.where(grid.known, digits + 1 + (grid.values < 0), len("null,")).sum()
-    return int(total)
+    return sum(np.where(grid.known, digits + 1 + (grid.values < 0), len("null,")).sum(axis=0).tolist())
 
 
 def _bands(grid: Grid, columns: list[str], metric: Metric, merged: int) -> Series:

@@ -11,8 +11,9 @@ import pyarrow as pa
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.collective_names import POINT_TO_POINT
 from tb_plugin.analyses.distributed.grid import grid_of, measures
+from tb_plugin.analyses.distributed.joined import texts_of
 from tb_plugin.analyses.distributed.metrics import METRICS
-from tb_plugin.analyses.distributed.together import Together, texts_of
+from tb_plugin.analyses.distributed.together import Together
 from tb_plugin.analyses.distributed.topology import members, ranks_short, worker_ranks
 from tb_plugin.analyses.jobs.stages import Stage, connected_stages
 from tb_plugin.payloads import Line, Series

@@ -99,12 +99,15 @@ class Together:
         return len(self.names) == 1
 
     @cached_property
-    def steps(self) -> Sequence[Sequence[Row]]:
-        """Returns the chosen steps of each worker. Of many workers the columns are much cheaper."""
-        steps: list[list[Row]] = [[] for _ in self.names]
-        for row in self.step_table.to_pylist():
-            steps[row.pop("worker")].append(row)
-        return steps
+    def step_places(self) -> tuple[Int64, Int64]:
+        """Returns worker and position in the labels of each row of ``step_table``."""
+        step = pc.index_in(self.step_table["step"], value_set=pa.array(self.labels, pa.string()))
+        return numbers_of(self.step_table, "worker"), step.to_numpy().astype(np.int64)
+
+    @cached_property
+    def step_counts(self) -> Int64:
+        """Returns how many of the chosen steps each worker has."""
+        return np.bincount(self.step_places[0], minlength=len(self.names))
 
     @cached_property
     def times(self) -> tuple[Int64, Int64, Int64]:

@@ -31,6 +31,7 @@ def worker_ranks(data: Together) -> Mapping[int, int]:
     """Returns the place of the worker in ``data.names`` of each rank: as recorded, else as all names say."""
     place = {name: at for at, name in enumerate(data.names)}
     recorded = {place[name]: rank for name, rank in data.stated.ranks.items() if name in place}
+    recorded |= {at: rank for at, rank in enumerate(data.ranks) if rank is not None}
     for row in data.devices:
         if (found := _RANK.fullmatch(str(row["process"]))) and row["worker"] in place:
             recorded[place[str(row["worker"])]] = int(found.group(1))

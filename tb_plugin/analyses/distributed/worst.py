@@ -107,7 +107,7 @@ def _outlying(means: dict[str, Float64], at: int) -> Row:
 
 
 def _per_step(data: Together, row: Row, at: int) -> int | None:
-    steps = len(data.steps[at])
+    steps = int(data.step_counts[at])
     return round(_number(row, "caused_wait_ns") / steps) if steps else None
 
 
