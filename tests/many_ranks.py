@@ -57,10 +57,14 @@ def _part(blank: Part, rank: int, ranks: int, slow: int, spare: np.ndarray) -> P
         "collective": ["all_reduce"] * (2 * steps),
         "dtype": ["Float"] * (2 * steps),
     }
+    # Written once each: a list of a thousand ranks is as long as all else of a hundred calls.
+    ranks_listed = pa.DictionaryArray.from_arrays(
+        pa.array([0, 1] * steps, pa.int32()), [str(groups["tp"]), str(groups["default_pg"])]
+    )
     calls: dict[str, object] = {key: [None] * (2 * steps) for key in CALL} | texts
     calls |= {
         "call": np.arange(2 * steps), "elements": np.full(2 * steps, 1000), "comm_bytes": np.full(2 * steps, 4000),
-        "group": ["tp", "default_pg"] * steps, "group_ranks": [str(groups["tp"]), str(groups["default_pg"])] * steps,
+        "group": ["tp", "default_pg"] * steps, "group_ranks": ranks_listed,
         "group_size": [len(groups["tp"]), ranks] * steps, "sequence": number, "start_ns": start, "dur_ns": end - start,
         "on_device": np.ones(2 * steps, np.bool_),
     }  # fmt: skip
@@ -92,7 +96,10 @@ def _part(blank: Part, rank: int, ranks: int, slow: int, spare: np.ndarray) -> P
 
 
 def _frame(frame: Frame, schema: dict[str, pa.DataType], columns: dict[str, object]) -> Frame:
-    known = {key: pa.array(columns[key], kind) for key, kind in schema.items()}
+    known = {
+        key: value if isinstance(value := columns[key], pa.Array) else pa.array(value, kind)
+        for key, kind in schema.items()
+    }
     for field in frame.data.schema:
         if field.name not in known:
             known[field.name] = pa.nulls(len(next(iter(known.values()))), field.type)

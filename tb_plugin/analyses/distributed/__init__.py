@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import get_args
 
 import numpy as np
+import pyarrow.compute as pc
 
-from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view, coverage_of
+from tb_plugin.analyses.base import Frame, Missing, Params, Part, Scope, Traits, answer_view, coverage_of
 from tb_plugin.analyses.distributed.findings import findings, sum_of
 from tb_plugin.analyses.distributed.heat import pictures
 from tb_plugin.analyses.distributed.job import job_findings, job_frames, job_notices, job_series
@@ -19,7 +20,7 @@ from tb_plugin.analyses.distributed.pipeline import pipeline
 from tb_plugin.analyses.distributed.profile import profile_part
 from tb_plugin.analyses.distributed.tables import frames, worker_rows
 from tb_plugin.analyses.distributed.together import Row, Together, together
-from tb_plugin.analyses.distributed.worst import fewer, worst_frame
+from tb_plugin.analyses.distributed.worst import by_cost, fewer, per_step, worst_frame
 from tb_plugin.analyses.replicas import FRAME
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import (
@@ -114,7 +115,7 @@ class Distributed:
         if data.stated:
             told = [*told, *job_findings(data.stated), *job_notices(data.stated)]
             told.sort(key=lambda notice: get_args(Severity).index(notice.severity))
-        payloads = _payloads(data, rows, told)
+        payloads = _payloads(data, rows, told, tables["operations"])
         if staged is not None:
             payloads["stages"] = staged[0]
         whole = Part(
@@ -143,9 +144,9 @@ def _repeated(joined: Part) -> list[Notice]:
     return held.notices if isinstance(held, Notices) else []
 
 
-def _payloads(data: Together, rows: list[Row], told: list[Notice]) -> dict[str, Payload]:
+def _payloads(data: Together, rows: list[Row], told: list[Notice], operations: Frame) -> dict[str, Payload]:
     payloads: dict[str, Payload] = {
-        "headline": _headline(data, rows),
+        "headline": _headline(data, rows, told, operations),
         "findings": Notices("findings", "Findings", "training", told),
         "overlap": _bars(data, rows, "overlap", "Computation and communication", _STEP_PARTS),
     }
@@ -160,7 +161,7 @@ def _payloads(data: Together, rows: list[Row], told: list[Notice]) -> dict[str, 
     return payloads
 
 
-def _headline(data: Together, rows: list[Row]) -> Figures:
+def _headline(data: Together, rows: list[Row], told: list[Notice], operations: Frame) -> Figures:
     figures = [METRICS.figure("workers", len(data.names)), _size(data)]
     total, matched = sum_of(rows, "step_total_ns"), sum_of(rows, "matched")
     if not data.alone:
@@ -170,12 +171,37 @@ def _headline(data: Together, rows: list[Row]) -> Figures:
                 sum_of(rows, "wait_ns") / total if total and matched else None,
                 "Waiting, at least" if sum_of(rows, "bounded") else "",
             ),
+            *_slow(data, rows, told),
+            *_fast(operations),
             METRICS.figure("matched", matched),
             METRICS.figure("unmatched", sum_of(rows, "unmatched")),
         ]
     else:
         figures.append(METRICS.figure("latency_ns", sum_of(rows, "latency_ns"), "Communication, including wait"))
     return Figures("headline", "Headline", "", figures, "headline")
+
+
+def _slow(data: Together, rows: list[Row], told: list[Notice]) -> list[Figure]:
+    """Who is late and what that costs the others, where a finding says that somebody is."""
+    if not any(notice.rule == "straggler" for notice in told):
+        return []
+    at = by_cost(rows)[0]
+    cost = per_step(data, rows[at], at)
+    return [METRICS.figure("worker", data.names[at], "Waited for most"), METRICS.figure("caused_step_ns", cost)]
+
+
+def _fast(operations: Frame) -> list[Figure]:
+    """The bus bandwidth of the operation that moves most, of those that have one."""
+    known = operations.data.filter(pc.is_valid(operations.data["bus_bandwidth"]))
+    if not known.num_rows or not pc.max(known["comm_bytes"]).as_py():
+        return []
+    moved = known.group_by(["collective", "dtype", "group"], use_threads=False)
+    sums = moved.aggregate([("comm_bytes", "sum"), ("bus_bandwidth", "mean")]).sort_by(
+        [("comm_bytes_sum", "descending")]
+    )
+    most = sums.slice(0, 1).to_pylist()[0]
+    title = f"Bus bandwidth of {most['collective']}, mean"
+    return [METRICS.figure("bus_bandwidth", most["bus_bandwidth_mean"], title)]
 
 
 def _size(data: Together) -> Figure:

@@ -87,7 +87,7 @@ def quantiles(grid: Grid, shares: Sequence[float]) -> list[list[int | None]]:
 
 def _merged(grid: Grid, room: int) -> int:
     """How many steps a column has to stand for: as few as room and screen allow."""
-    steps = max(grid.values.shape[1], 1)
+    steps: int = max(grid.values.shape[1], 1)
     merged = -(-steps // MOST_COLUMNS)
     while merged < steps:
         columns = -(-steps // merged)
@@ -104,7 +104,7 @@ def _length(grid: Grid) -> int:
     digits = np.ones(size.shape, np.int64)
     for power in range(1, 19):
         digits += size >= 10**power
-    return sum(np.where(grid.known, digits + 1 + (grid.values < 0), len("null,")).sum(axis=0).tolist())
+    return int(np.where(grid.known, digits + 1 + (grid.values < 0), len("null,")).sum())
 
 
 def _bands(grid: Grid, columns: list[str], metric: Metric, merged: int) -> Series:
@@ -113,11 +113,11 @@ def _bands(grid: Grid, columns: list[str], metric: Metric, merged: int) -> Serie
         Line(METRICS.metric(key, window="one step"), category, [*values])
         for (key, (_, category)), values in zip(_QUANTILES.items(), found, strict=True)
     ]
-    subtitle = f"of {grid.values.shape[0]:,} ranks, by step"
+    subtitle = f"{grid.values.shape[0]:,} ranks, by step"
     if merged > 1:
         subtitle += f"; of each rank the largest of {merged} steps"
     return Series(
-        "spread", f"Spread of {metric.title.lower()}", subtitle, METRICS.metric("step"), [*columns], lines, "lines"
+        "spread", f"{metric.title}: spread of the ranks", subtitle, METRICS.metric("step"), [*columns], lines, "lines"
     )
 
 

@@ -71,7 +71,7 @@ def worst_frame(data: Together, rows: Sequence[Row]) -> Frame | None:
         "worker": pa.array([data.names[at] for at in order], pa.string()),
         "node": pa.array([node.get(data.names[at]) or None for at in order], pa.string()),
         "caused_wait_ns": pa.array([rows[at]["caused_wait_ns"] for at in order], pa.int64()),
-        "caused_step_ns": pa.array([_per_step(data, rows[at], at) for at in order], pa.int64()),
+        "caused_step_ns": pa.array([per_step(data, rows[at], at) for at in order], pa.int64()),
         "last_share": pa.array([rows[at]["last_share"] for at in order], pa.float64()),
         **{
             key: pa.array([found[key] for found in out], kind)
@@ -106,7 +106,8 @@ def _outlying(means: dict[str, Float64], at: int) -> Row:
     return best
 
 
-def _per_step(data: Together, row: Row, at: int) -> int | None:
+def per_step(data: Together, row: Row, at: int) -> int | None:
+    """Returns how long the others wait for a worker in the mean of its steps, None where it has none."""
     steps = int(data.step_counts[at])
     return round(_number(row, "caused_wait_ns") / steps) if steps else None
 
