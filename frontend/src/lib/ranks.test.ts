@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import type { Heat, Metric } from '../api/payloads'
-import { cellAt, layoutOf } from '../canvas/matrix'
 import { beside, byPlace, byStep, domainOf, folded, largestOf, ordered, orders, partOf } from './ranks'
 
 const metric = (key: string): Metric => ({ key, title: key, unit: 'ns', definition: '', window: '' })
@@ -85,19 +84,13 @@ test('ranks stand by group and place; stages that follow each other are parts, n
   expect(byPlace({ ...HEAT, groupings: [] }, 'node')).toBeNull()
 })
 
-test('lines that share a pixel show the largest of them, and the pointer finds it', () => {
+test('of lines that share a pixel the largest is found, the first where nothing is known', () => {
   expect(folded(3, 10)).toEqual([0, 1, 2, 3])
   expect(folded(8, 4)).toEqual([0, 2, 4, 6, 8])
   const matrix = byStep(HEAT, 'name')
   expect(matrix.values[largestOf(matrix, [3, 6], [0, 2])]).toBe(90)
   const unknown = { ...matrix, values: matrix.values.map(() => null) }
   expect(largestOf(unknown, [2, 4], [0, 2])).toBe(4)
-  const layout = layoutOf(matrix, 300, 4)
-  expect(layout.rowFold).toEqual([0, 2, 4, 6, 8])
-  const middle = layout.left + layout.width * 0.25
-  expect(cellAt(matrix, layout, middle, layout.top + 2.5)).toBe(8)
-  expect(cellAt(matrix, layout, layout.left - 1, layout.top + 1)).toBe(-1)
-  expect(cellAt(matrix, layout, middle, layout.top + layout.height + 1)).toBe(-1)
 })
 
 test('colours span from 0, from the smallest of values that lie close together, and end before one that is far off', () => {
