@@ -36,7 +36,17 @@ export function RankPictures({ base, place }: { base: Query; place: Place }) {
   const query = useMemo<Query>(() => ({ ...base, measure: by || FIRST }), [base, by])
   const resource = useView('distributed', query)
   return (
-    <ViewFrame resource={resource} bones={<Bones height={420} />}>
+    <ViewFrame
+      resource={resource}
+      bones={<Bones height={420} />}
+      action={
+        by !== '' && (
+          <Button size="xs" onClick={() => setRoute({ by: '' }, true)}>
+            Show the measure that tells most
+          </Button>
+        )
+      }
+    >
       {(view) => <Pictures view={view} place={place} />}
     </ViewFrame>
   )
