@@ -38,15 +38,15 @@ export interface MatrixScene {
 }
 
 /** Where everything is in a picture so many pixels wide and at most so many high. */
-export function layoutOf(matrix: Matrix, width: number, most: number): MatrixLayout {
+export function layoutOf(matrix: Matrix, width: number, most: number, tallest = TALLEST): MatrixLayout {
   const [rows, columns] = [Math.max(1, matrix.rows.length), Math.max(1, matrix.columns.length)]
   const titles = [...matrix.rows, ...matrix.rowBands.map((band) => band.title)]
   const longest = titles.reduce((length, title) => Math.max(length, title.length), 0)
   const left = Math.max(44, Math.min(Math.round(width * 0.25), 12 + Math.ceil(6.4 * Math.min(longest, 26))))
   // The label of a thin first row is as high as any other.
-  const top = matrix.columnBands.length > 0 ? BANDS : rows * TALLEST > most ? LINE / 2 : 0
+  const top = matrix.columnBands.length > 0 ? BANDS : rows * tallest > most ? LINE / 2 : 0
   const inner = Math.max(1, width - left - RIGHT)
-  const height = Math.round(Math.min(rows * TALLEST, most))
+  const height = Math.round(Math.min(rows * tallest, most))
   return {
     left,
     top,

@@ -54,7 +54,8 @@ export function xLabels(series: Series): { labels: string[]; scale: Scale } {
 
 const label = (title: string, scale: Scale) => (scale.symbol ? `${title} (${scale.symbol})` : title)
 
-const BRACKET = ' ('
+/** More labels than that are thinned out. */
+const SLANTED = 16
 
 export interface TipRow {
   name: string
@@ -162,8 +163,8 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
   const whole = unit === 'bytes' ? 'memory' : unit === 'ratio' ? 'share' : 'time'
   const yTitle =
     series.style === 'stacked_bars' || series.lines.length > 1 ? whole : (series.lines[0]?.metric.title ?? '')
-  // What a label says in brackets stands below it, so that neighbours have room.
-  const isTall = stacked && labels.some((text) => text.includes(BRACKET))
+  // Longer labels stand at a slant, so that none of a few is left out.
+  const isSlanted = stacked && labels.length <= SLANTED && labels.some((text) => text.includes(' ('))
   return {
     animation: false,
     textStyle: { fontFamily: SANS },
@@ -171,7 +172,7 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
       left: compact ? 46 : 58,
       right: 14,
       top: series.style === 'stacked_bars' ? 26 : 14,
-      bottom: many ? 62 : isTall ? 56 : 42,
+      bottom: many ? 62 : isSlanted ? 84 : 42,
     },
     tooltip: tipOption(theme, series.style === 'lines' ? 'line' : 'shadow', (index) =>
       tooltipNode(series, index, scale),
@@ -181,14 +182,14 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
       data: labels,
       name: label(series.x_metric.title, xScale),
       nameLocation: 'middle',
-      nameGap: isTall ? 40 : 26,
+      nameGap: isSlanted ? 68 : 26,
       nameTextStyle: text,
       axisLine: { lineStyle: { color: theme.line } },
       axisTick: { show: false },
       axisLabel: {
         ...text,
         hideOverlap: true,
-        ...(isTall ? { interval: 0, formatter: (label: string) => label.replace(BRACKET, '\n(') } : {}),
+        ...(isSlanted ? { interval: 0, hideOverlap: false, rotate: 38 } : {}),
       },
       triggerEvent: series.style === 'stacked_bars',
     },

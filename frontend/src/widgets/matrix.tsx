@@ -25,8 +25,9 @@ export function MatrixPicture(props: {
   label: string
   /** What one row is, in the plural. */
   noun: string
-  /** Pixels of the cells at most. */
+  /** Pixels of all cells together at most, and of one row. */
   height: number
+  tallest?: number
   selected: number
   onSelect: (cell: number) => void
   onOpen: (cell: number) => void
@@ -34,13 +35,13 @@ export function MatrixPicture(props: {
   /** What the columns are. */
   axis: string
 }) {
-  const { matrix, unit, category, label, noun, height, selected, onSelect, onOpen, tell, axis } = props
+  const { matrix, unit, category, label, noun, height, tallest, selected, onSelect, onOpen, tell, axis } = props
   const theme = useTheme()
   const frame = useRef<HTMLDivElement>(null)
   const canvas = useRef<HTMLCanvasElement>(null)
   const width = useWidth(frame)
   const [hover, setHover] = useState<{ cell: number; x: number; y: number } | null>(null)
-  const layout = useMemo(() => layoutOf(matrix, width, height), [matrix, width, height])
+  const layout = useMemo(() => layoutOf(matrix, width, height, tallest), [matrix, width, height, tallest])
   const domain = useMemo(() => domainOf(matrix.values), [matrix])
   const scale = useMemo(() => columnScale(unit, matrix.values), [unit, matrix])
   const shades = useMemo(() => shadesOf(category, theme), [category, theme])

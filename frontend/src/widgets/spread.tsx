@@ -1,9 +1,10 @@
 // How far ranks lie apart, step by step.
 import { useMemo } from 'react'
 import type { Series } from '../api/payloads'
+import { format } from '../lib/format'
 import { Swatch, useTheme } from './basics'
 import { PlotFrame, usePlot } from './plot'
-import { AREA_TITLES, areaColors, spreadOption, spreadText } from './spreadOption'
+import { AREA_TITLES, areaColors, spreadOption, spreadText, topOf } from './spreadOption'
 import breakdownCss from './breakdown.module.css'
 
 export function Spread(props: { series: Series; category: string; worst: readonly string[]; height: number }) {
@@ -11,6 +12,7 @@ export function Spread(props: { series: Series; category: string; worst: readonl
   const theme = useTheme()
   const option = useMemo(() => spreadOption(series, category, worst, theme), [series, category, worst, theme])
   const { frame, drawn } = usePlot(option)
+  const { beyond } = topOf(series)
   const colors = areaColors(category, theme)
   return (
     <>
@@ -25,6 +27,7 @@ export function Spread(props: { series: Series; category: string; worst: readonl
             {AREA_TITLES[at]}
           </li>
         ))}
+        {beyond !== null && <li>the largest, up to {format(beyond, 'ns')}, lie beyond the axis</li>}
       </ul>
       <PlotFrame frame={frame} drawn={drawn} height={height} label={spreadText(series, worst)} />
     </>

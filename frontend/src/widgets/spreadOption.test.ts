@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Series } from '../api/payloads'
 import { LIGHT } from '../canvas/surface'
-import { spreadOption, spreadRows, spreadScale, spreadText } from './spreadOption'
+import { spreadOption, spreadRows, spreadScale, spreadText, topOf } from './spreadOption'
 
 const KEYS = ['max', 'p95', 'p75', 'median', 'p25', 'p5', 'min']
 const SERIES: Series = {
@@ -29,6 +29,14 @@ test('areas are stacked on their lower ends, and nothing is drawn where nothing 
   expect(span.data).toEqual([6, 12, null])
   expect(span.areaStyle).toBeDefined()
   expect(lines[6].data).toEqual([4, 8, null])
+})
+
+test('an axis that one rank would stretch ends with what most ranks reach, and says what lies beyond', () => {
+  expect(topOf(SERIES)).toEqual({ top: null, beyond: null })
+  const [first, ...others] = SERIES.lines
+  const far = { ...SERIES, lines: [{ ...first, values: [7e6, 900e6, null] }, ...others] }
+  expect(topOf(far)).toEqual({ top: 15e6, beyond: 900e6 })
+  expect((spreadOption(far, 'wait', WORST, LIGHT).yAxis as { max: number }).max).toBe(15)
 })
 
 test('the tooltip names the worst rank of a step, and the sentence that of all', () => {

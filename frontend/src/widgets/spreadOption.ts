@@ -25,6 +25,16 @@ export const spreadScale = (series: Series): Scale =>
 export const areaColors = (category: string, theme: Theme) =>
   AREAS.map(([, , strength]) => mix(categoryColor(category), theme.panel, strength))
 
+/** How many times as large the largest is as what 95 of 100 ranks reach, before the axis ends below it. */
+const FAR = 8
+
+/** Where the axis ends, and the largest value where that lies beyond it. */
+export function topOf(series: Series): { top: number | null; beyond: number | null } {
+  const most = (key: string) => valuesOf(series, key).reduce<number>((max, value) => Math.max(max, value ?? 0), 0)
+  const [largest, usual] = [most('rank_max_ns'), most('rank_p95_ns')]
+  return usual > 0 && largest > FAR * usual ? { top: 1.25 * usual, beyond: largest } : { top: null, beyond: null }
+}
+
 const valuesOf = (series: Series, key: string) => series.lines.find((line) => line.metric.key === key)?.values ?? []
 
 /** `worst`: the rank with the largest value of each x, '' where nobody has one. */
@@ -34,7 +44,8 @@ export function spreadOption(
   worst: readonly string[],
   theme: Theme,
 ): EChartsCoreOption {
-  const scale = spreadScale(series)
+  const { top } = topOf(series)
+  const scale = top === null ? spreadScale(series) : columnScale(series.lines[0].metric.unit, [top])
   const text = { color: theme.mute, fontSize: 11, fontFamily: SANS }
   const scaled = (values: readonly (number | null)[]) =>
     values.map((value) => (value === null ? null : value / scale.factor))
@@ -47,7 +58,7 @@ export function spreadOption(
     textStyle: { fontFamily: SANS },
     grid: { left: 58, right: 14, top: 14, bottom: 42 },
     tooltip: tipOption(theme, 'line', (index) =>
-      tipNode(`${series.x_metric.title} ${series.x[index]}`, spreadRows(series, worst, index, scale)),
+      tipNode(`${series.x_metric.title} ${series.x[index]}`, spreadRows(series, worst, index, spreadScale(series))),
     ),
     xAxis: {
       type: 'category',
@@ -68,6 +79,7 @@ export function spreadOption(
       nameGap: 44,
       nameTextStyle: text,
       splitNumber: 4,
+      ...(top === null ? {} : { max: Number((top / scale.factor).toPrecision(2)) }),
       // Where all values lie close together far above 0, an axis from there would show one line.
       scale: known.length > 0 && least > most / 2,
       axisLabel: { ...text, formatter: (value: number) => axisNumber(value) },

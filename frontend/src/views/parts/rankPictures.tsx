@@ -24,6 +24,7 @@ import css from './rankPictures.module.css'
 const FIRST = 'first'
 const MAP_HEIGHT = 520
 const PLACES_HEIGHT = 240
+const PLACE_HEIGHT = 30
 /** Of so few ranks each has a line of its own. */
 const FEW = 4
 const LINES = ['slice0', 'slice2', 'slice1', 'slice3']
@@ -59,7 +60,7 @@ function Pictures({ view, place }: { view: View; place: Place }) {
   const hasPlaces = heat.groupings.some((grouping) => grouping.groups.length > 1)
   const hasSpread = spread !== null && heat.x.length > 1 && heat.rows.length > 1
   return (
-    <div className={layoutCss.grid}>
+    <div className={`${layoutCss.grid} ${css.cards}`}>
       <MapCard heat={heat} place={place} />
       {hasSpread && <SpreadCard heat={heat} spread={spread} wide={!hasPlaces} />}
       {hasPlaces && <PlacesCard heat={heat} place={place} wide={!hasSpread} />}
@@ -307,8 +308,9 @@ function PlacesOf(props: {
         category={heat.category}
         label={`${heat.title} of the ranks by ${groups} and place`}
         noun="rows"
-        axis={matrix.isTurned ? 'Place' : shown.title}
+        axis={matrix.isTurned ? 'Place' : shown.key === 'node' ? 'Node' : 'Group'}
         height={PLACES_HEIGHT}
+        tallest={PLACE_HEIGHT}
         selected={kept}
         onSelect={keep}
         onOpen={(cell) => rankAt(cell) >= 0 && openRank(place, heat.rows[rankAt(cell)], 'overview', '')}
