@@ -24,6 +24,7 @@ from tb_plugin.payloads.catalog import (
 from tb_plugin.payloads.counters import Counter, Counters
 from tb_plugin.payloads.figures import Figures
 from tb_plugin.payloads.flows import Flows
+from tb_plugin.payloads.heat import Grouping, Heat
 from tb_plugin.payloads.memory_flow import MemoryFlowMap
 from tb_plugin.payloads.memory_map import MapGroup, MemoryMap
 from tb_plugin.payloads.notice import Notice, Notices, Reference, Saving, Severity
@@ -49,6 +50,8 @@ __all__ = [
     "Figure",
     "Figures",
     "Flows",
+    "Grouping",
+    "Heat",
     "How",
     "IssueInfo",
     "Line",

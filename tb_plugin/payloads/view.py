@@ -10,6 +10,7 @@ from tb_plugin.payloads.breakdown import Breakdown
 from tb_plugin.payloads.counters import Counters
 from tb_plugin.payloads.figures import Figures
 from tb_plugin.payloads.flows import Flows
+from tb_plugin.payloads.heat import Heat
 from tb_plugin.payloads.memory_flow import MemoryFlowMap
 from tb_plugin.payloads.memory_map import MemoryMap
 from tb_plugin.payloads.notice import Notices
@@ -33,6 +34,7 @@ Payload = (
     | Bands
     | MemoryMap
     | MemoryFlowMap
+    | Heat
 )
 
 

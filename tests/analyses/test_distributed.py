@@ -25,7 +25,7 @@ from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.distributed.order import longest_common
 from tb_plugin.analyses.distributed.waiting import caused_ns
 from tb_plugin.analyses.dtypes import element_bytes
-from tb_plugin.payloads import Figures, Notices, Series, Table, View
+from tb_plugin.payloads import Figures, Heat, Notices, Series, Table, View
 from tb_plugin.trace.table import TraceTable
 from tests import synthetic as synthetic_traces
 from tests.builders import TraceBuilder, kernel, model, trace
@@ -497,9 +497,9 @@ def test_steps_are_chosen_after_matching() -> None:
     known = [one for one in TRUTH["rank0"]["collectives"] if one["step"] == 1]
     assert chosen["wait_ns"] == sum(one["wait_ns"] for one in known)
     assert chosen["calls"] == len(known) == 4
-    series = view_of(parts).payloads["by_step_wait_ns"]
-    assert isinstance(series, Series) and series.x == ["0", "1", "2"]
-    assert series.lines[0].values[1] == chosen["wait_ns"]
+    heat = view_of(parts, extra=(("measure", "wait_ns"),)).payloads["heat"]
+    assert isinstance(heat, Heat) and heat.x == ["0", "1", "2"]
+    assert heat.values[1] == chosen["wait_ns"]
 
 
 # Matching

@@ -133,10 +133,9 @@ def test_many_workers_stand_as_a_map_with_its_scale(open_tab: Open, crowd: Path)
     frame = tab.open(run="many", view="distributed")
     assert_healthy(frame)
     maps = frame.locator("[data-testid=heat]")
-    assert maps.count() == 3  # both cards, and the steps
+    assert maps.count() == 2  # both cards of bars
     assert maps.nth(0).locator("tbody tr").count() == 17
     assert maps.nth(0).locator("tbody tr").nth(9).locator("th").inner_text() == "rank10"
-    assert frame.locator("[data-testid=heat-legend]").count() == 3
     assert frame.locator("[data-testid=heat-legend]").nth(1).inner_text().endswith("ms")
     for one in maps.all():  # nothing is cut: no map is wider than its card
         assert one.evaluate("node => node.scrollWidth - node.clientWidth") <= 0
@@ -147,8 +146,33 @@ def test_many_workers_stand_as_a_map_with_its_scale(open_tab: Open, crowd: Path)
     tab.set_dark()
     assert tab.axe() == []
     frame.get_by_text("Bars").first.click()
-    assert maps.count() == 2
+    assert maps.count() == 1
     assert tab.axe() == []
+
+
+def test_a_cell_of_the_map_of_ranks_leads_to_its_rank(open_tab: Open, crowd: Path) -> None:
+    tab = open_tab(crowd, size=(1000, 700))
+    frame = tab.open(run="many", view="distributed")
+    picture = frame.locator("[data-testid=matrix]").first
+    assert (picture.get_attribute("data-rows"), picture.get_attribute("data-columns")) == ("17", "3")
+    frame.get_by_label("Measure", exact=True).select_option("compute_ns")
+    tab.settle()
+    assert tab.state()["by"] == "compute_ns"
+    frame.get_by_label("Order of the ranks").select_option("value")
+    picture.locator("canvas").focus()
+    for key in ("ArrowDown", "ArrowRight"):  # the first cell, then the one beside it
+        tab.page.keyboard.press(key)
+    kept = frame.locator("[data-testid=kept-rank]")
+    assert kept.inner_text().startswith("rank4\nstep 1 · Compute")
+    assert tab.axe() == []
+    tab.page.keyboard.press("Escape")
+    assert kept.count() == 0
+    box = picture.locator("canvas").bounding_box()
+    assert box is not None
+    tab.page.mouse.click(box["x"] + box["width"] * 0.9, box["y"] + 3)
+    frame.get_by_role("button", name="Overview of rank4").last.click()
+    tab.settle()
+    assert (tab.state()["view"], tab.state()["worker"], tab.state()["steps"]) == ("overview", "rank4", "2")
 
 
 def test_a_view_that_every_object_has_is_none(open_tab: Open) -> None:

@@ -292,6 +292,7 @@ export interface View {
       | Bands
       | MemoryMap
       | MemoryFlowMap
+      | Heat
   }
   title: string
 }
@@ -701,6 +702,39 @@ export interface MemoryFlowMap {
   start_ns: number
   tensor: number[]
   tensors: string[]
+  title: string
+}
+/**
+ * A heat holds one number for each row and column, row by row in ``values``.
+ *
+ *     Where that were too much for one answer a column stands for ``merged`` steps, and its value is the largest of them.
+ */
+export interface Heat {
+  category: string
+  choices: Metric[]
+  groupings: Grouping[]
+  kind: 'heat'
+  means: (number | null)[]
+  merged: number
+  metric: Metric
+  name: string
+  row_metric: Metric
+  rows: string[]
+  subtitle: string
+  title: string
+  values: (number | null)[]
+  worst: number[]
+  x: string[]
+  x_metric: Metric
+}
+/**
+ * A grouping says which of its groups each row is in, and at which place of it; -1 where that is not known.
+ */
+export interface Grouping {
+  groups: string[]
+  key: string
+  of: number[]
+  place: number[]
   title: string
 }
 

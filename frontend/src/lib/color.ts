@@ -18,6 +18,8 @@ const CATEGORIES: Record<string, string> = {
   operator: HUES.teal,
   annotation: HUES.grey,
   device_annotation: HUES.grey,
+  step: HUES.steel,
+  late: HUES.red,
   window: HUES.pale,
   unknown: HUES.pale,
   other: HUES.grey,

@@ -9,16 +9,18 @@ import { useView } from '../state/data'
 import { followLink } from '../state/links'
 import { setRoute, useRoute } from '../state/route'
 import { Bones, Card } from '../widgets/basics'
-import { FigureList, Headline } from '../widgets/figures'
+import { Headline } from '../widgets/figures'
 import { HeatMap } from '../widgets/heat'
 import { NoticeList } from '../widgets/notices'
 import { SizePlot } from '../widgets/sizePlot'
 import { SmallTable } from '../widgets/smallTable'
+import { RowFacts } from './parts/answerPage'
 import { BarsCard } from './parts/bars'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard } from './parts/headline'
 import { Partners } from './parts/onOtherRanks'
 import { pick } from './parts/pick'
+import { OpenRank, openRank, type Place, RankPictures } from './parts/rankPictures'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
 import layoutCss from '../widgets/layout.module.css'
@@ -44,15 +46,16 @@ const STATED: Group[] = [
   { table: 'links', label: 'Links', nameStyle: 'plain' },
 ]
 
-export function Distributed({ base }: ViewProps) {
+export function Distributed({ base, profile }: ViewProps) {
   // The view is about all workers: which one is open does not matter to the answer.
   const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
   const resource = useView('distributed', query)
   const shown = resource.data
+  const place = { run: profile.run, span: profile.span }
   return (
     <div className={css.distributed}>
       <ViewFrame resource={resource} bones={<Reading fraction={resource.fraction} />} steps={String(base.steps ?? '')}>
-        {(view) => <Page view={view} />}
+        {(view) => <Page view={view} base={query} place={place} />}
       </ViewFrame>
       {shown && (
         <TableSection
@@ -62,9 +65,11 @@ export function Distributed({ base }: ViewProps) {
           placeholder="Search workers and collectives, text or /regex/"
           detail={(row, table) => (
             <>
-              <FigureList
-                figures={table.columns.map(({ metric }) => ({ metric, value: row[metric.key] ?? null, note: '' }))}
-              />
+              <RowFacts row={row} table={table}>
+                {typeof row.worker === 'string' && (
+                  <OpenRank place={place} worker={row.worker} steps={typeof row.step === 'string' ? row.step : ''} />
+                )}
+              </RowFacts>
               {table.name === 'collectives' && <OtherCalls base={query} row={row} />}
             </>
           )}
@@ -96,60 +101,125 @@ function Reading({ fraction }: { fraction: number | null }) {
   )
 }
 
-function Page({ view }: { view: View }) {
+/** Of more ranks the map of all of them stands before the bars of some. */
+const MAP_FIRST = 16
+
+function Page({ view, base, place }: { view: View; base: Query; place: Place }) {
   const headline = pick(view, 'headline', 'figures')
   const findings = pick(view, 'findings', 'notices')
-  const overlap = pick(view, 'overlap', 'series')
-  const waiting = pick(view, 'waiting', 'series')
-  const groups = pick(view, 'process_groups', 'table')
-  const devices = pick(view, 'devices', 'table')
-  const bandwidth = pick(view, 'bandwidth', 'series')
-  const fits = pick(view, 'bandwidth_fits', 'table')
-  const nodes = pick(view, 'nodes', 'table')
-  const matrices = Object.keys(view.payloads).flatMap((name) =>
-    name.startsWith('by_step_') ? (pick(view, name, 'series') ?? []) : [],
-  )
-  const series = (name: string) => pick(view, name, 'series') ?? []
-  const stated = ['step_times', 'call_times'].flatMap(series)
-  const links = ['map_traffic', 'map_link_bandwidth', 'map_link_bytes'].flatMap(series)
+  const worst = pick(view, 'worst', 'table')
+  const ranks = headline?.figures.find(({ metric }) => metric.key === 'workers')?.value
+  const mapFirst = Number(ranks ?? 0) > MAP_FIRST
+  const pictures = <RankPictures base={base} place={place} />
   return (
-    <div className={`${layoutCss.grid} ${css.cards}`}>
+    <div className={layoutCss.column}>
       {headline && (
         <HeadlineCard>
           <Headline figures={headline.figures} alarms={new Map()} />
         </HeadlineCard>
       )}
       {findings && findings.notices.length > 0 && (
-        <Card className={layoutCss.span12} title={findings.title} subtitle={String(findings.notices.length)}>
+        <Card title={findings.title} subtitle={String(findings.notices.length)}>
           <NoticeList notices={findings.notices} onLink={followLink} none="" />
         </Card>
       )}
+      {worst && (
+        <Card
+          title={worst.title}
+          subtitle={worst.rows.length > 1 ? `the ${worst.rows.length} ranks of the largest waits` : ''}
+        >
+          <SmallTable table={worst} onName={(row) => openRank(place, String(row.worker), 'overview', '')} counted />
+        </Card>
+      )}
+      {mapFirst && pictures}
+      <Bars view={view} />
+      {!mapFirst && pictures}
+      <Stages view={view} />
+      <Bandwidth view={view} />
+      <Stated view={view} />
+      <Devices view={view} />
+    </div>
+  )
+}
+
+function Bars({ view }: { view: View }) {
+  const overlap = pick(view, 'overlap', 'series')
+  const waiting = pick(view, 'waiting', 'series')
+  if (!overlap && !waiting) return null
+  return (
+    <div className={`${layoutCss.grid} ${css.cards}`}>
       {overlap && <BarsCard series={overlap} wide={!waiting} />}
       {waiting && <BarsCard series={waiting} wide={false} />}
-      {matrices.length > 0 && <MapCard maps={matrices} row="Worker" param="by" label="What the heat map shows" />}
+    </div>
+  )
+}
+
+/** Stages of a pipeline, where messages between ranks tell them. */
+function Stages({ view }: { view: View }) {
+  const stages = pick(view, 'stages', 'series')
+  const bubbles = pick(view, 'stage_bubbles', 'table')
+  if (!stages || !bubbles) return null
+  return (
+    <div className={`${layoutCss.grid} ${css.cards}`}>
+      <BarsCard series={stages} wide={false} />
+      <Card className={layoutCss.span6} title={bubbles.title} subtitle="mean step of a rank">
+        <SmallTable table={bubbles} />
+      </Card>
+    </div>
+  )
+}
+
+/** What profiles state of their communication, of those that do. */
+function Stated({ view }: { view: View }) {
+  const series = (name: string) => pick(view, name, 'series') ?? []
+  const stated = ['step_times', 'call_times'].flatMap(series)
+  const links = ['map_traffic', 'map_link_bandwidth', 'map_link_bytes'].flatMap(series)
+  if (stated.length + links.length === 0) return null
+  return (
+    <div className={`${layoutCss.grid} ${css.cards}`}>
       {stated.map((series) => (
         <BarsCard key={series.name} series={series} wide={stated.length === 1} />
       ))}
+      {links.length > 0 && <MapCard maps={links} row="From" param="links" label="What the map of links shows" />}
+    </div>
+  )
+}
+
+/** How fast data move, where sizes are known. */
+function Bandwidth({ view }: { view: View }) {
+  const bandwidth = pick(view, 'bandwidth', 'series')
+  const fits = pick(view, 'bandwidth_fits', 'table')
+  const nodes = pick(view, 'nodes', 'table')
+  return (
+    <>
       {bandwidth && (
-        <Card className={layoutCss.span12} title={bandwidth.title} subtitle={bandwidth.subtitle}>
+        <Card title={bandwidth.title} subtitle={bandwidth.subtitle}>
           <SizePlot series={bandwidth} height={280} />
           {fits && <SmallTable table={fits} />}
         </Card>
       )}
       {nodes && nodes.rows.length > 1 && (
-        <Card className={`${layoutCss.span12} ${css.short}`} title={nodes.title} subtitle="slowest first">
+        <Card className={css.short} title={nodes.title} subtitle="slowest first">
           <SmallTable table={nodes} />
         </Card>
       )}
-      {links.length > 0 && <MapCard maps={links} row="From" param="links" label="What the map of links shows" />}
+    </>
+  )
+}
+
+function Devices({ view }: { view: View }) {
+  const groups = pick(view, 'process_groups', 'table')
+  const devices = pick(view, 'devices', 'table')
+  return (
+    <>
       {devices && (
-        <Card className={`${layoutCss.span12} ${css.short}`} title={devices.title} subtitle="per node and process">
+        <Card className={css.short} title={devices.title} subtitle="per node and process">
           <SmallTable table={devices} />
         </Card>
       )}
       {groups && (
         <Card
-          className={`${layoutCss.span12} ${groups.rows.length > SHORT ? css.short : ''}`}
+          className={groups.rows.length > SHORT ? css.short : ''}
           title={groups.title}
           subtitle={`${groups.matched_rows.toLocaleString('en-US')}, as recorded`}
         >
@@ -160,7 +230,7 @@ function Page({ view }: { view: View }) {
           )}
         </Card>
       )}
-    </div>
+    </>
   )
 }
 

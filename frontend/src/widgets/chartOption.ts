@@ -54,6 +54,9 @@ export function xLabels(series: Series): { labels: string[]; scale: Scale } {
 
 const label = (title: string, scale: Scale) => (scale.symbol ? `${title} (${scale.symbol})` : title)
 
+/** More labels than that are thinned out. */
+const SLANTED = 16
+
 export interface TipRow {
   name: string
   /** null: no swatch. */
@@ -155,9 +158,13 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
   const { labels, scale: xScale } = xLabels(series)
   const text = { color: theme.mute, fontSize: 11, fontFamily: SANS }
   const many = series.x.length > 60
+  const stacked = series.style === 'stacked_bars'
   const unit = series.lines[0]?.metric.unit
   const whole = unit === 'bytes' ? 'memory' : unit === 'ratio' ? 'share' : 'time'
-  const yTitle = series.style === 'stacked_bars' ? whole : (series.lines[0]?.metric.title ?? '')
+  const yTitle =
+    series.style === 'stacked_bars' || series.lines.length > 1 ? whole : (series.lines[0]?.metric.title ?? '')
+  // Longer labels stand at a slant, so that none of a few is left out.
+  const isSlanted = stacked && labels.length <= SLANTED && labels.some((text) => text.includes(' ('))
   return {
     animation: false,
     textStyle: { fontFamily: SANS },
@@ -165,7 +172,7 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
       left: compact ? 46 : 58,
       right: 14,
       top: series.style === 'stacked_bars' ? 26 : 14,
-      bottom: many ? 62 : 42,
+      bottom: many ? 62 : isSlanted ? 84 : 42,
     },
     tooltip: tipOption(theme, series.style === 'lines' ? 'line' : 'shadow', (index) =>
       tooltipNode(series, index, scale),
@@ -175,11 +182,15 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
       data: labels,
       name: label(series.x_metric.title, xScale),
       nameLocation: 'middle',
-      nameGap: 26,
+      nameGap: isSlanted ? 68 : 26,
       nameTextStyle: text,
       axisLine: { lineStyle: { color: theme.line } },
       axisTick: { show: false },
-      axisLabel: { ...text, hideOverlap: true },
+      axisLabel: {
+        ...text,
+        hideOverlap: true,
+        ...(isSlanted ? { interval: 0, hideOverlap: false, rotate: 38 } : {}),
+      },
       triggerEvent: series.style === 'stacked_bars',
     },
     yAxis: {

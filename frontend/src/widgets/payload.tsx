@@ -55,6 +55,8 @@ export function PayloadBlock({ payload, onLink, onName }: Props) {
       return <CountersText data={payload} />
     case 'memory_flow':
       return <p>{counted(payload.row.length, 'tensor')}; the page Memory flow draws them.</p>
+    case 'heat':
+      return <p>{counted(payload.rows.length, 'rank')} by step; the page Distributed draws them.</p>
     case 'memory_map':
       return (
         <p>

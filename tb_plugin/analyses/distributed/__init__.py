@@ -7,25 +7,30 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import get_args
 
+import numpy as np
+import pyarrow.compute as pc
+
 from tb_plugin.analyses.base import Frame, Missing, Params, Part, Scope, Traits, answer_view, coverage_of, page
 from tb_plugin.analyses.distributed.absent import DUMPS, recorder_notices
 from tb_plugin.analyses.distributed.bandwidth_shown import bandwidth_frames, bandwidth_series, slow_nodes
 from tb_plugin.analyses.distributed.findings import findings, sum_of
+from tb_plugin.analyses.distributed.heat import pictures
 from tb_plugin.analyses.distributed.job import job_findings, job_frames, job_notices, job_series
 from tb_plugin.analyses.distributed.joined import COMMON, MEMBERS, RANKS, REPEATED, is_joined, join
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.partners import PARTNERS, partners_frame
+from tb_plugin.analyses.distributed.pipeline import pipeline
 from tb_plugin.analyses.distributed.profile import frame, profile_part
-from tb_plugin.analyses.distributed.tables import frames, step_rows, worker_rows
+from tb_plugin.analyses.distributed.tables import frames, worker_rows
 from tb_plugin.analyses.distributed.together import Row, Together, together
 from tb_plugin.analyses.distributed.traffic import traffic_frame, traffic_map
+from tb_plugin.analyses.distributed.worst import by_cost, fewer, per_step, worst_frame
 from tb_plugin.analyses.replicas import FRAME
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import (
     Figure,
     Figures,
     Line,
-    Metric,
     Notice,
     Notices,
     Payload,
@@ -43,7 +48,6 @@ _STEP_PARTS = (
     ("step_other_ns", "other"),
 )
 _BOUNDED = {"wait_ns": "Synchronizing, at least", "transfer_ns": "Data transfer, at most"}
-_MATRICES = (("exposed_communication_ns", "communication"), ("wait_ns", "wait"), ("compute_ns", "compute"))
 
 
 GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices", "clocks")
@@ -95,45 +99,44 @@ class Distributed:
         return join(parts, beside)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the view of all parts together, or one page of one table; also of one part that ``join`` made."""
+        """Returns the view of all parts together, or one page of one table; also of one part that ``join`` made.
+
+        With the parameter ``measure`` it is the map of that measure and its bands alone.
+        """
         joined = parts[0] if is_joined(parts) else join(parts)
         if params.table == PARTNERS:
             return page(partners_frame(joined, params), params)
         params = replace(params, steps=_steps(joined, params))
-        data = together(joined, params.steps)
-        stated = job_frames(data.stated)
-        sent = _traffic(joined, data)
-        rows = worker_rows(data)
+        data, coverage = together(joined, params.steps), coverage_of([joined], params)
+        if params.table is None and (measure := params.get("measure")):
+            heat, spread = pictures(data, measure)
+            return View(self.id, self.title, coverage, {"heat": heat, "spread": spread})
+        rows, staged, sent = worker_rows(data), pipeline(data), _traffic(joined, data)
+        tables = {**frames(data), **bandwidth_frames(data), **sent}
+        if (worst := worst_frame(data, rows)) is not None:
+            tables["worst"] = worst
+        if staged is not None:
+            tables["stage_bubbles"] = staged[1]
+        tables |= job_frames(data.stated)
         told = findings(data, rows, _repeated(joined), params.get("failed"), params.get("refused"))
-        dumps = joined.frames[DUMPS].data if DUMPS in joined.frames else None
         more = slow_nodes(data)
-        if dumps is not None:
+        if DUMPS in joined.frames:
+            dumps = joined.frames[DUMPS].data
             more += recorder_notices(dumps)
-            stated[DUMPS] = frame(DUMPS, "Flight recorders", dumps, ("worker", "group"), "worker")
+            tables[DUMPS] = frame(DUMPS, "Flight recorders", dumps, ("worker", "group"), "worker")
         if data.stated:
             more += [*job_findings(data.stated), *job_notices(data.stated)]
         if more:
             told = sorted([*told, *more], key=lambda notice: get_args(Severity).index(notice.severity))
-        payloads = _payloads(data, rows, told) | {f"map_{name}": traffic_map(each) for name, each in sent.items()}
-        tables = {**frames(data), **bandwidth_frames(data), **sent, **stated}
+        payloads = _payloads(data, rows, told, tables["operations"])
+        payloads |= {f"map_{name}": traffic_map(each) for name, each in sent.items()}
+        if staged is not None:
+            payloads["stages"] = staged[0]
         whole = Part(
-            coverage=coverage_of([joined], params),
+            coverage=coverage,
             frames=tables,
             payloads=payloads,
-            layout=(
-                *payloads,
-                "operations",
-                "workers",
-                "collectives",
-                "steps",
-                "process_groups",
-                "devices",
-                "clocks",
-                "bandwidth_fits",
-                "nodes",
-                *sent,
-                *stated,
-            ),
+            layout=(*payloads, *tables),
         )
         return answer_view(self, whole, params)
 
@@ -162,9 +165,9 @@ def _repeated(joined: Part) -> list[Notice]:
     return held.notices if isinstance(held, Notices) else []
 
 
-def _payloads(data: Together, rows: list[Row], told: list[Notice]) -> dict[str, Payload]:
+def _payloads(data: Together, rows: list[Row], told: list[Notice], operations: Frame) -> dict[str, Payload]:
     payloads: dict[str, Payload] = {
-        "headline": _headline(data, rows),
+        "headline": _headline(data, rows, told, operations),
         "findings": Notices("findings", "Findings", "training", told),
         "overlap": _bars(data, rows, "overlap", "Computation and communication", _STEP_PARTS),
     }
@@ -172,15 +175,15 @@ def _payloads(data: Together, rows: list[Row], told: list[Notice]) -> dict[str, 
         parts = (("transfer_ns", "transfer"), ("wait_ns", "wait"))
         titles = _BOUNDED if sum_of(rows, "bounded") else {}
         payloads["waiting"] = _bars(data, rows, "waiting", "Synchronizing and data transfer", parts, titles)
-    by_step = {(row["worker"], str(row["step"])): row for row in step_rows(data)}
-    for key, category in _MATRICES:
-        if key != "wait_ns" or not data.alone:
-            payloads[f"by_step_{key}"] = _matrix(data, by_step, key, category)
     payloads |= {series.name: series for series in bandwidth_series(data)}
-    return payloads | {series.name: series for series in job_series(data.stated, measured=not data.alone)}
+    payloads |= {series.name: series for series in job_series(data.stated, measured=not data.alone)}
+    for name, payload in payloads.items():
+        if isinstance(payload, Series) and payload.style == "stacked_bars":
+            payloads[name] = fewer(payload, data.names, rows)
+    return payloads
 
 
-def _headline(data: Together, rows: list[Row]) -> Figures:
+def _headline(data: Together, rows: list[Row], told: list[Notice], operations: Frame) -> Figures:
     figures = [METRICS.figure("workers", len(data.names)), _size(data)]
     total, matched = sum_of(rows, "step_total_ns"), sum_of(rows, "matched")
     if not data.alone:
@@ -190,12 +193,37 @@ def _headline(data: Together, rows: list[Row]) -> Figures:
                 sum_of(rows, "wait_ns") / total if total and matched else None,
                 "Waiting, at least" if sum_of(rows, "bounded") else "",
             ),
+            *_slow(data, rows, told),
+            *_fast(operations),
             METRICS.figure("matched", matched),
             METRICS.figure("unmatched", sum_of(rows, "unmatched")),
         ]
     else:
         figures.append(METRICS.figure("latency_ns", sum_of(rows, "latency_ns"), "Communication, including wait"))
     return Figures("headline", "Headline", "", figures, "headline")
+
+
+def _slow(data: Together, rows: list[Row], told: list[Notice]) -> list[Figure]:
+    """Who is late and what that costs the others, where a finding says that somebody is."""
+    if not any(notice.rule == "straggler" for notice in told):
+        return []
+    at = by_cost(rows)[0]
+    cost = per_step(data, rows[at], at)
+    return [METRICS.figure("worker", data.names[at], "Waited for most"), METRICS.figure("caused_step_ns", cost)]
+
+
+def _fast(operations: Frame) -> list[Figure]:
+    """The bus bandwidth of the operation that moves most, of those that have one."""
+    known = operations.data.filter(pc.is_valid(operations.data["bus_bandwidth"]))
+    if not known.num_rows or not pc.max(known["comm_bytes"]).as_py():
+        return []
+    moved = known.group_by(["collective", "dtype", "group"], use_threads=False)
+    sums = moved.aggregate([("comm_bytes", "sum"), ("bus_bandwidth", "mean")]).sort_by(
+        [("comm_bytes_sum", "descending")]
+    )
+    most = sums.slice(0, 1).to_pylist()[0]
+    title = f"Bus bandwidth of {most['collective']}, mean"
+    return [METRICS.figure("bus_bandwidth", most["bus_bandwidth_mean"], title)]
 
 
 def _size(data: Together) -> Figure:
@@ -212,7 +240,7 @@ def _bars(
     titles: Mapping[str, str] = MappingProxyType({}),
 ) -> Series:
     """A bar per worker: mean of the chosen steps."""
-    steps = [max(len(mine), 1) for mine in data.steps]
+    steps = np.maximum(data.step_counts, 1).tolist()
     lines = [
         Line(
             METRICS.metric(key, titles.get(key, ""), window="mean of the chosen steps"),
@@ -229,23 +257,3 @@ def _bars(
 
 def _mean(value: object, count: int) -> float | None:
     return value / count if isinstance(value, int) else None
-
-
-def _matrix(data: Together, rows: Mapping[tuple[object, str], Row], key: str, category: str) -> Series:
-    """A line per worker over the steps, for the heat map."""
-    steps = {label for _, label in rows}
-    labels = [label for label in data.labels if label in steps]
-    lines = []
-    for name in data.names:
-        values = [rows.get((name, label), {}).get(key) for label in labels]
-        line = Metric(name, name, "ns", METRICS[key].definition, "one step")
-        lines.append(Line(line, category, [value if isinstance(value, int) else None for value in values]))
-    return Series(
-        f"by_step_{key}",
-        METRICS[key].title,
-        "by worker and step",
-        METRICS.metric("step"),
-        list(labels),
-        lines,
-        "lines",
-    )

@@ -151,8 +151,16 @@ def _stacked(parts: Sequence[Part], name: str) -> pa.Table:
     worker = np.repeat(
         np.array([i for i, _ in having], np.int64), np.array([data.num_rows for _, data in having], np.int64)
     )
-    stacked = pa.concat_tables([data for _, data in having], promote_options="default")
-    return stacked.add_column(0, "worker", pa.array(worker))
+    stacked = pa.concat_tables([_once(data) for _, data in having], promote_options="default").unify_dictionaries()
+    return stacked.add_column(0, "worker", pa.array(worker)).combine_chunks()
+
+
+def _once(data: pa.Table) -> pa.Table:
+    """The same with each list of ranks kept once: of a call of thousands of ranks it is longer than all else of it."""
+    if "group_ranks" not in data.column_names or pa.types.is_dictionary(data["group_ranks"].type):
+        return data
+    at = data.column_names.index("group_ranks")
+    return data.set_column(at, "group_ranks", data["group_ranks"].dictionary_encode())
 
 
 def _labels(parts: Sequence[Part]) -> list[str]:

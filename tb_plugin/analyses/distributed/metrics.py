@@ -95,6 +95,12 @@ METRICS = SHARED.adding(
                 "measured: all ranks of the group are here. bound: one is missing, waiting is at least and transfer at most "
                 "this. estimated: a worker lacks the call, transfer is the median of others like it.",
             ),
+            "outlying": (
+                "Stands out",
+                "Of what a rank does while the others wait for it: what takes longer than on the median of all ranks.",
+            ),
+            "pipeline_stage": ("Stage", "Stage of the pipeline, as messages between ranks tell."),
+            "stage_ranks": ("Ranks", "Ranks of the job that are of the stage."),
             "last_worker": ("Last", "The worker that arrived last: its call is the shortest, it waits for nobody."),
             "last_arrived": ("Last by clocks", "The worker whose call began last by corrected clocks."),
             "arrival": (
@@ -237,10 +243,34 @@ METRICS = SHARED.adding(
             "latency_ns": ("Latency", "Length of the union of the calls, from begin to end, waiting included."),
             "mean_latency_ns": ("Mean latency", "Latency over calls."),
             "mean_transfer_ns": ("Mean transfer", "Data transfer over matched calls."),
+            "caused_step_ns": (
+                "Others waited a step",
+                "How long the other workers waited for this one, over its steps.",
+            ),
+            "outlying_ns": ("Its own", "What stands out of the rank, a step."),
+            "outlying_median_ns": ("Median", "The same on the median of all ranks, a step."),
+            "stage_receiving_ns": (
+                "Receiving, at most",
+                "Time in calls that receive from another stage, as far as nothing hides communication: wait and transfer.",
+            ),
+            "stage_communication_ns": ("Other communication", "Communication that nothing hides, less receiving."),
             "caused_wait_ns": (
                 "Others waited",
                 "How long the other workers waited for this one: of each worker and step the length of the union, summed up.",
             ),
+        },
+    ),
+    define(
+        "one step",
+        "ns",
+        {
+            "rank_min_ns": ("Smallest", "Smallest value of a rank."),
+            "rank_p5_ns": ("5 %", "The value that 5 % of the ranks reach at most, that of one of them."),
+            "rank_p25_ns": ("25 %", "The value that 25 % of the ranks reach at most, that of one of them."),
+            "rank_median_ns": ("Median", "The value that half of the ranks reach at most, that of one of them."),
+            "rank_p75_ns": ("75 %", "The value that 75 % of the ranks reach at most, that of one of them."),
+            "rank_p95_ns": ("95 %", "The value that 95 % of the ranks reach at most, that of one of them."),
+            "rank_max_ns": ("Largest", "Largest value of a rank."),
         },
     ),
     define(
@@ -354,6 +384,11 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ratio",
         {
+            "outlying_share": ("More by", "What stands out of the rank less that of the median, over it."),
+            "stage_bubble_share": (
+                "Bubble, at most",
+                "Receiving and the time in which nothing runs, over the steps of the ranks of the stage.",
+            ),
             "wait_share": ("Waiting", "Synchronizing over the duration of the steps, mean of the workers."),
             "last_share": (
                 "Arrives last",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from tb_plugin.analyses.distributed.lateness import ARRIVALS, BEGAN_LATER, BELOW
 from tb_plugin.analyses.distributed.match import BY
 from tb_plugin.analyses.distributed.profile import CALL, DEVICE, GROUP, STEP, frame, table
 from tb_plugin.analyses.distributed.together import Row, Seen, Together
+from tb_plugin.analyses.distributed.topology import members, ranks_short
 from tb_plugin.analyses.distributed.waiting import BOUND, ESTIMATED, TIMINGS
 from tb_plugin.trace.intervals import measure_by
 from tb_plugin.trace.memo import remembered
@@ -39,6 +40,8 @@ CLOCK = {
     "trace_begins_ns": pa.int64(), "arrivals_known": pa.int64(), "arrivals_suppressed": pa.int64(),
     "arrivals_later": pa.int64(),
 }  # fmt: skip
+LONGEST = 128
+"""Characters of a list of ranks that is shown as it was recorded."""
 _SINGLE_FIRST = (
     "worker", "step", "collective", "dtype", "comm_bytes", "group", "dur_ns", "wait_ns", "transfer_ns", "timing",
     "last_worker", "lateness_ns", "arrival_skew_ns", "last_arrived", "arrival", "algorithm_bandwidth", "bus_bandwidth",
@@ -51,10 +54,9 @@ _SINGLE_FIRST = (
 def frames(data: Together) -> Mapping[str, Frame]:
     """Returns the tables of the view by name."""
     devices = {"node": pa.string(), "process": pa.string(), "worker": pa.string(), **DEVICE}
-    steps = {"worker": pa.string(), **STEP, "latency_ns": pa.int64(), "wait_ns": pa.int64(), "transfer_ns": pa.int64()}
     every = [
         frame("workers", "Workers", table(WORKER, worker_rows(data)), ("worker",), "worker", ("compute_ns",)),
-        frame("steps", "Steps", table(steps, step_rows(data)), ("worker", "step"), "worker", ("compute_ns",)),
+        frame("steps", "Steps", _steps(data), ("worker", "step"), "worker", ("compute_ns",)),
         frame(
             "operations",
             "Communication operations",
@@ -66,7 +68,7 @@ def frames(data: Together) -> Mapping[str, Frame]:
         frame(
             "collectives",
             "Single collectives",
-            _singles(data),
+            _shortened(_singles(data)),
             ("worker", "call"),
             "collective",
             (
@@ -86,7 +88,7 @@ def frames(data: Together) -> Mapping[str, Frame]:
         frame(
             "process_groups",
             "Process groups",
-            table({**GROUP, "group_shape": pa.string()}, data.process_groups),
+            _shortened(table({**GROUP, "group_shape": pa.string()}, data.process_groups)),
             ("group", "group_ranks"),
             "group",
         ),
@@ -94,6 +96,19 @@ def frames(data: Together) -> Mapping[str, Frame]:
         frame("devices", "Devices", table(devices, data.devices), ("worker", "device"), "worker"),
     ]
     return {one.name: one for one in every}
+
+
+def _shortened(data: pa.Table) -> pa.Table:
+    """The same with long lists of ranks in a few characters: a thousand of them in each row are more than an answer holds."""
+    at = data.column_names.index("group_ranks")
+    places, texts = texts_of(data, "group_ranks")
+    short = pa.array([_short(text) for text in texts], pa.string())
+    return data.set_column(at, "group_ranks", short.take(pa.array(places)))
+
+
+def _short(text: str) -> str:
+    ranks = members(text, None) if len(text) > LONGEST else ()
+    return ranks_short(ranks) if ranks else text
 
 
 def worker_rows(data: Together) -> list[Row]:
@@ -116,10 +131,11 @@ def worker_rows(data: Together) -> list[Row]:
     taken = counts["matched"] + np.bincount(lacked[lacked >= 0], minlength=len(data.names))
     share = counts["arrived_last"] / np.maximum(taken, 1)
     calls = data.count(np.ones(len(seen.worker), np.bool_)).tolist()
+    totals = _totals(data)
     return [
         {
             "worker": name,
-            **{key: _total(data.steps[w], key) for key in STEP if key != "step"},
+            **{key: values[w] for key, values in totals.items()},
             "latency_ns": latency[w],
             "wait_ns": None if alone else wait[w],
             "transfer_ns": None if alone else transfer[w],
@@ -131,10 +147,16 @@ def worker_rows(data: Together) -> list[Row]:
     ]
 
 
-def _total(rows: Sequence[Row], key: str) -> int | None:
-    """The sum of a column; null where a row does not know its value."""
-    values = [row[key] for row in rows]
-    return None if None in values else sum(int(str(value)) for value in values)
+def _totals(data: Together) -> Mapping[str, list[int | None]]:
+    """Sums of what the workers say of their steps; null of a worker that does not know the value of one of them."""
+    worker, totals = data.step_places[0], {}
+    for key in STEP:
+        if key != "step":
+            values = data.step_table[key]
+            total = _sums(worker, pc.fill_null(values, 0).to_numpy(), len(data.names)).tolist()
+            unknown = np.bincount(worker[np.asarray(pc.is_null(values))], minlength=len(data.names)).tolist()
+            totals[key] = [None if lacking else value for value, lacking in zip(total, unknown, strict=True)]
+    return totals
 
 
 def clock_rows(data: Together) -> list[Row]:
@@ -164,20 +186,20 @@ def clock_rows(data: Together) -> list[Row]:
     return rows
 
 
-def step_rows(data: Together) -> list[Row]:
-    """Returns one row for each worker and step."""
-    latency, wait, transfer = (times.tolist() for times in data.times)
-    position = {label: i for i, label in enumerate(data.labels)}
-    rows = []
-    for w, name in enumerate(data.names):
-        for row in data.steps[w]:
-            at = position[str(row["step"])]
-            times: Row = {"latency_ns": latency[w][at]}
-            times |= {"wait_ns": None, "transfer_ns": None}
-            if not data.alone:
-                times |= {"wait_ns": wait[w][at], "transfer_ns": transfer[w][at]}
-            rows.append({"worker": name, **row, **times})
-    return rows
+def _steps(data: Together) -> pa.Table:
+    """A row for each worker and step."""
+    at = data.step_places
+    nothing = np.full(len(at[0]), data.alone)
+    latency, wait, transfer = (times[at] for times in data.times)
+    return pa.table(
+        {
+            "worker": pa.array(data.names, pa.string()).take(pa.array(at[0])),
+            **{key: data.step_table[key] for key in STEP},
+            "latency_ns": pa.array(latency),
+            "wait_ns": pa.array(wait, mask=nothing),
+            "transfer_ns": pa.array(transfer, mask=nothing),
+        }
+    )
 
 
 def _operations(data: Together) -> pa.Table:

@@ -82,7 +82,8 @@ class Together:
     """The number of each worker in the job, as recorded."""
     labels: tuple[str, ...]
     """Labels of the steps of any worker and of its calls, in order."""
-    steps: Sequence[Sequence[Row]]
+    step_table: pa.Table
+    """The chosen steps of all workers; ``worker`` is a place in the names."""
     seen: Seen
     world_size: int | None
     process_groups: Sequence[Row]
@@ -118,6 +119,17 @@ class Together:
     def alone(self) -> bool:
         """Returns whether there is one worker only: nothing can be matched then."""
         return len(self.names) == 1
+
+    @cached_property
+    def step_places(self) -> tuple[Int64, Int64]:
+        """Returns worker and position in the labels of each row of ``step_table``."""
+        step = pc.index_in(self.step_table["step"], value_set=pa.array(self.labels, pa.string()))
+        return numbers_of(self.step_table, "worker"), step.to_numpy().astype(np.int64)
+
+    @cached_property
+    def step_counts(self) -> Int64:
+        """Returns how many of the chosen steps each worker has."""
+        return np.bincount(self.step_places[0], minlength=len(self.names))
 
     @cached_property
     def times(self) -> tuple[Int64, Int64, Int64]:
@@ -163,10 +175,9 @@ def _together(joined: Part, chosen: tuple[str, ...] | None) -> Together:
     names = tuple(ranks.filter(is_rank)["worker"].to_pylist())
     labels = tuple(tables[j.LABELS]["step"].to_pylist())
     wanted = None if chosen is None else set(chosen)
-    steps: list[list[Row]] = [[] for _ in names]
-    for row in tables[j.STEPS].to_pylist():
-        if wanted is None or row["step"] in wanted:
-            steps[row.pop("worker")].append(row)
+    steps = tables[j.STEPS]
+    if chosen is not None:
+        steps = steps.filter(pc.is_in(steps["step"], value_set=pa.array(chosen, pa.string())))
     seen = _seen(tables[j.CALLS])
     if wanted is not None:
         seen = seen.take(np.append(np.array([label in wanted for label in labels], np.bool_), False)[seen.step])
@@ -176,7 +187,7 @@ def _together(joined: Part, chosen: tuple[str, ...] | None) -> Together:
         ranks=tuple(ranks.filter(is_rank)["rank"].to_pylist()),
         strangers=tuple(ranks.filter(pc.invert(is_rank))["worker"].to_pylist()),
         labels=labels,
-        steps=steps,
+        step_table=steps,
         seen=seen,
         world_size=world_size if isinstance(world_size, int) else None,
         stated=stated_job({name: table for name, table in tables.items() if name in STATED}, names, chosen),

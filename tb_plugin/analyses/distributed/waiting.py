@@ -88,9 +88,17 @@ def _usual(signature: Int64, transfer: Int64, sound: npt.NDArray[np.bool_]) -> I
 
 
 def caused_ns(key: Int64, start: Int64, moving: Int64, end: Int64, last: Int64, workers: int) -> Int64:
-    """Returns for each of the workers how long the others wait for it, nanoseconds.
+    """Returns for each of the workers how long the others wait for it, nanoseconds, all keys together (``caused_by``)."""
+    cause, _, length = caused_by(key, start, moving, end, last)
+    total = np.zeros(workers, np.int64)
+    np.add.at(total, cause, length)
+    return total
 
-    Of each key (a worker in a step) it is the length of the union of the waits that it causes there, less what is transfer
+
+def caused_by(key: Int64, start: Int64, moving: Int64, end: Int64, last: Int64) -> tuple[Int64, Int64, Int64]:
+    """Returns waits: the worker that causes each, the key in which others wait, and how long, nanoseconds.
+
+    Of each key (a worker in a step) they are the union of the waits that a worker causes there, less what is transfer
     of another call. Rows are calls: they wait from ``start`` to ``moving`` for worker ``last`` and move data until ``end``.
     """
     # One axis of places on which the keys lie apart; ``time`` says when a place is.
@@ -110,7 +118,5 @@ def caused_ns(key: Int64, start: Int64, moving: Int64, end: Int64, last: Int64, 
     known = last >= 0
     shift = last[known] * len(time)
     waits = union(begin[known] + shift, middle[known] + shift)
-    total = np.zeros(workers, np.int64)
     cause, at = np.divmod(waits.start, max(len(time), 1))
-    np.add.at(total, cause, still[at + waits.end - waits.start] - still[at])
-    return total
+    return cause, keys[order][fresh][at], still[at + waits.end - waits.start] - still[at]

@@ -1,0 +1,235 @@
+// A matrix of numbers as coloured cells: numbers where they fit, the largest of several where a pixel holds more than one.
+import { categoryColor, inkOn, mix } from '../lib/color'
+import { type Band, type Domain, folded, largestOf, type Matrix, partOf } from '../lib/ranks'
+import { cut, FONT, type Theme } from './surface'
+
+export const AXIS = 20
+export const BANDS = 18
+const RIGHT = 2
+const TALLEST = 22
+const SHADES = 256
+/** Opacity of nothing: a cell with a value is never quite the surface. */
+const FAINT = 0.06
+/** Room that a label takes. */
+const LINE = 14
+const NUMBER_HEIGHT = 13
+
+export interface MatrixLayout {
+  left: number
+  top: number
+  width: number
+  height: number
+  /** First row of each line of pixels that is drawn, and the end; so of the columns. */
+  rowFold: number[]
+  columnFold: number[]
+}
+
+export interface MatrixScene {
+  matrix: Matrix
+  layout: MatrixLayout
+  domain: Domain
+  category: string
+  /** What the columns are. */
+  axis: string
+  theme: Theme
+  textOf: (value: number) => string
+  selected: number
+  hover: number
+}
+
+/** Where everything is in a picture so many pixels wide and at most so many high. */
+export function layoutOf(matrix: Matrix, width: number, most: number, tallest = TALLEST): MatrixLayout {
+  const [rows, columns] = [Math.max(1, matrix.rows.length), Math.max(1, matrix.columns.length)]
+  const titles = [...matrix.rows, ...matrix.rowBands.map((band) => band.title)]
+  const longest = titles.reduce((length, title) => Math.max(length, title.length), 0)
+  const left = Math.max(44, Math.min(Math.round(width * 0.25), 12 + Math.ceil(6.4 * Math.min(longest, 26))))
+  // The label of a thin first row is as high as any other.
+  const top = matrix.columnBands.length > 0 ? BANDS : rows * tallest > most ? LINE / 2 : 0
+  const inner = Math.max(1, width - left - RIGHT)
+  const height = Math.round(Math.min(rows * tallest, most))
+  return {
+    left,
+    top,
+    width: inner,
+    height,
+    rowFold: folded(rows, height),
+    columnFold: folded(columns, Math.floor(inner)),
+  }
+}
+
+export const heightOf = ({ top, height }: MatrixLayout) => top + height + AXIS
+
+/** The cell under a place of the picture: of several the largest; -1 beside the cells. */
+export function cellAt(matrix: Matrix, layout: MatrixLayout, x: number, y: number): number {
+  const [across, down] = [(x - layout.left) / layout.width, (y - layout.top) / layout.height]
+  if (across < 0 || across >= 1 || down < 0 || down >= 1 || matrix.values.length === 0) return -1
+  return largestOf(matrix, lineAt(layout.rowFold, down), lineAt(layout.columnFold, across))
+}
+
+function lineAt(fold: readonly number[], part: number): [number, number] {
+  const line = Math.min(fold.length - 2, Math.floor(part * (fold.length - 1)))
+  return [fold[line], fold[line + 1]]
+}
+
+/** The colours of a category from nothing to the largest value. */
+export function shadesOf(category: string, theme: Theme): string[] {
+  const full = categoryColor(category)
+  return Array.from({ length: SHADES }, (_, at) => mix(full, theme.panel, FAINT + ((1 - FAINT) * at) / (SHADES - 1)))
+}
+
+const rgb = (hex: string) => [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16))
+
+export function drawMatrix(context: CanvasRenderingContext2D, scene: MatrixScene, width: number): void {
+  const { matrix, layout, theme } = scene
+  context.fillStyle = theme.panel
+  context.fillRect(0, 0, width, heightOf(layout))
+  context.font = FONT
+  context.textBaseline = 'middle'
+  drawCells(context, scene)
+  drawNumbers(context, scene)
+  drawBands(context, scene)
+  drawRowLabels(context, scene)
+  drawColumnLabels(context, scene)
+  for (const [cell, color] of [
+    [scene.hover, theme.mute],
+    [scene.selected, theme.ink],
+  ] as const) {
+    if (cell >= 0 && cell < matrix.values.length) outline(context, scene, cell, color)
+  }
+}
+
+function drawCells(context: CanvasRenderingContext2D, { matrix, layout, domain, category, theme }: MatrixScene): void {
+  const [lines, places] = [layout.rowFold.length - 1, layout.columnFold.length - 1]
+  if (lines < 1 || places < 1 || matrix.values.length === 0) return
+  const image = new ImageData(places, lines)
+  const shades = shadesOf(category, theme).map(rgb)
+  for (let line = 0; line < lines; line++) {
+    const rows = [layout.rowFold[line], layout.rowFold[line + 1]] as const
+    for (let place = 0; place < places; place++) {
+      const columns = [layout.columnFold[place], layout.columnFold[place + 1]] as const
+      const value = matrix.values[largestOf(matrix, rows, columns)]
+      if (value === null) continue
+      const [r, g, b] = shades[Math.round(partOf(domain, value) * (SHADES - 1))]
+      image.data.set([r, g, b, 255], 4 * (line * places + place))
+    }
+  }
+  const small = document.createElement('canvas')
+  small.width = places
+  small.height = lines
+  small.getContext('2d')?.putImageData(image, 0, 0)
+  context.imageSmoothingEnabled = false
+  context.drawImage(small, layout.left, layout.top, layout.width, layout.height)
+}
+
+/** Numbers in the cells, where all of them fit. */
+function drawNumbers(context: CanvasRenderingContext2D, scene: MatrixScene): void {
+  const { matrix, layout, domain, category, theme, textOf } = scene
+  const [rows, columns] = [matrix.rows.length, matrix.columns.length]
+  const [high, wide] = [layout.height / rows, layout.width / columns]
+  if (high < NUMBER_HEIGHT || wide < 28) return
+  const texts = matrix.values.map((value) => (value === null ? '' : textOf(value)))
+  const longest = texts.reduce((most, text) => (text.length > most.length ? text : most), '')
+  if (context.measureText(longest).width > wide - 8) return
+  const shades = shadesOf(category, theme)
+  context.textAlign = 'right'
+  matrix.values.forEach((value, cell) => {
+    if (value === null) return
+    context.fillStyle = inkOn(shades[Math.round(partOf(domain, value) * (SHADES - 1))])
+    const [row, column] = [Math.floor(cell / columns), cell % columns]
+    context.fillText(texts[cell], layout.left + (column + 1) * wide - 5, layout.top + (row + 0.5) * high + 0.5)
+  })
+  context.textAlign = 'left'
+}
+
+/** Lines between bands that are not too thin for it. */
+function drawBands(context: CanvasRenderingContext2D, { matrix, layout, theme }: MatrixScene): void {
+  const [high, wide] = [layout.height / matrix.rows.length, layout.width / matrix.columns.length]
+  context.fillStyle = theme.panel
+  for (const { from, to } of matrix.rowBands) {
+    if (from > 0 && (to - from) * high >= 4) {
+      context.fillRect(
+        layout.left,
+        Math.round(layout.top + from * high) - 0.5,
+        layout.width,
+        (to - from) * high >= 9 ? 2 : 1,
+      )
+    }
+  }
+  for (const at of matrix.rowMarks) {
+    if (at > 0 && high >= 4) context.fillRect(layout.left, Math.round(layout.top + at * high), layout.width, 1)
+  }
+  for (const at of matrix.columnMarks) {
+    if (at > 0 && wide >= 4) context.fillRect(Math.round(layout.left + at * wide), layout.top, 1, layout.height)
+  }
+  for (const { from, to } of matrix.columnBands) {
+    if (from > 0 && (to - from) * wide >= 4) {
+      context.fillRect(Math.round(layout.left + from * wide) - 1, layout.top, 2, layout.height)
+    }
+  }
+}
+
+function drawRowLabels(context: CanvasRenderingContext2D, { matrix, layout, theme }: MatrixScene): void {
+  const high = layout.height / matrix.rows.length
+  context.textAlign = 'left'
+  const label = (text: string, y: number, color: string) => {
+    context.fillStyle = color
+    context.fillText(cut(context, text, layout.left - 10), 2, y + 0.5)
+  }
+  if (high >= LINE - 3) {
+    matrix.rows.forEach((row, at) => {
+      label(row, layout.top + (at + 0.5) * high, theme.ink)
+    })
+    return
+  }
+  const bands: readonly Band[] = matrix.rowBands.length > 1 ? matrix.rowBands : singles(matrix.rows)
+  let free = Number.NEGATIVE_INFINITY
+  for (const { title, from, to } of bands) {
+    const y = layout.top + ((from + to) / 2) * high
+    if (y < free) continue
+    label(title, y, theme.mute)
+    free = y + LINE
+  }
+}
+
+const singles = (rows: readonly string[]): Band[] => rows.map((title, at) => ({ title, from: at, to: at + 1 }))
+
+function drawColumnLabels(context: CanvasRenderingContext2D, { matrix, layout, axis, theme }: MatrixScene): void {
+  const wide = layout.width / matrix.columns.length
+  const bottom = layout.top + layout.height + AXIS / 2 + 1
+  context.textAlign = 'left'
+  context.fillStyle = theme.mute
+  context.fillText(cut(context, axis, layout.left - 10), 2, bottom)
+  context.textAlign = 'center'
+  const write = (text: string, middle: number, y: number, free: number): number => {
+    const size = context.measureText(text).width
+    const x = Math.min(layout.left + layout.width - size / 2, Math.max(layout.left + size / 2, middle))
+    if (x - size / 2 < free) return free
+    context.fillText(text, x, y)
+    return x + size / 2 + 10
+  }
+  let free = 0
+  for (const { title, from, to } of matrix.columnBands) {
+    free = write(title, layout.left + ((from + to) / 2) * wide, BANDS / 2 - 1, free)
+  }
+  free = 0
+  matrix.columns.forEach((column, at) => {
+    free = write(column, layout.left + (at + 0.5) * wide, bottom, free)
+  })
+  context.textAlign = 'left'
+}
+
+function outline(
+  context: CanvasRenderingContext2D,
+  { matrix, layout }: MatrixScene,
+  cell: number,
+  color: string,
+): void {
+  const [high, wide] = [layout.height / matrix.rows.length, layout.width / matrix.columns.length]
+  const [row, column] = [Math.floor(cell / matrix.columns.length), cell % matrix.columns.length]
+  context.strokeStyle = color
+  context.lineWidth = 1.5
+  const [x, y] = [layout.left + column * wide, layout.top + row * high]
+  // A cell of less than a few pixels is brought out by a frame around it.
+  const [w, h] = [Math.max(wide, 5), Math.max(high, 5)]
+  context.strokeRect(x + (wide - w) / 2 + 0.75, y + (high - h) / 2 + 0.75, w - 1.5, h - 1.5)
+}

@@ -1,0 +1,228 @@
+// Ranks in the order in which a picture shows them: a matrix of rows and columns with what separates and names them.
+import type { Grouping, Heat } from '../api/payloads'
+
+/** Neighbouring rows or columns that belong together. */
+export interface Band {
+  title: string
+  from: number
+  /** Behind the last. */
+  to: number
+}
+
+/** What a picture draws: numbers by row and column, and which rank stands behind each row or cell. */
+export interface Matrix {
+  rows: readonly string[]
+  columns: readonly string[]
+  /** Row by row; null: nothing is known there. */
+  values: readonly (number | null)[]
+  rowBands: readonly Band[]
+  columnBands: readonly Band[]
+  /** Rows and columns that begin another node. */
+  rowMarks: readonly number[]
+  columnMarks: readonly number[]
+  /** Position of the rank in the heat of each cell, -1 where none stands. */
+  rankOf: (row: number, column: number) => number
+}
+
+export interface Choice {
+  value: string
+  label: string
+}
+
+/** Ways to sort the rows: by name, by value, by group, and by the place within one. */
+export function orders(heat: Heat): Choice[] {
+  const found = [
+    { value: 'name', label: 'Name' },
+    { value: 'value', label: 'Mean, largest first' },
+  ]
+  for (const { key, title } of heat.groupings) {
+    found.push({ value: key, label: key === 'node' ? 'Node' : `Group: ${title}` })
+    if (key !== 'node') found.push({ value: `${key}.place`, label: `Place in ${title}` })
+  }
+  return found
+}
+
+const named = (grouping: Grouping, group: number) =>
+  group < 0
+    ? 'no group'
+    : grouping.key === 'node'
+      ? grouping.groups[group]
+      : `${grouping.title} ${grouping.groups[group]}`
+
+/** Positions of the ranks in the order asked for, and what is together in it. An unknown order is that by name. */
+export function ordered(heat: Heat, order: string): { ranks: number[]; bands: Band[] } {
+  const ranks = heat.rows.map((_, rank) => rank)
+  if (order === 'value') {
+    const mean = (rank: number) => heat.means[rank] ?? Number.NEGATIVE_INFINITY
+    // Minus infinity less itself is no number.
+    return { ranks: ranks.sort((a, b) => (mean(b) > mean(a) ? 1 : mean(b) < mean(a) ? -1 : a - b)), bands: [] }
+  }
+  const [key, place] = order.split('.')
+  const grouping = heat.groupings.find((each) => each.key === key)
+  if (!grouping) return { ranks, bands: [] }
+  const [main, then] = place ? [grouping.place, grouping.of] : [grouping.of, grouping.place]
+  const last = (value: number) => (value < 0 ? Number.MAX_SAFE_INTEGER : value)
+  ranks.sort((a, b) => last(main[a]) - last(main[b]) || last(then[a]) - last(then[b]) || a - b)
+  const title = (value: number) => (place ? (value < 0 ? 'no place' : `place ${value}`) : named(grouping, value))
+  return {
+    ranks,
+    bands: bandsOf(
+      ranks.map((rank) => main[rank]),
+      title,
+    ),
+  }
+}
+
+/** Runs of equal values. */
+export function bandsOf(values: readonly number[], title: (value: number) => string): Band[] {
+  const bands: Band[] = []
+  values.forEach((value, at) => {
+    if (at > 0 && values[at - 1] === value) bands[bands.length - 1].to = at + 1
+    else bands.push({ title: title(value), from: at, to: at + 1 })
+  })
+  return bands
+}
+
+/** Ranks by steps. */
+export function byStep(heat: Heat, order: string): Matrix {
+  const { ranks, bands } = ordered(heat, order)
+  const width = heat.x.length
+  const values: (number | null)[] = []
+  for (const rank of ranks) for (let at = 0; at < width; at++) values.push(heat.values[rank * width + at])
+  return {
+    rows: ranks.map((rank) => heat.rows[rank]),
+    columns: heat.x,
+    values,
+    rowBands: bands,
+    columnBands: [],
+    rowMarks: [],
+    columnMarks: [],
+    rankOf: (row) => ranks[row],
+  }
+}
+
+/** Ranks by place (rows) and group (columns) of one grouping, with the mean of each; larger groups lie down. */
+export function byPlace(heat: Heat, key: string): (Matrix & { isTurned: boolean }) | null {
+  const grouping = heat.groupings.find((each) => each.key === key) ?? heat.groupings[0]
+  if (!grouping) return null
+  const [size, count] = [grouping.place.reduce((most, place) => Math.max(most, place), 0) + 1, grouping.groups.length]
+  const isTurned = size > count
+  const [height, width] = isTurned ? [count, size] : [size, count]
+  const ranks: number[] = Array(height * width).fill(-1)
+  grouping.of.forEach((group, rank) => {
+    const place = grouping.place[rank]
+    if (group >= 0 && place >= 0) ranks[isTurned ? group * width + place : place * width + group] = rank
+  })
+  const places = Array.from({ length: size }, (_, place) => String(place))
+  const bands = outerOf(heat, grouping)
+  const node = heat.groupings.find((each) => each.key === 'node' && each !== grouping)
+  const nodes = node && sharedBy(grouping, node.of)
+  const marks = nodes ? bandsOf(nodes, String).map((band) => band.from) : []
+  return {
+    rows: isTurned ? grouping.groups : places,
+    columns: isTurned ? places : grouping.groups,
+    values: ranks.map((rank) => (rank < 0 ? null : heat.means[rank])),
+    rowBands: isTurned ? bands : [],
+    columnBands: isTurned ? [] : bands,
+    rowMarks: isTurned ? marks : [],
+    columnMarks: isTurned ? [] : marks,
+    rankOf: (row, at) => ranks[row * width + at],
+    isTurned,
+  }
+}
+
+/** Of more parts none is told apart. */
+const MOST_BANDS = 32
+
+/** Neighbouring groups that have a place in another grouping, or a node, in common: the fewest such parts. */
+function outerOf(heat: Heat, grouping: Grouping): Band[] {
+  let best: Band[] = []
+  for (const other of heat.groupings) {
+    if (other === grouping) continue
+    const isNode = other.key === 'node'
+    const shared = sharedBy(grouping, isNode ? other.of : other.place)
+    if (!shared) continue
+    const bands = bandsOf(shared, (value) => (isNode ? other.groups[value] : `${other.title} ${value}`))
+    const isParted = bands.length > 1 && bands.length <= MOST_BANDS && bands.length < shared.length
+    if (isParted && (best.length === 0 || bands.length < best.length)) best = bands
+  }
+  return best
+}
+
+/** The value that all ranks of each group have; null where a group has several. */
+function sharedBy(grouping: Grouping, values: readonly number[]): number[] | null {
+  const shared = grouping.groups.map(() => -1)
+  for (let rank = 0; rank < values.length; rank++) {
+    const group = grouping.of[rank]
+    if (group < 0) continue
+    if (values[rank] < 0 || (shared[group] >= 0 && shared[group] !== values[rank])) return null
+    shared[group] = values[rank]
+  }
+  return shared
+}
+
+/** What is folded where there are more rows (or columns) than pixels: the first of each line, and the end. */
+export function folded(count: number, most: number): number[] {
+  const lines = Math.max(1, Math.min(count, most))
+  return Array.from({ length: lines + 1 }, (_, line) => Math.round((line * count) / lines))
+}
+
+/** The cell with the largest value of a block; the first where nothing is known. */
+export function largestOf(
+  matrix: Matrix,
+  [top, bottom]: readonly [number, number],
+  [left, right]: readonly [number, number],
+): number {
+  const width = matrix.columns.length
+  let best = top * width + left
+  for (let row = top; row < bottom; row++) {
+    for (let at = row * width + left; at < row * width + right; at++) {
+      const value = matrix.values[at]
+      if (value !== null && (matrix.values[best] === null || value > (matrix.values[best] as number))) best = at
+    }
+  }
+  return best
+}
+
+export interface Domain {
+  low: number
+  high: number
+  /** Some values are larger than `high` and drawn as it. */
+  isCut: boolean
+}
+
+/** Nothing is worth telling apart by colour that differs less. */
+const LEAST_SPREAD = 0.02
+/** Values so many times the 98th of a hundred are not what the scale ends with. */
+const FAR = 4
+
+/** What the colours span: from 0, but from the smallest value where all lie close together above it. */
+export function domainOf(values: readonly (number | null)[]): Domain {
+  const known = values.filter((value): value is number => value !== null).sort((a, b) => a - b)
+  if (known.length === 0) return { low: 0, high: 0, isCut: false }
+  const [least, most] = [known[0], known[known.length - 1]]
+  const positive = known.slice(known.findIndex((value) => value > 0))
+  const usual = most > 0 ? positive[Math.floor(0.98 * (positive.length - 1))] : 0
+  const isCut = most > 0 && most > FAR * usual
+  const high = isCut ? usual : Math.max(most, 0)
+  const low = least > high / 2 && high - least > LEAST_SPREAD * high ? least : Math.min(least, 0)
+  return { low, high, isCut }
+}
+
+/** Place of a value in the domain, 0 to 1. */
+export const partOf = ({ low, high }: Domain, value: number): number =>
+  high > low ? Math.min(1, Math.max(0, (value - low) / (high - low))) : value > 0 ? 1 : 0
+
+/** The cell beside another one, as arrow keys walk; the first where none is chosen. */
+export function beside(matrix: Matrix, cell: number, key: string): number {
+  const [height, width] = [matrix.rows.length, matrix.columns.length]
+  if (cell < 0) return 0
+  const [row, column] = [Math.floor(cell / width), cell % width]
+  const clamp = (value: number, most: number) => Math.min(most - 1, Math.max(0, value))
+  if (key === 'ArrowUp') return clamp(row - 1, height) * width + column
+  if (key === 'ArrowDown') return clamp(row + 1, height) * width + column
+  if (key === 'ArrowLeft') return row * width + clamp(column - 1, width)
+  if (key === 'Home') return row * width
+  if (key === 'End') return row * width + width - 1
+  return row * width + clamp(column + 1, width)
+}

@@ -1,0 +1,123 @@
+// A matrix of ranks on a canvas: stronger is more. A click keeps a cell; arrow keys walk from cell to cell.
+import { type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
+import type { Unit } from '../api/payloads'
+import { cellAt, drawMatrix, heightOf, layoutOf, shadesOf } from '../canvas/matrix'
+import { fit as sharpen } from '../canvas/surface'
+import { columnScale, format, formatNumber } from '../lib/format'
+import { beside, domainOf, type Matrix } from '../lib/ranks'
+import { useTheme } from './basics'
+import { FloatTip } from './floatTip'
+import { useWidth } from './useWidth'
+import css from './matrix.module.css'
+import textCss from './text.module.css'
+import tipCss from './tip.module.css'
+
+export interface Told {
+  title: string
+  lines: readonly [string, string][]
+}
+
+export function MatrixPicture(props: {
+  matrix: Matrix
+  unit: Unit
+  category: string
+  /** What it shows, for those who cannot see it. */
+  label: string
+  /** What one row is, in the plural. */
+  noun: string
+  /** Pixels of all cells together at most, and of one row. */
+  height: number
+  tallest?: number
+  selected: number
+  onSelect: (cell: number) => void
+  onOpen: (cell: number) => void
+  tell: (cell: number) => Told
+  /** What the columns are. */
+  axis: string
+}) {
+  const { matrix, unit, category, label, noun, height, tallest, selected, onSelect, onOpen, tell, axis } = props
+  const theme = useTheme()
+  const frame = useRef<HTMLDivElement>(null)
+  const canvas = useRef<HTMLCanvasElement>(null)
+  const width = useWidth(frame)
+  const [hover, setHover] = useState<{ cell: number; x: number; y: number } | null>(null)
+  const layout = useMemo(() => layoutOf(matrix, width, height, tallest), [matrix, width, height, tallest])
+  const domain = useMemo(() => domainOf(matrix.values), [matrix])
+  const scale = useMemo(() => columnScale(unit, matrix.values), [unit, matrix])
+  const shades = useMemo(() => shadesOf(category, theme), [category, theme])
+  const drawn = heightOf(layout)
+  useEffect(() => {
+    if (!canvas.current || width === 0) return
+    const context = sharpen(canvas.current, width, drawn)
+    const textOf = (value: number) => formatNumber(value, scale)
+    const shown = { matrix, layout, domain, category, axis, theme, textOf, selected, hover: hover?.cell ?? -1 }
+    if (context) drawMatrix(context, shown, width)
+  })
+  const find = ({ nativeEvent: { offsetX, offsetY } }: PointerEvent) => cellAt(matrix, layout, offsetX, offsetY)
+  const onKey = (event: KeyboardEvent) => {
+    if (event.key.startsWith('Arrow') || event.key === 'Home' || event.key === 'End') {
+      onSelect(beside(matrix, selected, event.key))
+    } else if (event.key === 'Escape') onSelect(-1)
+    else if (event.key === 'Enter' && selected >= 0) onOpen(selected)
+    else return
+    event.preventDefault()
+  }
+  const perLine = Math.ceil(matrix.rows.length / (layout.rowFold.length - 1))
+  const perPlace = Math.ceil(matrix.columns.length / (layout.columnFold.length - 1))
+  const spoken = selected >= 0 && selected < matrix.values.length ? tell(selected) : null
+  return (
+    <div className={css.frame} data-testid="matrix" data-rows={matrix.rows.length} data-columns={matrix.columns.length}>
+      <div className={css.legend} data-testid="matrix-legend">
+        <span>{format(domain.low, unit)}</span>
+        <i style={{ background: `linear-gradient(to right, ${shades[0]}, ${shades[shades.length - 1]})` }} />
+        <span>
+          {domain.isCut && 'from '}
+          {format(domain.high, unit)}
+          {domain.isCut && ' on'}
+        </span>
+        {matrix.values.includes(null) && <span>· empty: not known</span>}
+        {perLine > 1 && (
+          <span>
+            · a line is {perLine} {noun}: the largest is drawn
+          </span>
+        )}
+        {perPlace > 1 && <span>· {perPlace} columns share a pixel: the largest is drawn</span>}
+      </div>
+      <div ref={frame}>
+        <canvas
+          ref={canvas}
+          className={css.canvas}
+          style={{ width: '100%', height: drawn }}
+          tabIndex={0}
+          role="application"
+          aria-label={`${label}. Arrow keys walk from cell to cell, Enter opens the rank, Escape lets go. The tables hold the same numbers.`}
+          onPointerMove={(event) => {
+            const cell = find(event)
+            setHover(cell < 0 ? null : { cell, x: event.clientX, y: event.clientY })
+          }}
+          onPointerLeave={() => setHover(null)}
+          onPointerUp={(event) => onSelect(find(event))}
+          onKeyDown={onKey}
+        />
+      </div>
+      <span className={textCss.sr} role="status">
+        {spoken && `${spoken.title}: ${spoken.lines.map(([name, value]) => `${name} ${value}`).join(', ')}`}
+      </span>
+      {hover && hover.cell < matrix.values.length && <Tip told={tell(hover.cell)} x={hover.x} y={hover.y} />}
+    </div>
+  )
+}
+
+function Tip({ told, x, y }: { told: Told; x: number; y: number }) {
+  return (
+    <FloatTip x={x} y={y}>
+      <div className={tipCss.head}>{told.title}</div>
+      {told.lines.map(([name, value]) => (
+        <div className={tipCss.row} key={name}>
+          <span className={tipCss.name}>{name}</span>
+          <span className={textCss.num}>{value}</span>
+        </div>
+      ))}
+    </FloatTip>
+  )
+}

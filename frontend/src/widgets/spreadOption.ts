@@ -1,0 +1,134 @@
+// How far ranks lie apart at each step, as a chart: the middle half and nine tenths of them as areas, the median as a line.
+import type { EChartsCoreOption } from 'echarts/core'
+import type { Series } from '../api/payloads'
+import type { Theme } from '../canvas/surface'
+import { categoryColor, mix } from '../lib/color'
+import { columnScale, format, type Scale } from '../lib/format'
+import { SANS } from '../lib/tokens'
+import { axisNumber, type TipRow, tipNode, tipOption } from './chartOption'
+
+/** Quantiles that bound the areas, the outer one first; and how much of the colour each has. */
+const AREAS: readonly (readonly [string, string, number])[] = [
+  ['rank_min_ns', 'rank_max_ns', 0.14],
+  ['rank_p5_ns', 'rank_p95_ns', 0.32],
+  ['rank_p25_ns', 'rank_p75_ns', 0.55],
+]
+export const AREA_TITLES = ['smallest to largest', '5 to 95 %', '25 to 75 %']
+const MEDIAN = 'rank_median_ns'
+
+export const spreadScale = (series: Series): Scale =>
+  columnScale(
+    series.lines[0]?.metric.unit ?? 'ns',
+    series.lines.flatMap((line) => line.values),
+  )
+
+export const areaColors = (category: string, theme: Theme) =>
+  AREAS.map(([, , strength]) => mix(categoryColor(category), theme.panel, strength))
+
+/** How many times as large the largest is as what 95 of 100 ranks reach, before the axis ends below it. */
+const FAR = 8
+
+/** Where the axis ends, and the largest value where that lies beyond it. */
+export function topOf(series: Series): { top: number | null; beyond: number | null } {
+  const most = (key: string) => valuesOf(series, key).reduce<number>((max, value) => Math.max(max, value ?? 0), 0)
+  const [largest, usual] = [most('rank_max_ns'), most('rank_p95_ns')]
+  return usual > 0 && largest > FAR * usual ? { top: 1.25 * usual, beyond: largest } : { top: null, beyond: null }
+}
+
+const valuesOf = (series: Series, key: string) => series.lines.find((line) => line.metric.key === key)?.values ?? []
+
+/** `worst`: the rank with the largest value of each x, '' where nobody has one. */
+export function spreadOption(
+  series: Series,
+  category: string,
+  worst: readonly string[],
+  theme: Theme,
+): EChartsCoreOption {
+  const { top } = topOf(series)
+  const scale = top === null ? spreadScale(series) : columnScale(series.lines[0].metric.unit, [top])
+  const text = { color: theme.mute, fontSize: 11, fontFamily: SANS }
+  const scaled = (values: readonly (number | null)[]) =>
+    values.map((value) => (value === null ? null : value / scale.factor))
+  const colors = areaColors(category, theme)
+  const hidden = { type: 'line', showSymbol: false, silent: true, lineStyle: { width: 0 } }
+  const known = series.lines.flatMap((line) => line.values.filter((value): value is number => value !== null))
+  const [least, most] = [Math.min(...known), Math.max(...known)]
+  return {
+    animation: false,
+    textStyle: { fontFamily: SANS },
+    grid: { left: 58, right: 14, top: 14, bottom: 42 },
+    tooltip: tipOption(theme, 'line', (index) =>
+      tipNode(`${series.x_metric.title} ${series.x[index]}`, spreadRows(series, worst, index, spreadScale(series))),
+    ),
+    xAxis: {
+      type: 'category',
+      data: series.x.map(String),
+      boundaryGap: false,
+      name: series.x_metric.title,
+      nameLocation: 'middle',
+      nameGap: 26,
+      nameTextStyle: text,
+      axisLine: { lineStyle: { color: theme.line } },
+      axisTick: { show: false },
+      axisLabel: { ...text, hideOverlap: true },
+    },
+    yAxis: {
+      type: 'value',
+      name: `time${scale.symbol ? ` (${scale.symbol})` : ''}`,
+      nameLocation: 'middle',
+      nameGap: 44,
+      nameTextStyle: text,
+      splitNumber: 4,
+      ...(top === null ? {} : { max: Number((top / scale.factor).toPrecision(2)) }),
+      // Where all values lie close together far above 0, an axis from there would show one line.
+      scale: known.length > 0 && least > most / 2,
+      axisLabel: { ...text, formatter: (value: number) => axisNumber(value) },
+      splitLine: { lineStyle: { color: theme.line } },
+    },
+    series: [
+      ...AREAS.flatMap(([from, to], i) => {
+        const [low, high] = [scaled(valuesOf(series, from)), scaled(valuesOf(series, to))]
+        const stack = { ...hidden, stack: from, stackStrategy: 'all' }
+        const span = high.map((value, at) => (value === null ? null : value - (low[at] ?? 0)))
+        return [
+          { ...stack, data: low },
+          { ...stack, data: span, areaStyle: { color: colors[i], opacity: 1 } },
+        ]
+      }),
+      {
+        type: 'line',
+        data: scaled(valuesOf(series, MEDIAN)),
+        showSymbol: false,
+        lineStyle: { width: 1.5, color: theme.ink },
+        itemStyle: { color: theme.ink },
+      },
+    ],
+  }
+}
+
+/** What the tooltip says of one x: every quantile, and who is the largest. */
+export const spreadRows = (series: Series, worst: readonly string[], index: number, scale: Scale): TipRow[] =>
+  series.lines.map((line) => ({
+    name: line.metric.title,
+    color: null,
+    value: format(line.values[index] ?? null, line.metric.unit, scale),
+    note: line.metric.key === 'rank_max_ns' ? worst[index] : '',
+    strong: line.metric.key === MEDIAN,
+  }))
+
+/** The chart in one sentence, for those who cannot see it. */
+export function spreadText(series: Series, worst: readonly string[]): string {
+  const medians = valuesOf(series, MEDIAN)
+  const largest = valuesOf(series, 'rank_max_ns')
+  const [first, last] = [series.x[0], series.x[series.x.length - 1]]
+  let at = 0
+  largest.forEach((value, i) => {
+    if ((value ?? Number.NEGATIVE_INFINITY) > (largest[at] ?? Number.NEGATIVE_INFINITY)) at = i
+  })
+  const unit = series.lines[0]?.metric.unit ?? 'ns'
+  const median = (i: number) => format(medians[i] ?? null, unit)
+  return (
+    `${series.title}, ${series.subtitle}: median ${median(0)} at step ${first}, ${median(medians.length - 1)} at step ${last}; ` +
+    `largest ${format(largest[at] ?? null, unit)} at step ${series.x[at]}${worst[at] ? `, ${worst[at]}` : ''}.`
+  )
+}
