@@ -7,11 +7,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import get_args
 
-from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view, coverage_of
+from tb_plugin.analyses.base import Frame, Missing, Params, Part, Scope, Traits, answer_view, coverage_of
 from tb_plugin.analyses.distributed.findings import findings, sum_of
 from tb_plugin.analyses.distributed.job import job_findings, job_frames, job_notices, job_series
+from tb_plugin.analyses.distributed.meetings import TABLE, WITHIN, meetings, stretches_of
 from tb_plugin.analyses.distributed.metrics import METRICS
-from tb_plugin.analyses.distributed.profile import profile_part
+from tb_plugin.analyses.distributed.profile import frame, profile_part
 from tb_plugin.analyses.distributed.redundancy import redundancy
 from tb_plugin.analyses.distributed.tables import frames, step_rows, worker_rows
 from tb_plugin.analyses.distributed.together import Row, Together, together
@@ -91,6 +92,8 @@ class Distributed:
         data = together(tuple(parts), params.steps)
         stated = job_frames(data.stated)
         tables = {**frames(data), **stated}
+        if params.table == TABLE:
+            return answer_view(self, Part(coverage_of(parts, params), frames={TABLE: _meetings(data, params)}), params)
         rows = worker_rows(data)
         told = findings(data, rows, redundancy(parts), params.get("failed"))
         if data.stated:
@@ -104,6 +107,13 @@ class Distributed:
             layout=(*payloads, "operations", "workers", "collectives", "steps", "process_groups", "devices", *stated),
         )
         return answer_view(self, whole, params)
+
+
+def _meetings(data: Together, params: Params) -> Frame:
+    within = stretches_of(params.values(WITHIN))
+    calls = frames(data)["collectives"].data
+    found = meetings(calls, data.names, data.seen.worker, data.seen.match, within)
+    return frame(TABLE, "Meetings", found, ("match", "worker"), "collective")
 
 
 def _steps(parts: Sequence[Part], params: Params) -> tuple[str, ...] | None:
