@@ -164,7 +164,13 @@ export abstract class TileCache<Raw, Kept> {
     this.pump()
   }
 
+  /** Nothing is wanted any more; what is there stays as long as there is room. */
+  rest(): void {
+    this.wanted = []
+  }
+
   pump(): void {
+    if (this.abort.signal.aborted) return
     while (this.requests < REQUESTS && this.budget.isFree && this.paused === undefined) {
       const missing = this.wanted.filter((tile) => !this.has(tile) && !this.under.has(textOf(tile)))
       if (missing.length === 0) return

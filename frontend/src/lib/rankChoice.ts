@@ -20,6 +20,12 @@ function decoded(text: string): string {
   }
 }
 
+/** A rank as a person reads it: its worker, of another run also the run. */
+export const rankName = (key: string) => {
+  const parts = key.split('/').map(decoded)
+  return parts.length === 3 ? `${parts[1]} of ${parts[0]}` : key === '' ? '' : decoded(key)
+}
+
 function addressOf(open: Address, key: string): Address | null {
   const parts = key.split('/').map(decoded)
   if (parts.length === 1) return { ...open, worker: parts[0] }

@@ -10,6 +10,7 @@ import type { Arrow } from '../canvas/timelineScene'
 import type { Arrangement } from '../lib/arrange'
 import { format } from '../lib/format'
 import { classOf, type KernelClass, type KernelClasses } from '../lib/kernelClasses'
+import { rankName } from '../lib/rankChoice'
 import { Swatch, useTheme } from './basics'
 import { FloatTip } from './floatTip'
 import { useEngine, type Windowed } from './useEngine'
@@ -56,7 +57,7 @@ export interface TimelineProps extends Windowed {
   handle: Ref<TimelineHandle>
 }
 
-interface Hover {
+export interface Hover {
   item: Item | null
   arrow: Arrow | null
   color: string
@@ -135,7 +136,7 @@ export function TimelineCanvas(props: TimelineProps) {
   )
 }
 
-function HoverTip({ hover, kernelClass }: { hover: Hover; kernelClass?: KernelClass }) {
+export function HoverTip({ hover, kernelClass }: { hover: Hover; kernelClass?: KernelClass }) {
   const { item, arrow } = hover
   const names = arrow && <div className={`${tipCss.row} ${textCss.mono}`}>→ {arrow.name}</div>
   if (!item) {
@@ -157,6 +158,7 @@ function HoverTip({ hover, kernelClass }: { hover: Hover; kernelClass?: KernelCl
         ['Duration', format(item.dur, 'ns')],
         ['Start', format(item.start, 'ns')],
       ]
+  if (item.rank) lines.unshift(['Rank', rankName(item.rank)])
   if (item.module) lines.push(['Module', item.module])
   if (item.matrix && !merged) lines.push(['Matrix units', 'used'])
   // Last, for why it is that one follows.
