@@ -12,7 +12,7 @@ import { NO_EXTRAS } from './timelineEngine'
 import { type Movable, type Move, type TimelineEvents, TimelineHands } from './timelineHands'
 import { TimelineKeys } from './timelineKeys'
 import { GUTTER, GUTTERS, HEAD, layout, rowAt, rowTop, tracksOf } from './timelineLayout'
-import type { Item, Range, Spot, TimelineModel } from './timelineModel'
+import type { Item, Lane, Range, Spot, TimelineModel } from './timelineModel'
 import { type Arrow, arrowAt, type Scene, type Step, toTime, inSight as tracksInSight } from './timelineScene'
 import { TimelineWindow } from './timelineWindow'
 
@@ -55,6 +55,8 @@ export const NO_PLACING: Placing = {
 
 /** Names a track of a section, for clicks on its title. A section itself is its key alone. */
 export const trackId = (rank: string, track: string) => `${encodeURIComponent(rank)} ${track}`
+/** Whether a lane of a device holds its work, and not notes about it. */
+const works = ({ id, isDevice }: Lane) => isDevice && id.endsWith('/work')
 /** Tiles asked for ahead of each section. */
 const AHEAD = 24
 
@@ -158,7 +160,7 @@ export class RanksEngine extends TimelineWindow implements Movable {
     if (!model) return { section, isOpen, scene: null, overview: [] }
     const scene = before?.scene?.model === model ? before.scene : this.sceneOf(model)
     scene.layout = this.layoutOf(section.key, model)
-    const devices = model.lanes.flatMap(({ isDevice }, lane) => (isDevice ? [lane] : []))
+    const devices = model.lanes.flatMap((one, lane) => (works(one) ? [lane] : []))
     return { section, isOpen, scene, overview: devices.length > 0 ? devices : model.lanes.map((_, lane) => lane) }
   }
 
@@ -182,9 +184,9 @@ export class RanksEngine extends TimelineWindow implements Movable {
   private layoutOf(rank: string, model: TimelineModel) {
     const { detail, turned } = this.placing
     const tracks = tracksOf(model.lanes, [])
-    const some = detail === 'streams' && model.lanes.some(({ isDevice }) => isDevice)
+    const some = detail === 'streams' && model.lanes.some(works)
     const order = tracks.flatMap((track, i) => {
-      const isLeft = some && track.kind === 'lane' && !model.lanes[track.lane].isDevice
+      const isLeft = some && track.kind === 'lane' && !works(model.lanes[track.lane])
       return isLeft ? [] : [i]
     })
     const thin = tracks.filter((track) => (detail === 'streams') !== turned.has(trackId(rank, track.id)))

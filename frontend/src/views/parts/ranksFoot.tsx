@@ -25,9 +25,9 @@ export function RanksFoot(props: {
   return (
     <footer data-testid="timeline-foot" className={css.foot}>
       <span className={css.now}>
-        {format(view.end - view.start, 'ns')} in sight · times, steps and ranges of {axis}
-        {` · ${alignmentText(sections, wish, clocks)}`}
+        {format(view.end - view.start, 'ns')} in sight
         {met && ` · ${linksText(met)}`}
+        {` · ${alignmentText(sections, wish, clocks)} · axis, steps and ranges of ${axis}`}
       </span>
       <span className={css.key} data-testid="timeline-key">
         {colors === 'kind' &&
@@ -63,7 +63,7 @@ function alignmentText(sections: readonly RankSection[], wish: Way, clocks: Cloc
     const read = clocks.fraction === null ? '' : `, ${format(clocks.fraction, 'ratio')}`
     return `${text} until the clocks are compared${read}`
   }
-  return clocks ? `${text}: no clock could be corrected` : text
+  return clocks ? `${text}, no clock could be corrected` : text
 }
 
 function linksText({ linked, calls, problem }: Met): string {
