@@ -143,7 +143,7 @@ function drawName(context: CanvasRenderingContext2D, scene: RanksScene, { sectio
   const { theme, width, gutter } = scene
   context.fillStyle = theme.band
   context.fillRect(0, top, gutter, SECTION)
-  context.fillStyle = theme.mute
+  context.fillStyle = isOpen ? theme.mute : theme.line
   context.fillRect(0, top, width, 1)
   context.fillStyle = theme.line
   context.fillRect(0, top + SECTION - 1, width, 1)

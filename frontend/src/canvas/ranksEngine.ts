@@ -320,7 +320,8 @@ export class RanksEngine extends TimelineWindow implements Movable {
     const { scene, chosen } = this
     const { hover } = scene
     const partners = chosenMeeting(scene)?.calls ?? []
-    for (const { section, scene: own } of scene.sections) {
+    const [first, last] = inSight(scene.places, scene.scroll, scene.height - HEAD)
+    for (const { section, scene: own } of scene.sections.slice(first, last)) {
       if (!own) continue
       const { placement } = section
       const isHovered = hover?.rank === section.key

@@ -1,5 +1,5 @@
 // The same collective on several ranks: bands that lead from section to section.
-import { toAxis } from '../lib/rankAxis'
+import { fromAxis, toAxis } from '../lib/rankAxis'
 import { BUSY, COMMUNICATION } from './ranksBars'
 import { SECTION } from './ranksLayout'
 import type { Call, Meeting, RanksScene, Shown } from './ranksScene'
@@ -22,16 +22,17 @@ interface End {
   bottom: number
 }
 
+/** The collective of the event under the pointer. */
+export function pointedMeeting({ hover, sections, partners }: RanksScene): Meeting | undefined {
+  const placed = sections.find(({ section }) => section.key === hover?.rank)?.section.placement
+  if (!hover || !placed) return undefined
+  return partners.get(callKey(hover.rank ?? '', Math.round(fromAxis(placed, hover.start))))
+}
+
 /** The collective of the event under the pointer, else of the selected one. */
 export function chosenMeeting(scene: RanksScene): Meeting | undefined {
-  const { hover, selected, rank, partners } = scene
-  const own = (key: string, start: number) => {
-    const shown = scene.sections.find(({ section }) => section.key === key)
-    return shown && Math.round((start - shown.section.placement.shift) / shown.section.placement.scale)
-  }
-  const pointed =
-    hover?.rank === undefined ? undefined : partners.get(callKey(hover.rank, own(hover.rank, hover.start) ?? -1))
-  return pointed ?? (selected ? partners.get(callKey(rank, selected.start)) : undefined)
+  const { selected, rank, partners } = scene
+  return pointedMeeting(scene) ?? (selected ? partners.get(callKey(rank, selected.start)) : undefined)
 }
 
 /** Colour of a rank, by its place among the sections. */

@@ -1,7 +1,8 @@
 // The React shell of several ranks on one axis: hands sections, links and selection to the engine.
 import { type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
 import { type Placing, type RankSpot, RanksEngine, type RanksEvents } from '../canvas/ranksEngine'
-import type { Meeting } from '../canvas/ranksScene'
+import { pointedMeeting } from '../canvas/ranksLinks'
+import type { Meeting, RanksScene } from '../canvas/ranksScene'
 import type { ColorBy } from '../canvas/timelineColors'
 import { GUTTER } from '../canvas/timelineLayout'
 import type { Range } from '../canvas/timelineModel'
@@ -92,7 +93,18 @@ export function RanksCanvas(props: RanksProps) {
         role="application"
         aria-label="Timelines of several ranks. W and S zoom, A and D or the arrow keys move, 0 shows everything, Z goes back to the window before, B sets a bookmark. A click on the name of a rank opens or closes its tracks. With an event selected the arrow keys walk to its neighbours, F fits it into the window and M marks its time."
       />
-      {hover && <HoverTip hover={hover} />}
+      {hover && <HoverTip hover={hover} more={engine.current ? saidOf(engine.current.scene, hover) : []} />}
     </div>
   )
+}
+
+/** Whose event it is, and of a collective who took part and who came last. */
+function saidOf(scene: RanksScene, { item }: Hover): [string, string][] {
+  const title = (key: string) => scene.sections.find(({ section }) => section.key === key)?.section.title
+  const said: [string, string][] = [['Rank', title(item?.rank ?? '') ?? '']]
+  const meeting = item?.rank === undefined ? undefined : pointedMeeting(scene)
+  if (meeting) said.push(['Collective', `${meeting.collective}, ${meeting.calls.length} ranks here`])
+  const last = meeting && title(meeting.last)
+  if (last) said.push(['Came last', last])
+  return said
 }

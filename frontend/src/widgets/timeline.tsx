@@ -10,7 +10,6 @@ import type { Arrow } from '../canvas/timelineScene'
 import type { Arrangement } from '../lib/arrange'
 import { format } from '../lib/format'
 import { classOf, type KernelClass, type KernelClasses } from '../lib/kernelClasses'
-import { rankName } from '../lib/rankChoice'
 import { Swatch, useTheme } from './basics'
 import { FloatTip } from './floatTip'
 import { useEngine, type Windowed } from './useEngine'
@@ -136,7 +135,15 @@ export function TimelineCanvas(props: TimelineProps) {
   )
 }
 
-export function HoverTip({ hover, kernelClass }: { hover: Hover; kernelClass?: KernelClass }) {
+const NO_MORE: readonly [string, string][] = []
+
+export function HoverTip(props: {
+  hover: Hover
+  kernelClass?: KernelClass
+  /** What else is known of the item, before its times. */
+  more?: readonly [string, string][]
+}) {
+  const { hover, kernelClass, more = NO_MORE } = props
   const { item, arrow } = hover
   const names = arrow && <div className={`${tipCss.row} ${textCss.mono}`}>→ {arrow.name}</div>
   if (!item) {
@@ -158,7 +165,7 @@ export function HoverTip({ hover, kernelClass }: { hover: Hover; kernelClass?: K
         ['Duration', format(item.dur, 'ns')],
         ['Start', format(item.start, 'ns')],
       ]
-  if (item.rank) lines.unshift(['Rank', rankName(item.rank)])
+  lines.unshift(...more)
   if (item.module) lines.push(['Module', item.module])
   if (item.matrix && !merged) lines.push(['Matrix units', 'used'])
   // Last, for why it is that one follows.

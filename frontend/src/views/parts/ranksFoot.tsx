@@ -8,7 +8,11 @@ import { Swatch } from '../../widgets/basics'
 import type { Clocks, Met } from './useMeetings'
 import css from './timelineFoot.module.css'
 
-const KINDS = ['kernel', 'communication', 'memcpy']
+const KINDS: [string, string][] = [
+  ['kernel', 'kernel'],
+  ['communication', 'communication'],
+  ['memcpy', 'copy'],
+]
 
 export function RanksFoot(props: {
   view: Range
@@ -27,13 +31,14 @@ export function RanksFoot(props: {
       <span className={css.now}>
         {format(view.end - view.start, 'ns')} in sight
         {met && ` · ${linksText(met)}`}
-        {` · ${alignmentText(sections, wish, clocks)} · axis, steps and ranges of ${axis}`}
+        {` · ${alignmentText(sections, wish, clocks)} · times of ${axis}`}
       </span>
       <span className={css.key} data-testid="timeline-key">
+        {met && met.linked > 0 && <span>bands have the colour of the rank that came last</span>}
         {colors === 'kind' &&
-          KINDS.map((kind) => (
+          KINDS.map(([kind, label]) => (
             <span key={kind}>
-              <Swatch color={categoryColor(kind)} /> {kind}
+              <Swatch color={categoryColor(kind)} /> {label}
             </span>
           ))}
       </span>
@@ -43,7 +48,7 @@ export function RanksFoot(props: {
 
 const TEXT: Record<Way, string> = {
   clocks: 'by corrected clocks',
-  wall: 'by wall clocks as recorded',
+  wall: 'by wall clocks',
   start: 'from the first step of each',
 }
 
@@ -63,7 +68,7 @@ function alignmentText(sections: readonly RankSection[], wish: Way, clocks: Cloc
     const read = clocks.fraction === null ? '' : `, ${format(clocks.fraction, 'ratio')}`
     return `${text} until the clocks are compared${read}`
   }
-  return clocks ? `${text}, no clock could be corrected` : text
+  return clocks ? `${text}, none could be corrected` : text
 }
 
 function linksText({ linked, calls, problem }: Met): string {
