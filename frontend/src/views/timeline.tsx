@@ -9,6 +9,7 @@ import type { Range, Spot, TimelineModel } from '../canvas/timelineModel'
 import { arrange } from '../lib/arrange'
 import { chosenRanks } from '../lib/rankChoice'
 import { matcher } from '../lib/search'
+import { useActivity } from '../state/activity'
 import { PANEL, setPrefs, usePrefs } from '../state/prefs'
 import { hostWindow, setRoute, useRoute } from '../state/route'
 import { Bones, useTheme } from '../widgets/basics'
@@ -57,7 +58,7 @@ export function TimelineView(props: ViewProps) {
   const ranks = useMemo(() => chosenRanks(catalog, open, text), [catalog, open, text])
   if (ranks.length < 2) return <OneTimeline {...props} />
   return (
-    <Suspense fallback={<Bones height="calc(100vh - 90px)" />}>
+    <Suspense fallback={<Waiting />}>
       <RanksTimeline
         key={JSON.stringify([open, base.window])}
         catalog={catalog}
@@ -68,6 +69,12 @@ export function TimelineView(props: ViewProps) {
       />
     </Suspense>
   )
+}
+
+/** While the code for several ranks is on its way. */
+function Waiting() {
+  useActivity(true)
+  return <Bones height="calc(100vh - 90px)" />
 }
 
 function OneTimeline({ catalog, profile: opened, base }: ViewProps) {

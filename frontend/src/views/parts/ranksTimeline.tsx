@@ -137,7 +137,7 @@ function Page(props: {
   const own = named.filter(({ address }) => address.run === open.run && address.span === open.span).length
   // Corrected clocks and links need what every worker of the run contributes.
   const isFree = own > 1 && (workers <= FEW || own * 2 >= workers || route.align === 'clocks')
-  const clocks = useClocks(run, isFree)
+  const clocks = useClocks(run, isFree, wish === 'clocks')
   const placements = usePlacements(named, known, clocks.of, open, wish)
   const sections = useMemo(
     () => named.map((one) => sectionOf(one, open, known.get(one.key), placements.get(one.key), clocks.nodes)),

@@ -48,9 +48,9 @@ export interface Clocks {
 
 const MANY = 100_000
 
-/** Clocks, nodes and groups of the workers of a run: reads all of their traces where nobody has before. */
-export function useClocks(run: Query, wanted: boolean): Clocks {
-  const clocks = useRows('clocks', run, MANY, wanted)
+/** Nodes and groups of the workers of a run, with `corrects` also clocks: reads all of their traces where nobody has before. */
+export function useClocks(run: Query, wanted: boolean, corrects: boolean): Clocks {
+  const clocks = useRows('clocks', run, MANY, wanted && corrects)
   const devices = useRows('devices', run, MANY, wanted)
   const process = useRows('process_groups', run, MANY, wanted)
   return useMemo(
