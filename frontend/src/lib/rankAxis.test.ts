@@ -3,9 +3,9 @@ import { fromAxis, placement, type RankClock, toAxis } from './rankAxis'
 import { wholeOf } from './wholeOf'
 
 const WALL = 1_790_857_026_000_000_000n
-const clock = (start: bigint, offset_ns?: number, drift_ppb = 0): RankClock => ({
+const clock = (start: bigint, offset_ns?: number, drift_ppb = 0, set = 0): RankClock => ({
   wall: { start_unix_ns: String(start), length_ns: 1_000_000 },
-  corrected: offset_ns === undefined ? null : { offset_ns, drift_ppb, residual_ns: 40, how: 'offset' },
+  corrected: offset_ns === undefined ? null : { offset_ns, drift_ppb, residual_ns: 40, set },
   start: 500,
 })
 
@@ -42,6 +42,8 @@ describe('a rank on the axis of the first', () => {
   test('what is not known of either is not used', () => {
     expect(placement(clock(WALL), clock(WALL + 5n, 7), 'clocks').way).toBe('wall')
     expect(placement(clock(WALL, 7), clock(WALL + 5n), 'clocks').way).toBe('wall')
+    // Both were corrected, but among others: they never met.
+    expect(placement(clock(WALL, 7, 0, 1), clock(WALL + 5n, 7), 'clocks').way).toBe('wall')
     const none: RankClock = { wall: null, corrected: null, start: 200 }
     expect(placement(clock(WALL, 7), none, 'clocks')).toMatchObject({ way: 'start', shift: 300 })
     expect(placement(clock(WALL, 7), clock(WALL + 9n, 1), 'start')).toMatchObject({ way: 'start', shift: 0 })

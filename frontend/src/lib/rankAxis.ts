@@ -10,8 +10,8 @@ export interface Corrected {
   drift_ppb: number
   /** How far a corrected time may be off. */
   residual_ns: number | null
-  /** How it was found, in a word. */
-  how: string
+  /** Ranks with the same number met, if only by way of others: only their clocks compare. */
+  set: number
 }
 
 /** What is known of the clock of a rank. */
@@ -38,7 +38,7 @@ export function placement(first: RankClock, other: RankClock, wish: Way): Placem
   if (wish !== 'start' && first.wall && other.wall) {
     // Wall times do not fit into a number; their difference does.
     const apart = Number(BigInt(other.wall.start_unix_ns) - BigInt(first.wall.start_unix_ns))
-    if (wish === 'clocks' && first.corrected && other.corrected) {
+    if (wish === 'clocks' && first.corrected && other.corrected?.set === first.corrected.set) {
       const [mine, its] = [first.corrected, other.corrected]
       const own = 1 + mine.drift_ppb * PER_BILLION
       const scale = (1 + its.drift_ppb * PER_BILLION) / own

@@ -67,13 +67,13 @@ export function useClocks(run: Query, wanted: boolean, corrects: boolean): Clock
 }
 
 function correctedOf(row: Rows[number]): [[string, Corrected]] | null {
-  const { worker, clock_offset_ns, clock_drift_ppb, clock_residual_ns, clock_how } = row
+  const { worker, clock_offset_ns, clock_drift_ppb, clock_residual_ns, clock_set } = row
   if (typeof clock_offset_ns !== 'number') return null
   const corrected = {
     offset_ns: clock_offset_ns,
     drift_ppb: typeof clock_drift_ppb === 'number' ? clock_drift_ppb : 0,
     residual_ns: typeof clock_residual_ns === 'number' ? clock_residual_ns : null,
-    how: String(clock_how ?? ''),
+    set: typeof clock_set === 'number' ? clock_set : 0,
   }
   return [[String(worker), corrected]]
 }
