@@ -56,8 +56,8 @@ def stretches_of(texts: Sequence[str]) -> list[Stretch]:
 def met(worker: Int64, match: Int64, start_ns: Int64, dur_ns: Int64, within: Sequence[tuple[int, int, int]]) -> Int64:
     """Returns the rows of collectives in which at least two of the chosen workers met, collective by collective.
 
-    ``match`` is -1 for a call that nobody else has. A collective counts when the call of one of the chosen workers touches its
-    stretch (its number, from, to); then the calls of the other chosen workers belong to it wherever they are.
+    ``match`` is -1 for a call that nobody else has. A collective counts when the call of one of the chosen workers touches
+    its stretch (its number, from, to); then the calls of the other chosen workers belong to it wherever they are.
     """
     low, high = _bounds(within, int(worker.max(initial=-1)) + 1)
     shared = (match >= 0) & (high > low)[worker]
