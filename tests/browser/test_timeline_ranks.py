@@ -102,6 +102,7 @@ def test_ranks_are_chosen_from_the_menu_and_one_that_fails_says_so(open_tab: Ope
     frame.get_by_role("checkbox", name="rank2").click()
     frame = tab.settle()
     assert tab.state()["ranks"] == "rank2" and [name for name, _ in sections(frame)] == ["rank0", "rank2"]
+    frame.get_by_role("button", name="Ranks (2)").click()
     frame.get_by_role("button", name="Show all 4").click()
     frame = tab.settle()
     assert tab.state()["ranks"] == "*" and len(sections(frame)) == 4
