@@ -3,26 +3,24 @@ import { fromAxis, placement, type RankClock, toAxis } from './rankAxis'
 import { wholeOf } from './wholeOf'
 
 const WALL = 1_790_857_026_000_000_000n
-const clock = (start: bigint, offset_ns?: number, drift_ppb = 0, set = 0): RankClock => ({
+const clock = (start: bigint, begins_ns?: number, drift_ppb = 0, set = 0): RankClock => ({
   wall: { start_unix_ns: String(start), length_ns: 1_000_000 },
-  corrected: offset_ns === undefined ? null : { offset_ns, drift_ppb, residual_ns: 40, set },
+  corrected: begins_ns === undefined ? null : { begins_ns, drift_ppb, residual_ns: 40, set },
   start: 500,
 })
 
 describe('a rank on the axis of the first', () => {
   test('wall times differ by less than a number of them can say', () => {
     const found = placement(clock(WALL), clock(WALL + 123n), 'wall')
-    expect(found).toEqual({ way: 'wall', scale: 1, shift: 123, residual_ns: null })
+    expect(found).toMatchObject({ way: 'wall', scale: 1, shift: 123, residual_ns: null })
     expect(toAxis(found, 1000)).toBe(1123)
   })
 
-  test('offsets are added to wall times: both ranks show one moment at one place', () => {
-    // The moment is 7,000 ns after the first began; the second began 2,000 later, with a clock that shows 300 too few.
-    const [first, other] = [clock(WALL, 100), clock(WALL + 1700n, 400)]
-    const found = placement(first, other, 'clocks')
-    expect(found.way).toBe('clocks')
+  test('corrected clocks say when each trace began: both show one moment at one place', () => {
+    // The second began 2,000 ns after the first, with a clock that shows 300 too few.
+    const found = placement(clock(WALL, 100), clock(WALL + 1700n, 2100), 'clocks')
+    expect(found).toMatchObject({ way: 'clocks', residual_ns: 40, correction_ns: 300 })
     expect(toAxis(found, 5000)).toBe(7000)
-    expect(found.residual_ns).toBe(40)
   })
 
   test('a drift stretches: after a second 1,000 ppb are a microsecond', () => {
@@ -35,7 +33,7 @@ describe('a rank on the axis of the first', () => {
   })
 
   test('there and back is the same time', () => {
-    const found = placement(clock(WALL, -5, -70_000), clock(WALL + 10n ** 9n, 900, 80_000), 'clocks')
+    const found = placement(clock(WALL, 5, -70_000), clock(WALL + 10n ** 9n, 900, 80_000), 'clocks')
     for (const time of [0, 1, 987_654_321, -40]) expect(fromAxis(found, toAxis(found, time))).toBeCloseTo(time, 5)
   })
 
@@ -47,11 +45,15 @@ describe('a rank on the axis of the first', () => {
     const none: RankClock = { wall: null, corrected: null, start: 200 }
     expect(placement(clock(WALL, 7), none, 'clocks')).toMatchObject({ way: 'start', shift: 300 })
     expect(placement(clock(WALL, 7), clock(WALL + 9n, 1), 'start')).toMatchObject({ way: 'start', shift: 0 })
+    // Files without a wall time are aligned by where they met.
+    const met = { begins_ns: 70, drift_ppb: 0, residual_ns: null, set: 0 }
+    const found = placement(clock(WALL, 20), { wall: null, corrected: met, start: 0 }, 'clocks')
+    expect(found).toMatchObject({ way: 'clocks', shift: 50, correction_ns: null })
   })
 })
 
 test('the whole reaches from the first begin to the last end; busy is the mean of who is there', () => {
-  const at = (shift: number) => ({ way: 'wall' as const, scale: 1, shift, residual_ns: null })
+  const at = (shift: number) => ({ way: 'wall' as const, scale: 1, shift, residual_ns: null, correction_ns: null })
   const found = wholeOf([
     { placement: at(0), start: 0, end: 400, busy: [1, 1] },
     { placement: at(-400), start: 0, end: 800, busy: [0] },

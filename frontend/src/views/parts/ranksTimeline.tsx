@@ -330,7 +330,13 @@ function usePlacements(
   }, [named, known, corrected, open, wish])
 }
 
-const WAYS: Record<Way, string> = { clocks: 'clock', wall: 'wall clock', start: 'from its first step' }
+/** How a rank was aligned: what was added to its wall clock, and how far that may be off. */
+function alignment({ way, correction_ns, residual_ns }: Placement): string {
+  if (way !== 'clocks') return way === 'wall' ? 'wall clock' : 'from its first step'
+  const sign = (correction_ns ?? 0) < 0 ? '−' : '+'
+  const added = correction_ns === null ? '' : ` ${sign}${format(Math.abs(correction_ns), 'ns')}`
+  return `clock${added}${residual_ns === null ? '' : ` ±${format(residual_ns, 'ns')}`}`
+}
 
 function sectionOf(
   { key, address }: Named,
@@ -349,14 +355,11 @@ function sectionOf(
       : rank
         ? `Reading its trace${fraction}`
         : 'Read when it comes into sight'
-  const how = key === '' ? 'the axis' : model === null ? '' : placed.way === 'clocks' ? WAYS.clocks : WAYS[placed.way]
-  const residual =
-    model && placed.way === 'clocks' && placed.residual_ns !== null ? `±${format(placed.residual_ns, 'ns')}` : ''
   const node = isOwn ? (nodes.get(address.worker) ?? '') : ''
   return {
     key,
     title: key === '' ? open.worker : rankName(key),
-    subtitle: [node, [how, residual].filter(Boolean).join(' ')].filter(Boolean).join(' · '),
+    subtitle: [node, key === '' ? 'the axis' : model ? alignment(placed) : ''].filter(Boolean).join(' · '),
     note,
     isFailed: problem !== null,
     model,

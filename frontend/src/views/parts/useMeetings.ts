@@ -67,10 +67,10 @@ export function useClocks(run: Query, wanted: boolean, corrects: boolean): Clock
 }
 
 function correctedOf(row: Rows[number]): [[string, Corrected]] | null {
-  const { worker, clock_offset_ns, clock_drift_ppb, clock_residual_ns, clock_set } = row
-  if (typeof clock_offset_ns !== 'number') return null
+  const { worker, trace_begins_ns, clock_drift_ppb, clock_residual_ns, clock_set } = row
+  if (typeof trace_begins_ns !== 'number') return null
   const corrected = {
-    offset_ns: clock_offset_ns,
+    begins_ns: trace_begins_ns,
     drift_ppb: typeof clock_drift_ppb === 'number' ? clock_drift_ppb : 0,
     residual_ns: typeof clock_residual_ns === 'number' ? clock_residual_ns : null,
     set: typeof clock_set === 'number' ? clock_set : 0,
