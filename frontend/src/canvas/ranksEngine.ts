@@ -3,21 +3,20 @@ import { fromAxis, toAxis } from '../lib/rankAxis'
 import { clamp } from '../lib/scale'
 import { COMMUNICATION } from './ranksBars'
 import { drawRanks } from './ranksDraw'
+import { inHead, inTracks, spotsOf } from './ranksHit'
 import { inSight, nearSight, SECTION, sectionAt, stack } from './ranksLayout'
 import { chosenMeeting } from './ranksLinks'
 import { type Meeting, ownView, partnersOf, type RankSection, type RanksScene, type Shown } from './ranksScene'
+import { type Detail, trackId, tracksOf, works } from './ranksTracks'
 import { fit as sharpen, type Theme } from './surface'
 import { type ColorBy, Colors, Strip } from './timelineColors'
 import { NO_EXTRAS } from './timelineEngine'
 import { type Movable, type Move, type TimelineEvents, TimelineHands } from './timelineHands'
 import { TimelineKeys } from './timelineKeys'
-import { GUTTER, GUTTERS, HEAD, layout, rowAt, rowTop, tracksOf } from './timelineLayout'
-import type { Item, Lane, Range, Spot, TimelineModel } from './timelineModel'
+import { GUTTER, GUTTERS, HEAD, layout, rowTop } from './timelineLayout'
+import type { Item, Range, Spot, TimelineModel } from './timelineModel'
 import { type Arrow, arrowAt, type Scene, type Step, toTime, inSight as tracksInSight } from './timelineScene'
 import { TimelineWindow } from './timelineWindow'
-
-/** Which tracks an open section has: those of devices, a thin lane each, or all of them. */
-export type Detail = 'streams' | 'all'
 
 export interface Placing {
   sections: readonly RankSection[]
@@ -53,10 +52,6 @@ export const NO_PLACING: Placing = {
   busy: { busy: [], busy_is_device: true },
 }
 
-/** Names a track of a section, for clicks on its title. A section itself is its key alone. */
-export const trackId = (rank: string, track: string) => `${encodeURIComponent(rank)} ${track}`
-/** Whether a lane of a device holds its work, and not notes about it. */
-const works = ({ id, isDevice }: Lane) => isDevice && id.endsWith('/work')
 /** Tiles asked for ahead of each section. */
 const AHEAD = 24
 
@@ -159,7 +154,7 @@ export class RanksEngine extends TimelineWindow implements Movable {
     const { model } = section
     if (!model) return { section, isOpen, scene: null, overview: [] }
     const scene = before?.scene?.model === model ? before.scene : this.sceneOf(model)
-    scene.layout = this.layoutOf(section.key, model)
+    scene.layout = tracksOf(section.key, model, this.placing)
     const devices = model.lanes.flatMap((one, lane) => (works(one) ? [lane] : []))
     return { section, isOpen, scene, overview: devices.length > 0 ? devices : model.lanes.map((_, lane) => lane) }
   }
@@ -179,18 +174,6 @@ export class RanksEngine extends TimelineWindow implements Movable {
       selected: null,
       range: null,
     }
-  }
-
-  private layoutOf(rank: string, model: TimelineModel) {
-    const { detail, turned } = this.placing
-    const tracks = tracksOf(model.lanes, [])
-    const some = detail === 'streams' && model.lanes.some(works)
-    const order = tracks.flatMap((track, i) => {
-      const isLeft = some && track.kind === 'lane' && !works(model.lanes[track.lane])
-      return isLeft ? [] : [i]
-    })
-    const thin = tracks.filter((track) => (detail === 'streams') !== turned.has(trackId(rank, track.id)))
-    return layout(tracks, order, 0, new Set(thin.map(({ id }) => id)), 0)
   }
 
   private matchOf(model: TimelineModel): ((name: number) => boolean) | null {
@@ -330,19 +313,8 @@ export class RanksEngine extends TimelineWindow implements Movable {
       own.selected = isChosen ? chosen.spot : null
       own.arrows = isChosen ? chosen.arrows : []
       const call = partners.find(({ rank }) => rank === section.key)
-      own.hits = call ? this.spotsOf(own, call.start, call.end) : []
+      own.hits = call ? spotsOf(own, call.start, call.end) : []
     }
-  }
-
-  /** Where a call is drawn in its section: its lane is not known, its time is. */
-  private spotsOf(own: Scene, start: number, end: number): Spot[] {
-    const found: Spot[] = []
-    for (const [lane, { placed }] of own.layout.lanes)
-      for (let row = 0; row < placed.rows; row++) {
-        const item = own.model.itemAt(own.level, lane, row, start, 0)
-        if (item && item.start === start && item.dur === end - start) found.push({ lane, row, start, end })
-      }
-    return found
   }
 
   /** Tiles of the sections in sight; the others want none. */
@@ -423,22 +395,4 @@ export class RanksEngine extends TimelineWindow implements Movable {
     const item = model.neighbour(level, view, chosen.spot, key)
     return item && { ...item, start: toAxis(shown.section.placement, item.start), rank: chosen.rank }
   }
-}
-
-/** The event in the head of a section: of all lanes that it sums up what communicates, or what does not. */
-function inHead(own: Scene, lanes: readonly number[], communicates: boolean, time: number, slack: number): Item | null {
-  for (const lane of lanes)
-    for (let row = 0; row < (own.model.lanes[lane].isDevice ? own.model.lanes[lane].rows : 1); row++) {
-      const item = own.model.itemAt(own.level, lane, row, time, slack)
-      if (item && (item.category === 'communication') === communicates) return item
-    }
-  return null
-}
-
-function inTracks(own: Scene, inside: number, time: number, slack: number): Item | null {
-  const placed = own.layout.rest.find(({ top, height }) => inside >= top && inside < top + height)
-  if (placed?.track.kind !== 'lane') return null
-  const row = rowAt(placed, inside)
-  const off = inside - rowTop(placed, row)
-  return off < -1 || off > 16 ? null : own.model.itemAt(own.level, placed.track.lane, row, time, slack)
 }

@@ -1,6 +1,6 @@
 // What the timelines of several ranks show. It stands in the URL.
 import { Button, Checkbox, Popover, Radio } from '@mantine/core'
-import type { Detail } from '../../canvas/ranksEngine'
+import type { Detail } from '../../canvas/ranksTracks'
 import { setRoute, useRoute } from '../../state/route'
 import { useColors } from './showMenu'
 import toolbarCss from './toolbar.module.css'
