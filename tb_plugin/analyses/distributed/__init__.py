@@ -96,11 +96,9 @@ class Distributed:
         params = replace(params, steps=_steps(joined, params))
         data = together(joined, params.steps)
         stated = job_frames(data.stated)
-        tables = {**frames(data), **stated}
+        tables = {**frames(data), TABLE: _meetings(data, params), **stated}
         if params.table == TABLE:
-            return answer_view(
-                self, Part(coverage_of([joined], params), frames={TABLE: _meetings(data, params)}), params
-            )
+            return answer_view(self, Part(coverage_of([joined], params), frames=tables), params)
         rows = worker_rows(data)
         told = findings(data, rows, _repeated(joined), params.get("failed"))
         if data.stated:
@@ -117,7 +115,7 @@ class Distributed:
 
 
 def _meetings(data: Together, params: Params) -> Frame:
-    within = stretches_of(params.values(WITHIN))
+    within = stretches_of(params.values(WITHIN)) if params.table == TABLE else []
     calls = frames(data)["collectives"].data
     found = meetings(calls, data.names, data.seen.worker, data.seen.match, within)
     return frame(TABLE, "Meetings", found, ("match", "worker"), "collective")

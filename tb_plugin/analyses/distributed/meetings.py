@@ -82,8 +82,11 @@ def meetings(calls: pa.Table, names: Sequence[str], worker: Int64, match: Int64,
 
     A worker that is not among ``names`` met nobody: its profile failed, or it is no rank of the job.
     """
+    calls = calls.select([key for key in COLUMNS if key in calls.column_names])
+    if not within:
+        return calls.slice(0, 0)
     place = {name: i for i, name in enumerate(names)}
     asked = [(place[one.worker], one.start_ns, one.end_ns) for one in within if one.worker in place]
     start, dur = (np.asarray(calls[key], np.int64) for key in ("start_ns", "dur_ns"))
     rows = met(worker, match, start, dur, asked)
-    return calls.select([key for key in COLUMNS if key in calls.column_names]).take(pa.array(rows))
+    return calls.take(pa.array(rows))
