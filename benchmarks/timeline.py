@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from benchmarks import corpus, perfetto
+from benchmarks import corpus, perfetto, ranks
 from benchmarks.compare import DOCUMENT
 from benchmarks.measure import resident, tree
 from benchmarks.report import PINNED, pinned, processor, quantile
@@ -181,6 +181,9 @@ def _requests_row(name: str, values: Sequence[tuple[float, float]]) -> str:
 def main() -> int:
     options = _options()
     options.folder.mkdir(parents=True, exist_ok=True)
+    if options.ranks > 1:
+        print(ranks.measure(options.folder, options.ranks, options.events))
+        return 0
     _say(f"Preparing {options.source} {options.events:,} ...")
     run = corpus.made(options.folder, options.events, options.source)
     found = _measured(run, options.folder / "timeline-cache", options.source)
@@ -199,6 +202,7 @@ def _options() -> argparse.Namespace:
     real = [source for source in corpus.available() if source != corpus.RANKS]
     parser.add_argument("--source", choices=tuple(corpus.REAL), default=real[0] if real else None, required=not real)
     parser.add_argument("--events", type=int, default=10_000_000)
+    parser.add_argument("--ranks", type=int, default=1, help="so many invented ranks of --events each, on one timeline")
     parser.add_argument("--peer", choices=("perfetto",), help="how long the built copy of Perfetto's page on npm takes")
     parser.add_argument("--write", action="store_true", help="put the section into docs/benchmarks.md")
     default = Path(tempfile.gettempdir()) / "torch-trace-bench"

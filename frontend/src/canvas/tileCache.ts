@@ -3,6 +3,7 @@
 import type { TileKey } from '../lib/tiles'
 
 const MAX_BYTES = 96e6
+/** Under way at once, of one cache: a worker answers one after the other. */
 const REQUESTS = 2
 const TILES = 16
 const RETRY_MS = 3000
@@ -20,6 +21,90 @@ export type Fetch<Raw> = (level: number, tiles: readonly TileKey[], signal: Abor
 const keyOf = (level: number, group: number, number: number) => `${level} ${group} ${number}`
 const textOf = (tile: TileKey) => keyOf(tile.level, tile.group, tile.number)
 
+/** What a budget needs to know of a cache. */
+interface Member {
+  /** When its tiles were wanted last. */
+  readonly wantedAt: number
+  /** Lets go of the tile that was not seen for longest; its bytes, 0 = there is none. */
+  drop(): number
+  /** Asks for what is missing, as far as the budget allows. */
+  pump(): void
+}
+
+/** What several caches share: how much they keep, and how many requests are under way. */
+export class Budget {
+  private readonly members = new Set<Member>()
+  private readonly bytes: number
+  private readonly requests: number
+  private used = 0
+  private under = 0
+  private clock = 0
+
+  constructor(bytes = MAX_BYTES, requests = REQUESTS) {
+    this.bytes = bytes
+    this.requests = requests
+  }
+
+  get isFree(): boolean {
+    return this.under < this.requests
+  }
+
+  get kept(): number {
+    return this.used
+  }
+
+  join(member: Member): void {
+    this.members.add(member)
+  }
+
+  leave(member: Member, bytes: number, requests: number): void {
+    this.members.delete(member)
+    this.used -= bytes
+    this.under -= requests
+    this.wake()
+  }
+
+  /** A number that grows: who wants tiles later has a larger one. */
+  tick(): number {
+    this.clock++
+    return this.clock
+  }
+
+  begin(): void {
+    this.under++
+  }
+
+  /** A request is over: another cache may ask, the one first whose tiles were wanted last. */
+  end(): void {
+    this.under--
+    this.wake()
+  }
+
+  /** Bytes came; those go that were not wanted for longest, of the cache that nobody looks at. */
+  keep(bytes: number): void {
+    this.used += bytes
+    if (this.used <= this.bytes) return
+    for (const member of this.inOrder()) {
+      while (this.used > this.bytes) {
+        const dropped = member.drop()
+        if (dropped === 0) break
+        this.used -= dropped
+      }
+    }
+  }
+
+  private wake(): void {
+    for (const member of this.inOrder().reverse()) {
+      if (!this.isFree) return
+      member.pump()
+    }
+  }
+
+  private inOrder(): Member[] {
+    return [...this.members].sort((one, other) => one.wantedAt - other.wantedAt)
+  }
+}
+
 export abstract class TileCache<Raw, Kept> {
   private readonly tiles = new Map<string, Kept>()
   private readonly under = new Set<string>()
@@ -27,13 +112,17 @@ export abstract class TileCache<Raw, Kept> {
   private wanted: readonly TileKey[] = []
   private bytes = 0
   private requests = 0
+  wantedAt = 0
   private paused: ReturnType<typeof setTimeout> | undefined
   private readonly fetch: Fetch<Raw>
   private readonly events: StoreEvents
+  private readonly budget: Budget
 
-  constructor(fetch: Fetch<Raw>, events: StoreEvents) {
+  constructor(fetch: Fetch<Raw>, events: StoreEvents, budget = new Budget()) {
     this.fetch = fetch
     this.events = events
+    this.budget = budget
+    budget.join(this)
   }
 
   /** What is kept of what came. */
@@ -42,8 +131,10 @@ export abstract class TileCache<Raw, Kept> {
   protected abstract sizeOf(tile: Kept): number
 
   destroy(): void {
+    if (this.abort.signal.aborted) return
     this.abort.abort()
     clearTimeout(this.paused)
+    this.budget.leave(this, this.bytes, this.requests)
   }
 
   /** Whether something that is wanted is not there yet. */
@@ -69,11 +160,18 @@ export abstract class TileCache<Raw, Kept> {
   /** What is wanted now, most wanted first; what was wanted before and has not been asked for is forgotten. */
   want(keys: readonly TileKey[]): void {
     this.wanted = [...new Map(keys.map((tile) => [textOf(tile), tile])).values()]
+    this.wantedAt = this.budget.tick()
     this.pump()
   }
 
-  private pump(): void {
-    while (this.requests < REQUESTS && this.paused === undefined) {
+  /** Nothing is wanted any more; what is there stays as long as there is room. */
+  rest(): void {
+    this.wanted = []
+  }
+
+  pump(): void {
+    if (this.abort.signal.aborted) return
+    while (this.requests < REQUESTS && this.budget.isFree && this.paused === undefined) {
       const missing = this.wanted.filter((tile) => !this.has(tile) && !this.under.has(textOf(tile)))
       if (missing.length === 0) return
       // What is spread over the requests comes sooner.
@@ -84,6 +182,7 @@ export abstract class TileCache<Raw, Kept> {
 
   private async ask(tiles: TileKey[]): Promise<void> {
     this.requests++
+    this.budget.begin()
     for (const tile of tiles) this.under.add(textOf(tile))
     try {
       const found = await this.fetch(tiles[0].level, tiles, this.abort.signal)
@@ -103,6 +202,8 @@ export abstract class TileCache<Raw, Kept> {
     } finally {
       this.requests--
       for (const tile of tiles) this.under.delete(textOf(tile))
+      // A cache that is gone has given its requests back.
+      if (!this.abort.signal.aborted) this.budget.end()
     }
     this.pump()
     this.events.onChange()
@@ -110,13 +211,21 @@ export abstract class TileCache<Raw, Kept> {
 
   /** Keeps a tile that came, or that came in another way. */
   keep(key: TileKey, raw: Raw): void {
+    if (this.abort.signal.aborted) return
     const tile = this.make(key, raw)
+    const bytes = this.sizeOf(tile)
     this.tiles.set(textOf(key), tile)
-    this.bytes += this.sizeOf(tile)
+    this.bytes += bytes
+    this.budget.keep(bytes)
+  }
+
+  drop(): number {
     for (const [text, old] of this.tiles) {
-      if (this.bytes <= MAX_BYTES) break
       this.tiles.delete(text)
-      this.bytes -= this.sizeOf(old)
+      const bytes = this.sizeOf(old)
+      this.bytes -= bytes
+      return bytes
     }
+    return 0
   }
 }

@@ -1,6 +1,6 @@
 // The tiles of the timeline at hand.
 import type { FetchTiles, TileColumns, TileKey } from '../lib/tiles'
-import { type StoreEvents, TileCache } from './tileCache'
+import { type Budget, type StoreEvents, TileCache } from './tileCache'
 
 /** Of one item in all columns. */
 const ITEM_BYTES = 50
@@ -16,8 +16,13 @@ export class TileStore extends TileCache<TileColumns, Tile> {
   readonly modules = new Texts()
   private readonly rangesOf: (group: number, columns: TileColumns) => Int32Array
 
-  constructor(fetch: FetchTiles, rangesOf: (group: number, columns: TileColumns) => Int32Array, events: StoreEvents) {
-    super(fetch, events)
+  constructor(
+    fetch: FetchTiles,
+    rangesOf: (group: number, columns: TileColumns) => Int32Array,
+    events: StoreEvents,
+    budget?: Budget,
+  ) {
+    super(fetch, events, budget)
     this.rangesOf = rangesOf
   }
 

@@ -8,7 +8,7 @@ import { drawCounter, rangeText, sliceAt } from './timelineCounters'
 import { drawBookmarks, drawCursor, drawHead, drawRange } from './timelineHead'
 import { BAR, HEAD, type Placed, rowTop } from './timelineLayout'
 import { firstEndingAfter, type Piece, type Spot, type TimelineModel } from './timelineModel'
-import { curveOf, inSight, type Scene, toX } from './timelineScene'
+import { curveOf, inSight, type Scene, type Stage, toX } from './timelineScene'
 
 const NARROW = 3
 /** Half of the width of the mark of a moment, pixels; moments closer than its width are ticks beside each other. */
@@ -20,14 +20,7 @@ export function draw(context: CanvasRenderingContext2D, scene: Scene): void {
   const { width, height, theme, layout } = scene
   context.fillStyle = theme.panel
   context.fillRect(0, 0, width, height)
-  context.textBaseline = 'middle'
-  const { start, end } = scene.view
-  context.font = FONT
-  const wide = (step: number) => context.measureText(tickLabel(end, step, end)).width + LABEL_PAD
-  const step = rulerStep((end - start) / Math.max(1, width - scene.gutter), wide)
-  const marks = multiples(start, end, step)
-  context.fillStyle = theme.line
-  for (const mark of marks) context.fillRect(Math.round(toX(scene, mark)), HEAD, 1, height)
+  const { step, marks } = drawGrid(context, scene)
   const pieces = new Map<number, Piece[]>()
   drawRegion(context, scene, inSight(scene, false), HEAD + layout.fixed, height, -scene.scroll, pieces)
   if (layout.pinned.length > 0) {
@@ -42,7 +35,22 @@ export function draw(context: CanvasRenderingContext2D, scene: Scene): void {
   if (scene.cursor !== null) drawCursor(context, scene, scene.cursor)
 }
 
-function drawRegion(
+/** The lines of the axis through everything below it; where they stand. */
+export function drawGrid(context: CanvasRenderingContext2D, scene: Stage): { step: number; marks: number[] } {
+  const { width, height, theme } = scene
+  context.textBaseline = 'middle'
+  const { start, end } = scene.view
+  context.font = FONT
+  const wide = (step: number) => context.measureText(tickLabel(end, step, end)).width + LABEL_PAD
+  const step = rulerStep((end - start) / Math.max(1, width - scene.gutter), wide)
+  const marks = multiples(start, end, step)
+  context.fillStyle = theme.line
+  for (const mark of marks) context.fillRect(Math.round(toX(scene, mark)), HEAD, 1, height)
+  return { step, marks }
+}
+
+/** The tracks of a region, each where it stands; `pieces` remembers the tiles of groups of lanes within one picture. */
+export function drawRegion(
   context: CanvasRenderingContext2D,
   scene: Scene,
   placed: readonly Placed[],
@@ -213,7 +221,7 @@ function drawMissing(context: CanvasRenderingContext2D, scene: Scene, placed: Pl
   }
 }
 
-function hatch(
+export function hatch(
   context: CanvasRenderingContext2D,
   from: number,
   to: number,
@@ -318,7 +326,7 @@ function counterText(scene: Scene, counter: number): string {
   return series.subtitle === '' ? text : `${text} · ${series.subtitle}`
 }
 
-function triangle(
+export function triangle(
   context: CanvasRenderingContext2D,
   ax: number,
   ay: number,
@@ -341,7 +349,7 @@ const ARROW: Record<string, string> = {
 }
 
 /** Arrows lie over everything that scrolls. */
-function drawOver(context: CanvasRenderingContext2D, scene: Scene): void {
+export function drawOver(context: CanvasRenderingContext2D, scene: Scene): void {
   if (scene.arrows.length === 0) return
   context.save()
   context.beginPath()

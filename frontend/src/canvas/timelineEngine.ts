@@ -7,12 +7,13 @@ import { fit as sharpen, type Theme } from './surface'
 import { type ColorBy, Colors, Strip } from './timelineColors'
 import type { Counters } from './timelineCounters'
 import { draw } from './timelineDraw'
-import { type Move, type TimelineEvents, TimelineHands } from './timelineHands'
+import { type Movable, type Move, type TimelineEvents, TimelineHands } from './timelineHands'
 import { TimelineKeys } from './timelineKeys'
 import { GUTTER, GUTTERS, HEAD, layout, type Placed, rowAt, rowTop, tracksOf } from './timelineLayout'
 import { type LegendEntry, legendOf } from './timelineLegend'
 import type { Item, Range, Spot, TimelineModel } from './timelineModel'
-import { type Arrow, type Bookmark, type Gap, inSight, type Scene, type Step, toTime } from './timelineScene'
+import { type Arrow, arrowAt, type Bookmark, type Gap, inSight, type Scene, type Step, toTime } from './timelineScene'
+import { TimelineWindow } from './timelineWindow'
 
 /** What is shown besides the items. */
 export interface Extras {
@@ -29,19 +30,15 @@ export const NO_EXTRAS: Extras = { arrows: [], gaps: [], hits: [], marks: [], co
 
 /** When the first complete picture stood: read by `make bench-timeline`. */
 const DRAWN = 'torch-trace-timeline-drawn'
-/** Nanoseconds of the closest zoom. */
-const NARROWEST = 200
-/** A merged block this many times shorter than the window is opened in two steps, so that nobody loses their place. */
-const TWO_STEPS = 32
 /** Pinned tracks take so much of the height at the most. */
 const PINNED = 0.75
 /** Tiles asked for ahead at the most. */
 const AHEAD = 200
 
-export class TimelineEngine {
+export class TimelineEngine extends TimelineWindow implements Movable {
   private readonly canvas: HTMLCanvasElement
   readonly model: TimelineModel
-  private readonly events: TimelineEvents
+  protected readonly events: TimelineEvents
   private readonly hands: TimelineHands
   private readonly keys: TimelineKeys
   private readonly observer: ResizeObserver
@@ -58,6 +55,7 @@ export class TimelineEngine {
     events: TimelineEvents,
     keysFrom: readonly Window[],
   ) {
+    super()
     this.canvas = canvas
     this.model = model
     this.events = events
@@ -166,56 +164,8 @@ export class TimelineEngine {
     this.redraw()
   }
 
-  zoom(factor: number, at = 0.5): void {
-    const { view } = this.scene
-    const span = view.end - view.start
-    const pivot = view.start + span * at
-    this.move(pivot - span * factor * at, span * factor, 'zoom')
-  }
-
-  pan(fraction: number): void {
-    const { start, end } = this.scene.view
-    this.move(start + (end - start) * fraction, end - start, 'pan')
-  }
-
-  reset(): void {
-    this.move(this.model.start, this.model.end - this.model.start)
-  }
-
-  show(range: Range): void {
-    this.move(range.start, range.end - range.start)
-  }
-
-  /** Shows a time with a little around it. */
-  focus({ start, end }: Range): void {
-    const span = Math.max(end - start, 100)
-    this.move(start - span * 0.1, span * 1.2)
-  }
-
-  /** Goes closer to what stands for several events, half of the way when it is far; false when no zoom takes them apart. */
-  open(item: Item): boolean {
-    const { view } = this.scene
-    const [span, wanted] = [view.end - view.start, Math.max(item.dur * 1.2, NARROWEST)]
-    if (wanted >= span) return false
-    if (span / wanted <= TWO_STEPS) {
-      this.focus({ start: item.start, end: item.start + item.dur })
-      return true
-    }
-    // It stays where it was on the screen.
-    const middle = item.start + item.dur / 2
-    const closer = Math.sqrt(span * wanted)
-    this.move(middle - ((middle - view.start) / span) * closer, closer)
-    return true
-  }
-
   legend(most: number): LegendEntry[] {
     return legendOf(this.scene, most)
-  }
-
-  /** The time under the pointer, else where the selected event begins, else the middle of the window. */
-  pointed(): number {
-    const { cursor, selected, view } = this.scene
-    return cursor ?? selected?.start ?? (view.start + view.end) / 2
   }
 
   /** Moves the window, at the zoom it has, and scrolls so far that the spot is in sight. */
@@ -252,16 +202,6 @@ export class TimelineEngine {
 
   private isWithin(top: number, room: number): boolean {
     return top >= this.scene.scroll && top + 20 <= this.scene.scroll + room
-  }
-
-  move(start: number, span: number, how: Move = 'jump'): void {
-    const { model } = this
-    const whole = model.end - model.start
-    const wide = clamp(span, Math.min(whole, NARROWEST), whole)
-    const from = clamp(start, model.start, model.end - wide)
-    const view = { start: Math.round(from), end: Math.round(from + wide) }
-    this.setView(view)
-    this.events.onView(view, how)
   }
 
   scrollBy(pixels: number): void {
@@ -325,7 +265,7 @@ export class TimelineEngine {
       performance.mark(DRAWN)
   }
 
-  placedAt(y: number): { placed: Placed; inside: number } | null {
+  private placedAt(y: number): { placed: Placed; inside: number } | null {
     const { layout, scroll } = this.scene
     const below = y - HEAD
     const pinned = below < layout.fixed
@@ -334,6 +274,19 @@ export class TimelineEngine {
       (one) => inside >= one.top && inside < one.top + one.height,
     )
     return placed ? { placed, inside } : null
+  }
+
+  titleAt(y: number): string | null {
+    return this.placedAt(y)?.placed.track.id ?? null
+  }
+
+  arrowAt(x: number, y: number): Arrow | null {
+    return arrowAt(this.scene, x, y)
+  }
+
+  neighbour(key: string): Item | null {
+    const { selected, level, view } = this.scene
+    return selected && this.model.neighbour(level, view, selected, key)
   }
 
   hit(x: number, y: number): Item | null {

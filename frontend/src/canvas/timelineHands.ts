@@ -1,10 +1,9 @@
 // The timeline's hands: wheel, drag, pinch and clicks, told to the engine (keys: timelineKeys.ts). One state machine of the
 // pointer: splitting it would only pass the same fields around.
 import { clamp } from '../lib/scale'
-import type { TimelineEngine } from './timelineEngine'
 import { AXIS, GUTTER, HEAD, STRIP } from './timelineLayout'
 import type { Item, Range, Spot } from './timelineModel'
-import { type Arrow, arrowAt, toTime, toX } from './timelineScene'
+import { type Arrow, type Stage, toTime, toX } from './timelineScene'
 
 /** How the window moved: along the time, closer or further, or to another place at once. */
 export type Move = 'pan' | 'zoom' | 'jump'
@@ -31,6 +30,35 @@ export interface TimelineEvents {
   onOpen(id: string): void
 }
 
+/** What hands and keys move: the timeline of one profile, or those of several ranks on one axis. */
+export interface Movable {
+  readonly scene: Stage
+  /** Everything there is to see. */
+  readonly model: Range
+  readonly gutter: number
+  readonly plotWidth: number
+  /** The time under the pointer, else another one that somebody may mean. */
+  pointed(): number
+  /** Where an arrow key leads from the selected event. */
+  neighbour(key: string): Item | null
+  /** Id of the track, or of what else has a title, at a height of the canvas. */
+  titleAt(y: number): string | null
+  hit(x: number, y: number): Item | null
+  arrowAt(x: number, y: number): Arrow | null
+  zoom(factor: number, at?: number): void
+  pan(fraction: number): void
+  scrollBy(pixels: number): void
+  move(start: number, span: number, how?: Move): void
+  show(range: Range): void
+  focus(range: Range): void
+  reveal(spot: Range & Partial<Spot>, how?: Move): void
+  reset(): void
+  open(item: Item): boolean
+  setGutter(width: number): void
+  setRange(range: Range | null): void
+  redraw(): void
+}
+
 /** Pixels of the names beside their edge, and on both sides of a bookmark, that take hold of it. */
 const EDGE = 6
 const FLAG = 7
@@ -49,7 +77,7 @@ type Pinch = { view: Range; distance: number; time: number }
 
 export class TimelineHands {
   private readonly canvas: HTMLCanvasElement
-  private readonly engine: TimelineEngine
+  private readonly engine: Movable
   private readonly events: TimelineEvents
   private readonly abort = new AbortController()
   private drag: Drag | null = null
@@ -63,7 +91,7 @@ export class TimelineHands {
   private told: { x: number; y: number } | null = null
   private zoomedAt = Number.NEGATIVE_INFINITY
 
-  constructor(canvas: HTMLCanvasElement, engine: TimelineEngine, events: TimelineEvents) {
+  constructor(canvas: HTMLCanvasElement, engine: Movable, events: TimelineEvents) {
     this.canvas = canvas
     this.engine = engine
     this.events = events
@@ -196,7 +224,7 @@ export class TimelineHands {
     const { scene } = this.engine
     scene.cursor = pointer && pointer.x >= this.engine.gutter ? toTime(scene, pointer.x) : null
     const item = pointer && this.engine.hit(pointer.x, pointer.y)
-    const arrow = pointer && arrowAt(scene, pointer.x, pointer.y)
+    const arrow = pointer && this.engine.arrowAt(pointer.x, pointer.y)
     const before = scene.hover
     scene.hover = item
     const stays = before?.event === item?.event && before?.start === item?.start && before?.count === item?.count
@@ -251,8 +279,8 @@ export class TimelineHands {
       return
     }
     if (event.offsetX < this.engine.gutter && event.offsetY > HEAD) {
-      const found = this.engine.placedAt(event.offsetY)
-      if (found) this.events.onToggle(found.placed.track.id)
+      const id = this.engine.titleAt(event.offsetY)
+      if (id !== null) this.events.onToggle(id)
       return
     }
     if (scene.range) {

@@ -4,9 +4,9 @@ import { divisions, multiples, tickLabel } from '../lib/scale'
 import { box, cut, FONT, FONT_TITLE, paint } from './surface'
 import { AXIS, HEAD, STRIP } from './timelineLayout'
 import type { Range } from './timelineModel'
-import { type Scene, toX } from './timelineScene'
+import { type HeadStage, type Stage, toX } from './timelineScene'
 
-export function drawHead(context: CanvasRenderingContext2D, scene: Scene, marks: number[], step: number): void {
+export function drawHead(context: CanvasRenderingContext2D, scene: HeadStage, marks: number[], step: number): void {
   const { width, theme } = scene
   context.fillStyle = theme.panel
   context.fillRect(0, 0, width, HEAD)
@@ -23,7 +23,7 @@ export function drawHead(context: CanvasRenderingContext2D, scene: Scene, marks:
 }
 
 /** Labelled marks, and small ones between them by which a time can be read. */
-function drawRuler(context: CanvasRenderingContext2D, scene: Scene, marks: number[], step: number): void {
+function drawRuler(context: CanvasRenderingContext2D, scene: Stage, marks: number[], step: number): void {
   const { width, theme, view } = scene
   const parts = divisions(step)
   context.save()
@@ -58,7 +58,7 @@ function drawPointer(context: CanvasRenderingContext2D, x: number, color: string
 }
 
 /** One bar above everything: which step it is. */
-function drawSteps(context: CanvasRenderingContext2D, scene: Scene): void {
+function drawSteps(context: CanvasRenderingContext2D, scene: Stage): void {
   const { steps, width, theme, view } = scene
   context.font = FONT
   context.fillStyle = theme.mute
@@ -86,7 +86,7 @@ function drawSteps(context: CanvasRenderingContext2D, scene: Scene): void {
   context.restore()
 }
 
-function drawStrip(context: CanvasRenderingContext2D, scene: Scene): void {
+function drawStrip(context: CanvasRenderingContext2D, scene: HeadStage): void {
   const { width, theme, model, view, marks } = scene
   const { busy, busy_is_device: device } = model.head
   const wide = width - scene.gutter
@@ -119,7 +119,7 @@ function drawStrip(context: CanvasRenderingContext2D, scene: Scene): void {
 }
 
 /** The pointer's time, as exactly as a pixel says it. */
-export function drawCursor(context: CanvasRenderingContext2D, scene: Scene, time: number): void {
+export function drawCursor(context: CanvasRenderingContext2D, scene: Stage, time: number): void {
   const x = Math.round(toX(scene, time))
   if (x < scene.gutter || x > scene.width) return
   const { theme } = scene
@@ -139,7 +139,7 @@ export function drawCursor(context: CanvasRenderingContext2D, scene: Scene, time
   context.fillText(text, left + 5, (STRIP + AXIS) / 2)
 }
 
-export function drawRange(context: CanvasRenderingContext2D, scene: Scene, range: Range): void {
+export function drawRange(context: CanvasRenderingContext2D, scene: Stage, range: Range): void {
   const from = Math.max(scene.gutter, toX(scene, Math.min(range.start, range.end)))
   const to = Math.min(scene.width, toX(scene, Math.max(range.start, range.end)))
   if (to < scene.gutter || from > scene.width) return
@@ -161,7 +161,7 @@ export function drawRange(context: CanvasRenderingContext2D, scene: Scene, range
 }
 
 /** Bookmarks: a line through all tracks, a flag on the axis, the note beside it as far as there is room. */
-export function drawBookmarks(context: CanvasRenderingContext2D, scene: Scene): void {
+export function drawBookmarks(context: CanvasRenderingContext2D, scene: Stage): void {
   const { theme, width, height, gutter } = scene
   const flags = scene.bookmarks
     .map(({ time, note }) => ({ x: Math.round(toX(scene, time)), note }))

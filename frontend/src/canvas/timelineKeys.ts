@@ -1,6 +1,5 @@
 // The timeline's keys. They work wherever no text field has the focus; the arrows only where nothing else needs them.
-import type { TimelineEngine } from './timelineEngine'
-import type { TimelineEvents } from './timelineHands'
+import type { Movable, TimelineEvents } from './timelineHands'
 import type { Spot } from './timelineModel'
 import { typing } from './typing'
 
@@ -21,7 +20,7 @@ MOVING.delete('Escape')
 
 export class TimelineKeys {
   private readonly canvas: HTMLCanvasElement
-  private readonly engine: TimelineEngine
+  private readonly engine: Movable
   private readonly events: TimelineEvents
   private readonly abort = new AbortController()
   private readonly calm = window.matchMedia('(prefers-reduced-motion: reduce)').matches
@@ -29,7 +28,7 @@ export class TimelineKeys {
   private holding = 0
 
   /** `from`: the windows whose keys are heard, which are ours and that of the page around it. */
-  constructor(canvas: HTMLCanvasElement, engine: TimelineEngine, events: TimelineEvents, from: readonly Window[]) {
+  constructor(canvas: HTMLCanvasElement, engine: Movable, events: TimelineEvents, from: readonly Window[]) {
     this.canvas = canvas
     this.engine = engine
     this.events = events
@@ -104,9 +103,8 @@ export class TimelineKeys {
 
   /** From the selected event to its neighbour; false when none is selected, so that the arrows move the window. */
   private walk(key: string): boolean {
-    const { selected, level, view } = this.engine.scene
-    if (!selected) return false
-    const next = this.engine.model.neighbour(level, view, selected, key)
+    if (!this.engine.scene.selected) return false
+    const next = this.engine.neighbour(key)
     if (!next) return true
     this.engine.reveal({ lane: next.lane, row: next.row, start: next.start, end: next.start + next.dur })
     this.events.onPick(next)

@@ -2,7 +2,7 @@
 import type { Timeline } from '../api/payloads'
 import { clamp } from '../lib/scale'
 import type { FetchTiles, TileColumns, TileKey } from '../lib/tiles'
-import type { StoreEvents } from './tileCache'
+import type { Budget, StoreEvents } from './tileCache'
 import { type Tile, TileStore } from './tileStore'
 
 export interface Range {
@@ -39,6 +39,8 @@ export interface Item {
   category: string
   module: string
   matrix: boolean
+  /** Of several ranks on one axis: whose event it is. */
+  rank?: string
 }
 
 /** A stretch of time of a group of lanes and the tile that shows it; null = nothing is there yet. */
@@ -60,7 +62,7 @@ export class TimelineModel {
   readonly offset: Int32Array
   readonly store: TileStore
 
-  constructor(head: Timeline, fetch: FetchTiles, events: StoreEvents) {
+  constructor(head: Timeline, fetch: FetchTiles, events: StoreEvents, budget?: Budget) {
     this.head = head
     const groupOf = new Int32Array(head.tracks.length)
     for (let group = 0; group + 1 < head.groups.length; group++)
@@ -77,7 +79,7 @@ export class TimelineModel {
     this.lanes.forEach((lane, i) => {
       this.offset[i + 1] = this.offset[i] + lane.rows
     })
-    this.store = new TileStore(fetch, (group, columns) => this.rangesOf(group, columns), events)
+    this.store = new TileStore(fetch, (group, columns) => this.rangesOf(group, columns), events, budget)
   }
 
   get start(): number {

@@ -1,4 +1,6 @@
 // What a picture of the timeline is made from, and where things are on it.
+
+import type { Timeline } from '../api/payloads'
 import type { Theme } from './surface'
 import type { Colors, Strip } from './timelineColors'
 import type { Counters } from './timelineCounters'
@@ -50,21 +52,15 @@ export function outermost(gaps: readonly Gap[]): readonly Gap[] {
   })
 }
 
-export interface Scene {
-  model: TimelineModel
+/** What a canvas with an axis of time shows and has under the pointer, whatever stands on it. */
+export interface Stage {
   view: Range
-  level: number
-  layout: Layout
   scroll: number
   /** Width of the names of tracks. */
   gutter: number
   width: number
   height: number
   theme: Theme
-  colors: Colors
-  strip: Strip
-  /** Names by number: do they match the search? null = there is none. */
-  match: ((name: number) => boolean) | null
   selected: Spot | null
   hover: Item | null
   /** The pointer's time. */
@@ -72,18 +68,36 @@ export interface Scene {
   range: Range | null
   bookmarks: readonly Bookmark[]
   arrows: readonly Arrow[]
-  gaps: readonly Gap[]
-  hits: readonly Spot[]
-  counters: Counters | null
-  /** Where hits of a search lie, as shares of the whole trace. */
-  marks: readonly number[]
   steps: readonly Step[]
 }
 
-export const toX = (scene: Scene, time: number) =>
+/** What the head of a canvas shows: how busy the whole is, an axis, and steps. */
+export interface HeadStage extends Stage {
+  model: Range & { readonly head: Pick<Timeline, 'busy' | 'busy_is_device'> }
+  /** Where hits of a search lie, as shares of the whole trace. */
+  marks: readonly number[]
+}
+
+export interface Scene extends HeadStage {
+  model: TimelineModel
+  level: number
+  layout: Layout
+  colors: Colors
+  strip: Strip
+  /** Names by number: do they match the search? null = there is none. */
+  match: ((name: number) => boolean) | null
+  gaps: readonly Gap[]
+  hits: readonly Spot[]
+  counters: Counters | null
+}
+
+/** Where time stands on a canvas. */
+export type Plot = Pick<Stage, 'view' | 'gutter' | 'width'>
+
+export const toX = (scene: Plot, time: number) =>
   scene.gutter + ((time - scene.view.start) / (scene.view.end - scene.view.start)) * (scene.width - scene.gutter)
 
-export const toTime = (scene: Scene, x: number) =>
+export const toTime = (scene: Plot, x: number) =>
   scene.view.start + ((x - scene.gutter) / (scene.width - scene.gutter)) * (scene.view.end - scene.view.start)
 
 /** Top of a row on the canvas; null when its lane is not shown. */

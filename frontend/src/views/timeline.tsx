@@ -1,13 +1,15 @@
 // Timeline: every event of the trace. The server sends what the pixels can show; moving asks for more.
 import { ActionIcon, Button } from '@mantine/core'
-import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { lazy, type ReactNode, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Catalog, Problem, Profile } from '../api/payloads'
 import { tracksOf } from '../canvas/timelineLayout'
 import type { LegendEntry } from '../canvas/timelineLegend'
 import type { Range, Spot, TimelineModel } from '../canvas/timelineModel'
 import { arrange } from '../lib/arrange'
+import { chosenRanks } from '../lib/rankChoice'
 import { matcher } from '../lib/search'
+import { useActivity } from '../state/activity'
 import { PANEL, setPrefs, usePrefs } from '../state/prefs'
 import { hostWindow, setRoute, useRoute } from '../state/route'
 import { Bones, useTheme } from '../widgets/basics'
@@ -20,6 +22,7 @@ import { EventPanel } from './parts/eventPanel'
 import { HitChip } from './parts/hitChip'
 import { OpenInPerfetto } from './parts/perfetto'
 import { RangePanel } from './parts/rangePanel'
+import { RanksMenu } from './parts/ranksMenu'
 import { ShowMenu, useColors, usualColors } from './parts/showMenu'
 import { SearchBox } from './parts/tableSection'
 import { type TimelineExtras, useExtras } from './parts/timelineExtras'
@@ -38,13 +41,43 @@ import css from './timeline.module.css'
 
 /** Names, modules or classes in the key of colours, as far as there is room. */
 const KEY = 13
+/** Who looks at one rank needs nothing of it. */
+const RanksTimeline = lazy(() => import('./parts/ranksTimeline'))
+const NO_RANKS: ReadonlyMap<string, string> = new Map()
 const NO_LEGEND: readonly LegendEntry[] = []
 /** Pixels that what is found takes in the search field. */
 const FOUND_WIDTH = 190
 /** The keys of the page around ours are for the timeline as well: it has the focus until somebody clicks. */
 const KEYS_FROM = [...new Set([window, hostWindow])]
 
-export function TimelineView({ catalog, profile: opened, base }: ViewProps) {
+export function TimelineView(props: ViewProps) {
+  const { catalog, profile, base } = props
+  const { run, worker, span } = profile
+  const { ranks: text } = useRoute()
+  const open = useMemo(() => ({ run, worker, span }), [run, worker, span])
+  const ranks = useMemo(() => chosenRanks(catalog, open, text), [catalog, open, text])
+  if (ranks.length < 2) return <OneTimeline {...props} />
+  return (
+    <Suspense fallback={<Waiting />}>
+      <RanksTimeline
+        key={JSON.stringify([open, base.window])}
+        catalog={catalog}
+        opened={profile}
+        open={open}
+        ranks={ranks}
+        base={base}
+      />
+    </Suspense>
+  )
+}
+
+/** While the code for several ranks is on its way. */
+function Waiting() {
+  useActivity(true)
+  return <Bones height="calc(100vh - 90px)" />
+}
+
+function OneTimeline({ catalog, profile: opened, base }: ViewProps) {
   const { steps, ...rest } = base
   const key = JSON.stringify(rest)
   const profile = useMemo(() => JSON.parse(key) as Query, [key])
@@ -94,6 +127,8 @@ function Page(props: {
 }) {
   const { all, catalog, perfetto, model, first, opened, profile, busy, drawn, problem, handle } = props
   const route = useRoute()
+  const { run, worker, span } = opened
+  const place = useMemo(() => ({ run, worker, span }), [run, worker, span])
   const { view, told, onView, undo } = useWindow(first, model)
   const steps = useMemo(
     () =>
@@ -182,6 +217,7 @@ function Page(props: {
         />
         <ShowMenu usual={usual} hasModules={model.head.has_modules} hasDevices={hasDevices} />
         <TracksMenu all={named} tracks={tracks} />
+        <RanksMenu catalog={catalog} open={place} ranks={[place]} clocks={null} said={NO_RANKS} />
         <BookmarksMenu
           bookmarks={extras.bookmarks}
           open={note}

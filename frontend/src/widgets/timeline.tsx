@@ -56,7 +56,7 @@ export interface TimelineProps extends Windowed {
   handle: Ref<TimelineHandle>
 }
 
-interface Hover {
+export interface Hover {
   item: Item | null
   arrow: Arrow | null
   color: string
@@ -135,7 +135,15 @@ export function TimelineCanvas(props: TimelineProps) {
   )
 }
 
-function HoverTip({ hover, kernelClass }: { hover: Hover; kernelClass?: KernelClass }) {
+const NO_MORE: readonly [string, string][] = []
+
+export function HoverTip(props: {
+  hover: Hover
+  kernelClass?: KernelClass
+  /** What else is known of the item, before its times. */
+  more?: readonly [string, string][]
+}) {
+  const { hover, kernelClass, more = NO_MORE } = props
   const { item, arrow } = hover
   const names = arrow && <div className={`${tipCss.row} ${textCss.mono}`}>→ {arrow.name}</div>
   if (!item) {
@@ -157,6 +165,7 @@ function HoverTip({ hover, kernelClass }: { hover: Hover; kernelClass?: KernelCl
         ['Duration', format(item.dur, 'ns')],
         ['Start', format(item.start, 'ns')],
       ]
+  lines.unshift(...more)
   if (item.module) lines.push(['Module', item.module])
   if (item.matrix && !merged) lines.push(['Matrix units', 'used'])
   // Last, for why it is that one follows.

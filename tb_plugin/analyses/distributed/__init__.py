@@ -17,6 +17,8 @@ from tb_plugin.analyses.distributed.findings import findings, sum_of
 from tb_plugin.analyses.distributed.heat import pictures
 from tb_plugin.analyses.distributed.job import job_findings, job_frames, job_notices, job_series
 from tb_plugin.analyses.distributed.joined import COMMON, MEMBERS, RANKS, REPEATED, is_joined, join
+from tb_plugin.analyses.distributed.meetings import TABLE as MEETINGS
+from tb_plugin.analyses.distributed.meetings import WITHIN, meetings, stretches_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.partners import PARTNERS, partners_frame
 from tb_plugin.analyses.distributed.pipeline import pipeline
@@ -111,6 +113,9 @@ class Distributed:
         if params.table is None and (measure := params.get("measure")):
             heat, spread = pictures(data, measure)
             return View(self.id, self.title, coverage, {"heat": heat, "spread": spread})
+        if params.table == MEETINGS:
+            found = {MEETINGS: _meetings(data, params)}
+            return answer_view(self, Part(coverage, frames=found), params)
         rows, staged, sent = worker_rows(data), pipeline(data), _traffic(joined, data)
         tables = {**frames(data), **bandwidth_frames(data), **sent}
         if (worst := worst_frame(data, rows)) is not None:
@@ -139,6 +144,13 @@ class Distributed:
             layout=(*payloads, *tables),
         )
         return answer_view(self, whole, params)
+
+
+def _meetings(data: Together, params: Params) -> Frame:
+    within = stretches_of(params.values(WITHIN)) if params.table == MEETINGS else []
+    calls = frames(data)["collectives"].data
+    found = meetings(calls, data.names, data.seen.worker, data.seen.match, within)
+    return frame(MEETINGS, "Meetings", found, ("match", "worker"), "collective")
 
 
 def _steps(joined: Part, params: Params) -> tuple[str, ...] | None:

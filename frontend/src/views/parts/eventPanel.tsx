@@ -8,7 +8,7 @@ import { shortenMiddle } from '../../lib/names'
 import { useView } from '../../state/data'
 import { tableOf } from '../../state/hit'
 import { usePrefs } from '../../state/prefs'
-import { openView } from '../../state/route'
+import { openElsewhere, openView } from '../../state/route'
 import { Bones, Card, CopyIconButton } from '../../widgets/basics'
 import { FigureList } from '../../widgets/figures'
 import { CloseIcon } from '../../widgets/icons'
@@ -35,8 +35,10 @@ export function EventPanel(props: {
   /** To an event that belongs to this one. */
   onGo: (event: number, at: Range) => void
   onClose: () => void
+  /** Another profile than the open one: views of that one would not show it. */
+  isElsewhere?: boolean
 }) {
-  const { event, base, catalog, profile, onGo, onClose } = props
+  const { event, base, catalog, profile, onGo, onClose, isElsewhere = false } = props
   const prefs = usePrefs()
   const resource = useView('events', { ...base, event })
   const payloads = resource.data?.payloads ?? {}
@@ -63,7 +65,19 @@ export function EventPanel(props: {
       actions={
         <span className={textCss.row}>
           {home && (
-            <Button size="compact-xs" variant="default" onClick={() => openView(home.view, home.state)}>
+            <Button
+              size="compact-xs"
+              variant="default"
+              onClick={() =>
+                isElsewhere
+                  ? openElsewhere(
+                      { run: profile.run, worker: profile.worker, span: profile.span },
+                      home.view,
+                      home.state,
+                    )
+                  : openView(home.view, home.state)
+              }
+            >
               Show in {home.label}
             </Button>
           )}

@@ -61,22 +61,27 @@ export function useExtras(
 ): TimelineExtras {
   const route = useRoute()
   const window: Query = useMemo(() => ({ ...profile, start_ns: view.start, end_ns: view.end }), [profile, view])
-  const chain = flowsOf(useView('flows', { ...profile, event: event ?? '' }, event !== null).data, event !== null)
+  const { spot: selected, arrows: chain } = useChosen(profile, event)
   const inView = flowsOf(useView('flows', window, route.flows === '1').data, route.flows === '1')
   const gaps = useGaps(window, view, hasDevices && route.gaps === '1')
   // What is worked out from all events the first time waits until the events themselves are there.
   const counters = useCounters(profile, view, route.charts ?? '', route.search ?? '', drawn)
   const { hits, marks, found, go } = useHits(profile, window, view, event, reveal)
-  const arrows = useMemo(() => [...arrowsOf(chain), ...arrowsOf(inView)], [chain, inView])
+  const arrows = useMemo(() => [...chain, ...arrowsOf(inView)], [chain, inView])
   const bookmarks = useMemo(() => readBookmarks(route.bookmarks), [route.bookmarks])
   const extras = useMemo(
     () => ({ arrows, gaps, hits, marks, counters, steps, bookmarks }),
     [arrows, gaps, hits, marks, counters, steps, bookmarks],
   )
-  const selected = useMemo(() => spotOf(chain, event), [chain, event])
   const notes =
     inView && inView.hidden > 0 ? [`${inView.total.toLocaleString('en-US')} arrows: zoom in to see them`] : []
   return { extras, selected, found, notes, go }
+}
+
+/** Where the chosen event of a profile is, and what it is connected with. */
+export function useChosen(profile: Query, event: number | null): { spot: Spot | null; arrows: readonly Arrow[] } {
+  const chain = flowsOf(useView('flows', { ...profile, event: event ?? '' }, event !== null).data, event !== null)
+  return useMemo(() => ({ spot: spotOf(chain, event), arrows: arrowsOf(chain) }), [chain, event])
 }
 
 const flowsOf = (view: View | null, wanted: boolean): Flows | null => {

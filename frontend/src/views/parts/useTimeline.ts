@@ -3,6 +3,7 @@ import { useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Problem, Profile, Timeline } from '../../api/payloads'
 import { getTiles } from '../../api/tiles'
+import type { Budget } from '../../canvas/tileCache'
 import { type Range, TimelineModel } from '../../canvas/timelineModel'
 import { parseSteps } from '../../lib/steps'
 import { useActivity } from '../../state/activity'
@@ -16,9 +17,9 @@ export interface TimelineData {
   drawn: boolean
 }
 
-/** `onTiles` is called when tiles have come. */
-export function useTimeline(profile: Query, onTiles: () => void): TimelineData {
-  const resource = useView('timeline', profile)
+/** `onTiles` is called when tiles have come. With `enabled` false nothing is asked for; a `budget` is shared with others. */
+export function useTimeline(profile: Query, onTiles: () => void, enabled = true, budget?: Budget): TimelineData {
+  const resource = useView('timeline', profile, enabled)
   const payload = resource.data?.payloads.timeline
   const head: Timeline | null = payload?.kind === 'timeline' ? payload : null
   const [busy, setBusy] = useState(false)
@@ -45,9 +46,10 @@ export function useTimeline(profile: Query, onTiles: () => void): TimelineData {
         },
         onProblem: (error) => setProblem(error === null ? null : problemOf(error)),
       },
+      budget,
     )
     return made
-  }, [head, key])
+  }, [head, key, budget])
   useEffect(() => () => model?.store.destroy(), [model])
   useActivity(busy)
   return { model, problem: resource.problem ?? problem, busy, drawn: model !== null && drawn === model }

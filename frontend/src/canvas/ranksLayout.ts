@@ -1,0 +1,56 @@
+// Where the sections of ranks stand below each other, and which of them are in sight.
+
+/** Height of the head of a section: its name, and beside it how busy its devices are. */
+export const SECTION = 30
+/** Sections open by themselves where there are so many at the most. */
+export const OPEN = 8
+/** Pixels beyond the edge in which a section is made ready. */
+const NEAR = 120
+
+export interface Placed {
+  /** Pixels from the top of all sections. */
+  top: number
+  height: number
+}
+
+/** Sections from top to bottom: each has its head, and its tracks below it where it is open. */
+export function stack(tracks: readonly number[]): { places: Placed[]; content: number } {
+  let content = 0
+  const places = tracks.map((height) => {
+    const placed = { top: content, height: SECTION + height }
+    content += placed.height
+    return placed
+  })
+  return { places, content }
+}
+
+/** First and one after the last of the sections that touch what is in sight, by `near` pixels at least. */
+export function inSight(places: readonly Placed[], scroll: number, room: number, near = 0): [number, number] {
+  const first = firstEndingAfter(places, scroll - near)
+  let last = first
+  while (last < places.length && places[last].top < scroll + room + near) last++
+  return [first, last]
+}
+
+/** Sections that may soon be in sight. */
+export const nearSight = (places: readonly Placed[], scroll: number, room: number) =>
+  inSight(places, scroll, room, NEAR)
+
+function firstEndingAfter(places: readonly Placed[], y: number): number {
+  let [low, high] = [0, places.length]
+  while (low < high) {
+    const mid = (low + high) >> 1
+    if (places[mid].top + places[mid].height <= y) low = mid + 1
+    else high = mid
+  }
+  return low
+}
+
+/** Which section is at a height; -1 = none. */
+export function sectionAt(places: readonly Placed[], y: number): number {
+  const found = y < 0 ? -1 : firstEndingAfter(places, y)
+  return found < places.length ? found : -1
+}
+
+/** Whether a section is open: `turned` names those that are not as they are at first. */
+export const isOpen = (key: string, count: number, turned: ReadonlySet<string>) => count <= OPEN !== turned.has(key)

@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest'
+import type { Catalog } from '../api/payloads'
+import { besideOf, chosenRanks, rankKey, rankName, ranksText } from './rankChoice'
+
+const span = (id: string, model = 'trace') => ({ id, model })
+const run = (name: string, workers: Record<string, ReturnType<typeof span>[]>) => ({
+  name,
+  workers: Object.entries(workers).map(([worker, spans]) => ({ name: worker, spans })),
+})
+const catalog = {
+  runs: [
+    run('a', { r0: [span('1'), span('2')], r1: [span('1')], 'r/2,x': [span('1')], dump: [span('1', 'flight')] }),
+    run('b run', { r0: [span('1')] }),
+  ],
+} as unknown as Catalog
+const open = { run: 'a', worker: 'r0', span: '1' }
+const workers = (text: string | undefined) =>
+  chosenRanks(catalog, open, text).map(({ run: of, worker }) => `${of}:${worker}`)
+
+test('nothing chosen is the open profile alone', () => {
+  expect(workers(undefined)).toEqual(['a:r0'])
+  expect(workers('r0')).toEqual(['a:r0'])
+})
+
+test('a sign stands for all traces of the run and span, and no other model', () => {
+  expect(besideOf(catalog, open).map(({ worker }) => worker)).toEqual(['r0', 'r1', 'r/2,x'])
+  expect(workers('*')).toEqual(['a:r0', 'a:r1', 'a:r/2,x'])
+  expect(ranksText(catalog, open, chosenRanks(catalog, open, '*'))).toBe('*')
+})
+
+test('names with signs of their own, other runs and spans come back as they were', () => {
+  for (const others of [
+    [{ run: 'a', worker: 'r/2,x', span: '1' }],
+    [
+      { run: 'b run', worker: 'r0', span: '1' },
+      { run: 'a', worker: 'r0', span: '2' },
+    ],
+  ]) {
+    const text = ranksText(catalog, open, [open, ...others])
+    expect(chosenRanks(catalog, open, text)).toEqual([open, ...others])
+  }
+  expect(rankName(rankKey(open, { run: 'b run', worker: 'r0', span: '1' }))).toBe('r0 of b run')
+  expect(rankName(rankKey(open, { run: 'a', worker: 'r/2,x', span: '1' }))).toBe('r/2,x')
+})
+
+test('each rank once, and one that no run has stays: its section says what is wrong', () => {
+  expect(workers('r1,r1,gone,r0')).toEqual(['a:r0', 'a:r1', 'a:gone'])
+})

@@ -1,0 +1,56 @@
+// What the timelines of several ranks show. It stands in the URL.
+import { Button, Checkbox, Popover, Radio } from '@mantine/core'
+import type { Detail } from '../../canvas/ranksTracks'
+import { setRoute, useRoute } from '../../state/route'
+import { useColors } from './showMenu'
+import toolbarCss from './toolbar.module.css'
+
+export const useDetail = (): Detail => (useRoute().detail === 'all' ? 'all' : 'streams')
+export const useLinks = (): boolean => useRoute().links !== 'none'
+
+export function RanksShow() {
+  const detail = useDetail()
+  const links = useLinks()
+  const colors = useColors('kind')
+  return (
+    <Popover position="bottom-end" withinPortal trapFocus>
+      <Popover.Target>
+        <Button size="sm" variant="default">
+          Show
+        </Button>
+      </Popover.Target>
+      <Popover.Dropdown>
+        <div className={toolbarCss.menu}>
+          <Checkbox
+            size="xs"
+            checked={links}
+            onChange={() => setRoute({ links: links ? 'none' : '' })}
+            label="Link the same collective on all ranks"
+          />
+          <Radio.Group
+            size="xs"
+            label="Tracks of an open rank"
+            value={detail}
+            onChange={(next) => setRoute({ detail: next === 'streams' ? '' : next })}
+          >
+            <div className={toolbarCss.menu}>
+              <Radio size="xs" value="streams" label="Streams of devices" />
+              <Radio size="xs" value="all" label="All" />
+            </div>
+          </Radio.Group>
+          <Radio.Group
+            size="xs"
+            label="Colours"
+            value={colors === 'name' ? 'name' : 'kind'}
+            onChange={(next) => setRoute({ colors: next === 'kind' ? '' : next })}
+          >
+            <div className={toolbarCss.menu}>
+              <Radio size="xs" value="kind" label="By kind" />
+              <Radio size="xs" value="name" label="By name" />
+            </div>
+          </Radio.Group>
+        </div>
+      </Popover.Dropdown>
+    </Popover>
+  )
+}

@@ -1,0 +1,316 @@
+// Several ranks on one timeline: a section each, on the axis of the profile that is open; what they did together is linked.
+import { Button } from '@mantine/core'
+import { useCallback, useMemo, useRef, useState } from 'react'
+import type { Query } from '../../api/client'
+import type { Catalog, Profile } from '../../api/payloads'
+import type { Placing } from '../../canvas/ranksEngine'
+import { isOpen } from '../../canvas/ranksLayout'
+import type { RankSection } from '../../canvas/ranksScene'
+import { Budget } from '../../canvas/tileCache'
+import type { Range, TimelineModel } from '../../canvas/timelineModel'
+import { joinIds, splitIds } from '../../lib/arrange'
+import { type Address, sameAddress } from '../../lib/profiles'
+import { SAME, toAxis, type Way } from '../../lib/rankAxis'
+import { besideOf, rankKey } from '../../lib/rankChoice'
+import { matcher } from '../../lib/search'
+import { wholeOf } from '../../lib/wholeOf'
+import { readBookmarks } from '../../state/bookmarks'
+import { PANEL, setPrefs, usePrefs } from '../../state/prefs'
+import { hostWindow, readRoute, setRoute, useRoute } from '../../state/route'
+import { Bones } from '../../widgets/basics'
+import { ProblemPanel } from '../../widgets/problem'
+import { RanksCanvas, type RanksHandle } from '../../widgets/ranks'
+import { Split } from '../../widgets/split'
+import { addBookmark, BookmarksMenu } from './bookmarksMenu'
+import { EventPanel } from './eventPanel'
+import { RangePanel } from './rangePanel'
+import { type Named, renamed, saidOf, sectionOf, stretches, usePlacements } from './rankSections'
+import { RanksFoot } from './ranksFoot'
+import { RanksMenu } from './ranksMenu'
+import { RanksShow, useDetail, useLinks } from './ranksShow'
+import { useColors } from './showMenu'
+import { SearchBox } from './tableSection'
+import { useChosen } from './timelineExtras'
+import { useClocks, useMeetings } from './useMeetings'
+import { isSettled, type Rank, RankSource } from './useRank'
+import { firstView } from './useTimeline'
+import { rangeOf, useWindow } from './useWindow'
+import basicsCss from '../../widgets/basics.module.css'
+import textCss from '../../widgets/text.module.css'
+import frameCss from './frame.module.css'
+import css from './ranksTimeline.module.css'
+import toolbarCss from './toolbar.module.css'
+
+/** Bytes of tiles of all ranks together, and requests for them under way at once. */
+const BYTES = 192e6
+const REQUESTS = 4
+/** Ranks that are read at once. */
+const READ = 4
+/** So many traces of a run are read for its clocks without being asked; of more only where half of them are shown anyway. */
+const FEW = 16
+const KEYS_FROM = [...new Set([window, hostWindow])]
+const NOTHING: ReadonlyMap<string, Range> = new Map()
+
+export default function RanksTimeline(props: {
+  catalog: Catalog
+  opened: Profile
+  open: Address
+  ranks: readonly Address[]
+  base: Query
+}) {
+  const { catalog, open, ranks, base } = props
+  const handle = useRef<RanksHandle>(null)
+  const [known, setKnown] = useState<ReadonlyMap<string, Rank>>(new Map())
+  const [sight, setSight] = useState<readonly string[]>([])
+  const [budget] = useState(() => new Budget(BYTES, REQUESTS))
+  const named = useMemo(
+    () => ranks.map((address) => ({ key: sameAddress(address, open) ? '' : rankKey(open, address), address })),
+    [ranks, open],
+  )
+  const onRank = useCallback((id: string, rank: Rank | null) => {
+    setKnown((old) => {
+      const next = new Map(old)
+      if (rank) next.set(id, rank)
+      else next.delete(id)
+      return next
+    })
+  }, [])
+  const onTiles = useCallback(() => handle.current?.redraw(), [])
+  // The open one goes first: its time is the axis. Then those in sight, a few at a time; what was read stays.
+  const waiting = named.filter(({ key }) => !isSettled(known.get(key)) && (key === '' || sight.includes(key)))
+  const now = new Set(waiting.slice(0, READ).map(({ key }) => key))
+  const sources = named.filter(({ key }) => now.has(key) || isSettled(known.get(key)))
+  const model = known.get('')?.model
+  const problem = known.get('')?.problem
+  return (
+    <>
+      {sources.map(({ key, address }) => (
+        <RankSource
+          key={key}
+          id={key}
+          address={address}
+          window={address.run === open.run ? String(base.window ?? '') : ''}
+          catalog={catalog}
+          budget={budget}
+          onTiles={onTiles}
+          onRank={onRank}
+        />
+      ))}
+      {model ? (
+        <Page {...props} named={named} known={known} model={model} handle={handle} sight={sight} onSight={setSight} />
+      ) : problem ? (
+        <ProblemPanel problem={problem} />
+      ) : (
+        <Bones height="calc(100vh - 90px)" />
+      )}
+    </>
+  )
+}
+
+function Page(props: {
+  catalog: Catalog
+  opened: Profile
+  open: Address
+  ranks: readonly Address[]
+  base: Query
+  named: readonly Named[]
+  known: ReadonlyMap<string, Rank>
+  /** Of the open profile. */
+  model: TimelineModel
+  handle: React.RefObject<RanksHandle | null>
+  sight: readonly string[]
+  onSight: (keys: readonly string[]) => void
+}) {
+  const { catalog, opened, open, ranks, base, named, known, model, handle, sight, onSight } = props
+  const route = useRoute()
+  const prefs = usePrefs()
+  const detail = useDetail()
+  const linked = useLinks()
+  const wish: Way = route.align === 'wall' || route.align === 'start' ? route.align : 'clocks'
+  const run = useMemo<Query>(() => ({ run: open.run, span: open.span, window: base.window }), [open, base.window])
+  const workers = useMemo(() => besideOf(catalog, open).length, [catalog, open])
+  const own = named.filter(({ address }) => address.run === open.run && address.span === open.span).length
+  // Corrected clocks and links need what every worker of the run contributes.
+  const isFree = own > 1 && (workers <= FEW || own * 2 >= workers || route.align === 'clocks')
+  const clocks = useClocks(run, isFree, wish === 'clocks')
+  const placements = usePlacements(named, known, clocks.of, open, wish)
+  const sections = useMemo(
+    () => named.map((one) => sectionOf(one, open, known.get(one.key), placements.get(one.key), clocks.nodes)),
+    [named, open, known, placements, clocks.nodes],
+  )
+  const placing = usePlacing(sections, detail, model)
+  const first = useMemo(() => firstView(opened, String(base.steps ?? ''), model), [opened, base.steps, model])
+  const { view, told, onView, undo } = useWindow(first, placing.whole)
+  const within = useMemo(
+    () => (linked ? stretches(named, sections, sight, open, view) : NOTHING),
+    [linked, named, sections, sight, open, view],
+  )
+  const met = useMeetings(run, within, isFree && linked)
+  const meetings = useMemo(
+    // The open one has no name of its own among the sections.
+    () => met.meetings.map((meeting) => renamed(meeting, rankKey(open, open))),
+    [met.meetings, open],
+  )
+  const event = route.event === undefined ? null : Number(route.event)
+  const at = route.at ?? ''
+  const chosen = named.find(({ key }) => key === at)
+  const query = useMemo<Query>(
+    () => ({ ...(chosen?.address ?? open), window: base.window }),
+    [chosen?.address, open, base.window],
+  )
+  const { spot, arrows } = useChosen(query, event)
+  const selected = useMemo(() => spot && { rank: at, spot, arrows }, [spot, arrows, at])
+  const search = route.search ?? ''
+  const matches = useMemo(() => matcher(search), [search])
+  const range = rangeOf(route.from_ns, route.to_ns)
+  const colors = useColors('kind') === 'name' ? 'name' : 'kind'
+  const bookmarks = useMemo(() => readBookmarks(route.bookmarks), [route.bookmarks])
+  const [note, setNote] = useState<number | null>(null)
+  const steps = useMemo(
+    () =>
+      opened.steps.map(({ label, host_start_ns, host_end_ns }) => ({ label, start: host_start_ns, end: host_end_ns })),
+    [opened],
+  )
+  const bookmark = (time: number) => {
+    addBookmark(bookmarks, time)
+    setNote(time)
+  }
+  const onAxis = placements.get(at) ?? SAME
+  const panels =
+    range === null && event === null ? null : (
+      <div className={css.panels}>
+        {event !== null && (
+          <EventPanel
+            event={event}
+            base={query}
+            catalog={catalog}
+            profile={known.get(at)?.profile ?? opened}
+            isElsewhere={at !== ''}
+            onGo={(next, to) => {
+              handle.current?.reveal({ start: toAxis(onAxis, to.start), end: toAxis(onAxis, to.end) })
+              setRoute({ event: String(next) })
+            }}
+            onClose={() => setRoute({ event: '', at: '' })}
+          />
+        )}
+        {range && (
+          <RangePanel
+            range={range}
+            base={{ ...open, window: base.window }}
+            search={search}
+            onShow={(next) => handle.current?.show(next)}
+            onClose={() => setRoute({ from_ns: '', to_ns: '' })}
+          />
+        )}
+      </div>
+    )
+  return (
+    <div className={`${frameCss.page} ${css.page}`}>
+      <div data-testid="toolbar" className={toolbarCss.toolbar}>
+        <SearchBox
+          value={search}
+          onChange={(next) => setRoute({ search: next })}
+          placeholder="Highlight names, text or /regex/"
+        />
+        <RanksShow />
+        <RanksMenu catalog={catalog} open={open} ranks={ranks} clocks={clocks} said={saidOf(sections)} />
+        <BookmarksMenu
+          bookmarks={bookmarks}
+          open={note}
+          onOpen={setNote}
+          onGo={(time) => handle.current?.reveal({ start: time, end: time })}
+          isSelected={false}
+          onAdd={() => bookmark(Math.round((view.start + view.end) / 2))}
+        />
+        <Button size="sm" variant="default" onClick={() => handle.current?.reset()}>
+          Everything
+        </Button>
+        {own > 1 && !isFree && (
+          <Button size="sm" variant="default" onClick={() => setRoute({ align: 'clocks' })}>
+            Align and link: reads all {workers} traces
+          </Button>
+        )}
+      </div>
+      <Split
+        label="Height of the panel"
+        share={prefs.panel}
+        limits={PANEL}
+        onShare={(panel) => setPrefs({ panel })}
+        below={panels}
+      >
+        <section className={`${basicsCss.card} ${css.card}`} aria-label="Timeline of ranks">
+          <ul className={textCss.sr} aria-label="Ranks">
+            {sections.map(({ key, title, subtitle, note: said, placement: { way, shift, scale } }) => (
+              <li key={key} data-testid="section" data-way={way} data-shift={shift} data-scale={scale}>
+                {[title, subtitle, said].filter(Boolean).join(', ')}
+              </li>
+            ))}
+          </ul>
+          <RanksCanvas
+            placing={placing}
+            meetings={meetings}
+            view={view}
+            told={told}
+            matches={matches}
+            colors={colors}
+            selected={selected}
+            range={range}
+            steps={steps}
+            bookmarks={bookmarks}
+            gutter={prefs.gutter}
+            keysFrom={KEYS_FROM}
+            onView={onView}
+            onUndo={undo}
+            onPick={(item) => setRoute({ event: item ? String(item.event) : '', at: item?.rank ?? '' })}
+            onFollow={(next) => setRoute({ event: String(next) })}
+            onRange={(next) =>
+              setRoute({ from_ns: next ? String(next.start) : '', to_ns: next ? String(next.end) : '' })
+            }
+            onToggle={toggle}
+            onBookmark={bookmark}
+            onGutter={(gutter) => setPrefs({ gutter })}
+            onSight={onSight}
+            handle={handle}
+          />
+          <RanksFoot
+            view={view}
+            axis={open.worker}
+            clocks={isFree ? clocks : null}
+            wish={wish}
+            sections={sections}
+            met={linked ? met : null}
+            colors={colors}
+          />
+        </section>
+      </Split>
+    </div>
+  )
+}
+
+/** Sections and their tracks that are not as they are at first. */
+function toggle(id: string): void {
+  const turned = new Set(splitIds(readRoute().turned))
+  const name = id === '' ? '.' : id
+  if (!turned.delete(name)) turned.add(name)
+  setRoute({ turned: joinIds(turned) })
+}
+
+function usePlacing(sections: readonly RankSection[], detail: Placing['detail'], model: TimelineModel): Placing {
+  const { turned: text } = useRoute()
+  return useMemo(() => {
+    const turned = new Set(splitIds(text))
+    const open = sections.filter(({ key }) => isOpen(key === '' ? '.' : key, sections.length, turned))
+    const there = sections.flatMap(({ model: own, placement: placed }) =>
+      own ? [{ placement: placed, start: own.start, end: own.end, busy: own.head.busy }] : [],
+    )
+    const { busy, ...whole } = wholeOf(there)
+    return {
+      sections,
+      open: new Set(open.map(({ key }) => key)),
+      detail,
+      turned,
+      whole,
+      busy: { busy, busy_is_device: model.head.busy_is_device },
+    }
+  }, [sections, detail, model, text])
+}

@@ -1,0 +1,127 @@
+// What the workers of a run know together of their timelines: corrected clocks, nodes, groups, and where they met.
+import { useMemo } from 'react'
+import { type Answer, getTable, type Query } from '../../api/client'
+import type { Problem, Table } from '../../api/payloads'
+import { LINKED } from '../../canvas/ranksLinks'
+import type { Meeting } from '../../canvas/ranksScene'
+import type { Range } from '../../canvas/timelineModel'
+import type { Corrected } from '../../lib/rankAxis'
+import { type Resource, useResource } from '../../state/data'
+
+type Rows = Table['rows']
+
+/** Rows of one answer, and of all answers at most: more links could not be told apart. */
+const PAGE = 1000
+const MOST = 4000
+
+/** All rows of a table, page by page; `total` is more than there are rows where it has more than may be asked for. */
+async function allRows(
+  table: string,
+  query: Query,
+  most: number,
+  signal: AbortSignal,
+): Promise<Answer<{ rows: Rows; total: number }>> {
+  const rows: Rows = []
+  for (;;) {
+    const answer = await getTable('distributed', table, { ...query, offset: rows.length, limit: PAGE }, signal)
+    if (answer.state === 'loading') return answer
+    const { matched_rows: total, rows: found } = answer.data
+    rows.push(...found)
+    if (rows.length >= Math.min(total, most) || found.length === 0 || total > most)
+      return { state: 'ready', data: { rows, total } }
+  }
+}
+
+const useRows = (table: string, query: Query, most: number, wanted: boolean): Resource<{ rows: Rows; total: number }> =>
+  useResource(wanted ? JSON.stringify([table, query]) : '', (signal) => allRows(table, query, most, signal))
+
+export interface Clocks {
+  /** By worker; empty while nothing is known. */
+  of: ReadonlyMap<string, Corrected>
+  nodes: ReadonlyMap<string, string>
+  /** Ranks of each process group that names some, by what it is called. */
+  groups: ReadonlyMap<string, ReadonlySet<number>>
+  fraction: number | null
+  busy: boolean
+  problem: Problem | null
+}
+
+const MANY = 100_000
+
+/** Nodes and groups of the workers of a run, with `corrects` also clocks: reads all of their traces where nobody has before. */
+export function useClocks(run: Query, wanted: boolean, corrects: boolean): Clocks {
+  const clocks = useRows('clocks', run, MANY, wanted && corrects)
+  const devices = useRows('devices', run, MANY, wanted)
+  const process = useRows('process_groups', run, MANY, wanted)
+  return useMemo(
+    () => ({
+      of: new Map((clocks.data?.rows ?? []).flatMap((row) => correctedOf(row) ?? [])),
+      nodes: new Map((devices.data?.rows ?? []).map((row) => [String(row.worker), String(row.node ?? '')])),
+      groups: new Map((process.data?.rows ?? []).flatMap((row) => groupOf(row) ?? [])),
+      fraction: devices.fraction,
+      busy: clocks.busy || devices.busy,
+      problem: clocks.problem,
+    }),
+    [clocks, devices, process],
+  )
+}
+
+function correctedOf(row: Rows[number]): [[string, Corrected]] | null {
+  const { worker, trace_begins_ns, clock_drift_ppb, clock_residual_ns, clock_set } = row
+  if (typeof trace_begins_ns !== 'number') return null
+  const corrected = {
+    begins_ns: trace_begins_ns,
+    drift_ppb: typeof clock_drift_ppb === 'number' ? clock_drift_ppb : 0,
+    residual_ns: typeof clock_residual_ns === 'number' ? clock_residual_ns : null,
+    set: typeof clock_set === 'number' ? clock_set : 0,
+  }
+  return [[String(worker), corrected]]
+}
+
+function groupOf(row: Rows[number]): [[string, ReadonlySet<number>]] | null {
+  const ranks = String(row.group_ranks ?? '').match(/\d+/g)
+  const name = String(row.group_description || row.group || '')
+  return ranks && name ? [[`${name} ${row.group_ranks}`, new Set(ranks.map(Number))]] : null
+}
+
+export interface Met {
+  meetings: readonly Meeting[]
+  /** Collectives that are in sight and linked, and calls that are too many to be linked. */
+  linked: number
+  calls: number
+  problem: Problem | null
+}
+
+/** Where the ranks in sight met: `within` has the stretch of each worker, in its own time. */
+export function useMeetings(run: Query, within: ReadonlyMap<string, Range>, wanted: boolean): Met {
+  const query: Query = {
+    ...run,
+    within: [...within].map(([worker, { start, end }]) => `${worker}:${Math.floor(start)}:${Math.ceil(end)}`),
+  }
+  const { data, problem } = useRows('meetings', query, MOST, wanted && within.size > 1)
+  return useMemo(() => {
+    const found = wanted && data && data.total <= MOST ? meetingsOf(data.rows) : []
+    const linked = found.length > LINKED ? 0 : found.length
+    return { meetings: found, linked, calls: linked === 0 ? (data?.total ?? 0) : 0, problem }
+  }, [data, problem, wanted])
+}
+
+/** Rows of one collective stand together. */
+export function meetingsOf(rows: Rows): Meeting[] {
+  const found = new Map<
+    number,
+    { match: number; collective: string; last: string; calls: Meeting['calls'][number][] }
+  >()
+  for (const row of rows) {
+    const match = Number(row.match)
+    let meeting = found.get(match)
+    if (!meeting) {
+      const last = row.last_worker === null ? '' : encodeURIComponent(String(row.last_worker))
+      meeting = { match, collective: String(row.collective), last, calls: [] }
+      found.set(match, meeting)
+    }
+    const start = Number(row.start_ns)
+    meeting.calls.push({ rank: encodeURIComponent(String(row.worker)), start, end: start + Number(row.dur_ns) })
+  }
+  return [...found.values()]
+}

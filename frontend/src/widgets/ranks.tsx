@@ -1,0 +1,110 @@
+// The React shell of several ranks on one axis: hands sections, links and selection to the engine.
+import { type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
+import { type Placing, type RankSpot, RanksEngine, type RanksEvents } from '../canvas/ranksEngine'
+import { pointedMeeting } from '../canvas/ranksLinks'
+import type { Meeting, RanksScene } from '../canvas/ranksScene'
+import type { ColorBy } from '../canvas/timelineColors'
+import { GUTTER } from '../canvas/timelineLayout'
+import type { Range } from '../canvas/timelineModel'
+import type { Bookmark, Step } from '../canvas/timelineScene'
+import { useTheme } from './basics'
+import { type Hover, HoverTip, type TimelineHandle } from './timeline'
+import { useEngine, type Windowed } from './useEngine'
+import css from './timeline.module.css'
+
+export type RanksHandle = Omit<TimelineHandle, 'legend'>
+
+export interface RanksProps extends Windowed, Omit<RanksEvents, 'onHover' | 'onOpen'> {
+  placing: Placing
+  meetings: readonly Meeting[]
+  matches: ((name: string) => boolean) | null
+  colors: ColorBy
+  selected: RankSpot | null
+  range: Range | null
+  steps: readonly Step[]
+  bookmarks: readonly Bookmark[]
+  /** Pixels of the names; 0 = as at first. */
+  gutter: number
+  /** Windows whose keys are heard. */
+  keysFrom: readonly Window[]
+  handle: Ref<RanksHandle>
+}
+
+/** One engine, whatever ranks it shows. */
+const ONE = {}
+
+export function RanksCanvas(props: RanksProps) {
+  const { placing, meetings, matches, colors, selected, range, steps, bookmarks, gutter, handle } = props
+  const theme = useTheme()
+  const canvas = useRef<HTMLCanvasElement>(null)
+  const engine = useRef<RanksEngine | null>(null)
+  const [hover, setHover] = useState<Hover | null>(null)
+  const latest = useRef(props)
+  latest.current = props
+
+  useEngine(engine, canvas, ONE, props, (on) => {
+    const events: RanksEvents = {
+      onView: (next, move) => latest.current.onView(next, move),
+      onUndo: () => latest.current.onUndo(),
+      onBookmark: (time) => latest.current.onBookmark(time),
+      onGutter: (width) => latest.current.onGutter(width),
+      onPick: (item) => latest.current.onPick(item),
+      onFollow: (event, spot) => latest.current.onFollow(event, spot),
+      onHover: (item, arrow, x, y) => {
+        const box = on.getBoundingClientRect()
+        const own = made.scene.sections.find(({ section }) => section.key === item?.rank)?.scene
+        const color = item && own ? own.colors.of(item) : ''
+        setHover(item || arrow ? { item, arrow, color, x: box.left + x, y: box.top + y } : null)
+      },
+      onRange: (next) => latest.current.onRange(next),
+      onToggle: (id) => latest.current.onToggle(id),
+      onOpen: () => {},
+      onSight: (keys) => latest.current.onSight(keys),
+    }
+    const made = new RanksEngine(on, theme, latest.current.view, events, latest.current.keysFrom)
+    return made
+  })
+  useEffect(() => engine.current?.setTheme(theme), [theme])
+  useEffect(() => engine.current?.setColors(colors), [colors])
+  useEffect(() => engine.current?.setGutter(gutter || GUTTER), [gutter])
+  useEffect(() => engine.current?.setSearch(matches), [matches])
+  useEffect(() => engine.current?.setPlacing(placing), [placing])
+  useEffect(() => engine.current?.setMeetings(meetings), [meetings])
+  useEffect(() => engine.current?.setSelected(selected), [selected])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a range is its two ends
+  useEffect(() => engine.current?.setRange(range), [range?.start, range?.end])
+  useEffect(() => engine.current?.setNotes(steps, bookmarks), [steps, bookmarks])
+  useImperativeHandle(
+    handle,
+    () => ({
+      zoom: (factor) => engine.current?.zoom(factor),
+      reset: () => engine.current?.reset(),
+      show: (target) => engine.current?.show(target),
+      reveal: (target, move) => engine.current?.reveal(target, move),
+      redraw: () => engine.current?.redraw(),
+    }),
+    [],
+  )
+  return (
+    <div data-testid="timeline" className={css.timeline}>
+      <canvas
+        ref={canvas}
+        tabIndex={0}
+        role="application"
+        aria-label="Timelines of several ranks. W and S zoom, A and D or the arrow keys move, 0 shows everything, Z goes back to the window before, B sets a bookmark. A click on the name of a rank opens or closes its tracks. With an event selected the arrow keys walk to its neighbours, F fits it into the window and M marks its time."
+      />
+      {hover && <HoverTip hover={hover} more={engine.current ? saidOf(engine.current.scene, hover) : []} />}
+    </div>
+  )
+}
+
+/** Whose event it is, and of a collective who took part and who came last. */
+function saidOf(scene: RanksScene, { item }: Hover): [string, string][] {
+  const title = (key: string) => scene.sections.find(({ section }) => section.key === key)?.section.title
+  const said: [string, string][] = [['Rank', title(item?.rank ?? '') ?? '']]
+  const meeting = item?.rank === undefined ? undefined : pointedMeeting(scene)
+  if (meeting) said.push(['Collective', `${meeting.collective}, ${meeting.calls.length} ranks here`])
+  const last = meeting && title(meeting.last)
+  if (last) said.push(['Came last', last])
+  return said
+}

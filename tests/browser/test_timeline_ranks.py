@@ -1,0 +1,122 @@
+"""Ranks on one timeline: sections on one axis, the same collective linked across them, an event of any of them."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote
+
+from playwright.sync_api import Frame
+
+from tests.browser.conftest import Open
+from tests.browser.expect import ask, assert_healthy
+from tests.browser.harness import Tab
+from tests.browser.picture import GUTTER, HEAD, Picture, Point
+
+RUN = "synthetic_ddp"
+SECTION, COMMUNICATION = 30, 16
+"""Height of the head of a section, and where its bar of communication stands in it."""
+_PURPLE = (0x8B, 0x5C, 0xF6)
+
+
+def sections(frame: Frame) -> list[tuple[str, float]]:
+    found = frame.get_by_test_id("section").all()
+    return [
+        (str(one.text_content()).partition(",")[0], float(one.get_attribute("data-shift") or "nan")) for one in found
+    ]
+
+
+def foot(frame: Frame) -> str:
+    return frame.get_by_test_id("timeline-foot").inner_text()
+
+
+def met(tab: Tab, *workers: str) -> list[dict[str, Any]]:
+    """The calls of the first collective, before which nothing communicates."""
+    within = "&".join(f"within={worker}:0:{10**12}" for worker in workers)
+    rows = ask(tab.address, f"table/distributed/meetings?{within}&", run=RUN, limit="1000")["rows"]
+    first = min(rows, key=lambda row: int(row["start_ns"]))
+    return [row for row in rows if row["match"] == first["match"]]
+
+
+def test_ranks_stand_below_each_other_on_one_axis_with_their_collectives_linked(open_tab: Open) -> None:
+    tab = open_tab()
+    workers = ("rank1", "rank0", "rank2")
+    calls = {row["worker"]: row for row in met(tab, *workers)}
+    start = min(int(row["start_ns"]) for row in calls.values())
+    end = max(int(row["start_ns"]) + int(row["dur_ns"]) for row in calls.values())
+    room = (end - start) // 2
+    frame = tab.open(
+        run=RUN, worker="rank1", view="timeline", ranks="rank0,rank2", turned=".,rank0,rank2", align="wall",
+        start_ns=str(start - room), end_ns=str(end + room),
+    )  # fmt: skip
+    assert_healthy(frame)
+    assert [name for name, _ in sections(frame)] == list(workers)
+    clocks = {
+        worker: int(ask(tab.address, "profile", run=RUN, worker=worker)["clock"]["start_unix_ns"]) for worker in workers
+    }
+    shifts = [shift for _, shift in sections(frame)]
+    assert shifts == [clocks[worker] - clocks["rank1"] for worker in workers]
+    assert "collectives linked" in foot(frame) or "1 collective linked" in foot(frame)
+    # The edges of the kernel stand where the axis says, in the head of each closed section.
+    picture = Picture(tab, run=RUN, worker="rank1")
+    for at, (worker, shift) in enumerate(zip(workers, shifts, strict=True)):
+        y = HEAD + at * SECTION + COMMUNICATION + 5
+        row = calls[worker]
+        begin = picture.x(int(row["start_ns"]) + shift)
+        assert picture.pixel(Point(begin + 3, y)) == _PURPLE
+        assert picture.pixel(Point(begin - 4, y)) != _PURPLE
+    # Between two of them there is a band where a head is empty otherwise.
+    first, second = (calls[worker] for worker in workers[:2])
+    middle = int(first["start_ns"]) + min(int(first["dur_ns"]), int(second["dur_ns"])) / 2
+    band = Point(picture.x(middle), HEAD + SECTION + COMMUNICATION - 2)
+    linked = picture.pixel(band)
+    tab.follow(**{key: unquote(value) for key, value in tab.state().items()}, links="none")
+    assert "linked" not in foot(tab.settle())
+    assert picture.pixel(band) != linked
+
+
+def test_an_event_of_another_rank_opens_its_own_panel(open_tab: Open) -> None:
+    tab = open_tab()
+    row = next(one for one in met(tab, "rank0", "rank3") if one["worker"] == "rank3")
+    start, dur = int(row["start_ns"]), int(row["dur_ns"])
+    frame = tab.open(
+        run=RUN, worker="rank0", view="timeline", ranks="rank3", turned=".,rank3", align="start",
+        start_ns=str(start - dur), end_ns=str(start + 2 * dur),
+    )  # fmt: skip
+    shift = sections(frame)[1][1]
+    picture = Picture(tab, run=RUN, worker="rank0")
+    spot = Point(picture.x(start + shift + dur / 2), HEAD + SECTION + COMMUNICATION + 5)
+    tab.page.mouse.click(*picture.on_page(spot))
+    tab.page.wait_for_function("location.hash.includes('p.torch_trace.at=rank3')")
+    frame = tab.settle()
+    event = ask(tab.address, "view/events", run=RUN, worker="rank3", event=tab.state()["event"])["payloads"]["event"]
+    facts = {figure["metric"]["key"]: figure["value"] for figure in event["figures"]}
+    assert (facts["start_ns"], facts["dur_ns"]) == (start, dur)
+    assert str(facts["name"]) in frame.get_by_role("region", name="Event details").inner_text()
+    assert not tab.axe()
+
+
+def test_ranks_are_chosen_from_the_menu_and_one_that_fails_says_so(open_tab: Open) -> None:
+    tab = open_tab(size=(1000, 700), refusals=True)
+    frame = tab.open(run=RUN, worker="rank0", view="timeline", align="wall")
+    frame.get_by_role("button", name="Ranks", exact=True).click()
+    frame.get_by_role("checkbox", name="rank2").click()
+    frame = tab.settle()
+    assert tab.state()["ranks"] == "rank2" and [name for name, _ in sections(frame)] == ["rank0", "rank2"]
+    frame.get_by_role("button", name="Ranks (2)").click()
+    frame.get_by_role("button", name="Show all 4").click()
+    frame = tab.settle()
+    assert tab.state()["ranks"] == "*" and len(sections(frame)) == 4
+    frame.get_by_role("radio", name="From the first step").click()
+    frame = tab.settle()
+    assert tab.state()["align"] == "start" and "from the first step" in foot(frame)
+    frame.get_by_role("button", name="Only rank0").click()
+    frame = tab.settle()
+    assert "ranks" not in tab.state() and not frame.get_by_test_id("section").count()
+    frame = tab.open(run=RUN, worker="rank0", view="timeline", ranks="rank1,nobody", align="wall")
+    texts = frame.get_by_test_id("section").all_inner_texts()
+    assert "There is no worker nobody." in texts[2] and "wall clock" in texts[1]
+    # A click on the name of a section closes it.
+    picture = Picture(tab, run=RUN, worker="rank0")
+    tab.page.mouse.click(*picture.on_page(Point(GUTTER / 2, HEAD + SECTION / 2)))
+    tab.settle()
+    assert tab.state()["turned"] == "."
