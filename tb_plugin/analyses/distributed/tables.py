@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.distributed.clocks import DRIFT, HOW
-from tb_plugin.analyses.distributed.joined import texts_of
+from tb_plugin.analyses.distributed.codes import codes
+from tb_plugin.analyses.distributed.compared import numbers_of, texts_of
 from tb_plugin.analyses.distributed.lateness import ARRIVALS, BEGAN_LATER, BELOW, KNOWN
-from tb_plugin.analyses.distributed.match import codes
+from tb_plugin.analyses.distributed.match import BY
 from tb_plugin.analyses.distributed.profile import CALL, DEVICE, GROUP, STEP, frame, table
 from tb_plugin.analyses.distributed.together import Row, Seen, Together
 from tb_plugin.analyses.distributed.waiting import BOUND, ESTIMATED, TIMINGS
@@ -74,6 +75,7 @@ def frames(data: Together) -> Mapping[str, Frame]:
                 "elements",
                 "on_device",
                 "match",
+                "match_kind",
                 "bus_factor",
                 "source_rank",
                 "destination_rank",
@@ -81,7 +83,13 @@ def frames(data: Together) -> Mapping[str, Frame]:
                 "arrival_transfer_ns",
             ),
         ),
-        frame("process_groups", "Process groups", table(GROUP, data.process_groups), ("group", "group_ranks"), "group"),
+        frame(
+            "process_groups",
+            "Process groups",
+            table({**GROUP, "group_shape": pa.string()}, data.process_groups),
+            ("group", "group_ranks"),
+            "group",
+        ),
         frame("clocks", "Clocks", table(CLOCK, clock_rows(data)), ("worker",), "worker"),
         frame("devices", "Devices", table(devices, data.devices), ("worker", "device"), "worker"),
     ]
@@ -234,6 +242,7 @@ def _singles(data: Together) -> pa.Table:
     added = {
         "bus_factor": _known(seen.factor, ~np.isnan(seen.factor)),
         "match": _known(seen.match, m),
+        "match_kind": pa.array(BY, pa.string()).take(_known(numbers_of(seen.data, "match_kind"), m)),
         "matched_workers": _known(w.workers, m),
         "timing": pa.array(TIMINGS, pa.string()).take(_known(w.timing, m)),
         "wait_ns": _known(wait, m),

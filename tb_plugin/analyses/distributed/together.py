@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.base import Part
 from tb_plugin.analyses.distributed import joined as j
 from tb_plugin.analyses.distributed.clocks import Clocks, clocks_from
-from tb_plugin.analyses.distributed.joined import numbers_of
+from tb_plugin.analyses.distributed.compared import numbers_of
 from tb_plugin.analyses.distributed.lateness import Lateness, Sure, sure_of
 from tb_plugin.analyses.distributed.stated import STATED, StatedJob, stated_job
 from tb_plugin.analyses.distributed.waiting import Waiting, caused_ns
@@ -78,6 +78,8 @@ class Together:
     names: tuple[str, ...]
     strangers: tuple[str, ...]
     """Workers that are no rank of the job: left out."""
+    ranks: tuple[int | None, ...]
+    """The number of each worker in the job, as recorded."""
     labels: tuple[str, ...]
     """Labels of the steps of any worker and of its calls, in order."""
     steps: Sequence[Sequence[Row]]
@@ -171,6 +173,7 @@ def _together(joined: Part, chosen: tuple[str, ...] | None) -> Together:
     world_size = joined.facts.get("distributed.world_size")
     return Together(
         names=names,
+        ranks=tuple(ranks.filter(is_rank)["rank"].to_pylist()),
         strangers=tuple(ranks.filter(pc.invert(is_rank))["worker"].to_pylist()),
         labels=labels,
         steps=steps,
