@@ -28,7 +28,9 @@ _LADDERS: dict[str, tuple[tuple[float, str], ...]] = {
     "hertz": ((1e6, "MHz"),),  # the one in which clocks of processors are compared
 }
 
-_ONE = re.compile(r"(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|latency|delay|lifetime)(_|$)")
+_ONE = re.compile(
+    r"(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|latency|delay|lifetime|lateness|skew|residual)(_|$)"
+)
 _UPKEEP = re.compile(r"(^|_)(guard|wrapper|break)_ns$")
 _MOMENT = re.compile(r"(^|_)(at|time|start|end|hit|moment)_ns$")
 

@@ -252,6 +252,16 @@ def test_a_worker_that_records_later_is_not_late_at_first() -> None:
     assert "recording_later" in rules_of(parts)
 
 
+def test_partners_show_no_lateness_that_clocks_cannot_tell() -> None:
+    parts = sample_parts("synthetic_groups")
+    rows = table_of(parts, "collectives")
+    for arrival, known in (("known", True), ("recording begins later", False), ("alone", False)):
+        row = next(row for row in rows if row["arrival"] == arrival)
+        asked = (("of", row["worker"]), ("call", str(row["call"])))
+        partners = table_of(parts, "partners", extra=asked)
+        assert {partner["lateness_ns"] is not None for partner in partners} == {known}
+
+
 @needs_shared
 @pytest.mark.parametrize("folder", ["torch213/ddp_gloo2", "hta/trace_filter"])
 def test_recordings_of_one_host(folder: str) -> None:

@@ -69,7 +69,7 @@ export function columnScale(unit: Unit, values: Iterable<Scalar>): Scale {
   return { unit, factor: smaller[0], symbol: smaller[1] }
 }
 
-const ONE = /(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|latency|delay|lifetime)(_|$)/
+const ONE = /(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|latency|delay|lifetime|lateness|skew|residual)(_|$)/
 const UPKEEP = /(^|_)(guard|wrapper|break)_ns$/
 const MOMENT = /(^|_)(at|time|start|end|hit|moment)_ns$/
 

@@ -9,7 +9,9 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame, Params, Part, whole_number
 from tb_plugin.analyses.distributed import joined as j
+from tb_plugin.analyses.distributed.clocks import clocks_from
 from tb_plugin.analyses.distributed.compared import numbers_of
+from tb_plugin.analyses.distributed.lateness import Lateness, sure_of
 from tb_plugin.analyses.distributed.match import BY
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.waiting import TIMINGS
@@ -48,7 +50,17 @@ def partners_frame(joined: Part, params: Params) -> Frame:
         rows = np.flatnonzero(match == match[found[0]])
     else:
         rows = found[:1]
-    return _frame(calls.take(pa.array(rows)), names, rows == found[0] if len(found) else rows < 0)
+    return _frame(
+        _with_lateness(calls.take(pa.array(rows)), joined), names, rows == found[0] if len(found) else rows < 0
+    )
+
+
+def _with_lateness(calls: pa.Table, joined: Part) -> pa.Table:
+    """The calls with their lateness as it may be shown: null where clocks cannot tell."""
+    late = Lateness(*(numbers_of(calls, key) for key in j.LATE))
+    sure = sure_of(late, clocks_from(joined.frames[j.CLOCKS].data), numbers_of(calls, "worker"))
+    shown = pa.array(late.lateness_ns, mask=~sure.lateness)
+    return calls.set_column(calls.column_names.index("lateness_ns"), "lateness_ns", shown)
 
 
 def _span(worker: Int64, mine: int) -> tuple[int, int]:
@@ -76,7 +88,7 @@ def _frame(calls: pa.Table, names: list[str], own: Bool) -> Frame:
         "start_ns": calls["start_ns"],
         "dur_ns": calls["dur_ns"],
         "wait_ns": pa.array(dur - transfer, mask=~met),
-        **{key: calls[key] for key in ("lateness_ns",) if key in calls.column_names},
+        "lateness_ns": calls["lateness_ns"],
         "last_worker": of.take(pa.array(last, mask=last < 0)),
         "timing": _text(TIMINGS, numbers_of(calls, "timing"), met),
         "match_kind": _text(BY, numbers_of(calls, "match_kind"), met),
