@@ -59,6 +59,7 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
     def _open(self) -> Workspace:
         with self._lock:
             if self._workspace is None:
+                from tb_plugin.service.cluster import asked_for
                 from tb_plugin.service.pool import Pool
                 from tb_plugin.service.watch import answer_seconds
                 from tb_plugin.service.workspace import Workspace, open_catalog
@@ -67,7 +68,7 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
 
                 locations = parse_spec(self._logdir_spec) if self._logdir_spec else [("", self._logdir)]
                 pool = Pool(limit_seconds=answer_seconds())
-                self._workspace = Workspace(open_catalog(locations), pool, open_store())
+                self._workspace = Workspace(open_catalog(locations), pool, open_store(), asked_for())
             return self._workspace
 
     def _serve(self, environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:

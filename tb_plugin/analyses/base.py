@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -203,6 +203,15 @@ class Analysis(Protocol[M]):
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the payload for a request: the view, or one page of one table."""
+        ...
+
+
+@runtime_checkable
+class Joining(Protocol):
+    """A view of all workers whose parts are made one before anything is asked, once for a run: ``answer`` gets that part."""
+
+    def join(self, parts: Sequence[Part]) -> Part:
+        """Returns the parts of all workers as one."""
         ...
 
 

@@ -74,6 +74,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_report(commands.add_parser("report", help="print the numbers of profiles"))
     _add_diff(commands.add_parser("diff", help="compare two profiles, and fail where a number grew too far"))
     _add_stacks(commands.add_parser("stacks", help="write stacks for a flame graph or for speedscope"))
+    _add_summarize(
+        commands.add_parser("summarize", help="compute the summaries of ranks that the view Distributed opens from")
+    )
     _add_doctor(commands.add_parser("doctor", help="say what was found, what not, and why"))
     return parser
 
@@ -138,6 +141,28 @@ def _add_stacks(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command="stacks")
 
 
+def _add_summarize(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", metavar="PATH", help="a log directory, a trace file, or a URL of one")
+    for name in ("run", "worker", "span"):
+        parser.add_argument(f"--{name}", help=f"only this {name}")
+    parser.add_argument("--to", default="", metavar="URL", help="write there (default: beside the traces)")
+    parser.add_argument(
+        "--workers",
+        type=_whole,
+        metavar="N",
+        help="processes of this machine; 0: this one alone (as many as it has cores)",
+    )
+    parser.add_argument(
+        "--scheduler",
+        default="",
+        metavar="URL",
+        help="the scheduler of a Dask cluster, tcp://HOST:PORT or tls://HOST:PORT (TORCH_TRACE_SCHEDULER)",
+    )
+    for name, what in (("ca-file", "the authority's certificate"), ("cert", "our certificate"), ("key", "our key")):
+        parser.add_argument(f"--tls-{name}", default="", metavar="FILE", help=f"{what}, for a scheduler at tls://")
+    parser.set_defaults(command="summarize")
+
+
 def _add_doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="a trace file, a log directory, or a URL of one")
     parser.set_defaults(command="doctor")
@@ -157,6 +182,12 @@ def _add_capture(parser: argparse.ArgumentParser, prefix: str = "", whose: str =
 def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("text", "markdown", "json"), default="text")
     parser.add_argument("--top", type=_positive, default=10, metavar="N", help="rows per table, except in JSON (10)")
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number")
+    return int(text)
 
 
 def _positive(text: str) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tb_plugin.cli.terminal import complain
 from tb_plugin.errors import TorchTraceError, UserError
 from tb_plugin.findings import data_notices
 from tb_plugin.format import printable
@@ -54,6 +55,15 @@ class ProgressBar:
         """Moves the bar that is shown to ``fraction`` (0..1)."""
         if self._progress is not None and self._progress.tasks:
             self._progress.update(self._progress.tasks[0].id, completed=fraction)
+
+    def tell(self, text: str) -> None:
+        """Prints one line to stderr, above the bar where there is one."""
+        if self._progress is None:
+            complain(text)
+            return
+        from rich.markup import escape
+
+        self._progress.console.print(escape(printable(text)), highlight=False, soft_wrap=True)
 
 
 progress_bar = ProgressBar()

@@ -18,6 +18,7 @@ from tb_plugin.service import ignore, jobs
 from tb_plugin.service.found import Found, Root, located, run_name
 from tb_plugin.service.heads import read_head
 from tb_plugin.service.ignore import Ignore
+from tb_plugin.service.listed_summaries import NOTHING_LIKE_IT, SUFFIX, ListedSummaries, away_from, stated_job
 from tb_plugin.service.tokens import nanoseconds_of, time_of
 from tb_plugin.storage.listing import Listing, StoredFile
 
@@ -55,6 +56,7 @@ class Scanner:
     def __init__(self, roots: Sequence[Root], readers: Sequence[Reader[Any]]) -> None:
         self.roots = roots
         self.readers = readers
+        self._summaries = ListedSummaries()
         self._known: dict[Root, tuple[Listing, _Sorted]] = {}
         self._sniffed: dict[_SniffKey, str] = {}
         self._jobs: dict[_File, JobInfo | None] = {}
@@ -85,12 +87,16 @@ class Scanner:
             discovery.skipped += [(located(root, entry.path), entry.reason) for entry in listing.unlisted]
             discovery.skipped += result.refused
             discovery.ignored[root] = result.ignore
-        if self._last is not None and len(results) == len(self.roots) and _are_same(results, self._last[0]):
+        is_new = self._summaries.list()
+        unchanged = not is_new and len(results) == len(self.roots)
+        if self._last is not None and unchanged and _are_same(results, self._last[0]):
             return self._last[1]
         self._sniffed = {key: why for key, why in self._sniffed.items() if key in used}
-        discovery.found, final = self._joined(
-            _number(drafts, len(self.roots) > 1, [reader.id for reader in self.readers])
-        )
+        found = _number(drafts, len(self.roots) > 1, [reader.id for reader in self.readers])
+        beside = {result.root: result.summaries for result in results}
+        discovery.found, final = self._joined([self._summaries.with_summary(one, beside[one.root]) for one in found])
+        if self._summaries.problem is not None:
+            discovery.problems.append(self._summaries.problem)
         self._last = (results, discovery) if final else None
         return discovery
 
@@ -127,8 +133,9 @@ class Scanner:
 
     def _sort(self, root: Root, listing: Listing) -> _Sorted:
         """Profiles of one root; uncertain ones only when their first bytes speak for them."""
-        files = {file.path: file for file in listing.files}
-        listed = tuple(ListedFile(file.path, file.size, file.fingerprint) for file in listing.files)
+        summaries = {file.path.removesuffix(SUFFIX): file for file in listing.files if file.path.endswith(SUFFIX)}
+        files = {file.path: file for file in listing.files if not file.path.endswith(SUFFIX)}
+        listed = tuple(ListedFile(file.path, file.size, file.fingerprint) for file in files.values())
         drafts = [
             _Draft(root, reader, candidate, [files[name] for name in candidate.names])
             for reader in self.readers
@@ -159,17 +166,21 @@ class Scanner:
                 refused[draft], final = why.what, False
             else:
                 refused[draft] = why
+        away = {main: file for main, file in summaries.items() if main not in files}
+        for reader, candidate in away_from(self.readers, away):
+            taken.add(_Draft(root, reader, candidate, [away[candidate.names[0]]], is_here=False))
         left = {draft.candidate: why for draft, why in refused.items() if taken.leaves(draft)}
         shown = {candidate.place: why for candidate, why in left.items() if not candidate.is_quiet}
         told, looked, is_all = self._others(
-            root, [file for file in listing.files if taken.leaves_file(file.path)], shown
+            root, [file for file in files.values() if taken.leaves_file(file.path)], shown
         )
         final &= is_all
         ignored = _ignored(root, files.get(ignore.NAME))
         final &= ignored is not None
         sniffed = [*(_sniff_key(draft) for draft in (*small, *uncertain)), *looked]
+        told += [(file.path, NOTHING_LIKE_IT) for main, file in away.items() if taken.leaves_file(main)]
         skipped = [(located(root, place), why) for place, why in told]
-        return _Sorted(taken.drafts, skipped, sniffed, final, ignored or Ignore())
+        return _Sorted(root, taken.drafts, skipped, sniffed, final, ignored or Ignore(), summaries)
 
     def _others(
         self, root: Root, files: Sequence[StoredFile], refused: dict[str, str]
@@ -233,6 +244,8 @@ class _Draft:
     reader: Reader[Any]
     candidate: Candidate
     files: list[StoredFile]
+    is_here: bool = True
+    """False where its rank summary is all that is there."""
 
 
 class _Claims:
@@ -261,12 +274,15 @@ class _Claims:
 class _Sorted:
     """What a listing of one root turned out to hold; ``sniffed`` are the uncertain files."""
 
+    root: Root
     drafts: list[_Draft]
     refused: list[tuple[str, str]]
     sniffed: list[_SniffKey]
     final: bool
     """False when a file could not be opened: ask again at the next scan."""
     ignore: Ignore
+    summaries: dict[str, StoredFile]
+    """Rank summaries by the main file that they are of."""
 
 
 def _ignored(root: Root, file: StoredFile | None) -> Ignore | None:
@@ -336,6 +352,8 @@ def _identity(one: Found) -> _File:
 
 def _ask(one: Found) -> JobInfo | UserError | None:
     """What a profile states of its job, None also when its first bytes are damaged; the error of the storage."""
+    if not one.is_here:
+        return stated_job(one)
     reader = identifying(one.reader)
     files = {file.path: file for file in one.files}
     if reader is None or not one.size_bytes:
@@ -379,6 +397,7 @@ def _found(run: str, worker: str, span: str, draft: _Draft) -> Found:
         files=tuple(draft.files),
         reader=draft.reader,
         place=draft.candidate.place,
+        is_here=draft.is_here,
     )
 
 

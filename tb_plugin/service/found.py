@@ -19,6 +19,19 @@ class Root:
     name: str = ""
 
 
+@dataclass(frozen=True)
+class SummaryFile:
+    """A rank summary as it was listed, and below which folder it lies."""
+
+    folder: Folder
+    file: StoredFile
+
+    @property
+    def url(self) -> str:
+        """Returns its full path or URL."""
+        return self.folder.locate(self.file.path)
+
+
 @dataclass(frozen=True, eq=False)
 class Found:
     """One profile: its place in the picker and its files."""
@@ -34,6 +47,10 @@ class Found:
     """Path of what a person takes for the profile: its folder, or its only file."""
     grouped_by: str = ""
     """Why it stands in a run with profiles of other folders or names (``service/jobs.py``), in words."""
+    summary: SummaryFile | None = None
+    """Its rank summary, where one is listed that is not older."""
+    is_here: bool = True
+    """False where nothing but its rank summary is in the log directory: ``files`` is that one."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ import msgspec
 from tb_plugin import __version__
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, TorchTraceError, UserError
 from tb_plugin.registry import model_of
+from tb_plugin.service.away import OpenSummary
 from tb_plugin.service.budget import MEMORY_VARIABLE, need_bytes, seen_sizes, unseen_sizes
 from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.class_rules import class_rules
@@ -89,7 +90,8 @@ class Loader:
         with self._lock:
             if entry.problem is not None:
                 raise entry.problem
-            lost = entry.state == "ready" and entry.summary is not None and not _is_there(entry.path, entry.summary)
+            known = entry.summary if entry.found.is_here else None
+            lost = entry.state == "ready" and known is not None and not _is_there(entry.path, known)
         if lost:
             # The cache may have dropped the columns to make room for others, or somebody cleared it.
             self.lose(entry)
@@ -148,6 +150,8 @@ class Loader:
 
     def _kept(self, entry: Entry) -> tuple[Path, Path] | None:
         """The column file and summary that an earlier load left in the cache."""
+        if not entry.found.is_here:
+            return None
         key = self.key(entry)
         columns, summary = self._store.get(key, _COLUMNS), self._store.get(key, _SUMMARY)
         return None if columns is None or summary is None else (columns, summary)
@@ -212,6 +216,9 @@ class Loader:
 
     def _parse(self, entry: Entry, load: Load, paths: dict[str, Located], held: ExitStack) -> None:
         """Has a worker parse local files; ``held`` is closed when it is done with them."""
+        if not entry.found.is_here:
+            self._open_summary(entry, load, paths, held)
+            return
         key, need, limits = self.key(entry), self._need_bytes(entry), self._limits(entry)
         target, summary = str(self._store.path(key, _COLUMNS)), str(self._store.path(key, _SUMMARY))
         job = self._workers.submit(
@@ -222,6 +229,15 @@ class Loader:
             about=entry.found.url,
         )
         load.reading(job, target, limits is not None)
+        job.future.add_done_callback(lambda future: held.close())
+        job.future.add_done_callback(lambda future: self._finish(entry, load, future))
+
+    def _open_summary(self, entry: Entry, load: Load, paths: dict[str, Located], held: ExitStack) -> None:
+        """Has a worker say what the rank summary tells of a profile whose trace is not here."""
+        (file,) = paths.values()
+        question = OpenSummary(file, model_of(entry.found.reader).id, entry.found.url)
+        job = self._workers.submit(question, key=os.fspath(file), about=entry.found.url)
+        load.reading(job, "", False)
         job.future.add_done_callback(lambda future: held.close())
         job.future.add_done_callback(lambda future: self._finish(entry, load, future))
 
@@ -260,10 +276,11 @@ class Loader:
             if replaced:
                 # Read half before and half after: nobody may see that, and the scan makes a new entry of the file.
                 entry.leave()
-                self._store.remove(Path(load.path))
+                if load.path:
+                    self._store.remove(Path(load.path))
             elif error is None:
                 _settle(entry, load, future.result(), load.path)
-                if self._need_bytes(entry) > _LARGE_BYTES:
+                if load.path and self._need_bytes(entry) > _LARGE_BYTES:
                     # The worker that read it has grown so much that it is replaced; the next one starts ahead of the page.
                     self._workers.submit(Open(file_of(entry)), key=entry.path, about=entry.found.url)
             elif isinstance(error, Cancelled | KeptLost):
@@ -275,7 +292,8 @@ class Loader:
                 _fail(entry, load, error)
         if replaced:
             self._catalog.rescan()
-        self._store.evict(keep=Path(load.path))
+        if load.path:
+            self._store.evict(keep=Path(load.path))
 
 
 def _fail(entry: Entry, load: Load, error: BaseException) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import pyarrow as pa
 from msgspec import Struct
@@ -52,11 +54,14 @@ def dump(part: Part) -> bytes:
     return sealed(msgspec.msgpack.encode(stored))
 
 
-def load(content: bytes) -> Part:
-    """Returns the part that ``dump`` wrote. Raises ValueError when the content is damaged."""
+def load(content: bytes, read: Callable[[str, bytes], pa.Table] = lambda name, data: _read(data)) -> Part:
+    """Returns the part that ``dump`` wrote. Raises ValueError when the content is damaged.
+
+    ``read`` makes a table of its name and Arrow stream.
+    """
     stored = msgspec.msgpack.decode(unsealed(content), type=_StoredPart)
     frames = {
-        name: Frame(f.name, f.title, f.columns, pa.ipc.open_stream(f.data).read_all(), f.row_key, f.name_column, f.sort)
+        name: Frame(f.name, f.title, f.columns, read(name, f.data), f.row_key, f.name_column, f.sort)
         for name, f in stored.frames.items()
     }
     return Part(
@@ -69,6 +74,10 @@ def load(content: bytes) -> Part:
         tuple(stored.steps),
         stored.searched,
     )
+
+
+def _read(data: bytes) -> pa.Table:
+    return pa.ipc.open_stream(data).read_all()
 
 
 def _write(table: pa.Table) -> bytes:

@@ -11,7 +11,9 @@ from tb_plugin.payloads import Loading, Profile, Stage, ViewInfo
 from tb_plugin.service.catalog import problem_of
 from tb_plugin.service.parse import expected
 from tb_plugin.service.question import Progress
+from tb_plugin.service.rank_summary import VIEW
 from tb_plugin.service.states import Entry
+from tb_plugin.service.summary import Summary
 from tb_plugin.service.team import progress
 
 _MEASURED = ("copying", "surveying", "reading")
@@ -58,11 +60,30 @@ def profile_of(entry: Entry) -> Profile:
         loading=_loading(stage) if now.state == "loading" else None,
         window=summary.window if summary else None,
         model=model.id,
-        default_view=model.default_view,
-        features=list(model.features),
+        default_view=model.default_view if entry.found.is_here else VIEW,
+        features=[each for each in model.features if entry.found.is_here or each != "events"],
         clock=summary.clock if summary else None,
         trace_steps=summary.trace_steps if summary else [],
         absent=summary.absent if summary else [],
+    )
+
+
+def by_summary(entry: Entry, known: Summary) -> Profile:
+    """Returns a profile whose trace nobody has read, as ready: what its rank summary tells, and its likely views."""
+    model = registry.model_of(entry.found.reader)
+    return Profile(
+        run=entry.found.run,
+        worker=entry.found.worker,
+        span=entry.found.span,
+        state="ready",
+        fraction=1.0,
+        events_read=known.read.events_seen,
+        views=_expected(model),
+        steps=known.steps,
+        read=known.read,
+        model=model.id,
+        default_view=model.default_view,
+        features=list(model.features),
     )
 
 

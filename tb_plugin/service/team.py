@@ -16,11 +16,15 @@ from tb_plugin.analyses.base import Analysis, Params
 from tb_plugin.errors import CacheRefused, KeptLost, NotFound, TorchTraceError, UserError
 from tb_plugin.payloads import Profile
 from tb_plugin.registry import analysis_named, model_of
+from tb_plugin.service.away import not_here
 from tb_plugin.service.captures import Captures
+from tb_plugin.service.cluster_parts import ClusterParts
 from tb_plugin.service.job import Job
 from tb_plugin.service.loader import LEASE_SECONDS, Loader
 from tb_plugin.service.pool import Workers
+from tb_plugin.service.rank_summary import VIEW
 from tb_plugin.service.states import Entry
+from tb_plugin.service.summaries import Summaries
 from tb_plugin.service.together import WritePart
 from tb_plugin.storage.cache import FileStore
 
@@ -34,6 +38,8 @@ class _State:
     ready: list[tuple[str, str]] = field(default_factory=list)
     failed: list[tuple[str, UserError]] = field(default_factory=list)
     waiting: list[Entry] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    """(worker, why its part did not come from elsewhere): it is computed here all the same."""
     fraction: float = 0.0
 
 
@@ -50,11 +56,20 @@ class _Asked:
 class Team:
     """Gathers parts. Asking again while it answers "not yet" keeps the loads alive, as for one profile."""
 
-    def __init__(self, loader: Loader, captures: Captures, workers: Workers, store: FileStore) -> None:
+    def __init__(
+        self,
+        loader: Loader,
+        captures: Captures,
+        workers: Workers,
+        store: FileStore,
+        cluster: ClusterParts | None = None,
+    ) -> None:
         self._loader = loader
         self._captures = captures
         self._workers = workers
         self._store = store
+        self.summaries = Summaries(workers, store)
+        self._cluster = cluster
         self._jobs: dict[str, Job[str]] = {}
         self._asked: dict[str, float] = {}
         """When somebody last asked for a part that is being computed, monotonic seconds."""
@@ -74,11 +89,18 @@ class Team:
         """
         while True:
             state = _State()
+            if is_summarised := analysis.id == VIEW:
+                self.summaries.begin(entries)
+            if wait and is_summarised:
+                self.summaries.wait(entries)
             for entry in entries:
-                self._advance(_Asked(entry, analysis, replace(params, table=None), capture(entry)), state, wait)
+                asked = _Asked(entry, analysis, replace(params, table=None), capture(entry))
+                self._advance(asked, state, wait, len(entries) > 1)
             if not state.waiting or not wait:
                 return state
             for entry in state.waiting:
+                if is_summarised and (taken := self.summaries.of(entry)) is not None and not taken.refused:
+                    continue  # its part was lost meanwhile, and is taken out of the summary again
                 try:
                     self._captures.waited(self._loader.wait(entry, lambda fraction: None), capture(entry))
                 except TorchTraceError:
@@ -93,7 +115,7 @@ class Team:
         for job in jobs:
             self._workers.leave(job)
 
-    def _advance(self, asked: _Asked, state: _State, wait: bool) -> None:
+    def _advance(self, asked: _Asked, state: _State, wait: bool, several: bool) -> None:
         entry, analysis = asked.entry, asked.analysis
         try:
             analysis_named(analysis.id, model_of(entry.found.reader))
@@ -101,9 +123,15 @@ class Team:
             state.failed.append((entry.found.worker, error))
             return
         try:
-            path = self._store.get(self._key(asked), _SUFFIX)
-            if path is None:
-                path = self._compute(asked, wait)
+            taken = self.summaries.of(entry) if analysis.id == VIEW and not asked.capture else None
+            if taken is not None and taken.refused:
+                state.refused.append((entry.found.worker, f"its summary {taken.refused}"))
+            if taken is not None and not taken.refused:
+                path = taken.path
+            elif entry.found.is_here:
+                path = self._computed(asked, state, wait, several)
+            else:
+                raise not_here(entry.found, taken.refused if taken else "")
         except UserError as error:
             state.failed.append((entry.found.worker, error))
             return
@@ -113,6 +141,19 @@ class Team:
         else:
             state.ready.append((entry.found.worker, str(path)))
             state.fraction += 1.0
+
+    def _computed(self, asked: _Asked, state: _State, wait: bool, several: bool) -> Path | None:
+        """The file of a part that is computed: by the cluster where there is one, else here. Raises UserError."""
+        key = self._key(asked)
+        if path := self._store.get(key, _SUFFIX):
+            return path
+        is_whole = asked.analysis.id == VIEW and not asked.entry.window and not asked.capture
+        if self._cluster is not None and is_whole and several and not wait and asked.entry.state == "found":
+            refused = self._cluster.ask(asked.entry.found, str(self._store.path(key, _SUFFIX)))
+            if refused is None or refused == "":
+                return self._store.get(key, _SUFFIX)
+            state.refused.append((asked.entry.found.worker, refused))
+        return self._compute(asked, wait)
 
     def _key(self, asked: _Asked) -> str:
         """Names a part in the cache. A capture is a part of it whether or not the profile, unread, has a use for it."""

@@ -6,6 +6,7 @@ answer of a worker.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -17,15 +18,18 @@ import msgspec
 from msgspec.structs import replace as replace_struct
 
 from tb_plugin import registry
-from tb_plugin.analyses.base import Analysis, Params, asked_of
+from tb_plugin.analyses.base import Analysis, Joining, Params, asked_of
 from tb_plugin.analyses.stacks import choice_of
 from tb_plugin.analyses.timeline.tiles import Tile
-from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, NotFound
+from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, NotFound, UserError
 from tb_plugin.payloads import Catalog, Profile, ViewInfo
 from tb_plugin.service.answers import AskArrow, AskCsv, AskNumbers, AskTiles, AskView, Numbers, WriteStacks, WriteWindow
 from tb_plugin.service.asking import Desk
+from tb_plugin.service.away import OpenSummary, not_here
 from tb_plugin.service.captures import Captures, Opened
 from tb_plugin.service.catalog import PARTS, Place, ProfileCatalog
+from tb_plugin.service.cluster import Scheduler
+from tb_plugin.service.cluster_parts import ClusterParts
 from tb_plugin.service.discovery import Scanner
 from tb_plugin.service.download import CHUNK_BYTES, Download, chunks_of
 from tb_plugin.service.found import Root
@@ -34,13 +38,14 @@ from tb_plugin.service.loader import Loader, file_of
 from tb_plugin.service.opened import ModelFile
 from tb_plugin.service.parse import AskOffered, Ready
 from tb_plugin.service.pool import Workers
-from tb_plugin.service.profiles import later, navigation, profile_of
+from tb_plugin.service.profiles import by_summary, later, navigation, profile_of
 from tb_plugin.service.question import Question
+from tb_plugin.service.rank_summary import VIEW
 from tb_plugin.service.stack_files import SUFFIXES
 from tb_plugin.service.states import Entry
 from tb_plugin.service.step_choice import chosen_steps, window_of
 from tb_plugin.service.team import Team, progress
-from tb_plugin.service.together import AskArrowTogether, AskCsvTogether, AskViewTogether
+from tb_plugin.service.together import AskArrowTogether, AskCsvTogether, AskViewTogether, WriteJoined
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
 
@@ -64,13 +69,16 @@ _OfSeveral = Callable[[tuple[tuple[str, str], ...], str, Params, str], Question[
 class Workspace:
     """Owns the catalog, the loader and the workers; ``close`` ends them."""
 
-    def __init__(self, catalog: ProfileCatalog, workers: Workers, store: FileStore) -> None:
+    def __init__(
+        self, catalog: ProfileCatalog, workers: Workers, store: FileStore, scheduler: Scheduler | None = None
+    ) -> None:
         self.catalog = catalog
         self._workers = workers
         self._store = store
         self._loader = Loader(catalog, workers, store)
         self.captures = Captures(catalog, self._loader)
-        self._team = Team(self._loader, self.captures, workers, store)
+        self._cluster = None if scheduler is None else ClusterParts(scheduler, workers, store)
+        self._team = Team(self._loader, self.captures, workers, store, self._cluster)
         self._desk = Desk(workers)
         self._offered: dict[str, list[ViewInfo]] = {}
         catalog.ticked = self._tick
@@ -86,12 +94,14 @@ class Workspace:
             self._warmed = True
             self._workers.submit(Ready())
 
-    def profile(self, place: Place, start: bool = True, retry: bool = False) -> Profile:
+    def profile(self, place: Place, start: bool = True, retry: bool = False, view: str = "") -> Profile:
         """Returns the state of a profile; begins to load it when ``start``, also after a failure when ``retry``.
 
-        Raises NotFound, BadRequest.
+        For a ``view`` that a rank summary answers the trace is not read. Raises NotFound, BadRequest.
         """
         entry = self.catalog.find(place)
+        if view == VIEW and start and not retry and (told := self._summarised(entry)) is not None:
+            return told
         if start or retry:
             self._loader.begin(entry, retry)
         profile = replace_struct(profile_of(entry), capture=self.captures.info(entry, place.capture))
@@ -104,6 +114,24 @@ class Workspace:
             return replace_struct(profile, views=views)
         count, loaded = self.captures.progress(entry, place.capture)
         return replace_struct(profile, state="loading", fraction=loaded / count)
+
+    def _summarised(self, entry: Entry) -> Profile | None:
+        """What the rank summary of a profile tells, whose trace nobody has read; None without one that can be used."""
+        if entry.state != "found" or not entry.found.is_here:
+            return None
+        summaries = self._team.summaries
+        summaries.begin([entry])
+        taken = summaries.of(entry)
+        if taken is None or taken.refused:
+            return None
+        file = None if taken.path is None else summaries.file_of(entry)
+        if file is None:
+            return progress(entry, 1, 0.0)
+        question = OpenSummary(file, registry.model_of(entry.found.reader).id, entry.found.url)
+        try:
+            return by_summary(entry, self._desk.ask(question, os.fspath(file), entry.found.url))
+        except UserError:
+            return None
 
     def offered(self, place: Place) -> list[ViewInfo]:
         """Returns the views of a profile, with what its captures tell; waits until all are loaded. Raises UserError."""
@@ -254,6 +282,8 @@ class Workspace:
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
             return later(entry)
+        if not entry.found.is_here:
+            raise not_here(entry.found)
         found, file = entry.found, entry.found.files[0]
         # What was loaded stays usable while its store is away.
         copy = None if found.root.folder.is_local else self._loader.copied(found, file)
@@ -275,6 +305,8 @@ class Workspace:
 
     def close(self) -> None:
         """Ends the scan and the workers."""
+        if self._cluster is not None:
+            self._cluster.close()
         self.catalog.stop()
         self._workers.close()
 
@@ -329,7 +361,27 @@ class Workspace:
         if state.failed:
             names = ", ".join(f"{worker} ({error.what})" for worker, error in state.failed)
             params = replace(params, extra=(*params.extra, ("failed", names)))
-        return self._combine(ask, state.ready, analysis, params, steps)
+        if state.refused:
+            params = replace(params, extra=(*params.extra, ("refused", _by_reason(state.refused))))
+        about = _about(analysis, state.ready)
+        ready = [("", self._joined(state.ready, analysis, about))] if isinstance(analysis, Joining) else state.ready
+        return self._combine(ask, ready, analysis, params, steps, about)
+
+    def _joined(self, parts: Sequence[tuple[str, str]], analysis: Analysis[Any], about: str) -> str:
+        """The file of parts, (worker, file) each, as one; a worker makes it once. Raises UserError."""
+        key, suffix = f"joined|{analysis.id}|{parts!r}", ".joined"
+        for _ in range(CHANGES):
+            if path := self._store.get(key, suffix):
+                return str(path)
+            target = str(self._store.path(key, suffix))
+            try:
+                self._desk.ask(WriteJoined(tuple(parts), analysis.id, target), key, about)
+            except CacheRefused as error:
+                if not self._store.leave(error):
+                    raise
+                continue
+            self._store.evict(keep=Path(target))
+        raise Cancelled("The cache is cleared all the time.")
 
     def _of_pair(
         self, ask: _OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool
@@ -354,21 +406,27 @@ class Workspace:
             fraction += state.fraction
         if len(ready) < 2:
             return progress(exp, 2, fraction)
-        return self._combine(ask, ready, analysis, params, "")
+        return self._combine(ask, ready, analysis, params, "", _about(analysis, ready))
 
     def _combine(
-        self, ask: _OfSeveral, ready: Sequence[tuple[str, str]], analysis: Analysis[Any], params: Params, steps: str
+        self,
+        ask: _OfSeveral,
+        ready: Sequence[tuple[str, str]],
+        analysis: Analysis[Any],
+        params: Params,
+        steps: str,
+        about: str,
     ) -> bytes:
         key = "|".join(path for _, path in ready)
-        named = ", ".join(worker for worker, _ in ready[:_NAMED]) + (", ..." if len(ready) > _NAMED else "")
-        question = ask(tuple(ready), analysis.id, params, steps)
-        return self._desk.ask(question, key, f"{analysis.title} of {named}")
+        return self._desk.ask(ask(tuple(ready), analysis.id, params, steps), key, about)
 
     def _run(self, opened: Opened, question: Question[Answer], heavy: bool = False) -> Answer | None:
         """Has a worker answer a question about a loaded profile; None when its columns are lost, and it loads anew.
 
         Raises what the answer raised.
         """
+        if not opened.entry.found.is_here:
+            raise not_here(opened.entry.found)
         try:
             return self._desk.ask(question, opened.entry.path, opened.entry.found.url, heavy)
         except KeptLost as error:
@@ -382,6 +440,24 @@ def open_catalog(locations: Sequence[tuple[str, str]]) -> ProfileCatalog:
     """Returns the profiles of (name, path or URL) pairs; nothing is scanned yet."""
     folders = [(name, Folder(url)) for name, url in locations]
     return ProfileCatalog(Scanner([Root(folder, name) for name, folder in folders], registry.readers()))
+
+
+def _by_reason(refused: Sequence[tuple[str, str]]) -> str:
+    """Workers by the reason that several of them may share."""
+    workers: dict[str, list[str]] = {}
+    for worker, why in refused:
+        workers.setdefault(why, []).append(worker)
+    told = []
+    for why, names in list(workers.items())[:_NAMED]:
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        told.append(f"{', '.join(names[:_NAMED])}{more} ({why})")
+    return "; ".join(told)
+
+
+def _about(analysis: Analysis[Any], parts: Sequence[tuple[str, str]]) -> str:
+    """What the log says a question is about."""
+    named = ", ".join(worker for worker, _ in parts[:_NAMED]) + (", ..." if len(parts) > _NAMED else "")
+    return f"{analysis.title} of {named}"
 
 
 def _of_several(view_id: str) -> Analysis[Any] | None:

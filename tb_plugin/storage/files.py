@@ -26,6 +26,8 @@ from tb_plugin.storage.listing import Listing, StoredFile
 from tb_plugin.storage.local import LINKS_VARIABLE, follows_links
 from tb_plugin.storage.opening import Located, open_regular
 from tb_plugin.storage.secrets import clean_logs, redact
+from tb_plugin.storage.times import nanoseconds
+from tb_plugin.storage.writing import write_below
 
 log = logging.getLogger("torch_trace")
 
@@ -95,6 +97,25 @@ class Folder:
         if self._is_file:
             return self.url
         return f"{self.url.rstrip('/')}/{path}"
+
+    @property
+    def address(self) -> str:
+        """Returns what leads another process to the directory that paths of listed files are relative to.
+
+        It may hold credentials: it goes to whoever works for us, and into no message.
+        """
+        if self.is_local:
+            path = Path(os.path.abspath(self.url))  # noqa: PTH100 (links keep the name the person gave)
+            return str(path.parent if path.is_file() else path)
+        return self._real.rpartition("/")[0] if self._is_file else self._real
+
+    def write(self, path: str, content: bytes) -> None:
+        """Writes a file below the directory, whole or not at all. Raises StorageError."""
+        fs, root = (None, self.url) if self.is_local else _filesystem(self._real)
+        try:
+            write_below(fs, root, path, content)
+        except Exception as error:  # every backend raises its own
+            raise self._refused(error, path) from error
 
     def located(self, file: StoredFile) -> Located:
         """Returns a listed file of a local directory, such that nothing else is opened in its place."""
@@ -382,7 +403,8 @@ def _remote_file(root: str, path: str, info: Mapping[str, Any]) -> StoredFile:
     relative = relative.rpartition("/")[2] if relative == base else relative.removeprefix(base).lstrip("/")
     # Which content it is; times only where the store states nothing better, that of creation last.
     stated = [str(info[key]) for key in (*_VERSIONS, *_CHANGES, "created") if info.get(key)]
-    return StoredFile(relative, size, "-".join([str(size), *stated[:1]]))
+    changed = next((info[key] for key in (*_CHANGES, "created") if info.get(key)), None)
+    return StoredFile(relative, size, "-".join([str(size), *stated[:1]]), nanoseconds(changed))
 
 
 def _refused(url: str, error: Exception) -> StorageError:

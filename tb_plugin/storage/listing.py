@@ -13,6 +13,8 @@ class StoredFile:
     size: int
     fingerprint: str
     """Changes whenever the content may have changed (size, modification time, etag)."""
+    modified_ns: int | None = None
+    """When it was written, nanoseconds since 1970 by the clock of its storage; None where that does not say."""
 
 
 @dataclass(frozen=True)

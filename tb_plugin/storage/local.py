@@ -56,7 +56,7 @@ def walk(root: str) -> Listing:
 def stat_file(path: str) -> StoredFile:
     """Returns one regular file as the listing of a log directory that is this file. Raises OSError."""
     status = Path(path).stat()
-    return StoredFile(Path(path).name, status.st_size, fingerprint(status))
+    return StoredFile(Path(path).name, status.st_size, fingerprint(status), status.st_mtime_ns)
 
 
 def is_inside(path: str, folder: str) -> bool:
@@ -94,7 +94,7 @@ class _Walk:
             return
         # Pipes and sockets would block whoever opens them.
         if stat.S_ISREG(status.st_mode):
-            self.files.append(StoredFile(relative, status.st_size, fingerprint(status)))
+            self.files.append(StoredFile(relative, status.st_size, fingerprint(status), status.st_mtime_ns))
 
 
 def _shown(name: str) -> str:

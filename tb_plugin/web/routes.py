@@ -81,7 +81,8 @@ class Routes:
         if route == "profile":
             start = _choice(request, "start", "1", ("0", "1")) == "1"
             retry = _choice(request, "retry", "0", ("0", "1")) == "1"
-            return _profile(request, self._workspace().profile(_place(request), start, retry))
+            view = request.args.get("view", "")
+            return _profile(request, self._workspace().profile(_place(request), start, retry, view))
         if head == "view" and rest:
             return self._view(request, rest)
         if head == "table" and rest:

@@ -45,7 +45,7 @@ function Frame() {
   const span = spanOf(catalog, address)
   const part = route.window ?? ''
   const capture = route.capture ?? ''
-  const { profile: read, problem, reload } = useProfile(address, seenAs(span), part, capture)
+  const { profile: read, problem, reload } = useProfile(address, seenAs(span), part, capture, route.view)
   const profile = useMemo(() => offered(read, catalog, address), [read, catalog, address])
   const [quality, setQuality] = useState(false)
   const [help, setHelp] = useState(false)

@@ -7,6 +7,8 @@ import { useActivity } from './activity'
 
 const CATALOG_MS = 5000
 const LOADING_MS = 700
+/** The view that summaries of ranks answer. */
+const BY_SUMMARY = 'distributed'
 
 export function problemOf(error: unknown): Problem {
   if (error instanceof ApiError) return error.problem
@@ -74,8 +76,17 @@ export interface ProfileState {
   reload: () => void
 }
 
-/** `seen` is what the catalog says of the profile (`seenAs`): when that changes, the profile is asked for again. */
-export function useProfile(address: Address | null, seen: string, part = '', capture = ''): ProfileState {
+/**
+ * `seen` is what the catalog says of the profile (`seenAs`): when that changes, the profile is asked for again. `view` is
+ * the one that is open: where the summary of a rank answers it, its trace is not read.
+ */
+export function useProfile(
+  address: Address | null,
+  seen: string,
+  part = '',
+  capture = '',
+  view = '',
+): ProfileState {
   const [state, setState] = useState<{ key: string; profile: Profile | null; problem: Problem | null }>({
     key: '',
     profile: null,
@@ -85,10 +96,11 @@ export function useProfile(address: Address | null, seen: string, part = '', cap
   // Only a person's wish loads again what failed, and only once.
   const again = useRef(false)
   const key = address ? JSON.stringify({ ...address, window: part, capture }) : ''
+  const summarised = view === BY_SUMMARY ? view : ''
   // biome-ignore lint/correctness/useExhaustiveDependencies: asks again when the catalog says something else
   useEffect(() => {
     if (key === '') return
-    const query = JSON.parse(key) as Query
+    const query: Query = { ...(JSON.parse(key) as Query), view: summarised }
     const abort = new AbortController()
     let timer = 0
     const ask = async () => {
@@ -113,7 +125,7 @@ export function useProfile(address: Address | null, seen: string, part = '', cap
       abort.abort()
       window.clearTimeout(timer)
     }
-  }, [key, seen, round])
+  }, [key, seen, round, summarised])
   const reload = useCallback(() => {
     again.current = true
     setRound((n) => n + 1)

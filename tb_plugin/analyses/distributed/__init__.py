@@ -10,9 +10,9 @@ from typing import get_args
 from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view, coverage_of
 from tb_plugin.analyses.distributed.findings import findings, sum_of
 from tb_plugin.analyses.distributed.job import job_findings, job_frames, job_notices, job_series
+from tb_plugin.analyses.distributed.joined import COMMON, REPEATED, is_joined, join
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.profile import profile_part
-from tb_plugin.analyses.distributed.redundancy import redundancy
 from tb_plugin.analyses.distributed.tables import frames, step_rows, worker_rows
 from tb_plugin.analyses.distributed.together import Row, Together, together
 from tb_plugin.analyses.replicas import FRAME
@@ -85,20 +85,25 @@ class Distributed:
         """Returns what one worker contributes. Raises BadRequest for unknown steps."""
         return profile_part(trace, params)
 
+    def join(self, parts: Sequence[Part]) -> Part:
+        """Returns the parts of all workers as one, matched."""
+        return join(parts)
+
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the view of all parts together, or one page of one table."""
-        params = replace(params, steps=_steps(parts, params))
-        data = together(tuple(parts), params.steps)
+        """Returns the view of all parts together, or one page of one table; also of one part that ``join`` made."""
+        joined = parts[0] if is_joined(parts) else join(parts)
+        params = replace(params, steps=_steps(joined, params))
+        data = together(joined, params.steps)
         stated = job_frames(data.stated)
         tables = {**frames(data), **stated}
         rows = worker_rows(data)
-        told = findings(data, rows, redundancy(parts), params.get("failed"))
+        told = findings(data, rows, _repeated(joined), params.get("failed"), params.get("refused"))
         if data.stated:
             told = [*told, *job_findings(data.stated), *job_notices(data.stated)]
             told.sort(key=lambda notice: get_args(Severity).index(notice.severity))
         payloads = _payloads(data, rows, told)
         whole = Part(
-            coverage=coverage_of(parts, params),
+            coverage=coverage_of([joined], params),
             frames=tables,
             payloads=payloads,
             layout=(*payloads, "operations", "workers", "collectives", "steps", "process_groups", "devices", *stated),
@@ -106,16 +111,21 @@ class Distributed:
         return answer_view(self, whole, params)
 
 
-def _steps(parts: Sequence[Part], params: Params) -> tuple[str, ...] | None:
+def _steps(joined: Part, params: Params) -> tuple[str, ...] | None:
     """The chosen steps; where workers were opened as windows, those that all of them hold. Raises BadRequest."""
-    if params.steps is not None or all(part.coverage.window is None for part in parts):
+    if params.steps is not None or joined.coverage.window is None:
         return params.steps
-    common = tuple(label for label in parts[0].steps if all(label in part.steps for part in parts))
-    if not common and any(part.steps for part in parts):
+    common = tuple(joined.frames[COMMON].data["step"].to_pylist())
+    if not common and joined.steps:
         raise BadRequest(
             "The windows of the workers have no step in common.", "window", "Choose a step for all of them."
         )
     return common or None
+
+
+def _repeated(joined: Part) -> list[Notice]:
+    held = joined.payloads[REPEATED]
+    return held.notices if isinstance(held, Notices) else []
 
 
 def _payloads(data: Together, rows: list[Row], told: list[Notice]) -> dict[str, Payload]:

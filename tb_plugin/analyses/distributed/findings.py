@@ -12,15 +12,21 @@ STRAGGLER_SHARE = 0.5
 STRAGGLER_WAIT = 0.02
 
 
-def findings(data: Together, rows: list[Row], held: list[Notice], failed: str) -> list[Notice]:
+def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, refused: str = "") -> list[Notice]:
     """Returns what the numbers of the workers (``rows``, one each) say, with ``held``, what is said of their memory.
 
-    ``failed`` names workers that could not be read.
+    ``failed`` names workers that could not be read, ``refused`` those whose part did not
+    come from elsewhere.
     """
     notices = []
     if failed:
         text = f"Not loaded and left out: {failed}. Waiting and transfer are those of the workers that are here."
         notices.append(Notice("worker_failed", "high", text, "Open the worker to see why it failed.", []))
+    if refused:
+        text = f"Computed from the trace here: {refused}."
+        notices.append(
+            Notice("summary_refused", "info", text, "Nothing is missing; the next time may take as long.", [])
+        )
     if data.strangers:
         text = f"No rank of the job and left out: {', '.join(data.strangers)}."
         advice = "Put traces that belong to no job into a folder of their own."

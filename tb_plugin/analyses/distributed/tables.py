@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.distributed.joined import texts_of
 from tb_plugin.analyses.distributed.match import codes
 from tb_plugin.analyses.distributed.profile import CALL, DEVICE, GROUP, STEP, frame, table
-from tb_plugin.analyses.distributed.together import Row, Seen, Together, texts_of
+from tb_plugin.analyses.distributed.together import Row, Seen, Together
 from tb_plugin.analyses.distributed.waiting import BOUND, ESTIMATED, TIMINGS
 from tb_plugin.trace.intervals import measure_by
 from tb_plugin.trace.memo import remembered

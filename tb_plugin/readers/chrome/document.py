@@ -103,10 +103,17 @@ class Document:
         while not self._at_end and len(self._data) < size:
             block = self._stream.read(size - len(self._data))
             self._at_end = not block
-            self._data += block
+            try:
+                self._data += block
+            except BufferError:
+                self._data = self._data + block
 
     def _drop(self, count: int) -> None:
-        del self._data[:count]
+        try:
+            del self._data[:count]
+        except BufferError:
+            # A profiler in another thread, such as Dask's, holds on to a frame that had a view of the buffer.
+            self._data = self._data[count:]
         self._base += count
 
     def _skip(self, start: int) -> int:

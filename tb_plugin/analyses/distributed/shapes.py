@@ -1,0 +1,50 @@
+"""What a part of the view looks like: tables with their columns, for whoever gets one from elsewhere and believes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+
+from tb_plugin.analyses.distributed.profile import CALL, DEVICE, GROUP, STEP
+from tb_plugin.analyses.distributed.stated import empty_tables
+from tb_plugin.analyses.replicas import FRAME, states_frame
+
+MEANING = 1
+"""Raise it when a number of a part means something else than before though its column is the same, or is mended: what was
+kept of ranks elsewhere is then computed anew. New columns change the stamp by themselves."""
+ALWAYS: Mapping[str, Mapping[str, pa.DataType]] = {
+    "collectives": CALL,
+    "steps": STEP,
+    "process_groups": GROUP,
+    "devices": DEVICE,
+}
+"""Tables that every part has. Others are those of what the profile states, and of its memory."""
+NEVER_NULL: Mapping[str, tuple[str, ...]] = {
+    "collectives": ("call", "collective", "start_ns", "dur_ns", "on_device"),
+    "steps": ("step",),
+    "process_groups": ("group", "group_ranks"),
+    "devices": ("device",),
+}
+"""Columns that hold a value in every row."""
+
+
+@cache
+def part_shapes() -> Mapping[str, pa.Schema]:
+    """Returns the columns of every table that a part may have."""
+    none = np.empty(0, np.int64)
+    shapes = {name: pa.schema(list(columns.items())) for name, columns in ALWAYS.items()}
+    shapes |= {name: table.schema for name, table in empty_tables().items()}
+    return shapes | {FRAME: states_frame(none, none, none, none).data.schema}
+
+
+@cache
+def stamp() -> str:
+    """Returns what changes when parts look different, or mean something else."""
+    text = [f"meaning {MEANING}"]
+    for name, schema in sorted(part_shapes().items()):
+        text += [name, *(f"{field.name} {field.type}" for field in schema)]
+    return hashlib.blake2b("\n".join(text).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,109 @@
+"""``torch-trace summarize``: the summaries of ranks, by this machine or an existing Dask cluster."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from tb_plugin.analyses.wording import counted
+from tb_plugin.cli.exits import NOTHING, OK
+from tb_plugin.cli.session import progress_bar, scanned
+from tb_plugin.cli.terminal import say
+from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.format import format_value
+from tb_plugin.service import cluster
+from tb_plugin.service.catalog import Place
+from tb_plugin.service.cluster import Scheduler
+from tb_plugin.service.engines import in_pool, in_this_process
+from tb_plugin.service.found import Found
+from tb_plugin.service.listed_summaries import SUFFIX, is_older
+from tb_plugin.service.pool import default_size
+from tb_plugin.service.summarizing import Outcome, RankJob, job_of
+from tb_plugin.storage.files import Folder
+from tb_plugin.storage.listing import StoredFile
+from tb_plugin.trace.table import RawTrace
+
+
+def summarize(arguments: argparse.Namespace) -> int:
+    """Summarises the chosen ranks; returns the exit code. Raises UserError."""
+    scheduler = _scheduler(arguments)
+    found = _chosen(arguments)
+    jobs = _jobs(found, arguments.to)
+    outcomes: Counter[str] = Counter()
+    size_bytes = 0
+    with progress_bar.shown(f"{counted(len(jobs), 'rank')} of {arguments.path}"):
+        for outcome in _computed(jobs, scheduler, arguments.workers):
+            outcomes[outcome.kind] += 1
+            size_bytes += outcome.size_bytes
+            progress_bar.update(outcomes.total() / len(jobs))
+            if outcome.kind == "failed":
+                progress_bar.tell(f"{outcome.name}: {outcome.reason}")
+    where = arguments.to or "beside their traces"
+    say(
+        f"{counted(len(jobs), 'rank')}: {outcomes['written']:,} computed, {outcomes['current']:,} current, "
+        f"{outcomes['failed']:,} failed; {format_value(size_bytes, 'bytes')} {where}."
+    )
+    return NOTHING if outcomes["failed"] else OK
+
+
+def _scheduler(arguments: argparse.Namespace) -> Scheduler | None:
+    """The cluster that is meant: that of the option, else that of the environment unless ``--workers`` is given."""
+    files = tuple(
+        given or os.environ.get(name, "").strip()
+        for given, name in (
+            (arguments.tls_ca_file, cluster.CA_VARIABLE),
+            (arguments.tls_cert, cluster.CERT_VARIABLE),
+            (arguments.tls_key, cluster.KEY_VARIABLE),
+        )
+    )
+    if arguments.scheduler:
+        if arguments.workers is not None:
+            raise BadRequest("A scheduler has workers of its own.", "--workers", "Leave one of the two out.")
+        return Scheduler(arguments.scheduler, *files)
+    return cluster.from_environment() if arguments.workers is None else None
+
+
+def _chosen(arguments: argparse.Namespace) -> list[Found]:
+    """The traces that are meant. Raises NotFound."""
+    catalog = scanned(arguments.path)
+    entries = catalog.matching(Place(arguments.run, arguments.worker, arguments.span))
+    found = [entry.found for entry in entries if entry.found.reader.raw is RawTrace and entry.found.is_here]
+    if not found:
+        reasons = [reason for _, reason in catalog.skipped()]
+        raise NotFound("No trace was found.", arguments.path, " ".join(reasons[:1]) or "Check the path.")
+    return found
+
+
+def _jobs(found: Sequence[Found], to: str) -> list[RankJob]:
+    """A job for each rank; what of their summaries is listed where they go is looked at first by who does the job."""
+    listed = _summaries(to) if to else None
+    address = Folder(to).address if to else ""
+    jobs = []
+    for one in found:
+        main = one.files[0].path
+        if listed is None:
+            folder = one.root.folder
+            kept = one.summary.file if one.summary is not None and one.summary.folder is folder else None
+            jobs.append(job_of(one, folder.address, kept))
+        else:
+            kept = listed.get(main)
+            jobs.append(job_of(one, address, None if kept is None or is_older(kept, one.files) else kept))
+    return jobs
+
+
+def _summaries(to: str) -> dict[str, StoredFile]:
+    """The summaries that are there already by the main file that they are of. Raises StorageError."""
+    try:
+        files = Folder(to).list().files
+    except NotFound:  # it is made
+        return {}
+    return {file.path.removesuffix(SUFFIX): file for file in files if file.path.endswith(SUFFIX)}
+
+
+def _computed(jobs: Sequence[RankJob], scheduler: Scheduler | None, workers: int | None) -> Iterator[Outcome]:
+    if scheduler is not None:
+        return cluster.computed(jobs, scheduler)
+    size = min(default_size() if workers is None else workers, len(jobs))
+    return in_this_process(jobs) if size < 2 else in_pool(jobs, size)

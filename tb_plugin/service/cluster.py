@@ -1,0 +1,219 @@
+"""An existing Dask cluster as an engine. ``dask.distributed`` is imported when one is used, and nowhere else.
+
+The address of the scheduler comes from a flag or the environment alone: not from a file that somebody else may write, nor
+from Dask's own configuration. A scheduler is trusted: it and its workers run what they are sent, and see what they read.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tb_plugin.errors import BadRequest, MissingPackage, UserError
+from tb_plugin.service.summarizing import Outcome, RankJob, code_digest, summarize_rank
+from tb_plugin.storage.secrets import redact
+
+SCHEDULER_VARIABLE = "TORCH_TRACE_SCHEDULER"
+"""Environment variable: the scheduler of a Dask cluster, such as tcp://10.0.0.1:8786."""
+CA_VARIABLE, CERT_VARIABLE, KEY_VARIABLE = (f"TORCH_TRACE_TLS_{name}" for name in ("CA_FILE", "CERT", "KEY"))
+"""Environment variables: files of the authority, the certificate and the key for a scheduler at tls://."""
+CONNECT_SECONDS = 10.0
+RETRIES = 2
+"""How often the cluster tries a rank again whose storage was away, or whose worker raised what nobody expected."""
+_IN_FLIGHT = 1024
+"""Ranks that the cluster knows of at a time: what it tells of them stays small."""
+_PACKAGE = "torch-trace-tb"
+log = logging.getLogger("torch_trace")
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """Where a scheduler is, and with which files it is spoken to."""
+
+    address: str
+    ca_file: str = ""
+    cert: str = ""
+    key: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.address.startswith(("tcp://", "tls://")):
+            raise BadRequest("A scheduler is named as tcp://HOST:PORT or tls://HOST:PORT.", self.address, "Correct it.")
+        files = (self.ca_file, self.cert, self.key)
+        if any(files) != all(files):
+            raise BadRequest(
+                "TLS needs the files of the authority, the certificate and the key.", self.address, "Name all three."
+            )
+        if self.address.startswith("tls://") and not all(files):
+            raise BadRequest("The scheduler is at tls:// and no certificate is named.", self.address, "Name all three.")
+
+
+def from_environment() -> Scheduler | None:
+    """Returns the scheduler that the environment names, None where it names none. Raises BadRequest."""
+    address = os.environ.get(SCHEDULER_VARIABLE, "").strip()
+    files = (os.environ.get(name, "").strip() for name in (CA_VARIABLE, CERT_VARIABLE, KEY_VARIABLE))
+    return Scheduler(address, *files) if address else None
+
+
+def asked_for() -> Scheduler | None:
+    """Returns the same; what is wrong with it is told in the log, and everything is computed here."""
+    try:
+        return from_environment()
+    except BadRequest as error:
+        log.warning("%s: %s", SCHEDULER_VARIABLE, error)
+        return None
+
+
+class Cluster:
+    """A connection to a scheduler. Made and used by one thread; ``close`` cancels what is under way."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self._client = _connected(scheduler)
+        self._running: dict[Any, RankJob] = {}
+        self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        try:
+            self._check_versions()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Cancels what is under way and leaves the scheduler as it was."""
+        with suppress(Exception):  # it may be away
+            if self._running:
+                self._client.cancel(list(self._running), force=True)
+        with suppress(Exception):
+            self._client.close(timeout=2)
+
+    def submit(self, jobs: Sequence[RankJob]) -> None:
+        """Hands jobs to the cluster."""
+        named = [replace(job, code=code_digest()) for job in jobs]
+        futures = self._client.map(_on_worker, named, pure=False, retries=RETRIES, key="torch-trace-summarize")
+        self._running.update(zip(futures, named, strict=True))
+        for future in futures:
+            future.add_done_callback(self._ended.put)
+
+    def cancel(self, names: Sequence[str]) -> None:
+        """Takes back the jobs of these names."""
+        futures = [future for future, job in self._running.items() if job.name in set(names)]
+        for future in futures:
+            del self._running[future]
+        if futures:
+            self._client.cancel(futures, force=True)
+
+    @property
+    def running(self) -> int:
+        """Returns how many jobs are under way."""
+        return len(self._running)
+
+    def done(self, seconds: float) -> list[Outcome]:
+        """Returns what became of jobs that are done; waits for the first, at most so long.
+
+        Raises UserError when the scheduler is lost.
+        """
+        ended: list[Any] = []
+        try:
+            ended.append(self._ended.get(timeout=seconds))
+            while True:
+                ended.append(self._ended.get_nowait())
+        except queue.Empty:
+            pass
+        if self._client.status != "running":
+            raise _away(self.scheduler, "The connection to it is lost")
+        return [self._outcome(future, job) for future in ended if (job := self._running.pop(future, None)) is not None]
+
+    def _outcome(self, future: Any, job: RankJob) -> Outcome:
+        try:
+            outcome = future.result(timeout=CONNECT_SECONDS)
+        except Exception as error:  # whatever a worker raised, or Dask for one that died
+            return Outcome(job.name, "failed", reason=_reason(error))
+        finally:
+            future.release()
+        if not isinstance(outcome, Outcome):
+            return Outcome(job.name, "failed", reason="The cluster answered something else than what was asked.")
+        return outcome
+
+    def _check_versions(self) -> None:
+        """Raises UserError where a worker has not this package; of later ones each job says it."""
+        from importlib.metadata import version
+
+        try:
+            answers = self._client.run(version, _PACKAGE, on_error="return")
+        except Exception as error:
+            raise _away(self.scheduler, _reason(error)) from error
+        lacking = [worker for worker, answer in answers.items() if not isinstance(answer, str)]
+        if lacking:
+            what = (
+                f"{len(lacking)} of {len(answers)} workers of the cluster have no {_PACKAGE}: {', '.join(lacking[:3])}."
+            )
+            raise UserError(
+                what, self.scheduler.address, f"Install the same version of {_PACKAGE} on all of them and here."
+            )
+
+
+def computed(jobs: Sequence[RankJob], scheduler: Scheduler) -> Iterator[Outcome]:
+    """Gives what became of each job as it is done. Raises UserError when there is no cluster, or it is lost."""
+    coming = list(reversed(jobs))
+    with closing(Cluster(scheduler)) as cluster:
+        while coming or cluster.running:
+            room = _IN_FLIGHT - cluster.running
+            if coming and room >= _IN_FLIGHT // 4:
+                cluster.submit([coming.pop() for _ in range(min(room, len(coming)))])
+            yield from cluster.done(1.0)
+
+
+def _on_worker(job: RankJob) -> Outcome:
+    """What a worker of the cluster runs. Raises where another attempt may help: the cluster then makes it."""
+    outcome = summarize_rank(job)
+    if outcome.again:
+        raise TryAgain(outcome.reason)
+    return outcome
+
+
+class TryAgain(Exception):
+    """A storage was away while a rank was summarised."""
+
+
+def _connected(scheduler: Scheduler) -> Any:
+    try:
+        from distributed import Client
+        from distributed.security import Security
+    except ImportError as error:
+        what = "A Dask cluster needs the package distributed."
+        raise MissingPackage(what, scheduler.address, "Install it: pip install 'torch-trace-tb[dask]'") from error
+    security = None
+    if scheduler.ca_file:
+        security = Security(  # type: ignore[no-untyped-call]  # distributed has types here and there
+            tls_ca_file=scheduler.ca_file,
+            tls_client_cert=scheduler.cert,
+            tls_client_key=scheduler.key,
+            require_encryption=True,
+        )
+    # Their messages repeat addresses and arguments, once a second while a scheduler is away.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    try:
+        return Client(  # type: ignore[no-untyped-call]
+            scheduler.address, security=security, timeout=CONNECT_SECONDS, set_as_default=False, name="torch-trace"
+        )
+    except Exception as error:  # refused, no route, another version of Dask, a certificate that does not fit
+        raise _away(scheduler, _reason(error)) from error
+
+
+def _away(scheduler: Scheduler, reason: str) -> UserError:
+    what = f"The cluster cannot be used: {reason.rstrip('.')}."
+    return UserError(what, scheduler.address, "Check that the scheduler runs there and can be reached from here.")
+
+
+def _reason(error: BaseException) -> str:
+    """What an error says, on one line and without secrets."""
+    text = " ".join(redact(str(error) or type(error).__name__).split())[:300]
+    if type(error).__name__ == "KilledWorker":
+        return "The worker died again and again on it, probably for memory."
+    if "No module named 'tb_plugin'" in text:
+        return f"A worker of the cluster has no {_PACKAGE}: install the same version on all of them and here."
+    return text

@@ -1,0 +1,190 @@
+"""Rank summaries: what the view Distributed needs of a rank, in a file that anybody may have computed and nobody believes.
+
+::
+
+    torch-trace rank summary 1\\n     FORMAT
+    1a2b3c4d\\n                       checksum of all that follows
+    {"stamp": ..., ...}\\n            About, as JSON
+    the part (parts.dump), packed with Zstandard
+
+Equal traces have equal summaries: no time of computing, host, path or version of an engine is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+
+from tb_plugin.analyses.base import Part
+from tb_plugin.analyses.distributed.shapes import ALWAYS, NEVER_NULL, part_shapes, stamp
+from tb_plugin.payloads import ReadInfo, StepInfo
+from tb_plugin.readers.base import JobInfo
+from tb_plugin.service import parts
+from tb_plugin.service.listed_summaries import SUFFIX
+from tb_plugin.storage.listing import StoredFile
+from tb_plugin.storage.seal import sealed, unsealed
+
+VIEW = "distributed"
+"""The view whose part it holds."""
+FORMAT = 1
+_MAGIC = b"torch-trace rank summary "
+MOST_BYTES = 256 * 1024**2
+"""Bytes of a summary, and ..."""
+MOST_UNPACKED_BYTES = 1024**3
+"""... of its part. 100,000 calls of a rank take some 20 MB."""
+MOST_RATIO = 2000
+"""The part is at most so many times larger than packed."""
+MOST_ROWS = 50_000_000
+_MOST_NS = 2**62
+_LEVEL = 3
+
+
+class SummaryRefused(ValueError):
+    """A rank summary cannot be used; the text says why, as the end of a sentence that begins with "its summary"."""
+
+
+class Settings(Struct, frozen=True):
+    """What a person set that changes the part: a pattern of own steps, and own rules about kernels."""
+
+    steps: str = ""
+    classes: str = ""
+
+
+class About(Struct, frozen=True):
+    """What a summary states beside the part: whose it is, and what is told of the profile without its trace."""
+
+    stamp: str
+    files: list[tuple[str, int]]
+    """Name and bytes of each file of the profile."""
+    settings: Settings
+    part_bytes: int
+    steps: list[StepInfo]
+    read: ReadInfo
+    job: JobInfo | None = None
+    """What the profile states of its job."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a summary has to be of: these files, None = whatever it states, under these settings."""
+
+    files: tuple[tuple[str, int], ...] | None
+    settings: Settings
+
+    @classmethod
+    def of(cls, files: Sequence[StoredFile] | None, settings: Settings) -> Wanted:
+        """Returns what a summary of a profile of these files states."""
+        return cls(None if files is None else tuple(map(named, files)), settings)
+
+
+def named(file: StoredFile) -> tuple[str, int]:
+    """Returns how a summary names a file: nothing of the folders that it lies in, which may be moved."""
+    return PurePosixPath(file.path).name, file.size
+
+
+def place_of(main: str) -> str:
+    """Returns the path of the summary of a profile with this main file."""
+    return main + SUFFIX
+
+
+def dump(part: Part, about: About) -> bytes:
+    """Returns the bytes of a summary; ``about`` without ``part_bytes``, which are put in here."""
+    body = parts.dump(part)
+    head = msgspec.json.encode(msgspec.structs.replace(about, part_bytes=len(body)), order="deterministic")
+    packed = pa.Codec("zstd", compression_level=_LEVEL).compress(body, asbytes=True)
+    return b"%s%d\n" % (_MAGIC, FORMAT) + sealed(head + b"\n" + packed)
+
+
+def about_of(content: bytes) -> About:
+    """Returns what a summary states. Raises SummaryRefused."""
+    return _opened(content)[0]
+
+
+def part_of(content: bytes, wanted: Wanted) -> Part:
+    """Returns the part of a summary of what is ``wanted``; looks at everything in it. Raises SummaryRefused."""
+    about, packed = _opened(content)
+    check(about, wanted)
+    size = about.part_bytes
+    if not 0 < size <= min(MOST_UNPACKED_BYTES, MOST_RATIO * (len(packed) + 1000)):
+        raise SummaryRefused("says that its part has a size that it cannot have")
+    try:
+        body = pa.decompress(packed, decompressed_size=size, codec="zstd", asbytes=True)
+        part = parts.load(body, _checked_table)
+    except SummaryRefused:
+        raise
+    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError) as error:
+        raise SummaryRefused("is damaged") from error
+    _check(part)
+    return part
+
+
+def check(about: About, wanted: Wanted) -> None:
+    """Raises SummaryRefused for a summary of something else than what is ``wanted``."""
+    check_stamp(about)
+    if about.settings != wanted.settings:
+        raise SummaryRefused("was computed with other settings (TORCH_TRACE_STEPS, TORCH_TRACE_CLASSES)")
+    if wanted.files is not None and tuple(about.files) != wanted.files:
+        raise SummaryRefused("is of another file")
+
+
+def check_stamp(about: About) -> None:
+    """Raises SummaryRefused for a summary whose part looks different, or means something else, than ours would."""
+    if about.stamp != stamp():
+        raise SummaryRefused("is of another version")
+
+
+def _opened(content: bytes) -> tuple[About, memoryview]:
+    """What a summary states, and its packed part."""
+    if len(content) > MOST_BYTES:
+        raise SummaryRefused("is too large")
+    if not content.startswith(_MAGIC):
+        raise SummaryRefused("is damaged")
+    line, _, rest = content.partition(b"\n")
+    if line != b"%s%d" % (_MAGIC, FORMAT):
+        raise SummaryRefused("is of another version")
+    try:
+        body = unsealed(rest)
+        end = body.index(b"\n")
+        return msgspec.json.decode(body[:end], type=About), memoryview(body)[end + 1 :]
+    except msgspec.ValidationError as error:
+        raise SummaryRefused("is of another version") from error
+    except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
+        raise SummaryRefused("is damaged") from error
+
+
+def _checked_table(name: str, data: bytes) -> pa.Table:
+    """The table of an Arrow stream when it is what a part has under that name."""
+    shape = part_shapes().get(name)
+    if shape is None:
+        raise SummaryRefused("holds a table that nobody knows")
+    stream = pa.ipc.open_stream(data)
+    if not stream.schema.equals(shape):
+        raise SummaryRefused("has other columns")
+    table = stream.read_all()
+    if table.num_rows > MOST_ROWS:
+        raise SummaryRefused("has too many rows")
+    table.validate(full=True)
+    for column in table.columns:
+        if pa.types.is_int64(column.type) and len(column):
+            ends = pc.min_max(column).as_py()
+            if ends["max"] is not None and (ends["max"] > _MOST_NS or ends["min"] < -_MOST_NS):
+                raise SummaryRefused("holds numbers that no trace has")
+    if any(table[key].null_count for key in NEVER_NULL.get(name, ())):
+        raise SummaryRefused("lacks values")
+    return table
+
+
+def _check(part: Part) -> None:
+    """Raises SummaryRefused where a part is not one of the view."""
+    if any(name not in part.frames for name in ALWAYS) or any(
+        name != frame.name for name, frame in part.frames.items()
+    ):
+        raise SummaryRefused("lacks tables")
+    if part.payloads or part.layout or part.worker or not all(name.startswith(f"{VIEW}.") for name in part.facts):
+        raise SummaryRefused("holds what no part of a rank has")

@@ -1,0 +1,24 @@
+"""Times as storages write them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+_SECOND = 1_000_000_000
+
+
+def nanoseconds(stated: object) -> int | None:
+    """Returns nanoseconds since 1970 of what a storage states: a moment, its text (ISO 8601) or seconds; None for others."""
+    if isinstance(stated, str):
+        try:
+            stated = datetime.fromisoformat(stated)
+        except ValueError:
+            return None
+    if isinstance(stated, datetime):
+        aware = stated if stated.tzinfo is not None else stated.replace(tzinfo=UTC)
+        # Whole microseconds: as a float of seconds the time of today has none.
+        since = aware - datetime(1970, 1, 1, tzinfo=UTC)
+        return (since.days * 86_400 + since.seconds) * _SECOND + since.microseconds * 1000
+    if isinstance(stated, int | float) and not isinstance(stated, bool) and 0 <= stated < 1e11:
+        return int(stated * _SECOND)
+    return None

@@ -1,0 +1,48 @@
+"""Writing a file into a log directory: the one place that does, on any file system, so that nobody ever sees half of it."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tb_plugin.storage.clouds import EXTRAS
+
+_ATOMIC = {*EXTRAS, "https", "http"}
+"""Stores in which an object is there when all of it is."""
+
+
+def write_below(fs: Any, root: str, path: str, content: bytes) -> None:
+    """Writes ``root``/``path``: of an fsspec file system, of this machine for None. Raises what the file system raises."""
+    if fs is None:
+        _write_local(Path(root) / path, content)
+        return
+    place = f"{root.rstrip('/')}/{path}"
+    protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
+    if protocols & _ATOMIC:
+        fs.pipe_file(place, content)
+        return
+    fs.makedirs(place.rpartition("/")[0], exist_ok=True)
+    beside = f"{place}.part-{uuid.uuid4().hex}"
+    try:
+        fs.pipe_file(beside, content)
+        # Hadoop moves onto nothing that is there; what is lost between the two lines is computed again.
+        if fs.exists(place):
+            fs.rm_file(place)
+        fs.mv(beside, place)
+    finally:
+        with suppress(Exception):
+            if fs.exists(beside):
+                fs.rm_file(beside)
+
+
+def _write_local(target: Path, content: bytes) -> None:
+    """With the rights of any new file: unlike the cache, a log directory is shared. A link is replaced, not followed."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    beside = target.with_name(f".{target.name[-100:]}.part-{uuid.uuid4().hex}")
+    try:
+        beside.write_bytes(content)
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
