@@ -12,8 +12,8 @@ without it. Nothing here was recorded, and no number says anything about real ha
 usage: python samples/synthetic_job.py OUT_DIR [--ranks 8] [--steps 4] [--layers 4] [--kernels 12] [--tp N] [--cp N]
        [--ep N] [--pp N] [--microbatches M] [--sharded] [--straggler RANK:CAUSE[:PATTERN[:MICROSECONDS]] ...]
        [--missing RANK:SHARE ...] [--late RANK:STEPS ...] [--absent RANK ...] [--slow-link NODE:NODE:FACTOR ...]
-       [--offset-us N] [--drift-ppb N] [--jitter-ns N] [--no-sequence] [--naming megatron|mesh] [--only RANK ...] [--plain]
-       [--seed N] [--truth FILE] [--matches]
+       [--offset-us N] [--drift-ppb N] [--jitter-ns N] [--no-sequence] [--naming megatron|mesh] [--one-base] [--old-names]
+       [--only RANK ...] [--plain] [--seed N] [--truth FILE] [--matches]
 """
 
 from __future__ import annotations
@@ -177,6 +177,8 @@ class Job:
     """Kernels state the number of their collective in its group."""
     naming: str = "megatron"
     """How groups are described: a key of DESCRIPTIONS."""
+    old_names: bool = False
+    """Kernels have the names that NCCL gave them before 2.18 (the only ones that some tools know)."""
 
     def __post_init__(self) -> None:
         for name in ("missing", "late", "slow_links"):
@@ -1164,6 +1166,7 @@ class _Writer:
         yield self._arrow("s", launch, host + 6_000)
         if not self.stage.lost[step, place, self.at]:
             kernel = kernel.format(t={"BFloat16": "bf16", "Float": "f32"}[op.dtype])
+            kernel = kernel.replace("ncclDevKernel", "ncclKernel") if self.job.old_names else kernel
             yield (
                 f'{{"ph": "X", "cat": "kernel", "name": "{kernel}", "pid": {self.device}, "tid": {stream}, '
                 f'{self._lasting(start, end)}, "args": {{"External id": {launch}, "device": {self.device}, '
@@ -1377,6 +1380,8 @@ def main(arguments: list[str] | None = None) -> None:
     }  # fmt: skip
     for name, kind in several.items():
         parser.add_argument(f"--{name}", type=kind, action="append", default=[])
+    parser.add_argument("--one-base", action="store_true", help="all files count from one base time")
+    parser.add_argument("--old-names", action="store_true", help="kernels are called as NCCL called them before 2.18")
     parser.add_argument("--no-sequence", action="store_true", help="kernels state no number of their collective")
     parser.add_argument("--plain", action="store_true", help="write .json, not .json.gz")
     parser.add_argument("--truth", type=Path, default=None, help="write the truth to this JSON file")
@@ -1388,6 +1393,7 @@ def main(arguments: list[str] | None = None) -> None:
         round(given.offset_us * 1000), given.drift_ppb,
         stragglers=tuple(given.straggler), missing=tuple(given.missing), late=tuple((r, int(s)) for r, s in given.late),
         absent=tuple(given.absent), slow_links=tuple(given.slow_link), sequence=not given.no_sequence, naming=given.naming,
+        bases=not given.one_base, old_names=given.old_names,
     )  # fmt: skip
     made = plan(job)
     paths = write(job, given.out_dir, given.only or None, not given.plain, made)
