@@ -352,8 +352,8 @@ def section(heading: str, results: Sequence[Result]) -> str:
     lines = [
         f"## {heading}",
         "",
-        f"`python -m benchmarks.ranks`. {processor()}, {os.cpu_count()} cores. Invented ranks in groups of 8 (tensor parallel)",
-        "and across them (data parallel), one of them slow, clocks right; all from the file to summaries, in turn.",
+        f"`python -m benchmarks.ranks`. {processor()}, {os.cpu_count()} cores. Invented ranks in groups of 8",
+        "(tensor parallel) and across them (data parallel), one of them slow, clocks right; all from the file to summaries, in turn.",
         "HTA: load, overlap and stragglers.",
         "",
         "| ranks x events | MB packed | what | CPU s | CPU ms a rank | wall s | largest process, MB | tree, MB |",
