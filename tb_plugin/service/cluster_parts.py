@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from tb_plugin.errors import TorchTraceError, UserError
 from tb_plugin.service.cluster import Cluster, Scheduler
@@ -73,16 +72,20 @@ class ClusterParts:
         with self._lock:
             part = self._parts.get(target)
             if part is None or part.refused == "":
-                if self._away is not None and now - self._away[0] < _AWAY_SECONDS:
-                    return self._away[1]
-                if part is not None and Path(target).exists():
-                    return ""
                 part = self._parts[target] = _Part(job_of(found, None, None), target, now)
+                if self._away is not None and now - self._away[0] < _AWAY_SECONDS:
+                    part.refused = self._away[1]
             part.asked = now
             if part.refused is None and (self._thread is None or not self._thread.is_alive()):
                 self._thread = threading.Thread(target=self._work, name="torch-trace-scheduler", daemon=True)
                 self._thread.start()
             return part.refused
+
+    def refused(self, target: str) -> str:
+        """Returns why the cluster did not compute a part that was asked for; empty where it did, or was not asked."""
+        with self._lock:
+            part = self._parts.get(target)
+            return (part.refused or "") if part is not None else ""
 
     def close(self) -> None:
         """Takes back what is under way."""

@@ -145,15 +145,20 @@ class Team:
     def _computed(self, asked: _Asked, state: _State, wait: bool, several: bool) -> Path | None:
         """The file of a part that is computed: by the cluster where there is one, else here. Raises UserError."""
         key = self._key(asked)
-        if path := self._store.get(key, _SUFFIX):
-            return path
+        path = self._store.get(key, _SUFFIX)
         is_whole = asked.analysis.id == VIEW and not asked.entry.window and not asked.capture
-        if self._cluster is not None and is_whole and several and not wait and asked.entry.state == "found":
-            refused = self._cluster.ask(asked.entry.found, str(self._store.path(key, _SUFFIX)))
-            if refused is None or refused == "":
+        if self._cluster is None or not is_whole or not several or wait:
+            return path or self._compute(asked, wait)
+        target = str(self._store.path(key, _SUFFIX))
+        refused = self._cluster.refused(target)
+        if path is None and not refused and asked.entry.state == "found":
+            answer = self._cluster.ask(asked.entry.found, target)
+            if not answer:
                 return self._store.get(key, _SUFFIX)
+            refused = answer
+        if refused:
             state.refused.append((asked.entry.found.worker, refused))
-        return self._compute(asked, wait)
+        return path or self._compute(asked, wait)
 
     def _key(self, asked: _Asked) -> str:
         """Names a part in the cache. A capture is a part of it whether or not the profile, unread, has a use for it."""

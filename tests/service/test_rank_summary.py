@@ -1,0 +1,159 @@
+"""The file of a rank summary: what goes in comes out, and nothing of a hostile one is believed."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.distributed import Distributed
+from tb_plugin.analyses.distributed.shapes import part_shapes, stamp
+from tb_plugin.service import parts, rank_summary
+from tb_plugin.service.parse import read_info
+from tb_plugin.service.rank_summary import About, Settings, SummaryRefused, Wanted, about_of, dump, part_of
+from tb_plugin.service.summarizing import part_with_borrowed
+from tb_plugin.storage.seal import sealed
+from tests.conftest import SAMPLE_FILES, UNLIKE, sample
+from tests.depth import DEEP, sampled
+
+DDP = next(name for name in SAMPLE_FILES if name.startswith("synthetic_ddp/"))
+FILES = (("rank0.1.pt.trace.json.gz", 123),)
+WANTED = Wanted(FILES, Settings())
+
+
+def about(**changes):
+    report = read_info(sample(DDP).report)
+    made = About(stamp(), list(FILES), Settings(), 0, [], report)
+    return msgspec.structs.replace(made, **changes)
+
+
+def part():
+    return Distributed().part(sample(DDP), Params())
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return dump(part(), about())
+
+
+def refused(content, wanted=WANTED):
+    with pytest.raises(SummaryRefused) as caught:
+        part_of(content, wanted)
+    return str(caught.value)
+
+
+def packed(body, **changes):
+    """A summary with this body of a part, sealed as if all were well."""
+    head = msgspec.json.encode(about(part_bytes=len(body), **changes), order="deterministic")
+    return b"torch-trace rank summary 1\n" + sealed(head + b"\n" + pa.compress(body, codec="zstd", asbytes=True))
+
+
+def with_frame(name, table):
+    """A summary of a part whose table of that name is another one."""
+    made = part()
+    frame = next(iter(made.frames.values()))
+    frames = dict(made.frames) | {name: type(frame)(name, name, [], table, (), "")}
+    return packed(parts.dump(type(made)(made.coverage, made.facts, frames, steps=made.steps)))
+
+
+@pytest.mark.parametrize("name", sampled(SAMPLE_FILES, UNLIKE))
+def test_parts_of_all_samples_have_the_shapes_that_are_expected(name):
+    made = part_with_borrowed(Distributed(), sample(name))
+    for key, frame in made.frames.items():
+        assert frame.data.schema.equals(part_shapes()[key]), key
+    again = part_of(dump(made, about()), WANTED)
+    assert parts.dump(again) == parts.dump(made)
+
+
+def test_a_summary_states_what_it_is_of(whole):
+    told = about_of(whole)
+    assert (told.files, told.stamp, told.settings) == (list(FILES), stamp(), Settings())
+    assert told.part_bytes == len(parts.dump(part()))
+    assert dump(part(), about()) == whole
+
+
+def test_other_files_settings_and_versions_are_refused(whole):
+    assert refused(whole, Wanted((("rank0.1.pt.trace.json.gz", 124),), Settings())) == "is of another file"
+    assert "other settings" in refused(whole, Wanted(FILES, Settings("step .*")))
+    assert part_of(whole, Wanted(None, Settings())).facts == part().facts
+    assert refused(dump(part(), about(stamp="0"))) == "is of another version"
+    assert refused(whole.replace(b"summary 1\n", b"summary 2\n", 1)) == "is of another version"
+    assert refused(packed(parts.dump(part())).replace(b'"stamp"', b'"stomp"', 1)) == "is damaged"
+
+
+def test_every_cut_and_every_changed_byte_is_refused(whole):
+    every = 1 if DEEP else 37
+    for end in range(0, len(whole), every):
+        assert refused(whole[:end])
+    for at in range(0, len(whole), every):
+        assert refused(whole[:at] + bytes([whole[at] ^ 0x41]) + whole[at + 1 :])
+    assert refused(b"") and refused(b"\0" * 1000) and refused(whole + b"x")
+
+
+def test_mutants_behind_a_right_checksum_raise_nothing_else():
+    body = parts.dump(part())
+    rng = np.random.default_rng(1)
+    for _ in range(2000 if DEEP else 150):
+        changed = bytearray(body[9:])
+        for at in rng.integers(0, len(changed), 3):
+            changed[at] = rng.integers(256)
+        try:
+            part_of(packed(sealed(bytes(changed))), WANTED)
+        except SummaryRefused as error:
+            assert str(error)
+
+
+def test_a_part_that_is_larger_than_it_says_or_far_too_large(whole):
+    head, _, _ = whole.partition(b"\n")
+    body = parts.dump(part())
+    for size in (0, -1, 10, len(body) - 1, len(body) + 1, 2**40):
+        stated = msgspec.json.encode(about(part_bytes=size), order="deterministic")
+        content = head + b"\n" + sealed(stated + b"\n" + pa.compress(body, codec="zstd", asbytes=True))
+        assert refused(content)
+    bomb = pa.compress(b"\0" * 50_000_000, codec="zstd", asbytes=True)
+    stated = msgspec.json.encode(about(part_bytes=50_000_000), order="deterministic")
+    assert "size" in refused(head + b"\n" + sealed(stated + b"\n" + bomb))
+
+
+def test_tables_that_no_part_has():
+    calls = part().frames["collectives"].data
+    other = calls.set_column(0, "call", pa.array(["0"] * len(calls)))
+    assert refused(with_frame("collectives", other)) == "has other columns"
+    assert refused(with_frame("collectives", calls.drop_columns(["dtype"]))) == "has other columns"
+    assert refused(with_frame("notes", calls)) == "holds a table that nobody knows"
+    place = calls.column_names.index("start_ns")
+    null = calls.set_column(place, "start_ns", pa.nulls(len(calls), pa.int64()))
+    assert refused(with_frame("collectives", null)) == "lacks values"
+    far = calls.set_column(place, "start_ns", pa.array([-(2**63)] * len(calls)))
+    assert refused(with_frame("collectives", far)) == "holds numbers that no trace has"
+    made = part()
+    less = {name: frame for name, frame in made.frames.items() if name != "steps"}
+    assert refused(packed(parts.dump(type(made)(made.coverage, made.facts, less)))) == "lacks tables"
+    facts = {"overview.step_time_mean_ns": 1}
+    assert "no part" in refused(packed(parts.dump(type(made)(made.coverage, facts, made.frames))))
+
+
+def test_text_that_is_no_text_is_refused():
+    calls = part().frames["collectives"].data
+    place = calls.column_names.index("group")
+    offsets = np.arange(len(calls) + 1, dtype=np.int32)
+    bad = pa.StringArray.from_buffers(len(calls), pa.py_buffer(offsets), pa.py_buffer(b"\xff" * len(calls)))
+    assert refused(with_frame("collectives", calls.set_column(place, "group", bad))) == "is damaged"
+    offsets = offsets.copy()
+    offsets[len(calls) // 2] = 2**30
+    outside = pa.StringArray.from_buffers(len(calls), pa.py_buffer(offsets), pa.py_buffer(b"a" * len(calls)))
+    with pytest.raises(SummaryRefused):
+        part_of(with_frame("collectives", calls.set_column(place, "group", outside)), WANTED)
+
+
+def test_the_stamp_speaks_of_columns_and_meaning(monkeypatch):
+    from tb_plugin.analyses.distributed import shapes
+
+    before = stamp()
+    shapes.stamp.cache_clear()
+    monkeypatch.setattr(shapes, "MEANING", shapes.MEANING + 1)
+    changed = shapes.stamp()
+    shapes.stamp.cache_clear()
+    assert changed != before and rank_summary.FORMAT == 1
