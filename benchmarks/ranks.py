@@ -407,8 +407,10 @@ def _growth(results: Sequence[Result]) -> list[str]:
 def _pages(results: Sequence[Result]) -> list[str]:
     """TensorBoard on the summaries of each run."""
     lines = [
-        "| ranks | summaries, kB a rank | byte-equal | runs listed, s | page, first time, ms | its CPU s | again, ms | slowest table, ms "
-        "| largest answer, kB | tree RSS, MB | tree PSS, MB | findings |",
+        "Page: TensorBoard on the summaries alone, with an empty cache; all tables of Distributed asked for.",
+        "",
+        "| ranks | summaries, kB a rank | byte-equal | runs listed, s | page, first time, ms | its CPU s "
+        "| again, ms | slowest table, ms | largest answer, kB | tree RSS, MB | tree PSS, MB | findings |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for result in results:
@@ -417,7 +419,8 @@ def _pages(results: Sequence[Result]) -> list[str]:
         equal = {True: "yes", False: "**NO**", None: "one engine"}[result.equal]
         lines.append(
             f"| {result.ranks:,} | {result.summary_bytes / 1e3 / result.ranks:,.1f} | {equal} | {page.listed_s:.2f} | "
-            f"{page.first_ms:,.0f} | {page.first_cpu_s:.2f} | {page.again_ms:,.0f} | {page.slowest[0]:,.0f} ({page.slowest[1]}) | "
+            f"{page.first_ms:,.0f} | {page.first_cpu_s:.2f} | {page.again_ms:,.0f} | "
+            f"{page.slowest[0]:,.0f} ({page.slowest[1]}) | "
             f"{page.largest[0] / 1e3:,.0f} ({page.largest[1]}) | {page.rss_bytes / 1e6:,.0f} | {page.pss_bytes / 1e6:,.0f} | "
             f"{', '.join(page.findings)} |"
         )
