@@ -80,13 +80,7 @@ export interface ProfileState {
  * `seen` is what the catalog says of the profile (`seenAs`): when that changes, the profile is asked for again. `view` is
  * the one that is open: where the summary of a rank answers it, its trace is not read.
  */
-export function useProfile(
-  address: Address | null,
-  seen: string,
-  part = '',
-  capture = '',
-  view = '',
-): ProfileState {
+export function useProfile(address: Address | null, seen: string, part = '', capture = '', view = ''): ProfileState {
   const [state, setState] = useState<{ key: string; profile: Profile | null; problem: Problem | null }>({
     key: '',
     profile: null,
