@@ -42,7 +42,7 @@ LOGDIR_OK = $(or $(findstring ://,$(LOGDIR)),$(shell test -e $(LOGDIR) && echo y
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo build test test-deep test-torch quick mutants matrix check bench bench-timeline types golden screenshots wheel clean format preflight preflight-demo chromium
+.PHONY: help demo build test test-deep test-torch quick mutants matrix check bench bench-ranks bench-timeline types golden screenshots wheel clean format preflight preflight-demo chromium
 
 help: ## What there is to do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,10 @@ format: preflight $(DEV) $(MODULES) ## Let the formatters rewrite the code
 
 bench: preflight $(DEV) ## Speed and memory beside other tools, three hours (ARGS="--events 1000000 --source v100 h100" for a part)
 	@$(BIN)/python -m benchmarks.compare $(ARGS)
+	@$(if $(ARGS),:,$(BIN)/python -m benchmarks.ranks)
+
+bench-ranks: preflight $(DEV) ## Runs of 64 to 1,024 ranks: summaries on every engine, the page, HTA (ARGS="--ranks 64 --no-peer")
+	@$(BIN)/python -m benchmarks.ranks $(ARGS)
 
 bench-timeline: preflight $(DEV) $(STATIC) chromium ## The timeline at 10 million events in a browser (ARGS="--events 1000000 --peer perfetto --write")
 	@$(BIN)/python -m benchmarks.timeline $(ARGS)

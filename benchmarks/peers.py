@@ -88,5 +88,18 @@ def hta(traces: list[Path]) -> Found:
     return {"events": sum(len(analysis.t.get_trace(rank)) for rank in ranks)}
 
 
+def hta_ranks(traces: list[Path]) -> Found:
+    """Load all ranks and ask what it says of them together: overlap, and who starts its communication late."""
+    import re
+
+    from hta.trace_analysis import TraceAnalysis
+
+    names = {int(re.match(r"rank(\d+)", trace.name)[1]): str(trace) for trace in traces}  # type: ignore[index]  # all match
+    analysis = TraceAnalysis(trace_files=names)
+    overlap = analysis.get_comm_comp_overlap(visualize=False)
+    stragglers = analysis.get_potential_stragglers(num_candidates=2)
+    return {"ranks": len(overlap), "stragglers": [int(rank) for rank in stragglers]}
+
+
 if __name__ == "__main__":
     print(json.dumps(globals()[sys.argv[1]](sorted(Path(sys.argv[2]).glob("*.pt.trace.json.gz")))))

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from benchmarks import corpus, perfetto, ranks
+from benchmarks import corpus, perfetto, ranks_timeline
 from benchmarks.compare import DOCUMENT
 from benchmarks.measure import resident, tree
 from benchmarks.report import PINNED, pinned, processor, quantile
@@ -182,7 +182,7 @@ def main() -> int:
     options = _options()
     options.folder.mkdir(parents=True, exist_ok=True)
     if options.ranks > 1:
-        print(ranks.measure(options.folder, options.ranks, options.events))
+        print(ranks_timeline.measure(options.folder, options.ranks, options.events))
         return 0
     _say(f"Preparing {options.source} {options.events:,} ...")
     run = corpus.made(options.folder, options.events, options.source)

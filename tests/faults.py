@@ -8,9 +8,10 @@ from types import ModuleType
 from typing import Any
 
 
-def _load() -> ModuleType:
-    folder = Path(__file__).resolve().parent.parent / "samples" / "faults"
-    name = "samples_faults"
+def package(name: str) -> ModuleType:
+    """One folder of samples/ with a simulator in it."""
+    folder = Path(__file__).resolve().parent.parent / "samples" / name
+    name = f"samples_{name}"
     spec = importlib.util.spec_from_file_location(
         name, folder / "__init__.py", submodule_search_locations=[str(folder)]
     )
@@ -22,7 +23,7 @@ def _load() -> ModuleType:
     return module
 
 
-_simulator = _load()
+_simulator = package("faults")
 
 FAULTS: dict[str, str] = _simulator.FAULTS
 ALSO: dict[str, tuple[str, ...]] = _simulator.ALSO

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tests.synthetic import loaded
+from tests.faults import package
 
-_generator: Any = loaded("synthetic_job")
+_generator: Any = package("jobs")
 
 Job: Any = _generator.Job
 Straggler: Any = _generator.Straggler

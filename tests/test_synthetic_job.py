@@ -3,6 +3,7 @@
 Nothing of tb_plugin takes part, but for the test that our reader finds nothing irregular.
 """
 
+import gzip
 import json
 from collections import defaultdict
 from dataclasses import replace
@@ -303,6 +304,21 @@ def test_without_numbers_kernels_say_everything_else(tmp_path: Path) -> None:
     stated = [e["args"] for e in events if "Collective name" in e.get("args", {})]
     assert stated and not any("Seq" in args for args in stated)
     assert {args["Process Group Description"] for args in stated} == {"default_pg", "mesh_dp"}
+
+
+def test_the_sample_is_what_its_command_makes(tmp_path: Path) -> None:
+    """The text, not the packed bytes: zlib may pack in another way."""
+    folder = Path(__file__).resolve().parent.parent / "samples"
+    (row,) = [line for line in (folder / "README.md").read_text().splitlines() if line.startswith("| `synthetic_job/`")]
+    arguments = row.rsplit("`", 2)[1].split()[2:]
+    arguments[0], arguments[arguments.index("--truth") + 1] = str(tmp_path / "run"), str(tmp_path / "truth.json")
+    main(arguments)
+    kept = sorted((folder / "synthetic_job").iterdir())
+    made = sorted((tmp_path / "run").iterdir())
+    assert [path.name for path in made] == [path.name for path in kept]
+    for ours, theirs in zip(made, kept, strict=True):
+        assert gzip.decompress(ours.read_bytes()) == gzip.decompress(theirs.read_bytes())
+    assert (tmp_path / "truth.json").read_text() == (folder / "truth" / "synthetic_job.json").read_text()
 
 
 def test_our_reader_finds_nothing_irregular(tmp_path: Path) -> None:

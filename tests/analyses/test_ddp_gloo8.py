@@ -1,0 +1,50 @@
+"""Eight recorded ranks: the slow one is named, and what four of them did in a group of their own is matched among these."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+import pytest
+
+from tb_plugin.analyses.base import Params, Part
+from tb_plugin.analyses.distributed import Distributed
+from tb_plugin.payloads import Notices, Table, View
+from tests.conftest import SAMPLES, sample
+
+VIEW = Distributed()
+SLOW, FEW, STEPS = "rank5", {"rank0", "rank1", "rank2", "rank3"}, 3
+
+
+@pytest.fixture(scope="module")
+def ranks() -> list[Part]:
+    files = sorted((SAMPLES / "ddp_gloo8").iterdir())
+    return [replace(VIEW.part(sample(f"ddp_gloo8/{f.name}"), Params()), worker=f.name.split(".")[0]) for f in files]
+
+
+def test_the_planted_rank_is_named(ranks: list[Part]) -> None:
+    answer = VIEW.answer(ranks, Params())
+    assert isinstance(answer, View)
+    found = answer.payloads["findings"]
+    assert isinstance(found, Notices)
+    (late,) = [notice for notice in found.notices if notice.rule == "straggler"]
+    assert SLOW in {figure.value for figure in late.figures}
+
+
+def test_the_others_wait_for_it(ranks: list[Part]) -> None:
+    answer = VIEW.answer(ranks, Params(table="workers", limit=None))
+    assert isinstance(answer, Table)
+    waited = {row["worker"]: row["latency_ns"] - row["transfer_ns"] for row in answer.rows}
+    assert all(waited[SLOW] * 5 < ns for worker, ns in waited.items() if worker != SLOW)
+
+
+def test_calls_of_the_group_of_four_are_matched_among_the_four(ranks: list[Part]) -> None:
+    answer = VIEW.answer(ranks, Params(table="collectives", limit=None))
+    assert isinstance(answer, Table)
+    takers: dict[tuple[str, int], list[str]] = defaultdict(list)
+    for row in answer.rows:
+        takers[row["step"], row["comm_bytes"]].append(row["worker"])
+        assert row["matched_workers"] == (4 if row["comm_bytes"] == 8 * 4 else 8)
+    of_few = [workers for (_, size), workers in takers.items() if size == 8 * 4]
+    assert len(of_few) == STEPS and all(set(workers) == FEW for workers in of_few)
+    assert len(takers) == STEPS * 4
