@@ -276,3 +276,23 @@ def test_which_ranks_a_group_has() -> None:
     assert said("[0, 2, 4, ..., 63]", 32) == said("[0, 1, 5]") == said("") == ""
     assert said("[3]", 1) == "one rank"
     assert replace(ranks_in("[0]"), cut=True) == Ranks((0,), True)
+
+
+def transfers(*ends: list[tuple[int, ...]]) -> Calls:
+    calls = calls_of(*ends)
+    return replace(calls, two_ended=np.ones(len(calls.worker), np.bool_))
+
+
+def test_of_equal_messages_the_one_is_missing_that_ends_at_no_other_time() -> None:
+    """Two ends, clocks 1 s apart, four equal messages a step; the receiver lacks the second one of step 1."""
+    ends = np.array([1000 * n for n in range(12)])
+    both = [[(5, -1, n // 4) for n in range(12)], [(5, -1, n // 4) for n in range(12) if n != 5]]
+    late = np.concatenate((ends, np.delete(ends, 5) + 1_000_000_000 + np.arange(11) % 3))
+    calls = replace(transfers(*both), end_ns=late)
+    assert [row for row in sets_of(calls) if row[0][1] in (4, 6, 7)] == [
+        [(0, 4), (1, 4)], [(0, 6), (1, 5)], [(0, 7), (1, 6)],
+    ]  # fmt: skip
+    # Without times the last one of the step would be taken for it; so it is where nothing says how far clocks are apart.
+    assert [(0, 5), (1, 5)] in sets_of(calls_of(*both))
+    alone = [[one for one in mine if one[2] == 1] for mine in both]
+    assert [(0, 1), (1, 1)] in sets_of(replace(transfers(*alone), end_ns=np.arange(7) * 1000))

@@ -90,11 +90,10 @@ def rows_of(calls: pa.Table, groups: pa.Table, ranks: list[int | None]) -> list[
 
 
 def test_an_uneven_all_to_all_says_what_each_place_gets() -> None:
-    """Ranks 4, 6 and 8; that of 8 is not here: what 4 and 6 got from it they say, the rest their senders."""
+    """Ranks 4, 6 and 8; that of 8 is not here: what they got from it 4 and 6 say, the rest senders."""
     calls = uneven([(0, 0, [1, 2, 3], [1, 5, 6]), (1, 0, [5, 0, 7], [2, 0, 9])])
     assert rows_of(calls, members([4, 6, 8]), [4, 6]) == [
         (8, 6, 36, 1, 0), (6, 8, 28, 1, 0), (8, 4, 24, 1, 0), (6, 4, 20, 1, 0), (4, 8, 12, 1, 0), (4, 6, 8, 1, 0),
-        (4, 4, 4, 1, 0),
     ]  # fmt: skip
     # Rank 6 says that it got 3 of the 2 that were sent.
     differing = uneven([(0, 0, [1, 2, 3], None), (1, 0, None, [3, 0, 0])])
@@ -107,7 +106,7 @@ def test_places_without_known_ranks_claim_nothing() -> None:
     assert rows_of(calls, members([0, 1, 2]), [0, 1]) == []
     assert rows_of(calls, members([0, 1]), [None, 1]) == []
     # Alone and unmatched: what it sent; what it got from a rank that is here may be counted there already.
-    assert rows_of(calls, members([0, 1]), [0, 1]) == [(0, 1, 8, 1, 0), (0, 0, 4, 1, 0)]
+    assert rows_of(calls, members([0, 1]), [0, 1]) == [(0, 1, 8, 1, 0)]
 
 
 def test_a_thousand_ranks_are_cut_to_the_largest_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +115,7 @@ def test_a_thousand_ranks_are_cut_to_the_largest_and_it_is_said(monkeypatch: pyt
     calls = uneven([(r, 0, [(r * 7 + i) % 50 + 1 for i in range(ranks)], None) for r in range(ranks)])
     found = traffic_frame(calls, members(list(range(ranks))), list(range(ranks)))
     assert found is not None and found.data.num_rows == 5000
-    assert found.title == "Traffic, the 5,000 largest of 10,000 pairs"
+    assert found.title == "Traffic, the 5,000 largest of 9,900 pairs"
     assert found.data["traffic_bytes"].to_pylist() == sorted(found.data["traffic_bytes"].to_pylist(), reverse=True)
     drawn = traffic_map(found)
     assert len(drawn.lines) == 64 and "the first 64 of 100 ranks" in drawn.subtitle

@@ -54,6 +54,7 @@ def compared(data: pa.Table, step: Int64, no_step: int, here: tuple[int, int | N
         lost=unknown,
         two_ended=point,
         no_step=no_step,
+        end_ns=numbers_of(data, "start_ns") + numbers_of(data, "dur_ns"),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.distributed.by_time import placed_by_time
 from tb_plugin.analyses.distributed.codes import codes, occurrence
 from tb_plugin.analyses.distributed.numbers import Stream, numbered, usual_kinds
 from tb_plugin.analyses.distributed.order import by_order
@@ -46,6 +47,8 @@ class Calls:
     """Point-to-point calls; None = not known which."""
     no_step: int = -1
     """Code of the step of calls that lie in none."""
+    end_ns: Int64 | None = None
+    """When each call ends, by its worker's clock: tells equal transfers apart of which a worker lacks some."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +141,15 @@ def _beside(calls: Calls, known: Int64, rows: Int64, label: Int64, number: Int64
         places, usual = usual_kinds(label[known], calls.kind[known], calls.worker[known])
         kind[: len(one_each)] = usual[np.searchsorted(places, label[one_each])]
     worker = np.concatenate((np.zeros(len(one_each), np.int64), calls.worker[own] + 1))
-    code = by_order(worker, _blocks(calls, every, worker), kind)
+    block = _blocks(calls, every, worker)
+    place = by_order(worker, block, kind)
+    if calls.end_ns is not None and calls.two_ended is not None:
+        # Transfers never have numbers that mean the same at both ends.
+        alone = np.flatnonzero(calls.two_ended[every])
+        if len(alone):
+            columns = (calls.group[every], block, kind, place, calls.end_ns[every])
+            place[alone] = placed_by_time(worker[alone], *(column[alone] for column in columns))
+    code = codes(block, place)
     found = np.full(int(code.max(initial=-1)) + 1, -1, np.int64)
     found[code[: len(one_each)]] = label[one_each]
     code = code[len(one_each) :][number[own] < 0]

@@ -23,7 +23,7 @@ _GAPS = 64
 
 
 def by_order(worker: Int64, block: Int64, kind: Int64) -> Int64:
-    """Returns codes of matches of calls, each worker's in order of time; nothing matches beyond its block.
+    """Returns a place in its block for each call, each worker's in order of time: calls of one block and place match.
 
     A block where all workers have the same kinds in the same order is matched by counting. The others are aligned.
     """
@@ -45,7 +45,7 @@ def by_order(worker: Int64, block: Int64, kind: Int64) -> Int64:
         cuts = np.flatnonzero(np.diff(worker[members])) + 1
         if len(members):
             place[members] = np.concatenate(aligned(np.split(kind[members], cuts)))
-    return codes(block, place)
+    return place
 
 
 def aligned(sequences: Sequence[Int64]) -> list[Int64]:

@@ -181,7 +181,8 @@ def _splits(calls: pa.Table, members: pa.Table, own: Int64, here: Int64) -> list
     alone = np.ones(len(theirs), np.bool_)
     alone[second] = False
     got = got.only(alone)
-    return [sent.only(sent.size > 0), got.only(got.size > 0)]
+    # What a rank keeps goes nowhere.
+    return [one.only((one.size > 0) & (one.source != one.target)) for one in (sent, got)]
 
 
 def _pieces(calls: pa.Table, key: str, members: pa.Table, own: Int64) -> _Messages:
