@@ -1,7 +1,7 @@
 """A job of ranks planned interval by interval: what each does before a collective is known, so that costs and causes are.
 
-Each rank runs its program: work of some kind, then a collective of a group, which begins when its last rank is there. Nothing is
-read back: times follow from the plan alone.
+Each rank runs its program: work of some kind, then a collective of a group, which begins when its last rank is there. Nothing
+is read back: times follow from the plan alone.
 """
 
 from __future__ import annotations
@@ -97,7 +97,19 @@ def job(plan: Plan) -> Job:
                 truth[order[-1], at] += start[order[-1]] - start[order[-2]]
                 for rank in g:
                     did = done[rank] - before.get((rank, names[g]), np.zeros(len(KINDS) + 1, np.int64))
-                    rows.append((rank, step, names[g], at, step * len(places) + at, start[rank], end - start[rank], len(g), *did))
+                    rows.append(
+                        (
+                            rank,
+                            step,
+                            names[g],
+                            at,
+                            step * len(places) + at,
+                            start[rank],
+                            end - start[rank],
+                            len(g),
+                            *did,
+                        )
+                    )
                     clock[rank] = end
                     done[rank, -1] += end - start[rank]
                     before[rank, names[g]] = done[rank].copy()

@@ -56,6 +56,8 @@ class Arrivals:
     worker: Int64
     late_ns: Int64
     """Arrival less the median of the collective."""
+    apart_ns: Int64
+    """Arrival less the median of all but the last: one that is far behind does not move it."""
     collective: Int64
     """Number of the collective that a row belongs to: 0, 1, ..."""
     last: Int64
@@ -91,6 +93,7 @@ def arrivals(met: Met) -> Arrivals:
     count = np.diff(np.append(first, len(which)))
     last = first + count - 1
     middle = (arrival[first + (count - 1) // 2] + arrival[first + count // 2]) // 2
+    others = (arrival[first + np.maximum(count - 2, 0) // 2] + arrival[first + (count - 1) // 2]) // 2
     # The first to arrive is never made up.
     opening, before = row[first], row[np.maximum(last - 1, 0)]
     raw = arrival[last] - arrival[np.maximum(last - 1, 0)]
@@ -103,6 +106,7 @@ def arrivals(met: Met) -> Arrivals:
         row=row,
         worker=worker,
         late_ns=arrival - middle[which],
+        apart_ns=arrival - others[which],
         collective=which,
         last=last,
         step=met.step[opening],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_plugin.analyses.distributed.straggler_metrics import OF_STRAGGLERS
 from tb_plugin.analyses.jobs.metrics import METRICS as OF_JOBS
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 
@@ -154,4 +155,5 @@ METRICS = SHARED.adding(
             ),
         },
     ),
+    *OF_STRAGGLERS,
 )

@@ -158,7 +158,8 @@ def _medians(groups: Groups, values: Float64) -> Float64:
     count = groups.count()
     start = np.cumsum(count) - count
     ordered = values[order]
-    return (ordered[start + (count - 1) // 2] + ordered[start + count // 2]) / 2
+    middle: Float64 = (ordered[start + (count - 1) // 2] + ordered[start + count // 2]) / 2
+    return middle
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,8 +187,8 @@ def _lost(
 ) -> tuple[Int64, Int64]:
     """What each worker costs in each step, and at least.
 
-    Where no group that costs holds all workers, another one of them may be late elsewhere at the same time; the job then waits
-    for that one: at least the difference is gained.
+    Where no group that costs holds all workers, another one may be late elsewhere at the same time; the job then waits for
+    that one: at least the difference is gained.
     """
     lost, low, wide = (np.zeros(shape, np.int64) for _ in range(3))
     who = worker[entries.row]
@@ -205,15 +206,14 @@ def _lost(
 def _noise(met: Arrivals, mine: Groups, its_group: Int64, size: Int64, shape: tuple[int, int]) -> tuple[Float64, Bool]:
     """For each worker in a group the standard deviation of lateness in a step among the others, and where it was latest.
 
-    The latest of each step is left out, and of an odd number the one in the middle, from which the distances are taken. Of a
-    group of two it is how much their difference changes from step to step.
+    The last of each collective is left out, and the latest of each step. Of a group of two it is how much their difference
+    changes from step to step.
     """
-    late = np.zeros((len(mine), shape[1]), np.int64)
-    there = np.zeros((len(mine), shape[1]), np.bool_)
     step = met.step[met.collective]
-    chosen = step < shape[1]
-    np.add.at(late, (mine.of[chosen], step[chosen]), met.late_ns[chosen])
-    there[mine.of[chosen], step[chosen]] = True
+    late, there = _by_step(mine.of, step, met.late_ns, np.ones(len(step), np.bool_), (len(mine), shape[1]))
+    behind = np.zeros(len(step), np.bool_)
+    behind[met.last] = True
+    apart, also = _by_step(mine.of, step, met.apart_ns, ~behind, (len(mine), shape[1]))
     noise, top = np.zeros(len(mine)), np.zeros((len(mine), shape[1]), np.bool_)
     groups = group(its_group)
     if not shape[1]:
@@ -222,38 +222,43 @@ def _noise(met: Arrivals, mine: Groups, its_group: Int64, size: Int64, shape: tu
         rows = np.flatnonzero(size == count)
         if count < 2:
             continue
-        rows = rows[np.argsort(groups.of[rows], kind="stable")].reshape(-1, count)
-        values = late[rows].astype(np.float64)  # [group, worker, step]
-        values[~there[rows]] = np.nan
+        members = rows[np.argsort(groups.of[rows], kind="stable")].reshape(-1, count)
+        values = late[members]  # [group, worker, step]
+        values[~there[members]] = np.nan
         latest = np.argmax(np.nan_to_num(values, nan=-np.inf), axis=1)
-        known = there[rows].sum(axis=1) > 1
+        known = there[members].sum(axis=1) > 1
         each, at = np.nonzero(known)
-        top[rows[each, latest[each, at]], at] = True
-        noise[rows] = np.array([_spread(one) for one in values])[:, None]
+        top[members[each, latest[each, at]], at] = True
+        if count > 2:
+            values = np.where(also[members] & ~top[members], apart[members], np.nan)
+        noise[members] = np.array([_spread(one) for one in values])[:, None]
     return noise, top
 
 
+def _by_step(row: Int64, step: Int64, value: Int64, chosen: Bool, shape: tuple[int, int]) -> tuple[Float64, Bool]:
+    """Mean of a value in each row and step, times the most values that any row has there, and whether there is one."""
+    chosen = chosen & (step < shape[1])
+    at = row[chosen] * shape[1] + step[chosen]
+    count = np.bincount(at, minlength=shape[0] * shape[1]).reshape(shape)
+    total = np.bincount(at, weights=value[chosen], minlength=shape[0] * shape[1]).reshape(shape)
+    return total / np.maximum(count, 1) * count.max(initial=1), count > 0
+
+
 def _spread(values: Float64) -> float:
-    """The noise of one group: ``values`` [worker, step], NaN where a worker has no call."""
-    values = values[:, ~np.isnan(values).any(axis=0)]
-    if not values.size:
-        return 0.0
+    """The noise of one group: ``values`` [worker, step], NaN where there is none."""
     if len(values) == 2:
         apart = values[0] - values[1]
+        apart = apart[~np.isnan(apart)]
         away = np.abs(apart - _lower_median(apart))
     else:
-        ordered = np.sort(values, axis=0)
-        count = len(ordered)
-        center = (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
-        keep = np.arange(count) < count - 1
-        if count % 2:
-            keep[count // 2] = False
-        away = np.abs(ordered[keep] - center).ravel()
+        away = np.abs(values[~np.isnan(values)])
     return _TO_SIGMA * _lower_median(away)
 
 
 def _lower_median(values: Float64) -> float:
     """The value in the middle, of two the lower: where half of the steps are late, the other half says what is usual."""
+    if not len(values):
+        return 0.0
     middle = (len(values) - 1) // 2
     return float(np.partition(values, middle)[middle])
 

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.distributed.blame import straggler_table
+from tb_plugin.analyses.distributed.causes import COMPONENTS
 from tb_plugin.analyses.distributed.match import codes
 from tb_plugin.analyses.distributed.profile import CALL, DEVICE, GROUP, STEP, frame, table
 from tb_plugin.analyses.distributed.together import Row, Seen, Together, texts_of
@@ -58,6 +60,14 @@ def frames(data: Together) -> Mapping[str, Frame]:
             ("worker", "call"),
             "collective",
             ("call", "group_ranks", "elements", "on_device", "match", "bus_factor", "source_rank", "destination_rank"),
+        ),
+        frame(
+            "stragglers",
+            "Stragglers",
+            straggler_table(data),
+            ("worker", "group"),
+            "worker",
+            ("met", "late_z", "late_q", *(f"more_{key}_ns" for key in COMPONENTS)),
         ),
         frame("process_groups", "Process groups", table(GROUP, data.process_groups), ("group", "group_ranks"), "group"),
         frame("devices", "Devices", table(devices, data.devices), ("worker", "device"), "worker"),
