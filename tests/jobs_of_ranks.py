@@ -61,7 +61,7 @@ class Job:
             two_ended=np.zeros(len(label), np.bool_),
             start_ns=c["start"],
             dur_ns=c["dur"],
-            hidden_ns=none,
+            blocked_ns=c["dur"],
             match=label,
             waiting=waiting(calls, label, c["dur"], c["size"], all_here),
             lateness_ns=np.full(len(label), UNKNOWN),

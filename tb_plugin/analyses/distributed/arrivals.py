@@ -34,8 +34,8 @@ class Met:
     """A call from one rank to another: who receives waits for who sends by the plan of the program, and nobody is late."""
     start_ns: Int64
     dur_ns: Int64
-    hidden_ns: Int64
-    """How much of the call computation hides on its own worker."""
+    blocked_ns: Int64
+    """Time of the call in which it alone keeps its worker from computing; all of it where nobody knows."""
     match: Int64
     waiting: Waiting
     lateness_ns: Int64
@@ -67,10 +67,11 @@ class Arrivals:
     raw_ns: Int64
     """Last arrival less the one before it."""
     inherited_ns: Int64
-    """The part of it that the last one waited for others in other groups, since the last collective of this one."""
+    """What it costs that is no fault of the last: it waited for others in other groups, since this one last blocked it."""
     low_ns: Int64
     high_ns: Int64
-    """The rest of it, as far as nothing hides it on the worker that arrives before the last: bounds."""
+    """What it costs beside that: for how much longer it blocks the worker before the last than the last. At most so much is
+    gained; at least what surely is waiting and not transfer that it keeps from being hidden."""
     sure: Bool
     """Every rank of the group is here, so that none can be later."""
 
@@ -99,9 +100,13 @@ def arrivals(met: Met) -> Arrivals:
     raw = arrival[last] - arrival[np.maximum(last - 1, 0)]
     noise = np.maximum(met.noise_ns[np.maximum(row[last], 0)], met.noise_ns[before])
     raw = np.where((raw > noise) & (count > 1), raw, 0)
-    inherited = _inherited(met, row[last], before, raw)
-    own = raw - inherited
-    hidden, dur = met.hidden_ns[before], met.dur_ns[before]
+    there, late = row[last] >= 0, np.maximum(row[last], 0)
+    blocked = met.blocked_ns[before]
+    cost = np.where(there, np.maximum(blocked - met.blocked_ns[late], 0), np.minimum(blocked, raw))
+    cost = np.where(raw > 0, cost, 0)
+    inherited = _inherited(met, row[last], before, cost)
+    own = cost - inherited
+    hidden = met.dur_ns[before] - blocked
     return Arrivals(
         row=row,
         worker=worker,
@@ -113,9 +118,9 @@ def arrivals(met: Met) -> Arrivals:
         group=met.group[opening],
         raw_ns=raw,
         inherited_ns=inherited,
-        low_ns=np.maximum(own - hidden, 0),
-        high_ns=np.clip(dur - hidden, 0, own),
-        sure=(row[last] >= 0) & (met.waiting.timing[opening] == TIMINGS.index(MEASURED)),
+        low_ns=np.clip(raw - hidden - inherited, 0, own),
+        high_ns=own,
+        sure=there & (met.waiting.timing[opening] == TIMINGS.index(MEASURED)),
     )
 
 
@@ -148,30 +153,38 @@ def _with_missing(met: Met, rows: Int64, which: Int64, arrival: Int64) -> tuple[
     )
 
 
-def _inherited(met: Met, last: Int64, before: Int64, raw: Int64) -> Int64:
+def _inherited(met: Met, last: Int64, before: Int64, cost: Int64) -> Int64:
     """What of each cost is no fault of the last: it waited longer in other groups than the one before it did.
 
     Without this a rank that is held up in one group would be blamed for it in the next one, too.
     """
     if len(np.unique(codes(met.group, met.two_ended.astype(np.int64)))) < 2:
-        return np.zeros(len(raw), np.int64)
+        return np.zeros(len(cost), np.int64)
     waited = waited_elsewhere(met)
     mine = np.where(last >= 0, waited[np.maximum(last, 0)], 0)
-    return np.clip(mine - waited[before], 0, raw)
+    return np.clip(mine - waited[before], 0, cost)
 
 
 def waited_elsewhere(met: Met) -> Int64:
-    """Returns for each call how long its worker waited in calls of other groups since the last call of its own group."""
+    """Returns for each call how long its worker waited in calls of other groups since one of its own group blocked it.
+
+    A call that blocks brings its ranks together; one that computation hides leaves them as far apart as they were.
+    """
     group = codes(met.group, met.two_ended.astype(np.int64))
     wait = np.where(met.match >= 0, met.dur_ns - met.waiting.transfer_ns, 0)
-    wait = np.minimum(wait, np.maximum(met.dur_ns - met.hidden_ns, 0))
+    wait = np.minimum(wait, met.blocked_ns)
     every = _before(met.worker, met.start_ns, wait)
     own = codes(met.worker, group)
     others = every - _before(own, met.start_ns, wait)
     order = np.lexsort((met.start_ns, own))
     found = others[order]
-    fresh = np.diff(own[order], prepend=-1) != 0
-    since = np.where(fresh, found, found - np.concatenate(([0], found[:-1])))
+    # What was waited elsewhere up to the last call before it that blocked; nothing up to the first call of a worker.
+    first = np.flatnonzero(np.diff(own[order], prepend=-1))
+    blocks = np.concatenate(([False], met.blocked_ns[order][:-1] > 0))
+    blocks[first] = True
+    base = np.concatenate(([0], found[:-1]))
+    base[first] = 0
+    since = found - base[np.maximum.accumulate(np.where(blocks, np.arange(len(found)), 0))]
     elsewhere = np.empty(len(wait), np.int64)
     elsewhere[order] = since
     return elsewhere

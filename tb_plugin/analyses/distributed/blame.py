@@ -142,14 +142,15 @@ def _met(data: Together, step_of: Int64) -> tuple[Met, tuple[str, ...]]:
     collective, kinds = texts_of(seen.data, "collective")
     two = np.isin(collective, [i for i, kind in enumerate(kinds) if kind in POINT_TO_POINT])
     residual = _column(data, "clock_residual_ns", 0)
+    dur, blocked = seen.end_ns - seen.start_ns, _column(data, "blocked_ns", -1)
     met = Met(
         worker=seen.worker,
         step=step_of[seen.step],
         group=code.astype(np.int64),
         two_ended=two,
         start_ns=seen.start_ns,
-        dur_ns=seen.end_ns - seen.start_ns,
-        hidden_ns=_column(data, "hidden_ns", 0),
+        dur_ns=dur,
+        blocked_ns=np.where(blocked >= 0, blocked, dur),
         match=seen.match,
         waiting=seen.waiting,
         lateness_ns=_column(data, "lateness_ns", UNKNOWN),

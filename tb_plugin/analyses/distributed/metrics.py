@@ -102,6 +102,10 @@ METRICS = SHARED.adding(
             "latency_ns": ("Latency", "Length of the union of the calls, from begin to end, waiting included."),
             "mean_latency_ns": ("Mean latency", "Latency over calls."),
             "mean_transfer_ns": ("Mean transfer", "Data transfer over matched calls."),
+            "blocked_ns": (
+                "Blocked",
+                "Time of the call in which its worker computes nothing, and in no call of another group that began later.",
+            ),
             "caused_wait_ns": (
                 "Others waited",
                 "How long the other workers waited for this one: of each worker and step the length of the union, summed up.",

@@ -9,9 +9,11 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame, Params, Part
 from tb_plugin.analyses.communication import communicating, computing, exposed
+from tb_plugin.analyses.distributed.blocking import blocked_ns
 from tb_plugin.analyses.distributed.calls import Call, calls_of, groups_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.stated import only_communicates, stated_frames, stated_step_times
+from tb_plugin.analyses.grouping import group as numbered
 from tb_plugin.analyses.selection import chosen_steps, select_rows
 from tb_plugin.trace.intervals import intersect, measure_within
 from tb_plugin.trace.schema import DEVICE_WORK, of_kind
@@ -49,7 +51,9 @@ def profile_part(trace: TraceTable, params: Params) -> Part:
         coverage=select_rows(trace, params.steps).coverage,
         facts={"distributed.world_size": world if isinstance(world, int) else None, "distributed.calls": len(calls)},
         frames={
-            "collectives": frame("collectives", "Collectives", calls_table(calls), ("call",), "collective"),
+            "collectives": frame(
+                "collectives", "Collectives", with_blocked(trace, calls_table(calls)), ("call",), "collective"
+            ),
             "steps": frame("steps", "Steps", table(STEP, _step_rows(trace)), ("step",), "step"),
             "process_groups": frame(
                 "process_groups", "Process groups", table(GROUP, _group_rows(trace)), ("group", "group_ranks"), "group"
@@ -76,6 +80,16 @@ def table(schema: Schema, rows: Sequence[Mapping[str, object]]) -> pa.Table:
 def calls_table(calls: Sequence[Call]) -> pa.Table:
     """Returns calls by number; what is not known is null."""
     return table(CALL, [_call_row(i, call) for i, call in enumerate(calls)])
+
+
+def with_blocked(trace: TraceTable, calls: pa.Table) -> pa.Table:
+    """Returns the calls with the time in which each alone keeps its worker from computing."""
+    start = calls["start_ns"].to_numpy()
+    end = start + calls["dur_ns"].to_numpy()
+    groups = group(
+        *(calls[key].combine_chunks().dictionary_encode().indices.to_numpy() for key in ("group", "group_ranks"))
+    )
+    return calls.append_column("blocked_ns", pa.array(blocked_ns(computing(trace), start, end, groups.of)))
 
 
 def _call_row(number: int, call: Call) -> dict[str, object]:
