@@ -13,10 +13,20 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.collective_names import POINT_TO_POINT
 from tb_plugin.analyses.distributed.arrivals import UNKNOWN, Arrivals, Met, arrivals
-from tb_plugin.analyses.distributed.causes import COMPONENTS, COMPUTE, Excess, HeldUp, excesses, held_up
+from tb_plugin.analyses.distributed.causes import (
+    COMMUNICATION,
+    COMPONENTS,
+    COMPUTE,
+    Excess,
+    HeldUp,
+    excesses,
+    held_up,
+    own_work,
+    slow_group,
+)
 from tb_plugin.analyses.distributed.groups import group_codes
 from tb_plugin.analyses.distributed.patterns import PERIODIC
-from tb_plugin.analyses.distributed.slow_kernels import SLOW_DEVICE, KernelTimes, Uneven, uneven
+from tb_plugin.analyses.distributed.slow_kernels import MORE_CALLS, SLOW_DEVICE, KernelTimes, Uneven, uneven
 from tb_plugin.analyses.distributed.stragglers import Stragglers, stragglers
 from tb_plugin.analyses.distributed.together import Together, texts_of
 from tb_plugin.trace.memo import remembered
@@ -37,7 +47,7 @@ STRAGGLER = {
     "lost_low_ns": pa.float64(), "met": pa.int64(), "arrived_last": pa.int64(), "last_share": pa.float64(),
     "late_median_ns": pa.float64(), "late_p95_ns": pa.float64(), "late_z": pa.float64(), "late_q": pa.float64(),
     "inherited_ns": pa.float64(), "held_up_by": pa.string(), "held_up_in": pa.string(), "late_cause": pa.string(),
-    "late_cause_ns": pa.float64(), "late_cause_share": pa.float64(), "late_kernel": pa.string(),
+    "late_cause_ns": pa.float64(), "late_cause_share": pa.float64(), "late_how": pa.string(), "late_kernel": pa.string(),
     "late_factor": pa.float64(), **{f"more_{key}_ns": pa.float64() for key in COMPONENTS},
 }  # fmt: skip
 
@@ -56,6 +66,8 @@ class Blame:
     arrived: Arrivals
     found: Stragglers
     excess: dict[int, Excess]
+    slow_groups: dict[int, int]
+    """Of stragglers that communicate longer in another group than others do: its code."""
     kernels: dict[int, Uneven]
 
     @property
@@ -92,7 +104,7 @@ class Blame:
 def blame(data: Together) -> Blame:
     """Returns who is late, what it costs and why. Without a second worker nobody is."""
     labels, step_of, step_ns = _steps(data)
-    met, groups = _met(data, step_of)
+    met, groups, kind = _met(data, step_of)
     arrived = arrivals(met)
     found = stragglers(arrived, len(data.names), step_ns)
     before = {
@@ -100,10 +112,14 @@ def blame(data: Together) -> Blame:
         for key in COMPONENTS
         if f"before_{key}_ns" in data.seen.data.column_names
     }
-    excess = excesses(arrived, found, before)
-    return Blame(
-        data.names, groups, labels, step_ns, met, arrived, found, excess, _kernels(data, found, excess, labels)
-    )
+    excess = excesses(arrived, found, own_work(met, before))
+    asked = {one: found.main_group(one) for one, more in excess.items() if more.main == COMMUNICATION}
+    slow = {
+        one: slow_group(met, kind, one, _mates(found, row), int(found.group[row]), found.slow[one])
+        for one, row in list(asked.items())[:EXPLAINED]
+    }
+    kernels = _kernels(data, found, excess, labels)
+    return Blame(data.names, groups, labels, step_ns, met, arrived, found, excess, slow, kernels)
 
 
 def _steps(data: Together) -> tuple[tuple[str, ...], Int64, Float64]:
@@ -127,17 +143,18 @@ def _steps(data: Together) -> tuple[tuple[str, ...], Int64, Float64]:
     return labels, step_of, np.array([np.mean(total[label]) for label in labels], np.float64)
 
 
-def _met(data: Together, step_of: Int64) -> tuple[Met, tuple[str, ...]]:
-    """What is asked of the calls, and the names of their groups by code."""
+def _met(data: Together, step_of: Int64) -> tuple[Met, tuple[str, ...], Int64]:
+    """What is asked of the calls, the names of their groups by code, and which groups are for one purpose."""
     seen = data.seen
     group, ranks = texts_of(seen.data, "group"), texts_of(seen.data, "group_ranks")
     code = group_codes(*group, *ranks)
     _, first, code = np.unique(code, return_index=True, return_inverse=True)
     described = {(row["group"], row["group_ranks"]): str(row["group_description"] or "") for row in data.process_groups}
-    names = []
+    names, kinds_of = [], []
     for row in first.tolist():
         name, listed = group[1][group[0][row]] or "", ranks[1][ranks[0][row]] or ""
         description = described.get((name, listed), "")
+        kinds_of.append(description or name)
         names.append(f"{name} ({description})" if description and description != name else name)
     collective, kinds = texts_of(seen.data, "collective")
     two = np.isin(collective, [i for i, kind in enumerate(kinds) if kind in POINT_TO_POINT])
@@ -156,7 +173,7 @@ def _met(data: Together, step_of: Int64) -> tuple[Met, tuple[str, ...]]:
         lateness_ns=_column(data, "lateness_ns", UNKNOWN),
         noise_ns=residual,
     )
-    return met, tuple(names)
+    return met, tuple(names), np.unique(np.array(kinds_of, np.str_), return_inverse=True)[1].astype(np.int64)
 
 
 def _column(data: Together, key: str, missing: int) -> Int64:
@@ -169,12 +186,14 @@ def _column(data: Together, key: str, missing: int) -> Int64:
 
 def _kernels(data: Together, found: Stragglers, excess: dict[int, Excess], labels: Sequence[str]) -> dict[int, Uneven]:
     """How the kernels of stragglers that compute longer differ from those of their groups."""
-    table: pa.Table | None = getattr(data, "kernels", None)
+    table = data.kernels
     asked = [one for one in found.told.tolist()[:EXPLAINED] if one in excess and excess[one].main == COMPUTE]
     if table is None or not asked or not table.num_rows:
         return {}
     kernel, names = texts_of(table, "kernel")
     step = pc.fill_null(pc.index_in(table["step"], value_set=pa.array(labels, pa.string())), len(labels))
+    if tuple(labels) == ("",):
+        step = pa.array(np.zeros(table.num_rows, np.int64))
     times = KernelTimes(
         worker=table["worker"].to_numpy().astype(np.int64),
         step=step.to_numpy().astype(np.int64),
@@ -185,10 +204,13 @@ def _kernels(data: Together, found: Stragglers, excess: dict[int, Excess], label
     )
     told = {}
     for one in asked:
-        its_group = found.group[found.main_group(one)]
-        others = [w for w in found.worker[found.group == its_group].tolist() if w != one]
-        told[one] = uneven(times, one, others, found.slow[one])
+        told[one] = uneven(times, one, _mates(found, found.main_group(one)), found.slow[one])
     return told
+
+
+def _mates(found: Stragglers, row: int) -> list[int]:
+    """The other workers of a group."""
+    return [w for w in found.worker[found.group == found.group[row]].tolist() if w != found.worker[row]]
 
 
 def straggler_table(data: Together) -> pa.Table:
@@ -248,9 +270,13 @@ def why(told: Blame, worker: int) -> dict[str, object]:
     cells["late_cause"] = CAUSES[excess.main]
     cells["late_cause_ns"] = told.per_step(excess.ns[excess.main])
     cells["late_cause_share"] = excess.share(excess.main)
+    if (slow := told.slow_groups.get(worker, -1)) >= 0:
+        cells["held_up_in"] = told.groups[slow]
     kernels = told.kernels.get(worker)
     if excess.main == COMPUTE and kernels is not None and kernels.how:
-        cells["late_factor"] = _known(kernels.factor)
+        cells["late_how"] = kernels.how
+        if kernels.how != MORE_CALLS:
+            cells["late_factor"] = _known(kernels.factor)
         if kernels.how == SLOW_DEVICE:
             cells["late_cause"] = "slow device"
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.distributed.arrivals import Arrivals, Met
 from tb_plugin.analyses.distributed.match import codes
 from tb_plugin.analyses.distributed.stragglers import Stragglers
+from tb_plugin.analyses.grouping import sum_by
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -41,6 +42,18 @@ class Excess:
         """Returns the part that a component has of all that the straggler does longer."""
         total = sum(max(value, 0) for value in self.ns.values())
         return max(self.ns.get(component, 0), 0) / total if total else 0.0
+
+
+def own_work(met: Met, before: Mapping[str, Int64]) -> dict[str, Int64]:
+    """Returns the components with what each call hides, which is computation of the same stretch between two that block.
+
+    While others wait for a straggler in a call that they hide they go on with what it does before the next one.
+    """
+    if COMPUTE not in before:
+        return dict(before)
+    compute = before[COMPUTE]
+    hidden = met.dur_ns - met.blocked_ns
+    return {**before, COMPUTE: np.where(compute >= 0, compute + hidden, compute)}
 
 
 def excesses(met: Arrivals, found: Stragglers, before: Mapping[str, Int64]) -> dict[int, Excess]:
@@ -78,6 +91,28 @@ def excesses(met: Arrivals, found: Stragglers, before: Mapping[str, Int64]) -> d
         for one in told.tolist()
         if count[one]
     }
+
+
+def slow_group(met: Met, kind: Int64, worker: int, others: Sequence[int], main: int, steps: Bool) -> int:
+    """Returns the group, other than its main one, in which a worker communicates most beyond what the others do; -1 for none.
+
+    ``kind`` says which groups are for one purpose: they are compared, each worker's own one of that kind.
+    """
+    rows = np.flatnonzero((met.step < len(steps)) & (met.group != main))
+    rows = rows[steps[met.step[rows]]]
+    everyone = np.array([worker, *others], np.int64)
+    place = np.full(int(max(met.worker.max(initial=-1), everyone.max())) + 1, -1)
+    place[everyone] = np.arange(len(everyone))
+    rows = rows[place[met.worker[rows]] >= 0]
+    mine = rows[met.worker[rows] == worker]
+    if not len(mine) or not len(others):
+        return -1
+    kinds = int(kind.max()) + 1
+    at = place[met.worker[rows]] * kinds + kind[met.group[rows]]
+    total = sum_by(at, met.blocked_ns[rows], len(everyone) * kinds).reshape(-1, kinds)
+    most = int(np.argmax(total[0] - np.median(total[1:], axis=0)))
+    of_kind = mine[kind[met.group[mine]] == most]
+    return int(met.group[of_kind[0]]) if len(of_kind) else -1
 
 
 def _medians(values: Int64, key: Int64) -> Int64:

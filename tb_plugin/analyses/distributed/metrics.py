@@ -64,6 +64,7 @@ METRICS = SHARED.adding(
         "count",
         {
             "call": ("Call", "Number of the call in order of time, of its worker."),
+            "event": ("Event", "Number of the event in order of time, as the timeline of its worker knows it."),
             "elements": ("Elements", "Elements of the larger buffer where the two differ by the group's size."),
             "bounded": (
                 "Bounds",
@@ -89,6 +90,33 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ns",
         {
+            "issued_ns": ("Issued", "Begin of the call on the host that launched it."),
+            "needed_ns": ("Needed", "Begin of the first call on the host that awaits it by its group and number."),
+            "before_ns": (
+                "Before",
+                "From the end of all earlier calls of the group (of its first one from the begin of the step) to the start.",
+            ),
+            "before_compute_ns": ("Computing before", "Part of the time before in which a kernel computes."),
+            "before_communication_ns": (
+                "Communication before",
+                "Part of the time before in which nothing computes and another group communicates.",
+            ),
+            "before_copy_ns": (
+                "Copies before",
+                "Part of the time before in which a device does nothing but copy or set.",
+            ),
+            "before_input_ns": (
+                "Input before",
+                "Part of the time before in which no device works, and data are loaded or a batch is awaited.",
+            ),
+            "before_host_ns": (
+                "Host before",
+                "Part of the time before in which no device works because the host is late.",
+            ),
+            "before_idle_ns": (
+                "Idle before",
+                "The rest of the time before: no device works, and not because of the host.",
+            ),
             "step_other_ns": ("Other", "The rest of the step: no compute, and no communication that nothing hides."),
             "wait_ns": (
                 "Synchronizing",

@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame, Params, Part
 from tb_plugin.analyses.communication import communicating, computing, exposed
+from tb_plugin.analyses.distributed.about import groups_of, rank_of, world_size_of
+from tb_plugin.analyses.distributed.before import PARTS, before_calls
 from tb_plugin.analyses.distributed.blocking import blocked_ns
-from tb_plugin.analyses.distributed.calls import Call, calls_of, groups_of
+from tb_plugin.analyses.distributed.calls import Calls, calls_of
 from tb_plugin.analyses.distributed.metrics import METRICS
-from tb_plugin.analyses.distributed.stated import only_communicates, stated_frames, stated_step_times
-from tb_plugin.analyses.grouping import group as numbered
+from tb_plugin.analyses.distributed.stated import numbered, only_communicates, stated_frames, stated_step_times
+from tb_plugin.analyses.distributed.worked import kernels_table
+from tb_plugin.analyses.grouping import group as numbered_by
+from tb_plugin.analyses.roles.experts import split_sizes
 from tb_plugin.analyses.selection import chosen_steps, select_rows
-from tb_plugin.trace.intervals import intersect, measure_within
-from tb_plugin.trace.schema import DEVICE_WORK, of_kind
+from tb_plugin.analyses.tracks import track_names
+from tb_plugin.trace.intervals import Ranges, intersect, measure_within
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
 Schema = dict[str, pa.DataType]
+Int64 = npt.NDArray[np.int64]
 
 CALL = {
     "call": pa.int64(), "step": pa.string(), "collective": pa.string(), "dtype": pa.string(), "elements": pa.int64(),
     "comm_bytes": pa.int64(), "group": pa.string(), "group_ranks": pa.string(), "group_size": pa.int64(),
     "sequence": pa.int64(), "source_rank": pa.int64(), "destination_rank": pa.int64(), "start_ns": pa.int64(),
-    "dur_ns": pa.int64(), "on_device": pa.bool_(),
+    "dur_ns": pa.int64(), "on_device": pa.bool_(), "event": pa.int64(), "stream": pa.string(), "batch": pa.int64(),
+    "issued_ns": pa.int64(), "needed_ns": pa.int64(), "sent_splits": pa.list_(pa.int64()),
+    "received_splits": pa.list_(pa.int64()), "before_ns": pa.int64(), **dict.fromkeys(PARTS, pa.int64()),
+    "blocked_ns": pa.int64(),
 }  # fmt: skip
 STEP = {
     "step": pa.string(), "step_total_ns": pa.int64(), "compute_ns": pa.int64(), "compute_alone_ns": pa.int64(),
@@ -39,22 +49,33 @@ DEVICE = {
     "node": pa.string(), "process": pa.string(), "device": pa.string(), "device_name": pa.string(),
     "memory_bytes": pa.int64(), "capability": pa.string(),
 }  # fmt: skip
+MATERIAL = ("batch", "sent_splits", "received_splits")
+"""Columns of calls that other numbers are made of; nobody is shown them as they are."""
 
 
 def profile_part(trace: TraceTable, params: Params) -> Part:
     """Returns everything about one worker that an answer needs. Raises BadRequest for unknown steps."""
     chosen_steps(trace, params.steps)
     calls = calls_of(trace)
-    info = trace.metadata.get("distributedInfo")
-    world = info.get("world_size") if isinstance(info, dict) else None
+    compute, communication = computing(trace), communicating(trace)
+    before = before_calls(trace, calls, compute, communication)
+    of = numbered_by(calls.about.group, calls.about.ranks).of
+    blocked = blocked_ns(compute, trace.start_ns[calls.row], trace.ends(calls.row), of)
+    steps = table(STEP, _step_rows(trace, compute, communication))
     return Part(
         coverage=select_rows(trace, params.steps).coverage,
-        facts={"distributed.world_size": world if isinstance(world, int) else None, "distributed.calls": len(calls)},
+        facts={
+            "distributed.rank": rank_of(trace.metadata),
+            "distributed.world_size": world_size_of(trace.metadata),
+            "distributed.calls": len(calls),
+            "distributed.base_time_ns": trace.clock_ns,
+        },
         frames={
             "collectives": frame(
-                "collectives", "Collectives", with_blocked(trace, calls_table(calls)), ("call",), "collective"
+                "collectives", "Collectives", _calls_table(trace, calls, before, blocked), ("call",), "collective"
             ),
-            "steps": frame("steps", "Steps", table(STEP, _step_rows(trace)), ("step",), "step"),
+            "steps": frame("steps", "Steps", steps, ("step",), "step"),
+            "kernels": numbered("kernels", kernels_table(trace)),
             "process_groups": frame(
                 "process_groups", "Process groups", table(GROUP, _group_rows(trace)), ("group", "group_ranks"), "group"
             ),
@@ -68,8 +89,9 @@ def profile_part(trace: TraceTable, params: Params) -> Part:
 def frame(
     name: str, title: str, data: pa.Table, key: tuple[str, ...], name_column: str, hidden: tuple[str, ...] = ()
 ) -> Frame:
-    """Returns a table whose columns are all metrics."""
-    return Frame(name, title, METRICS.columns(*data.column_names, hidden=hidden), data, key, name_column)
+    """Returns a table whose columns are metrics, but those that other columns are made of and nobody is shown."""
+    shown = [column for column in data.column_names if column not in MATERIAL]
+    return Frame(name, title, METRICS.columns(*shown, hidden=hidden), data, key, name_column)
 
 
 def table(schema: Schema, rows: Sequence[Mapping[str, object]]) -> pa.Table:
@@ -77,35 +99,58 @@ def table(schema: Schema, rows: Sequence[Mapping[str, object]]) -> pa.Table:
     return pa.table({key: pa.array([row[key] for row in rows], kind) for key, kind in schema.items()})
 
 
-def calls_table(calls: Sequence[Call]) -> pa.Table:
-    """Returns calls by number; what is not known is null."""
-    return table(CALL, [_call_row(i, call) for i, call in enumerate(calls)])
+def _calls_table(trace: TraceTable, calls: Calls, before: Mapping[str, Int64], blocked: Int64) -> pa.Table:
+    """Calls by number; what is not known is null."""
+    about, row, texts = calls.about, calls.row, calls.words
+    streams = np.unique(trace.track[row])
+    titles = [track_names(trace)[track].label for track in streams.tolist()] if len(streams) else []
+    columns = {
+        "call": np.arange(len(calls)),
+        "step": pa.array(trace.steps.label, pa.string()).take(_known(calls.step)),
+        "collective": texts.take(about.collective),
+        "dtype": texts.take(about.dtype),
+        "elements": _known(calls.elements),
+        "comm_bytes": _known(calls.bytes),
+        "group": texts.take(about.group),
+        "group_ranks": texts.take(about.ranks),
+        "group_size": _known(about.group_size),
+        "sequence": _known(about.sequence),
+        "source_rank": _known(about.source),
+        "destination_rank": _known(about.destination),
+        "start_ns": trace.start_ns[row],
+        "dur_ns": trace.dur_ns[row],
+        "on_device": trace.kind[row] == EventKind.KERNEL,
+        "event": row,
+        "stream": pa.array(titles, pa.string()).take(pa.array(np.searchsorted(streams, trace.track[row]))),
+        "batch": _known(calls.batch),
+        "issued_ns": _known(calls.issued_ns),
+        "needed_ns": _known(calls.needed_ns),
+        "sent_splits": _splits(trace, about.sent),
+        "received_splits": _splits(trace, about.received),
+        **before,
+        "blocked_ns": blocked,
+    }
+    return pa.table(columns, pa.schema(CALL))
 
 
-def with_blocked(trace: TraceTable, calls: pa.Table) -> pa.Table:
-    """Returns the calls with the time in which each alone keeps its worker from computing."""
-    start = calls["start_ns"].to_numpy()
-    end = start + calls["dur_ns"].to_numpy()
-    groups = group(
-        *(calls[key].combine_chunks().dictionary_encode().indices.to_numpy() for key in ("group", "group_ranks"))
-    )
-    return calls.append_column("blocked_ns", pa.array(blocked_ns(computing(trace), start, end, groups.of)))
+def _known(values: Int64) -> pa.Array:
+    return pa.array(values, pa.int64(), mask=values == MISSING)
 
 
-def _call_row(number: int, call: Call) -> dict[str, object]:
-    row: dict[str, object] = {**asdict(call), "call": number}
-    for key in ("elements", "group_size", "sequence", "source_rank", "destination_rank"):
-        row[key] = None if row[key] == -1 else row[key]
-    return row | {"comm_bytes": call.bytes, "group_ranks": call.ranks}
+def _splits(trace: TraceTable, texts: Int64) -> pa.Array:
+    """Lists of sizes; null where there is none, or one that is cut short."""
+    unique, which = np.unique(texts, return_inverse=True)
+    sizes = [split_sizes(trace.strings[text]) or None for text in unique.tolist()]
+    return pa.array(sizes, pa.list_(pa.int64())).take(pa.array(which.ravel()))
 
 
-def _step_rows(trace: TraceTable) -> list[dict[str, object]]:
+def _step_rows(trace: TraceTable, compute: Ranges, communication: Ranges) -> list[dict[str, object]]:
     """Compute and communication of each step, where they overlap, and the communication that the Overview shows."""
     if only_communicates(trace):
         return _stated_rows(trace)
-    compute, alone = computing(trace), exposed(trace)
+    alone = exposed(trace)
     start, end = trace.steps.start_ns, trace.steps.end_ns
-    both = intersect(compute, communicating(trace))
+    both = intersect(compute, communication)
     sets = (measure_within(ranges, start, end) for ranges in (compute, both, alone))
     numbers = zip(*(x.tolist() for x in (end - start, *sets)), strict=True)
     return [
@@ -178,8 +223,7 @@ def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
     """Devices that worked, or the host alone; with the node and the rank that the file states."""
     if not len(trace):
         return []
-    info = trace.metadata.get("distributedInfo")
-    rank = info.get("rank") if isinstance(info, dict) else None
+    rank = rank_of(trace.metadata)
     where: dict[str, object] = {
         "node": str(trace.metadata.get("host_name", "")),
         "process": "" if rank is None else f"rank {rank}",

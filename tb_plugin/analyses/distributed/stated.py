@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame, Part
 from tb_plugin.analyses.collective_names import collective_name
+from tb_plugin.analyses.distributed.about import rank_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.jobs.metrics import CALL_COLUMNS
 from tb_plugin.analyses.stated_steps import missing_computation
@@ -37,7 +38,7 @@ def stated_frames(trace: TraceTable) -> dict[str, Frame]:
     links = tables[LINKS]
     who = pa.table(
         {
-            "rank": pa.array([_rank(trace)], pa.int64()),
+            "rank": pa.array([rank_of(trace.metadata)], pa.int64()),
             "alone": pa.array([only_communicates(trace)]),
             "kernels_missing": pa.array([not only_communicates(trace) and missing_computation(trace) is not None]),
             "ranks_at_least": pa.array([_least(links, tables[GROUPS])], pa.int64()),
@@ -51,7 +52,7 @@ def stated_frames(trace: TraceTable) -> dict[str, Frame]:
         BETWEEN: _between(links),
         MEMBERS: tables[GROUPS],
     }
-    return {name: _numbered(name, table) for name, table in data.items()}
+    return {name: numbered(name, table) for name, table in data.items()}
 
 
 def only_communicates(trace: TraceTable) -> bool:
@@ -131,16 +132,10 @@ def stated_job(parts: Sequence[Part], names: Sequence[str], chosen: tuple[str, .
     )
 
 
-def _numbered(name: str, table: pa.Table) -> Frame:
-    """A table of a part, which nobody is shown: only its rows have a name."""
-    data = table.append_column(ROW, pa.array(range(table.num_rows), pa.int64()))
+def numbered(name: str, table: pa.Table) -> Frame:
+    """Returns a table of a part, which nobody is shown: only its rows have a name."""
+    data = table.append_column(ROW, pa.array(np.arange(table.num_rows)))
     return Frame(name, name.replace("_", " ").capitalize(), METRICS.columns(ROW), data, (ROW,), ROW)
-
-
-def _rank(trace: TraceTable) -> int | None:
-    info = trace.metadata.get("distributedInfo")
-    rank = info.get("rank") if isinstance(info, dict) else None
-    return rank if isinstance(rank, int) else None
 
 
 def _least(links: pa.Table, groups: pa.Table) -> int:

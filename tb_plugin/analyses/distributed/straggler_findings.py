@@ -47,6 +47,9 @@ def straggler_findings(told: Blame, rows: list[Row]) -> list[Notice]:
     if turning:
         notice = _in_turn(told, turning)
         return [notice] if notice is not None else []
+    # Members of a group that is slow are late together, for one reason.
+    behind = [told.slow_groups.get(worker, -1) for worker in worth]
+    worth = [w for i, w in enumerate(worth) if behind[i] < 0 or behind[i] not in behind[:i]]
     notices = [_straggler(told, worker, rows) for worker in worth[:TOLD]]
     if len(worth) > TOLD:
         last = notices[-1]
@@ -130,6 +133,13 @@ def _reason(told: Blame, worker: int, cells: dict[str, object], figures: list[Fi
     }
     text = f"{begin}{did[excess.main]} ({{late_cause_share}} of what differs)"
     kernels = told.kernels.get(worker)
+    if (slow := told.slow_groups.get(worker, -1)) >= 0:
+        figures.append(METRICS.figure("held_up_in", told.groups[slow]))
+        members = [w for w, its in told.slow_groups.items() if its == slow]
+        if len(members) > 1:
+            figures.append(METRICS.figure("stragglers", len(members), "Late for this reason"))
+            return f"{text}, most in group {{held_up_in}}, which makes {{stragglers}} ranks late together."
+        return f"{text}, most in group {{held_up_in}}."
     if excess.main != COMPUTE or kernels is None or not kernels.how:
         return f"{text}."
     if kernels.how == SLOW_DEVICE:

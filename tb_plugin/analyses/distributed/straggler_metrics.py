@@ -21,11 +21,18 @@ OF_STRAGGLERS = (
                 "worker in turn. single: in one step. irregular: in 20 % of the steps at least.",
             ),
             "worst_step": ("Worst step", "The step in which it costs most."),
+            "late_how": (
+                "How",
+                "How its kernels differ: more calls, longer calls (more or larger input), slow device (all by one factor).",
+            ),
             "held_up_by": (
                 "Held up by",
                 "The worker at the root of what it inherits: one that was not itself held up.",
             ),
-            "held_up_in": ("Held up in", "The group in which that worker was late."),
+            "held_up_in": (
+                "Held up in",
+                "The group in which that worker was late, or communication takes longer than in others like it.",
+            ),
             "late_cause": (
                 "Cause",
                 "What it does longer than the median of the others before the collectives at which it is last: of several "

@@ -102,7 +102,9 @@ def stragglers(met: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
     noise, top = _noise(met, mine, its_group, size, shape)
     often = ~is_chance(times, mine.count(), size) | ~is_chance(top.sum(axis=1), top.shape[1] * np.ones(len(mine)), size)
     slow = _slow(entries, worker, noise, step_ns)
-    names, every = _patterns(slow, lost, worker, out | often)
+    most = np.bincount(lost.argmax(axis=0)[lost.any(axis=0)], minlength=workers)
+    of_all = ~is_chance(most, np.full(workers, shape[1]), np.full(workers, workers))
+    names, every = _patterns(slow, lost, worker, out | often | of_all[worker])
     return Stragglers(
         worker=worker,
         group=its_group,

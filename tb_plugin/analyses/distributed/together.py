@@ -88,6 +88,8 @@ class Together:
     devices: Sequence[Row]
     stated: StatedJob
     """What the workers state of their communication, in the chosen steps."""
+    kernels: pa.Table | None = None
+    """What the workers compute in all steps, kernel by kernel; ``worker`` is a place in ``names``."""
 
     @property
     def size(self) -> int | None:
@@ -174,7 +176,17 @@ def _together(first: Part, parts: tuple[Part, ...], chosen: tuple[str, ...] | No
             for name, part in zip(names, parts, strict=True)
             for row in part.frames["devices"].data.to_pylist()
         ],
+        kernels=_kernels(parts),
     )
+
+
+def _kernels(parts: tuple[Part, ...]) -> pa.Table | None:
+    tables = [part.frames["kernels"].data for part in parts if "kernels" in part.frames]
+    if len(tables) != len(parts):
+        return None
+    counts = [each.num_rows for each in tables]
+    whole = pa.concat_tables([each.set_column(1, "kernel", each["kernel"].cast(pa.string())) for each in tables])
+    return whole.append_column("worker", pa.array(np.repeat(np.arange(len(parts)), counts)))
 
 
 def _told_apart(parts: tuple[Part, ...]) -> tuple[tuple[Part, ...], tuple[str, ...]]:
