@@ -132,7 +132,7 @@ METRICS = SHARED.adding(
             "mean_transfer_ns": ("Mean transfer", "Data transfer over matched calls."),
             "blocked_ns": (
                 "Blocked",
-                "Time of the call in which its worker computes nothing, and in no call of another group that began later.",
+                "Time of the call in which its worker computes nothing, without what belongs to a call that began later.",
             ),
             "caused_wait_ns": (
                 "Others waited",

@@ -17,7 +17,6 @@ from tb_plugin.analyses.distributed.calls import Calls, calls_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.stated import numbered, only_communicates, stated_frames, stated_step_times
 from tb_plugin.analyses.distributed.worked import kernels_table
-from tb_plugin.analyses.grouping import group as numbered_by
 from tb_plugin.analyses.roles.experts import split_sizes
 from tb_plugin.analyses.selection import chosen_steps, select_rows
 from tb_plugin.analyses.tracks import track_names
@@ -59,8 +58,7 @@ def profile_part(trace: TraceTable, params: Params) -> Part:
     calls = calls_of(trace)
     compute, communication = computing(trace), communicating(trace)
     before = before_calls(trace, calls, compute, communication)
-    of = numbered_by(calls.about.group, calls.about.ranks).of
-    blocked = blocked_ns(compute, trace.start_ns[calls.row], trace.ends(calls.row), of)
+    blocked = blocked_ns(compute, trace.start_ns[calls.row], trace.ends(calls.row))
     steps = table(STEP, _step_rows(trace, compute, communication))
     return Part(
         coverage=select_rows(trace, params.steps).coverage,

@@ -31,6 +31,8 @@ _ALONE = 3
 """A worker that is late once has to cost so many times as much as what else comes up now and then."""
 _NOW_AND_THEN = 3
 """So many larger ones are passed over before that is looked up: there may be several that are late once."""
+_ENOUGH = 20
+"""Of fewer workers and steps, one for each other, nobody knows what comes up now and then."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +93,9 @@ def stragglers(met: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
     worker, its_group = met.worker[first], met.group[met.collective][first]
     size = _sizes(its_group)
     last_of = mine.of[met.last]
-    high = np.bincount(last_of, weights=met.high_ns, minlength=len(mine)).astype(np.int64)
-    low = np.where(met.sure, met.low_ns, 0)
+    in_steps = met.step < len(step_ns)
+    high = sum_by(last_of, np.where(in_steps, met.high_ns, 0), len(mine))
+    low = np.where(met.sure & in_steps, met.low_ns, 0)
     median, p95 = mine.percentiles(met.late_ns, 0.5, 0.95)
     times = np.bincount(last_of[met.raw_ns > 0], minlength=len(mine)).astype(np.int64)
     z, q, out = _standing_out(its_group, median, size)
@@ -103,8 +106,12 @@ def stragglers(met: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
     often = ~is_chance(times, mine.count(), size) | ~is_chance(top.sum(axis=1), top.shape[1] * np.ones(len(mine)), size)
     slow = _slow(entries, worker, noise, step_ns)
     most = np.bincount(lost.argmax(axis=0)[lost.any(axis=0)], minlength=workers)
-    of_all = ~is_chance(most, np.full(workers, shape[1]), np.full(workers, workers))
-    names, every = _patterns(slow, lost, worker, out | often | of_all[worker])
+    certain = ~is_chance(most, np.full(workers, shape[1]), np.full(workers, workers))
+    smallest = np.full(workers, workers)
+    np.minimum.at(smallest, worker, np.maximum(size, 1))
+    certain |= ~is_chance(sum_by(worker, times, workers), sum_by(worker, mine.count(), workers), smallest)
+    certain[worker[out | often]] = True
+    names, every = _patterns(slow, lost, certain)
     return Stragglers(
         worker=worker,
         group=its_group,
@@ -117,7 +124,7 @@ def stragglers(met: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
         q=q,
         outlying=out | often,
         cost_ns=high,
-        low_ns=np.bincount(last_of, weights=low, minlength=len(mine)).astype(np.int64),
+        low_ns=sum_by(last_of, low, len(mine)),
         lost_ns=lost,
         lost_low_ns=lost_low,
         slow=slow,
@@ -274,13 +281,11 @@ def _slow(entries: _Entries, worker: Int64, noise: Float64, step_ns: Float64) ->
     return slow
 
 
-def _patterns(slow: Bool, lost: Int64, worker: Int64, outlying: Bool) -> tuple[tuple[str, ...], Int64]:
+def _patterns(slow: Bool, lost: Int64, certain: Bool) -> tuple[tuple[str, ...], Int64]:
     """When each worker is late; nothing where that may be chance."""
     workers = len(lost)
     full = np.zeros((workers, slow.shape[1]), np.bool_)
     full[: len(slow)] = slow
-    certain = np.zeros(workers, np.bool_)
-    certain[worker[outlying]] = True
     names, every = [""] * workers, np.zeros(workers, np.int64)
     if rotates(full):
         for one in np.flatnonzero(full.any(axis=1)).tolist():
@@ -291,7 +296,7 @@ def _patterns(slow: Bool, lost: Int64, worker: Int64, outlying: Bool) -> tuple[t
     for one in [i for i, name in enumerate(names) if name == PERSISTENT and not certain[i]]:
         names[one] = ""
     usual = np.sort(lost[[name != PERSISTENT for name in names]].ravel())
-    limit = _ALONE * int(usual[-1 - _NOW_AND_THEN]) if len(usual) > _NOW_AND_THEN else 0
+    limit = _ALONE * int(usual[-1 - _NOW_AND_THEN]) if len(usual) >= _ENOUGH else np.iinfo(np.int64).max
     for one in [i for i, name in enumerate(names) if name == SINGLE]:
         alone = lost.shape[1] == 1
         if not certain[one] if alone else lost[one].max() <= limit:
