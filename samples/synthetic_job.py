@@ -149,6 +149,8 @@ class Job:
     microbatches: int = 1
     sharded: bool = False
     """Gradients are scattered and weights gathered, instead of an all-reduce."""
+    coalesced: bool = False
+    """The gradients of all layers are one batch: many calls, one kernel that says nothing about them."""
     seed: int = 0
     node: int = 8
     """Ranks of a machine."""
@@ -228,6 +230,13 @@ class Op:
     microbatch: int = -1
     of: tuple[int, ...] = ()
     """Of a wait: the places of what it waits for."""
+    parts: tuple[int, ...] = ()
+    """Of a coalesced batch: the elements of its calls."""
+
+    @property
+    def calls(self) -> tuple[int, ...]:
+        """Returns the elements of each call."""
+        return self.parts or (self.elements,)
 
 
 @dataclass(frozen=True)
@@ -266,91 +275,78 @@ def groups_of(job: Job) -> dict[str, Groups]:
 
 
 def program(job: Job, stage: int) -> list[Op]:
-    """Returns what the ranks of a stage do in a step, in the order of their host threads (one forward, one backward)."""
+    """Returns what the ranks of a stage do in a step, in the order of their host threads: as many microbatches ahead as there
+    are stages behind it, then one forward and one backward by turns."""
     ops: list[Op] = []
-    last, pending = job.pp - 1, []
-    width = 1 << 20
+    last, pending, held = job.pp - 1, list[int](), list[int]()
+    width, copies = 1 << 20, job.dp * job.cp
 
-    def layers(backward: bool, microbatch: int) -> None:
+    def meet(collective: str, group: str, elements: int, dtype: str = "BFloat16") -> None:
+        ops.append(Op(COLLECTIVE, collective=collective, group=group, elements=elements, dtype=dtype, stream=group))
+
+    def message(kind: str, stream: str, microbatch: int) -> None:
+        ops.append(Op(kind, "", kind, "pp", width * 2, waited=kind == RECV, stream=stream, microbatch=microbatch))
+
+    def layers(backward: bool, gradients: bool = False) -> None:
         for layer in range(job.layers):
             ops.append(Op(SEGMENT, "backward" if backward else "forward"))
             size = width << (layer % 4)
             if job.cp > 1:
-                name = "_reduce_scatter_base" if backward else "_allgather_base"
-                ops.append(Op(COLLECTIVE, collective=name, group="cp", elements=size * job.cp // 4, stream="cp"))
+                meet("_reduce_scatter_base" if backward else "_allgather_base", "cp", size * job.cp // 4)
             if job.ep > 1:
-                exchange = Op(COLLECTIVE, collective="all_to_allv", group="ep", elements=size // 2, stream="ep")
-                ops.extend((exchange, Op(SEGMENT, "expert"), exchange))
+                meet("all_to_allv", "ep", size // 2)
+                ops.append(Op(SEGMENT, "expert"))
+                meet("all_to_allv", "ep", size // 2)
             if job.tp > 1:
-                ops.append(Op(COLLECTIVE, collective="allreduce", group="tp", elements=size, stream="tp"))
-            if backward and microbatch == job.microbatches - 1 and job.dp * job.cp > 1:
-                name = "_reduce_scatter_base" if job.sharded else "allreduce"
-                whole = size * 2 // (job.dp * job.cp) * job.dp * job.cp
-                pending.append(len(ops))
-                ops.append(
-                    Op(
-                        COLLECTIVE,
-                        collective=name,
-                        group="dp",
-                        elements=whole,
-                        dtype="Float",
-                        waited=False,
-                        stream="dp",
+                meet("allreduce", "tp", size)
+            if gradients and copies > 1:
+                held.append(size * 2 // copies * copies)
+                if not job.coalesced or layer == job.layers - 1:
+                    pending.append(len(ops))
+                    name, parts = "_reduce_scatter_base" if job.sharded else "allreduce", tuple(held)
+                    ops.append(
+                        Op(
+                            COLLECTIVE,
+                            "",
+                            name,
+                            "dp",
+                            sum(held),
+                            "Float",
+                            False,
+                            "dp",
+                            parts=parts if job.coalesced else (),
+                        )
                     )
-                )
+                    held.clear()
 
     def forward(microbatch: int) -> None:
         if stage > 0:
-            ops.append(
-                Op(RECV, collective="recv", group="pp", elements=width * 2, stream="down", microbatch=microbatch)
-            )
-        layers(False, microbatch)
+            message(RECV, "down", microbatch)
+        layers(False)
         if stage < last:
-            ops.append(
-                Op(
-                    SEND,
-                    collective="send",
-                    group="pp",
-                    elements=width * 2,
-                    stream="down",
-                    microbatch=microbatch,
-                    waited=False,
-                )
-            )
+            message(SEND, "down", microbatch)
 
     def backward(microbatch: int) -> None:
         if stage < last:
-            ops.append(Op(RECV, collective="recv", group="pp", elements=width * 2, stream="up", microbatch=microbatch))
-        layers(True, microbatch)
+            message(RECV, "up", microbatch)
+        layers(True, microbatch == job.microbatches - 1)
         if stage > 0:
-            ops.append(
-                Op(
-                    SEND,
-                    collective="send",
-                    group="pp",
-                    elements=width * 2,
-                    stream="up",
-                    microbatch=microbatch,
-                    waited=False,
-                )
-            )
+            message(SEND, "up", microbatch)
 
     ahead = min(last - stage, job.microbatches)
-    for microbatch in range(ahead):
+    for microbatch in range(job.microbatches):
         forward(microbatch)
-    for microbatch in range(job.microbatches - ahead):
-        forward(ahead + microbatch)
-        backward(microbatch)
+        if microbatch >= ahead:
+            backward(microbatch - ahead)
     for microbatch in range(job.microbatches - ahead, job.microbatches):
         backward(microbatch)
     if pending:
         ops.append(Op(WAIT, stream="dp", of=tuple(pending)))
     if job.ranks > 1:
-        ops.append(Op(COLLECTIVE, collective="allreduce", group="world", elements=1, dtype="Float", stream="world"))
+        meet("allreduce", "world", 1, "Float")
     ops.append(Op(SEGMENT, "optimizer"))
     if job.sharded and pending:
-        whole = width * 2 // (job.dp * job.cp) * job.dp * job.cp
-        ops.append(Op(COLLECTIVE, collective="_allgather_base", group="dp", elements=whole, stream="dp"))
+        meet("_allgather_base", "dp", width * 2 // copies * copies)
     return ops
 
 
@@ -699,6 +695,8 @@ class Told:
     """What a rank says of the collective at one place of its program, the same in every step."""
 
     place: int
+    part: int
+    """Which of the calls of a coalesced batch it is."""
     name: str
     """Of the group."""
     description: str
@@ -718,7 +716,7 @@ class Told:
     source: int
     destination: int
     group: int
-    """Row of the group among those of its kind in the stage (or, of a message, the pair)."""
+    """Row of the group among those of its kind in the stage; of a message its pair of ranks."""
 
 
 def listed(numbers: Iterable[int]) -> str:
@@ -740,42 +738,34 @@ def told(made: Plan, rank: int) -> list[Told]:
         groups = made.groups[op.group]
         row = int(groups.of_rank[rank])
         members = groups.members[row]
-        inside = int(np.flatnonzero(members == rank)[0])
+        in_group = int(np.flatnonzero(members == rank)[0])
         source = destination = -1
         if op.kind == SEND:
             source, destination = rank, rank + job.stage_ranks * (1 if op.stream == "down" else -1)
         elif op.kind == RECV:
             source, destination = rank - job.stage_ranks * (1 if op.stream == "down" else -1), rank
-        own = op.elements // len(members)
-        found.append(
-            Told(
-                place,
-                str(groups.first_number + row),
-                DESCRIPTIONS[job.naming][op.group],
-                listed(members.tolist()),
-                len(members),
-                inside,
-                int(members[0]),
-                int(members[1] - members[0]) if len(members) > 1 else 1,
-                own if op.collective == "_allgather_base" else op.elements,
-                own if op.collective == "_reduce_scatter_base" else op.elements,
-                seen.get(op.group, 0),
-                kinds.count(op.group),
-                source,
-                destination,
-                place_in_stage
-                if op.kind != COLLECTIVE
-                else row
-                if op.group == "world"
-                else _row_in_stage(made, stage, op, row),
-            )
-        )
+        stated = groups.first_number + row, listed(members.tolist())
+        stride = int(members[1] - members[0]) if len(members) > 1 else 1
+        group = place_in_stage if op.kind != COLLECTIVE else _row_in_stage(made, stage, op, row)
+        for part, elements in enumerate(op.calls):
+            own = elements // len(members)
+            inside = own if op.collective == "_allgather_base" else elements
+            outside = own if op.collective == "_reduce_scatter_base" else elements
+            found.append(
+                Told(
+                    place, part, str(stated[0]), DESCRIPTIONS[job.naming][op.group], stated[1], len(members), in_group,
+                    int(members[0]), stride, inside, outside, seen.get(op.group, 0), kinds.count(op.group), source,
+                    destination, group,
+                )
+            )  # fmt: skip
         seen[op.group] = seen.get(op.group, 0) + 1
     return found
 
 
 def _row_in_stage(made: Plan, stage: Stage, op: Op, row: int) -> int:
     """Groups of a kind lie in the stages one after the other."""
+    if op.group == "world":
+        return row
     a_stage = len(made.groups[op.group].members) // made.job.pp
     return row - stage.first_rank // made.job.stage_ranks * a_stage
 
@@ -798,7 +788,7 @@ def match_numbers(made: Plan) -> list[dict[int, tuple[int, int]]]:
                 key, count = (op.stream, lower, op.microbatch), job.stage_ranks
             elif op.kind == COLLECTIVE:
                 key = ("world", 0, 0) if op.group == "world" else (f"{number}", place, 0)
-                count = 1 if op.group == "world" else len(made.groups[op.group].members) // job.pp
+                count = 1 if op.group == "world" else len(made.groups[op.group].members) // job.pp * len(op.calls)
             else:
                 continue
             if key not in ends:
@@ -813,8 +803,9 @@ def calls(made: Plan, rank: int) -> dict[str, Any]:
     """Returns what the file of a rank has of its collectives, as columns in order of their start: numbers as int64 arrays,
     texts and lists as Python lists. Times count as in the file; ``true_start_ns`` and ``true_end_ns`` are those of the job.
 
-    ``match`` numbers what belongs together on all ranks. ``arrived_last`` says whether the rank came last, ``waited_ns``
-    how long it waited, ``transfer_ns`` what the collective takes when all are there (the jitter of the ends left out).
+    ``match`` numbers what belongs together on all ranks; calls of one ``batch`` (-1 = none) share a kernel and its times.
+    ``waited_ns`` is how long the rank waited for the last one, ``transfer_ns`` what the collective takes when all are there
+    (the jitter of the ends left out).
     """
     job = made.job
     stage, at = made.stage_of(rank)
@@ -849,7 +840,9 @@ def calls(made: Plan, rank: int) -> dict[str, Any]:
             "issued_ns": made.local(rank, host), "needed_ns": made.local(rank, needed),
             "true_start_ns": start, "true_end_ns": end, "waited_ns": latest - start,
             "transfer_ns": np.array([stage.transfer[step, one.place][one.group] for step in kept.tolist()], np.int64),
-            "match": kept * a_step + first + one.group, "asynchronous": np.full(count, int(not op.waited)),
+            "match": kept * a_step + first + one.group * len(op.calls) + one.part,
+            "batch": np.full(count, -1) if not op.parts else kept * a_step + first + one.group,
+            "asynchronous": np.full(count, int(not op.waited)),
         }  # fmt: skip
         texts: dict[str, list[Any]] = {
             "collective": [op.collective] * count, "dtype": [op.dtype] * count, "group": [one.name] * count,
@@ -870,7 +863,8 @@ _TEXTS = (
 )  # fmt: skip
 _CALL_COLUMNS = (
     "step", "elements", "comm_bytes", "group_size", "sequence", "source_rank", "destination_rank", "start_ns", "dur_ns",
-    "issued_ns", "needed_ns", "true_start_ns", "true_end_ns", "waited_ns", "transfer_ns", "match", "asynchronous", *_TEXTS,
+    "issued_ns", "needed_ns", "true_start_ns", "true_end_ns", "waited_ns", "transfer_ns", "match", "batch",
+    "asynchronous", *_TEXTS,
 )  # fmt: skip
 
 
@@ -923,7 +917,9 @@ class _Writer:
     def __init__(self, made: Plan, rank: int) -> None:
         self.made, self.rank, self.job = made, rank, made.job
         self.stage, self.at = made.stage_of(rank)
-        self.told = {one.place: one for one in told(made, rank)}
+        self.told: dict[int, list[Told]] = {}
+        for one in told(made, rank):
+            self.told.setdefault(one.place, []).append(one)
         self.pid, self.device = 40_000 + rank, rank % made.job.node
         self.number = 1
         thread = f'"pid": {self.pid}, "tid": {self.pid}'
@@ -1137,37 +1133,49 @@ class _Writer:
         )
 
     def _collective(self, step: int, place: int, op: Op) -> Iterator[str]:
-        one, stream = self.told[place], STREAMS[op.stream]
+        stream = STREAMS[op.stream]
         host, start, end = (
             int(times[step, place, self.at]) for times in (self.stage.host, self.stage.start, self.stage.end)
         )
         operator, kernel = NCCL[op.collective]
-        about = self._about(op, one, step)
-        number = self._numbers(3)
-        whose = f'"Rank": {one.in_group}, "Global rank start": {one.first}, "Global rank stride": {one.stride}'
         asynchronous = "false" if op.waited else "true"
-        yield self._host("cpu_op", operator, host, 15_000, f'"Record function id": 0, "Ev Idx": {number}', number)
-        stated = (
-            f'"Record function id": 0, {about}, {whose}, "Is asynchronized op": {asynchronous}, "Ev Idx": {number + 1}'
-        )
-        yield self._host("cpu_op", "record_param_comms", host + 2_000, 12_000, stated, number + 1)
-        launch = f'"cbid": 430, "correlation": {number + 1}'
-        yield self._host("cuda_runtime", "cudaLaunchKernelExC", host + 6_000, 6_000, launch, number + 1)
-        yield self._arrow("s", number + 1, host + 6_000)
+        every = self.told[place]
+        for one in every:
+            about, number = self._about(op, one, step), self._numbers(2)
+            whose = f'"Rank": {one.in_group}, "Global rank start": {one.first}, "Global rank stride": {one.stride}'
+            stated = f'"Record function id": 0, {about}, {whose}, "Is asynchronized op": {asynchronous}'
+            at, width = (host, 15_000) if not op.parts else (host + one.part * 4_000 // len(every), 4_000 // len(every))
+            yield self._host("cpu_op", operator, at, width, f'"Record function id": 0, "Ev Idx": {number}', number)
+            inner = width // 8
+            yield self._host(
+                "cpu_op",
+                "record_param_comms",
+                at + inner,
+                width - 2 * inner,
+                f'{stated}, "Ev Idx": {number + 1}',
+                number + 1,
+            )
+        launch = number + 1
+        if op.parts:  # what closes the batch launches for all, and its kernel says nothing of them
+            launch, about = self._numbers(1), ""
+            yield self._host("user_annotation", "nccl:coalesced", host + 5_000, 9_000, f'"Ev Idx": {launch}', launch)
+        call = f'"cbid": 430, "correlation": {launch}'
+        yield self._host("cuda_runtime", "cudaLaunchKernelExC", host + 6_000, 6_000, call, launch)
+        yield self._arrow("s", launch, host + 6_000)
         if not self.stage.lost[step, place, self.at]:
             kernel = kernel.format(t={"BFloat16": "bf16", "Float": "f32"}[op.dtype])
             yield (
                 f'{{"ph": "X", "cat": "kernel", "name": "{kernel}", "pid": {self.device}, "tid": {stream}, '
-                f'{self._lasting(start, end)}, "args": {{"External id": {number + 1}, "device": {self.device}, '
-                f'"stream": {stream}, "correlation": {number + 1}, "queued": 0, {self.shape}, {about}}}}},\n'
+                f'{self._lasting(start, end)}, "args": {{"External id": {launch}, "device": {self.device}, '
+                f'"stream": {stream}, "correlation": {launch}, "queued": 0, {self.shape}{about and ", " + about}}}}},\n'
             )
-            yield self._arrow("f", number + 1, start, stream)
+            yield self._arrow("f", launch, start, stream)
         if op.waited:
             yield from self._wait(step, place, host + COMM_CALL_NS - WAIT_NS)
 
     def _wait(self, step: int, place: int, host: int) -> Iterator[str]:
         """The host makes the compute stream wait for a collective."""
-        one, number = self.told[place], self._numbers(1)
+        one, number = self.told[place][0], self._numbers(1)
         sequence = f', "Seq": {step * one.a_step + one.order + 1}' if self.job.sequence else ""
         about = (
             f'"Record function id": 0, "Collective name": "wait", "dtype": "Byte", "In msg nelems": 0, "Out msg nelems": 0, '
@@ -1362,6 +1370,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--offset-us", type=float, default=0)
     parser.add_argument("--noise", type=float, default=0.003)
     parser.add_argument("--sharded", action="store_true")
+    parser.add_argument("--coalesced", action="store_true")
     parser.add_argument("--naming", choices=sorted(DESCRIPTIONS), default="megatron")
     several: Mapping[str, Callable[[str], Any]] = {
         "straggler": _straggler, "missing": _pair, "late": _pair, "absent": int, "slow-link": _link, "only": int,
@@ -1375,7 +1384,8 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     job = Job(
         given.ranks, given.steps, given.layers, given.kernels, given.tp, given.cp, given.ep, given.pp, given.microbatches,
-        given.sharded, given.seed, given.node, given.jitter_ns, given.noise, round(given.offset_us * 1000), given.drift_ppb,
+        given.sharded, given.coalesced, given.seed, given.node, given.jitter_ns, given.noise,
+        round(given.offset_us * 1000), given.drift_ppb,
         stragglers=tuple(given.straggler), missing=tuple(given.missing), late=tuple((r, int(s)) for r, s in given.late),
         absent=tuple(given.absent), slow_links=tuple(given.slow_link), sequence=not given.no_sequence, naming=given.naming,
     )  # fmt: skip

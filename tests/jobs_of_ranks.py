@@ -45,8 +45,8 @@ class Job:
     columns: dict[str, Int64]
     step_ns: npt.NDArray[np.float64]
     workers: list[int]
-    cost_ns: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
-    """(rank, place of the collective): sums of last arrival less the one before it."""
+    cost_ns: dict[tuple[int, int, int], int] = field(default_factory=lambda: defaultdict(int))
+    """(rank, step, place of the collective): last arrival less the one before it."""
 
     def met(self, all_here: bool = True) -> Met:
         """Matches and times the calls, as the view does."""
@@ -66,6 +66,7 @@ class Job:
             waiting=waiting(calls, label, c["dur"], c["size"], all_here),
             lateness_ns=np.full(len(label), UNKNOWN),
             noise_ns=none,
+            recorded_late=none > 0,
         )
 
 
@@ -79,7 +80,7 @@ def job(plan: Plan) -> Job:
     before: dict[tuple[int, int], Int64] = {}
     done = np.zeros((plan.ranks, len(KINDS) + 1), np.int64)
     rows: list[tuple[int, ...]] = []
-    truth: dict[tuple[int, int], int] = defaultdict(int)
+    truth: dict[tuple[int, int, int], int] = defaultdict(int)
     begins = [0]
     for step in range(plan.steps):
         for at, place in enumerate(places):
@@ -94,7 +95,7 @@ def job(plan: Plan) -> Job:
                 start = {rank: int(clock[rank]) for rank in g}
                 order = sorted(g, key=lambda rank: start[rank])
                 end = start[order[-1]] + TRANSFER
-                truth[order[-1], at] += start[order[-1]] - start[order[-2]]
+                truth[order[-1], step, at] += start[order[-1]] - start[order[-2]]
                 for rank in g:
                     did = done[rank] - before.get((rank, names[g]), np.zeros(len(KINDS) + 1, np.int64))
                     rows.append(

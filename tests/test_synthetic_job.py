@@ -275,6 +275,28 @@ def test_clocks_bases_lost_kernels_and_a_late_begin_are_as_the_truth_says() -> N
     assert told["1"]["first_step"] == 2
 
 
+def test_a_coalesced_batch_is_many_calls_and_one_kernel_that_says_nothing_of_them() -> None:
+    job = replace(JOBS["data"], coalesced=True)
+    made = plan(job)
+    columns, events = calls(made, 1), read("".join(text_of(made, 1)))
+    batch = columns["batch"] >= 0
+    assert batch.sum() == job.steps * job.layers and len(set(columns["match"].tolist())) == len(columns["match"])
+    kernels = {e["args"]["correlation"]: e for e in events if e.get("cat") == "kernel" and e["tid"] == 32}
+    assert len(kernels) == job.steps == len(set(columns["batch"][batch].tolist()))
+    assert not any("Collective name" in e["args"] for e in kernels.values())
+    assert sorted(e["dur"] for e in kernels.values()) == sorted(set(columns["dur_ns"][batch].tolist()))
+    closing = {e["args"]["External id"]: e for e in events if e["name"] == "nccl:coalesced"}
+    launches = [e for e in events if e["name"] == "cudaLaunchKernelExC" and e["args"]["correlation"] in kernels]
+    assert {e["args"]["External id"] for e in launches} == set(closing)
+    stated = [
+        e["args"]["In msg nelems"] * 4
+        for e in events
+        if e["name"] == "record_param_comms" and e["args"].get("Process Group Description") == "mesh_dp"
+        and e["args"]["Collective name"] == "allreduce"
+    ]  # fmt: skip
+    assert sorted(stated) == sorted(columns["comm_bytes"][batch].tolist())
+
+
 def test_without_numbers_kernels_say_everything_else(tmp_path: Path) -> None:
     made = plan(replace(JOBS["data"], sequence=False))
     events = read("".join(text_of(made, 0)))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +59,8 @@ class Traits:
     """Tables about workers that a report has where profiles state them."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """Numbers of each worker in a report and their columns of the table ``workers``, of a view about workers."""
+    beside: str = ""
+    """A view about another kind of profiles; ``Joining.join`` gets its parts of those that lie in the same run."""
 
 
 @dataclass(frozen=True)
@@ -203,6 +205,15 @@ class Analysis(Protocol[M]):
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the payload for a request: the view, or one page of one table."""
+        ...
+
+
+@runtime_checkable
+class Joining(Protocol):
+    """A view of all workers whose parts are made one before anything is asked, once for a run: ``answer`` gets that part."""
+
+    def join(self, parts: Sequence[Part], beside: Sequence[Part] = ()) -> Part:
+        """Returns the parts of all workers as one; ``beside`` are those of the view that ``Traits.beside`` names."""
         ...
 
 

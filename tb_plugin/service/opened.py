@@ -107,7 +107,11 @@ class OpenModels:
 
         The last ones stay open, since every page of a table asks for them again.
         """
-        return MEMO.get(self, (path, worker), lambda: replace(_load_part(path), worker=worker))
+        return MEMO.get(self, (path, worker), lambda: self.read_part(path, worker))
+
+    def read_part(self, path: str, worker: str) -> Part:
+        """Returns the same without keeping it open. Raises KeptLost."""
+        return replace(_load_part(path), worker=worker)
 
     def keep(self, file: ModelFile, analysis: Analysis[Any]) -> None:
         """Writes the numbers of a view about everything beside the file. Raises CacheRefused."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from tb_plugin.analyses.base import Params, Part
+from tb_plugin.analyses.base import Joining, Params, Part
 from tb_plugin.errors import NotFound
 from tb_plugin.payloads import StepInfo, Table, View
 from tb_plugin.payloads.export import to_json
@@ -44,6 +44,27 @@ class WritePart:
         if analysis.missing(models.made(self.file)):
             return None
         return models.part(self.file, analysis, self.params)
+
+
+@dataclass(frozen=True)
+class WriteJoined:
+    """Asks to write the parts of all workers of a run, (worker, file) each, as one to ``target``."""
+
+    parts: tuple[tuple[str, str], ...]
+    beside: tuple[tuple[str, str], ...]
+    """The same of profiles of another kind in the run."""
+    view_id: str
+    target: str
+
+    def answer(self, models: OpenModels, report: Report) -> str:
+        """Returns ``target``. Raises KeptLost, CacheRefused."""
+        analysis = analysis_named(self.view_id)
+        if not isinstance(analysis, Joining):
+            raise NotFound("The parts of this view are not joined.", self.view_id, "Ask for its answer.")
+        mine, beside = ([models.read_part(path, worker) for worker, path in each] for each in (self.parts, self.beside))
+        joined = analysis.join(mine, beside)
+        put_whole(self.target, lambda partial: partial.write_bytes(parts.dump(joined)))
+        return self.target
 
 
 def _with(part: Part, other: Part | None, names: Sequence[str]) -> Part:

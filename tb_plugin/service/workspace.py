@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace as replace_struct
 
 from tb_plugin import registry
-from tb_plugin.analyses.base import Analysis, Params, asked_of
+from tb_plugin.analyses.base import Analysis, Joining, Params, asked_of
 from tb_plugin.analyses.stacks import choice_of
 from tb_plugin.analyses.timeline.tiles import Tile
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, NotFound
@@ -40,7 +40,7 @@ from tb_plugin.service.stack_files import SUFFIXES
 from tb_plugin.service.states import Entry
 from tb_plugin.service.step_choice import chosen_steps, window_of
 from tb_plugin.service.team import Team, progress
-from tb_plugin.service.together import AskArrowTogether, AskCsvTogether, AskViewTogether
+from tb_plugin.service.together import AskArrowTogether, AskCsvTogether, AskViewTogether, WriteJoined
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
 
@@ -329,7 +329,50 @@ class Workspace:
         if state.failed:
             names = ", ".join(f"{worker} ({error.what})" for worker, error in state.failed)
             params = replace(params, extra=(*params.extra, ("failed", names)))
-        return self._combine(ask, state.ready, analysis, params, steps)
+        about = _about(analysis, state.ready)
+        if not isinstance(analysis, Joining):
+            return self._combine(ask, state.ready, analysis, params, steps, about)
+        others = self._beside(entries[0], analysis)
+        beside: list[tuple[str, str]] = []
+        if others:
+            found = self._team.gather(others, registry.analysis_named(analysis.traits.beside), EVERYTHING, wait)
+            if found.waiting:
+                return progress(entries[0], len(entries) + len(others), state.fraction + found.fraction)
+            beside = found.ready
+        joined = self._joined(state.ready, beside, analysis, about)
+        return self._combine(ask, [("", joined)], analysis, params, steps, about)
+
+    def _beside(self, entry: Entry, analysis: Analysis[Any]) -> list[Entry]:
+        """The profiles of another kind in the run of an entry that the view wants to know of, the last of each worker."""
+        if not analysis.traits.beside:
+            return []
+        kind = registry.analysis_named(analysis.traits.beside).model
+        found = self.catalog.matching(Place(entry.found.run))
+        return list(
+            {one.found.worker: one for one in found if registry.model_of(one.found.reader).type is kind}.values()
+        )
+
+    def _joined(
+        self,
+        parts: Sequence[tuple[str, str]],
+        beside: Sequence[tuple[str, str]],
+        analysis: Analysis[Any],
+        about: str,
+    ) -> str:
+        """The file of parts, (worker, file) each, as one; a worker makes it once. Raises UserError."""
+        key, suffix = f"joined|{analysis.id}|{parts!r}|{beside!r}", ".joined"
+        for _ in range(CHANGES):
+            if path := self._store.get(key, suffix):
+                return str(path)
+            target = str(self._store.path(key, suffix))
+            try:
+                self._desk.ask(WriteJoined(tuple(parts), tuple(beside), analysis.id, target), key, about)
+            except CacheRefused as error:
+                if not self._store.leave(error):
+                    raise
+                continue
+            self._store.evict(keep=Path(target))
+        raise Cancelled("The cache is cleared all the time.")
 
     def _of_pair(
         self, ask: _OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool
@@ -354,15 +397,19 @@ class Workspace:
             fraction += state.fraction
         if len(ready) < 2:
             return progress(exp, 2, fraction)
-        return self._combine(ask, ready, analysis, params, "")
+        return self._combine(ask, ready, analysis, params, "", _about(analysis, ready))
 
     def _combine(
-        self, ask: _OfSeveral, ready: Sequence[tuple[str, str]], analysis: Analysis[Any], params: Params, steps: str
+        self,
+        ask: _OfSeveral,
+        ready: Sequence[tuple[str, str]],
+        analysis: Analysis[Any],
+        params: Params,
+        steps: str,
+        about: str,
     ) -> bytes:
         key = "|".join(path for _, path in ready)
-        named = ", ".join(worker for worker, _ in ready[:_NAMED]) + (", ..." if len(ready) > _NAMED else "")
-        question = ask(tuple(ready), analysis.id, params, steps)
-        return self._desk.ask(question, key, f"{analysis.title} of {named}")
+        return self._desk.ask(ask(tuple(ready), analysis.id, params, steps), key, about)
 
     def _run(self, opened: Opened, question: Question[Answer], heavy: bool = False) -> Answer | None:
         """Has a worker answer a question about a loaded profile; None when its columns are lost, and it loads anew.
@@ -382,6 +429,12 @@ def open_catalog(locations: Sequence[tuple[str, str]]) -> ProfileCatalog:
     """Returns the profiles of (name, path or URL) pairs; nothing is scanned yet."""
     folders = [(name, Folder(url)) for name, url in locations]
     return ProfileCatalog(Scanner([Root(folder, name) for name, folder in folders], registry.readers()))
+
+
+def _about(analysis: Analysis[Any], parts: Sequence[tuple[str, str]]) -> str:
+    """What the log says a question is about."""
+    named = ", ".join(worker for worker, _ in parts[:_NAMED]) + (", ..." if len(parts) > _NAMED else "")
+    return f"{analysis.title} of {named}"
 
 
 def _of_several(view_id: str) -> Analysis[Any] | None:

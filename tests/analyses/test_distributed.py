@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.collective_names import bus_factor, collective_name
 from tb_plugin.analyses.distributed import Distributed
-from tb_plugin.analyses.distributed.match import longest_common
+from tb_plugin.analyses.distributed.order import longest_common
 from tb_plugin.analyses.distributed.waiting import caused_ns
 from tb_plugin.analyses.dtypes import element_bytes
 from tb_plugin.payloads import Figures, Notices, Series, Table, View
@@ -303,8 +303,8 @@ def test_process_groups_are_kept_apart_and_named() -> None:
 
 def test_the_straggler_s_sentence_agrees_with_the_bars_where_collectives_overlap() -> None:
     """Nine asynchronous calls at once: each waits for 60, and rank0 waits for 60 in all."""
-    late = [call("all_reduce", at, 40, n) for n, at in enumerate(range(160, 178, 2), 1)]
-    early = [call("all_reduce", at, 100, n) for n, at in enumerate(range(100, 118, 2), 1)]
+    late = [call("all_reduce", at, 40, n, "0") for n, at in enumerate(range(160, 178, 2), 1)]
+    early = [call("all_reduce", at, 100, n, "0") for n, at in enumerate(range(100, 118, 2), 1)]
     parts = [part_of("rank0", early, step_ns=400), part_of("rank1", late, step_ns=400)]
     bars = view_of(parts).payloads["waiting"]
     assert isinstance(bars, Series)

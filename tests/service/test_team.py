@@ -11,8 +11,10 @@ import pytest
 from werkzeug.test import Client
 
 from tb_plugin import cli
+from tb_plugin.analyses import distributed
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.distributed import Distributed
+from tb_plugin.analyses.distributed.joined import join
 from tb_plugin.errors import BadRequest, NotFound, UnreadableTrace
 from tb_plugin.service import parts
 from tb_plugin.service.catalog import Place
@@ -101,6 +103,26 @@ def test_parts_are_kept_and_the_columns_are_not_needed_again(logs, tmp_path):
     again = inline(logs, tmp_path / "cache")
     assert again.view(Place("ddp"), "distributed", Params()) == first
     assert list((tmp_path / "cache").rglob("*.arrow")) == []
+
+
+def test_pages_of_tables_and_other_steps_combine_no_parts_again(logs, tmp_path, monkeypatch):
+    joins = []
+    monkeypatch.setattr(distributed, "join", lambda parts, beside: joins.append(len(parts)) or join(parts))
+    for offset in (0, 10):
+        workspace = inline(logs, tmp_path / "cache")  # another process, as far as memory goes
+        for steps in ("", "1"):
+            workspace.view(Place("ddp"), "distributed", Params(table="collectives", offset=offset, limit=10), steps)
+    assert joins == [4]
+    next((logs / "ddp").glob("rank3*")).unlink()
+    inline(logs, tmp_path / "cache").view(Place("ddp"), "distributed", Params())
+    assert joins == [4, 3]
+
+
+def test_a_lost_joined_part_is_made_again(logs, tmp_path):
+    first = inline(logs, tmp_path / "cache").view(Place("ddp"), "distributed", Params())
+    (kept,) = (tmp_path / "cache").rglob("*.joined")
+    kept.write_bytes(kept.read_bytes()[:-1])
+    assert inline(logs, tmp_path / "cache").view(Place("ddp"), "distributed", Params()) == first
 
 
 def test_runs_and_spans_must_leave_no_choice(logs, tmp_path):

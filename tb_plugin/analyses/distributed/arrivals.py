@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.distributed.match import codes
+from tb_plugin.analyses.distributed.codes import codes
 from tb_plugin.analyses.distributed.waiting import ESTIMATED, MEASURED, TIMINGS, Waiting
 
 Int64 = npt.NDArray[np.int64]
@@ -39,9 +39,11 @@ class Met:
     match: Int64
     waiting: Waiting
     lateness_ns: Int64
-    """Start by corrected clocks less the median of its collective; UNKNOWN where no clock is known."""
+    """Start by corrected clocks less the median of its collective; UNKNOWN where durations say who came when."""
     noise_ns: Int64
     """How wrong lateness of its worker may be: less is no lateness."""
+    recorded_late: Bool
+    """Of a collective that is the first one that a worker recorded: its coming late says something of its profiler alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +74,8 @@ class Arrivals:
     high_ns: Int64
     """What it costs beside that: for how much longer it blocks the worker before the last than the last. At most so much is
     gained; at least what surely is waiting and not transfer that it keeps from being hidden."""
+    told: Bool
+    """Who came last says something of the worker, and not of when its recording began."""
     sure: Bool
     """Every rank of the group is here, so that none can be later."""
 
@@ -99,7 +103,8 @@ def arrivals(met: Met) -> Arrivals:
     opening, before = row[first], row[np.maximum(last - 1, 0)]
     raw = arrival[last] - arrival[np.maximum(last - 1, 0)]
     noise = np.maximum(met.noise_ns[np.maximum(row[last], 0)], met.noise_ns[before])
-    raw = np.where((raw > noise) & (count > 1), raw, 0)
+    told = (count > 1) & ~met.recorded_late[opening]
+    raw = np.where((raw > noise) & told, raw, 0)
     there, late = row[last] >= 0, np.maximum(row[last], 0)
     blocked = met.blocked_ns[before]
     cost = np.where(there, np.maximum(blocked - met.blocked_ns[late], 0), np.minimum(blocked, raw))
@@ -120,6 +125,7 @@ def arrivals(met: Met) -> Arrivals:
         inherited_ns=inherited,
         low_ns=np.clip(raw - hidden - inherited, 0, own),
         high_ns=own,
+        told=told,
         sure=there & (met.waiting.timing[opening] == TIMINGS.index(MEASURED)),
     )
 

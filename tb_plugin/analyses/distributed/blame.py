@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.collective_names import POINT_TO_POINT
+from tb_plugin.analyses.distributed.anchors import SYNCHRONIZING
 from tb_plugin.analyses.distributed.arrivals import UNKNOWN, Arrivals, Met, arrivals
 from tb_plugin.analyses.distributed.causes import (
     COMMUNICATION,
@@ -24,11 +25,12 @@ from tb_plugin.analyses.distributed.causes import (
     own_work,
     slow_group,
 )
-from tb_plugin.analyses.distributed.groups import group_codes
+from tb_plugin.analyses.distributed.compared import is_one_of, numbers_of, texts_of
+from tb_plugin.analyses.distributed.lateness import BEGAN_LATER, KNOWN
 from tb_plugin.analyses.distributed.patterns import PERIODIC
 from tb_plugin.analyses.distributed.slow_kernels import MORE_CALLS, SLOW_DEVICE, KernelTimes, Uneven, uneven
 from tb_plugin.analyses.distributed.stragglers import Stragglers, stragglers
-from tb_plugin.analyses.distributed.together import Together, texts_of
+from tb_plugin.analyses.distributed.together import Together
 from tb_plugin.trace.memo import remembered
 
 Int64 = npt.NDArray[np.int64]
@@ -44,7 +46,7 @@ CAUSES = {
 STRAGGLER = {
     "worker": pa.string(), "group": pa.string(), "stands_out": pa.bool_(), "late_pattern": pa.string(),
     "late_steps": pa.int64(), "worst_step": pa.string(), "lost_ns": pa.float64(), "lost_share": pa.float64(),
-    "lost_low_ns": pa.float64(), "met": pa.int64(), "arrived_last": pa.int64(), "last_share": pa.float64(),
+    "lost_low_ns": pa.float64(), "collectives_met": pa.int64(), "arrived_last": pa.int64(), "last_share": pa.float64(),
     "late_median_ns": pa.float64(), "late_p95_ns": pa.float64(), "late_z": pa.float64(), "late_q": pa.float64(),
     "inherited_ns": pa.float64(), "held_up_by": pa.string(), "held_up_in": pa.string(), "late_cause": pa.string(),
     "late_cause_ns": pa.float64(), "late_cause_share": pa.float64(), "late_how": pa.string(), "late_kernel": pa.string(),
@@ -147,8 +149,7 @@ def _met(data: Together, step_of: Int64) -> tuple[Met, tuple[str, ...], Int64]:
     """What is asked of the calls, the names of their groups by code, and which groups are for one purpose."""
     seen = data.seen
     group, ranks = texts_of(seen.data, "group"), texts_of(seen.data, "group_ranks")
-    code = group_codes(*group, *ranks)
-    _, first, code = np.unique(code, return_index=True, return_inverse=True)
+    _, first, code = np.unique(numbers_of(seen.data, "group_code"), return_index=True, return_inverse=True)
     described = {(row["group"], row["group_ranks"]): str(row["group_description"] or "") for row in data.process_groups}
     names, kinds_of = [], []
     for row in first.tolist():
@@ -157,21 +158,22 @@ def _met(data: Together, step_of: Int64) -> tuple[Met, tuple[str, ...], Int64]:
         kinds_of.append(description or name)
         names.append(f"{name} ({description})" if description and description != name else name)
     collective, kinds = texts_of(seen.data, "collective")
-    two = np.isin(collective, [i for i, kind in enumerate(kinds) if kind in POINT_TO_POINT])
-    residual = _column(data, "clock_residual_ns", 0)
+    # Ends of other collectives say nothing of who came last: their starts do, where clocks are known.
+    by_clock = (seen.late.arrival == KNOWN) & ~is_one_of(collective, kinds, SYNCHRONIZING)
     dur, blocked = seen.end_ns - seen.start_ns, _column(data, "blocked_ns", -1)
     met = Met(
         worker=seen.worker,
         step=step_of[seen.step],
         group=code.astype(np.int64),
-        two_ended=two,
+        two_ended=is_one_of(collective, kinds, POINT_TO_POINT),
         start_ns=seen.start_ns,
         dur_ns=dur,
         blocked_ns=np.where(blocked >= 0, blocked, dur),
         match=seen.match,
         waiting=seen.waiting,
-        lateness_ns=_column(data, "lateness_ns", UNKNOWN),
-        noise_ns=residual,
+        lateness_ns=np.where(by_clock, seen.late.lateness_ns, UNKNOWN),
+        noise_ns=np.where(by_clock, data.clocks.residual_ns[seen.worker], 0),
+        recorded_late=seen.late.arrival == BEGAN_LATER,
     )
     return met, tuple(names), np.unique(np.array(kinds_of, np.str_), return_inverse=True)[1].astype(np.int64)
 
@@ -242,7 +244,7 @@ def _row(told: Blame, row: int) -> dict[str, object]:
         "lost_ns": lost,
         "lost_share": lost / told.mean_ns if told.mean_ns else None,
         "lost_low_ns": told.per_step(min(int(found.low_ns[row]), int(found.lost_low_ns[worker].sum()))),
-        "met": int(found.collectives[row]),
+        "collectives_met": int(found.collectives[row]),
         "arrived_last": int(found.last[row]),
         "last_share": float(found.last[row] / max(int(found.collectives[row]), 1)),
         "late_median_ns": float(found.late_ns[row]),

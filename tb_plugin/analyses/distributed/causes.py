@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.distributed.arrivals import Arrivals, Met
-from tb_plugin.analyses.distributed.match import codes
+from tb_plugin.analyses.distributed.codes import codes
 from tb_plugin.analyses.distributed.stragglers import Stragglers
 from tb_plugin.analyses.grouping import sum_by
 

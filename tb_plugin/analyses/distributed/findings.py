@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_plugin.analyses.communication import COMMUNICATION_SHARE, SEND_LESS
 from tb_plugin.analyses.distributed.blame import blame
+from tb_plugin.analyses.distributed.clock_notices import clock_notices
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.straggler_findings import straggler_findings, uneven_compute
 from tb_plugin.analyses.distributed.together import Row, Together
@@ -56,6 +57,7 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str) -
         notices.append(Notice("unmatched", "low", text, "Record the same steps on every rank.", figures))
     if data.alone:
         return notices
+    notices += clock_notices(data)
     # Of kernels that are not recorded nobody knows which communication they hide.
     whole = [row for row in rows if row["worker"] not in data.stated.cut]
     told = blame(data)

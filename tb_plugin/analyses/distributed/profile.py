@@ -14,6 +14,7 @@ from tb_plugin.analyses.distributed.about import groups_of, rank_of, world_size_
 from tb_plugin.analyses.distributed.before import PARTS, before_calls
 from tb_plugin.analyses.distributed.blocking import blocked_ns
 from tb_plugin.analyses.distributed.calls import Calls, calls_of
+from tb_plugin.analyses.distributed.groups import dimensions_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.stated import numbered, only_communicates, stated_frames, stated_step_times
 from tb_plugin.analyses.distributed.worked import kernels_table
@@ -42,11 +43,12 @@ STEP = {
 }  # fmt: skip
 GROUP = {
     "group": pa.string(), "group_description": pa.string(), "backend": pa.string(), "group_size": pa.int64(),
-    "group_ranks": pa.string(),
+    "group_ranks": pa.string(), "dimension": pa.string(),
 }  # fmt: skip
 DEVICE = {
     "node": pa.string(), "process": pa.string(), "device": pa.string(), "device_name": pa.string(),
     "memory_bytes": pa.int64(), "capability": pa.string(),
+    "link_peak": pa.int64(),
 }  # fmt: skip
 MATERIAL = ("batch", "sent_splits", "received_splits")
 """Columns of calls that other numbers are made of; nobody is shown them as they are."""
@@ -214,7 +216,8 @@ def _group_rows(trace: TraceTable) -> list[dict[str, object]]:
                     "group_ranks": ranks,
                 },
             )
-    return list(rows.values())
+    words = trace.recorder.parallel.dimensions
+    return [{**row, "dimension": dimensions_of(str(row["group_description"]), words)} for row in rows.values()]
 
 
 def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
@@ -229,9 +232,10 @@ def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
     used = set(trace.device[of_kind(trace.kind, *DEVICE_WORK)].tolist())
     found = [device for i, device in enumerate(trace.devices) if i in used]
     if not found:
-        nothing: dict[str, object] = {"device": "CPU", "device_name": None, "memory_bytes": None, "capability": None}
-        return [where | nothing]
+        return [where | dict.fromkeys(DEVICE.keys() - where.keys()) | {"device": "CPU"}]
     return [
-        where | {"device": d.id, "device_name": d.name, "memory_bytes": d.memory_bytes, "capability": d.capability}
+        where
+        | {"device": d.id, "device_name": d.name, "memory_bytes": d.memory_bytes, "capability": d.capability}
+        | {"link_peak": None if d.link_bandwidth is None else round(d.link_bandwidth * 10**9)}
         for d in found
     ]

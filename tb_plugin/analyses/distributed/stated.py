@@ -24,6 +24,7 @@ RANK, STEPS, CALLS, MOVED, BETWEEN, MEMBERS = (
     "stated_rank", "stated_steps", "stated_calls", "stated_bands", "stated_links", "stated_groups",
 )  # fmt: skip
 """Tables of a part: who it is, times of its steps, and sums of calls, kinds of links and links; and its groups."""
+STATED = (RANK, STEPS, CALLS, MOVED, BETWEEN, MEMBERS)
 ROW = "sum_row"
 _CALL = ["step", "kind", "operation", "group"]
 TOTAL = "total"
@@ -109,26 +110,36 @@ class StatedJob:
         return bool(self.tables)
 
 
-def stated_job(parts: Sequence[Part], names: Sequence[str], chosen: tuple[str, ...] | None) -> StatedJob:
-    """Returns what the parts of the workers of these names state."""
+def stated_tables(parts: Sequence[Part], names: Sequence[str]) -> dict[str, pa.Table]:
+    """Returns what the parts of the workers of these names state, with a column ``worker`` first; nothing where none does."""
     having = [(name, part) for name, part in zip(names, parts, strict=True) if RANK in part.frames]
-    about = {name: part.frames[RANK].data.to_pylist()[0] for name, part in having}
-    tables = {}
-    for key in (STEPS, CALLS, MOVED, BETWEEN, MEMBERS) if having else ():
-        every = [_of(name, part.frames[key].data) for name, part in having]
-        table = pa.concat_tables(every)
-        if chosen is not None and "step" in table.column_names:
-            table = table.filter(pc.is_in(table["step"], pa.array(chosen, pa.string())))
-        tables[key] = table
-    telling = {name for name, part in having if part.frames[CALLS].data.num_rows}
+    if not having:
+        return {}
+    return {key: pa.concat_tables([_of(name, part.frames[key].data) for name, part in having]) for key in STATED}
+
+
+def ranks_at_least(tables: Mapping[str, pa.Table]) -> int:
+    """Returns how many ranks the job has at the very least, as its ranks state their groups; 0 where none does."""
+    return max(tables[RANK]["ranks_at_least"].to_pylist()) if tables else 0
+
+
+def stated_job(tables: Mapping[str, pa.Table], names: Sequence[str], chosen: tuple[str, ...] | None) -> StatedJob:
+    """Returns what ``stated_tables`` hold of the chosen steps."""
+    about = {row["worker"]: row for row in tables[RANK].to_pylist()} if tables else {}
+    telling = set(tables[CALLS]["worker"].to_pylist()) if tables else set()
+    steps = None if chosen is None else pa.array(chosen, pa.string())
     return StatedJob(
         names=tuple(names),
         lacking=tuple(name for name in names if name not in telling) if telling else (),
         alone=tuple(name for name, row in about.items() if row["alone"]),
         cut=tuple(name for name, row in about.items() if row["kernels_missing"]),
         ranks={name: row["rank"] for name, row in about.items() if row["rank"] is not None},
-        ranks_at_least=max((row["ranks_at_least"] for row in about.values()), default=0),
-        tables=tables,
+        ranks_at_least=ranks_at_least(tables),
+        tables={
+            key: table.filter(pc.is_in(table["step"], steps)) if steps and "step" in table.column_names else table
+            for key, table in tables.items()
+            if key != RANK
+        },
     )
 
 

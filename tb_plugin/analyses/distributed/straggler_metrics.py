@@ -53,7 +53,7 @@ OF_STRAGGLERS = (
             "late_steps": ("Late steps", "Steps in which it costs more than noise, and 1 % of the step at least."),
             "late_every": ("Every", "It is late at every so many steps."),
             "job_steps": ("Steps", "Steps that are looked at."),
-            "met": (
+            "collectives_met": (
                 "Collectives",
                 "Matched collectives of the group that it takes part in; calls between two ranks are none.",
             ),

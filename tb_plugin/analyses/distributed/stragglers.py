@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.distributed.arrivals import Arrivals
-from tb_plugin.analyses.distributed.match import codes
-from tb_plugin.analyses.distributed.patterns import PERSISTENT, ROTATING, SINGLE, is_chance, pattern, rotates
+from tb_plugin.analyses.distributed.codes import codes
+from tb_plugin.analyses.distributed.patterns import IRREGULAR, PERSISTENT, ROTATING, SINGLE, is_chance, pattern, rotates
 from tb_plugin.analyses.grouping import Groups, group, sum_by
 from tb_plugin.analyses.jobs.outlying import CRITICAL_Q
 
@@ -98,18 +98,19 @@ def stragglers(met: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
     low = np.where(met.sure & in_steps, met.low_ns, 0)
     median, p95 = mine.percentiles(met.late_ns, 0.5, 0.95)
     times = np.bincount(last_of[met.raw_ns > 0], minlength=len(mine)).astype(np.int64)
+    trials = np.bincount(mine.of[met.told[met.collective]], minlength=len(mine)).astype(np.int64)
     z, q, out = _standing_out(its_group, median, size)
     shape = (workers, len(step_ns))
     entries = _Entries.of(met, mine, last_of, low, shape)
     lost, lost_low = _lost(entries, worker, its_group, size, shape)
     noise, top = _noise(met, mine, its_group, size, shape)
-    often = ~is_chance(times, mine.count(), size) | ~is_chance(top.sum(axis=1), top.shape[1] * np.ones(len(mine)), size)
+    often = ~is_chance(times, trials, size) | ~is_chance(top.sum(axis=1), top.shape[1] * np.ones(len(mine)), size)
     slow = _slow(entries, worker, noise, step_ns)
     most = np.bincount(lost.argmax(axis=0)[lost.any(axis=0)], minlength=workers)
     certain = ~is_chance(most, np.full(workers, shape[1]), np.full(workers, workers))
     smallest = np.full(workers, workers)
     np.minimum.at(smallest, worker, np.maximum(size, 1))
-    certain |= ~is_chance(sum_by(worker, times, workers), sum_by(worker, mine.count(), workers), smallest)
+    certain |= ~is_chance(sum_by(worker, times, workers), sum_by(worker, trials, workers), smallest)
     certain[worker[out | often]] = True
     names, every = _patterns(slow, lost, certain)
     return Stragglers(
@@ -293,8 +294,11 @@ def _patterns(slow: Bool, lost: Int64, certain: Bool) -> tuple[tuple[str, ...], 
         return tuple(names), every
     for one in np.flatnonzero(full.any(axis=1)).tolist():
         names[one], every[one] = pattern(full[one])
-    for one in [i for i, name in enumerate(names) if name == PERSISTENT and not certain[i]]:
-        names[one] = ""
+    times = full.sum(axis=1)
+    mostly = ~is_chance(times, np.full(workers, times.sum()), np.full(workers, workers))
+    for one, name in enumerate(names):
+        if (name == PERSISTENT and not certain[one]) or (name == IRREGULAR and not mostly[one]):
+            names[one] = ""
     usual = np.sort(lost[[name != PERSISTENT for name in names]].ravel())
     limit = _ALONE * int(usual[-1 - _NOW_AND_THEN]) if len(usual) >= _ENOUGH else np.iinfo(np.int64).max
     for one in [i for i, name in enumerate(names) if name == SINGLE]:

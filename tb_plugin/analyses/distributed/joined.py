@@ -1,0 +1,262 @@
+"""The parts of all workers as one: their calls matched over whole traces, and everything else side by side.
+
+It is made once for a run and kept; what is asked of chosen steps is worked out of it (``together.py``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analyses.base import Frame, Params, Part, coverage_of
+from tb_plugin.analyses.collective_names import POINT_TO_POINT, bus_factor
+from tb_plugin.analyses.distributed.absent import DUMPS, recorders
+from tb_plugin.analyses.distributed.anchors import SYNCHRONIZING, anchors_of
+from tb_plugin.analyses.distributed.clocks import clocks_of, clocks_table
+from tb_plugin.analyses.distributed.codes import codes
+from tb_plugin.analyses.distributed.compared import compared, groups_in, is_one_of, numbers_of, texts_of
+from tb_plugin.analyses.distributed.groups import Groups, StatedGroup, rows_with_shapes
+from tb_plugin.analyses.distributed.lateness import lateness_of
+from tb_plugin.analyses.distributed.match import matched, nothing
+from tb_plugin.analyses.distributed.quantiles import quantile_by
+from tb_plugin.analyses.distributed.redundancy import redundancy
+from tb_plugin.analyses.distributed.stated import ranks_at_least, stated_tables
+from tb_plugin.analyses.distributed.waiting import waiting
+from tb_plugin.payloads import Notices
+from tb_plugin.trace.memo import remembered
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+RANKS, LABELS, COMMON = "ranks", "labels", "common_steps"
+"""Tables of a joined part: a row for each worker in natural order of names, then those that are no rank; the labels of the
+steps of any rank and of its calls, in order; and those that all profiles have."""
+CLOCKS = "clocks"
+"""Table of what is known of the clock of each rank, in their order."""
+CALLS, STEPS, KERNELS = "calls", "steps", "kernels"
+"""Tables of all workers one after the other: ``worker`` is a row of RANKS. A call's ``step_place`` is a row of LABELS, the
+one after the last for a call in no step."""
+LATE = ("arrival", "lateness_ns", "arrival_skew_ns", "last_arrived", "arrival_wait_ns", "arrival_transfer_ns")
+"""Columns of CALLS: what ``Lateness`` says of each call."""
+GROUPS, DEVICES = "process_groups", "devices"
+MEMBERS = "members"
+"""Table of the ranks of each group of calls: ``group_code`` of a call is a row of it."""
+REPEATED = "repeated"
+"""Payload: the notice about what ranks hold alike."""
+
+_NODE = re.compile(r"^(.*)_(\d+)$")
+
+
+def is_joined(parts: Sequence[Part]) -> bool:
+    """Returns whether these parts are one that ``join`` made."""
+    return len(parts) == 1 and RANKS in parts[0].frames
+
+
+def join(parts: Sequence[Part], beside: Sequence[Part] = ()) -> Part:
+    """Returns the parts of all workers of a run as one; ``beside`` are those of its flight recorders."""
+    return _join(parts[0], tuple(parts), tuple(beside))
+
+
+@remembered
+def _join(first: Part, parts: tuple[Part, ...], beside: tuple[Part, ...]) -> Part:
+    """``join``; the first part takes it along when it goes."""
+    every = parts
+    parts, strangers = _told_apart(tuple(sorted(parts, key=lambda part: natural(part.worker))))
+    names = tuple(part.worker or f"worker {i}" for i, part in enumerate(parts))
+    worlds = [w for part in parts if isinstance(w := part.facts.get("distributed.world_size"), int)]
+    stated = stated_tables(parts, names)
+    labels = _labels(parts)
+    # A job whose size nobody states is at least as large as its groups.
+    world_size = max(worlds, default=None)
+    size = max(world_size or 0, ranks_at_least(stated)) or None
+    data = _stacked(parts, "collectives")
+    groups = groups_in(data, _stated_groups(parts))
+    ranks = _ranks(names, [*parts, *strangers])
+    calls, clocks = _calls(data, labels, ranks.slice(0, len(parts)), size, groups.code)
+    tables = {
+        RANKS: ranks,
+        LABELS: pa.table({"step": pa.array(labels, pa.string())}),
+        COMMON: _common(every),
+        CLOCKS: clocks,
+        CALLS: calls,
+        MEMBERS: _members(groups),
+        STEPS: _stacked(parts, STEPS),
+        GROUPS: _groups(parts, world_size),
+        DEVICES: _devices(parts, names),
+        **({KERNELS: _stacked(parts, KERNELS)} if any(KERNELS in part.frames for part in parts) else {}),
+        **stated,
+    }
+    if beside:
+        tables[DUMPS] = recorders(tables[CALLS], tables[GROUPS], names, beside)
+    return Part(
+        coverage=coverage_of(every, Params()),
+        facts={"distributed.world_size": world_size},
+        frames={name: Frame(name, name, (), data, (), "") for name, data in tables.items()},
+        payloads={REPEATED: Notices(REPEATED, "", "training", redundancy(parts))},
+        steps=tuple(dict.fromkeys(label for part in every for label in part.steps)),
+    )
+
+
+def _told_apart(parts: tuple[Part, ...]) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    """Returns the ranks of a job, and the others: any trace may lie in the same folder.
+
+    Where the ranks state the size of their job, a profile that does not and has no call is none of them.
+    """
+    states = [part.facts.get("distributed.world_size") is not None for part in parts]
+    calls = [part.frames["collectives"].data.num_rows > 0 for part in parts]
+    is_rank = [not any(states) or stated or called for stated, called in zip(states, calls, strict=True)]
+    ranks = tuple(part for part, keep in zip(parts, is_rank, strict=True) if keep)
+    return ranks, tuple(part for part, keep in zip(parts, is_rank, strict=True) if not keep)
+
+
+def natural(name: str) -> list[tuple[bool, int, str]]:
+    """Returns what sorts numbers in names by their value: rank2 before rank10."""
+    pieces = re.findall(r"\d+|\D+", name)
+    return [(piece.isdecimal(), int(piece) if piece.isdecimal() else 0, piece) for piece in pieces]
+
+
+def step_order(label: str) -> tuple[bool, int, str]:
+    """Returns what sorts labels of steps: numbers by their value, before all others."""
+    return not label.isdecimal(), int(label) if label.isdecimal() else 0, label
+
+
+def _ranks(names: Sequence[str], parts: Sequence[Part]) -> pa.Table:
+    """A row for each profile: its name, whether it is a rank of the job, and what tells its place and time."""
+    return pa.table(
+        {
+            "worker": pa.array([*names, *(part.worker for part in parts[len(names) :])], pa.string()),
+            "is_rank": pa.array([i < len(names) for i in range(len(parts))]),
+            "rank": pa.array([part.facts.get("distributed.rank") for part in parts], pa.int64()),
+            "base_time_ns": pa.array([part.facts.get("distributed.base_time_ns") for part in parts], pa.int64()),
+        }
+    )
+
+
+def _common(parts: Sequence[Part]) -> pa.Table:
+    """The labels of steps that all profiles have."""
+    every = [set(part.steps) for part in parts]
+    return pa.table(
+        {"step": pa.array([label for label in parts[0].steps if all(label in mine for mine in every)], pa.string())}
+    )
+
+
+def _stacked(parts: Sequence[Part], name: str) -> pa.Table:
+    """A table of all workers, with the worker's number; of those that have it."""
+    having = [(i, part.frames[name].data) for i, part in enumerate(parts) if name in part.frames]
+    worker = np.repeat(
+        np.array([i for i, _ in having], np.int64), np.array([data.num_rows for _, data in having], np.int64)
+    )
+    stacked = pa.concat_tables([data for _, data in having], promote_options="default")
+    return stacked.add_column(0, "worker", pa.array(worker))
+
+
+def _labels(parts: Sequence[Part]) -> list[str]:
+    """Labels of the steps of any worker and of its calls, in order."""
+    found: set[str] = set()
+    for part in parts:
+        for name in (STEPS, "collectives"):
+            found.update(label for label in pc.unique(part.frames[name].data["step"]).to_pylist() if label is not None)
+    return sorted(found, key=step_order)
+
+
+def _groups(parts: Sequence[Part], world_size: int | None) -> pa.Table:
+    """The process groups of all workers, each once, with which ranks they have."""
+    rows: dict[tuple[object, object], dict[str, object]] = {}
+    for part in parts:
+        for row in part.frames[GROUPS].data.to_pylist():
+            rows.setdefault((row["group"], row["group_ranks"]), row)
+    schema = parts[0].frames[GROUPS].data.schema.append(pa.field("group_shape", pa.string()))
+    order = sorted(rows.values(), key=lambda row: natural(f"{row['group']} {row['group_ranks']}"))
+    return pa.Table.from_pylist(rows_with_shapes(order, world_size), schema=schema)
+
+
+def _devices(parts: Sequence[Part], names: Sequence[str]) -> pa.Table:
+    """The devices of all workers, with node and process as recorded, else from names such as ``node_1234``."""
+    rows = []
+    for name, part in zip(names, parts, strict=True):
+        named = _NODE.match(name)
+        for row in part.frames[DEVICES].data.to_pylist():
+            node = row["node"] or (named.group(1) if named else "")
+            process = row["process"] or (f"process {named.group(2)}" if named else name)
+            rows.append({**row, "worker": name, "node": node, "process": process})
+    schema = parts[0].frames["devices"].data.schema.append(pa.field("worker", pa.string()))
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _stated_groups(parts: Sequence[Part]) -> list[StatedGroup]:
+    """The groups that each worker lists."""
+    return [
+        StatedGroup(worker, row["group"], row["group_ranks"], row["group_description"])
+        for worker, part in enumerate(parts)
+        for row in part.frames[GROUPS].data.to_pylist()
+    ]
+
+
+def _members(groups: Groups) -> pa.Table:
+    """The ranks of the group of each ``group_code``, null where they are not known, or not all of them."""
+    known = [list(each.listed) if each.listed and not each.cut else None for each in groups.ranks]
+    return pa.table({"ranks": pa.array(known, pa.list_(pa.int64()))})
+
+
+def _calls(
+    data: pa.Table, labels: Sequence[str], ranks: pa.Table, world_size: int | None, groups: Int64
+) -> tuple[pa.Table, pa.Table]:
+    """The calls of all workers, worker by worker in order of time, with what the others say about each of them.
+
+    And what is known of the clocks of the workers. ``groups`` are codes of groups.
+    """
+    workers = ranks.num_rows
+    worker: Int64 = data["worker"].to_numpy().astype(np.int64)
+    dur, size = numbers_of(data, "dur_ns"), numbers_of(data, "group_size")
+    collective, names = texts_of(data, "collective")
+    found = pc.fill_null(pc.index_in(data["step"], value_set=pa.array(labels, pa.string())), len(labels))
+    steps = found.to_numpy().astype(np.int64)
+    calls = compared(data, steps, len(labels), (workers, world_size), groups)
+    met = matched(calls) if workers > 1 else nothing(len(worker))
+    label, two_ended = met.label, is_one_of(collective, names, POINT_TO_POINT)
+    all_here = world_size is None or world_size <= workers
+    times = waiting(calls, label, dur, np.where(two_ended, 2, size), all_here)
+    synchronizing = is_one_of(collective, names, SYNCHRONIZING)
+    start, on_device = numbers_of(data, "start_ns"), data["on_device"].to_numpy()
+    anchors = anchors_of(worker, label, calls.group, start + dur, on_device, synchronizing)
+    is_stated, zero = _zeros(ranks["base_time_ns"])
+    clocks = clocks_of(anchors, zero)
+    late = lateness_of(clocks, worker, label, calls.group, start, start + dur)
+    needs_size = is_one_of(collective, names, {"all_gather", "gather", "reduce_scatter"}) & (size < 1)
+    made = {
+        "step_place": steps,
+        "match": label,
+        "match_kind": met.by,
+        "group_code": groups,
+        "matched_workers": times.workers,
+        "last": times.last,
+        "transfer_ns": times.transfer_ns,
+        "timing": times.timing,
+        "bus_factor": _factors(collective, names, size),
+        "rated": ~needs_size & ~is_one_of(collective, names, {"all_to_allv"}),
+        **dict(zip(LATE, vars(late).values(), strict=True)),
+    }
+    for key, values in made.items():
+        data = data.append_column(key, pa.array(values))
+    return data, clocks_table(clocks, is_stated)
+
+
+def _zeros(base_time_ns: pa.ChunkedArray) -> tuple[Bool, Int64]:
+    """Whether each rank states what its clock showed when its trace began, and what: else the median of those that do."""
+    stated: Bool = np.asarray(pc.is_valid(base_time_ns))
+    zero: Int64 = pc.fill_null(base_time_ns, 0).to_numpy().astype(np.int64)
+    middle = quantile_by(np.zeros(int(stated.sum()), np.int64), zero[stated], 1, 50)
+    return stated, np.where(stated, zero, middle)
+
+
+def _factors(collective: Int64, names: Sequence[str], size: Int64) -> npt.NDArray[np.float64]:
+    """Bus bandwidth over algorithm bandwidth of each call; NaN where there is none."""
+    _, first, which = np.unique(codes(collective, size), return_index=True, return_inverse=True)
+    factors = [bus_factor(names[collective[row]], int(size[row])) for row in first.tolist()]
+    found: npt.NDArray[np.float64] = np.array([np.nan if one is None else one for one in factors], np.float64)[which]
+    return found
