@@ -9,7 +9,16 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.distributed.arrivals import Arrivals
 from tb_plugin.analyses.distributed.codes import codes
-from tb_plugin.analyses.distributed.patterns import IRREGULAR, PERSISTENT, ROTATING, SINGLE, is_chance, pattern, rotates
+from tb_plugin.analyses.distributed.patterns import (
+    IRREGULAR,
+    MOST,
+    PERSISTENT,
+    ROTATING,
+    SINGLE,
+    is_chance,
+    pattern,
+    rotates,
+)
 from tb_plugin.analyses.grouping import Groups, group, sum_by
 from tb_plugin.analyses.jobs.outlying import CRITICAL_Q
 
@@ -27,6 +36,8 @@ _TO_SIGMA = 1.4826
 """A median absolute deviation times this is the standard deviation of normal values; 0.6745 is one over it."""
 _SIGMAS = 5
 """A step in which a worker is late by less than so many standard deviations of the others is like any other."""
+_AGAIN = 2
+"""So many are enough for one that is late again and again: there chance is excluded by how often it is last."""
 _ALONE = 3
 """A worker that is late once has to cost so many times as much as what else comes up now and then."""
 _NOW_AND_THEN = 3
@@ -105,14 +116,14 @@ def stragglers(met: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
     lost, lost_low = _lost(entries, worker, its_group, size, shape)
     noise, top = _noise(met, mine, its_group, size, shape)
     often = ~is_chance(times, trials, size) | ~is_chance(top.sum(axis=1), top.shape[1] * np.ones(len(mine)), size)
-    slow = _slow(entries, worker, noise, step_ns)
+    slow, often_slow = (_slow(entries, worker, noise * sigmas, step_ns, workers) for sigmas in (_SIGMAS, _AGAIN))
     most = np.bincount(lost.argmax(axis=0)[lost.any(axis=0)], minlength=workers)
     certain = ~is_chance(most, np.full(workers, shape[1]), np.full(workers, workers))
     smallest = np.full(workers, workers)
     np.minimum.at(smallest, worker, np.maximum(size, 1))
     certain |= ~is_chance(sum_by(worker, times, workers), sum_by(worker, trials, workers), smallest)
     certain[worker[out | often]] = True
-    names, every = _patterns(slow, lost, certain)
+    names, every, slow = _patterns(slow, often_slow, lost, certain)
     return Stragglers(
         worker=worker,
         group=its_group,
@@ -273,36 +284,34 @@ def _lower_median(values: Float64) -> float:
     return float(np.partition(values, middle)[middle])
 
 
-def _slow(entries: _Entries, worker: Int64, noise: Float64, step_ns: Float64) -> Bool:
-    """The steps in which a worker costs so much that neither noise nor what is not worth a word explains it."""
-    slow = np.zeros((int(worker.max(initial=-1)) + 1, len(step_ns)), np.bool_)
-    enough = np.maximum(np.maximum(WORTH * step_ns[entries.step], 1), _SIGMAS * noise[entries.row])
+def _slow(entries: _Entries, worker: Int64, noise: Float64, step_ns: Float64, workers: int) -> Bool:
+    """The steps in which a worker costs more than its group's noise, and more than what is not worth a word."""
+    slow = np.zeros((workers, len(step_ns)), np.bool_)
+    enough = np.maximum(np.maximum(WORTH * step_ns[entries.step], 1), noise[entries.row])
     chosen = entries.cost >= enough
     slow[worker[entries.row[chosen]], entries.step[chosen]] = True
     return slow
 
 
-def _patterns(slow: Bool, lost: Int64, certain: Bool) -> tuple[tuple[str, ...], Int64]:
-    """When each worker is late; nothing where that may be chance."""
-    workers = len(lost)
-    full = np.zeros((workers, slow.shape[1]), np.bool_)
-    full[: len(slow)] = slow
+def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tuple[str, ...], Int64, Bool]:
+    """When each worker is late, at every so many steps, and which these are; nothing where that may be chance.
+
+    ``slow`` are steps beyond noise, ``again`` those that count of workers of which it is ``certain`` that it is no chance.
+    """
+    workers, steps = slow.shape
     names, every = [""] * workers, np.zeros(workers, np.int64)
-    if rotates(full):
-        for one in np.flatnonzero(full.any(axis=1)).tolist():
-            names[one] = ROTATING
-        return tuple(names), every
-    for one in np.flatnonzero(full.any(axis=1)).tolist():
-        names[one], every[one] = pattern(full[one])
-    times = full.sum(axis=1)
+    again = again & certain[:, None]
+    persistent = again.sum(axis=1) > MOST * steps
+    slow = np.where(persistent[:, None], again, slow)
+    if not persistent.any() and rotates(slow):
+        return tuple(ROTATING if row.any() else "" for row in slow), every, slow
+    times = slow.sum(axis=1)
     mostly = ~is_chance(times, np.full(workers, times.sum()), np.full(workers, workers))
-    for one, name in enumerate(names):
-        if (name == PERSISTENT and not certain[one]) or (name == IRREGULAR and not mostly[one]):
-            names[one] = ""
-    usual = np.sort(lost[[name != PERSISTENT for name in names]].ravel())
+    usual = np.sort(lost[~persistent].ravel())
     limit = _ALONE * int(usual[-1 - _NOW_AND_THEN]) if len(usual) >= _ENOUGH else np.iinfo(np.int64).max
-    for one in [i for i, name in enumerate(names) if name == SINGLE]:
-        alone = lost.shape[1] == 1
-        if not certain[one] if alone else lost[one].max() <= limit:
-            names[one] = ""
-    return tuple(names), every
+    for one in np.flatnonzero(slow.any(axis=1)).tolist():
+        name, every[one] = pattern(slow[one])
+        alone = persistent[one] if steps == 1 else lost[one].max() > limit
+        kept = {PERSISTENT: persistent[one], IRREGULAR: mostly[one], SINGLE: alone}.get(name, True)
+        names[one] = name if kept else ""
+    return tuple(names), every, slow
