@@ -46,7 +46,7 @@ _BOUNDED = {"wait_ns": "Synchronizing, at least", "transfer_ns": "Data transfer,
 _MATRICES = (("exposed_communication_ns", "communication"), ("wait_ns", "wait"), ("compute_ns", "compute"))
 
 
-GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices", "clocks")
+GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices", "clocks", "stragglers")
 STATED_TABLES = ("rank_steps", "operation_types", "kinds_of_links", "links", DUMPS)
 GROUP_FACTS = {
     "compute_ns": "compute_ns",
@@ -123,6 +123,7 @@ class Distributed:
             layout=(
                 *payloads,
                 "operations",
+                "stragglers",
                 "workers",
                 "collectives",
                 "steps",
