@@ -123,7 +123,7 @@ class Distributed:
             layout=(
                 *payloads,
                 "operations",
-                "stragglers",
+                *(() if data.alone else ("stragglers",)),
                 "workers",
                 "collectives",
                 "steps",

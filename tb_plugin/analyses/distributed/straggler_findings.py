@@ -218,14 +218,15 @@ def uneven_compute(told: Blame, steps: Sequence[Sequence[Row]], rows: list[Row])
     longest = np.bincount(compute.argmax(axis=0), minlength=len(compute))
     most = int(longest.argmax())
     figures = [
-        METRICS.figure("uneven_ns", over),
-        METRICS.figure("uneven_share", over / told.mean_ns),
+        METRICS.figure("compute_spread_ns", over),
+        METRICS.figure("compute_spread_share", over / told.mean_ns),
         METRICS.figure("worker", told.names[most], "Computes longest most often"),
         METRICS.figure("late_steps", int(longest[most]), "Steps in which it computes longest"),
         METRICS.figure("job_steps", int(compute.shape[1])),
     ]
     text = (
-        "Ranks compute unequally long: in each step the longest one {uneven_ns} ({uneven_share}) more than on average. "
+        "Ranks compute unequally long: in each step the longest one {compute_spread_ns} "
+        "({compute_spread_share}) more than on average. "
         "{worker} computes longest in {late_steps} of {job_steps} steps."
     )
     return Notice(
@@ -235,7 +236,7 @@ def uneven_compute(told: Blame, steps: Sequence[Sequence[Row]], rows: list[Row])
         todo="Even out what ranks are given in a step: sort samples by length, pack sequences, split by tokens rather than "
         "by samples, balance experts.",
         figures=figures,
-        measure="uneven_share",
+        measure="compute_spread_share",
         threshold=UNEVEN_SHARE,
         title="Uneven work",
         why="All ranks of a collective wait for the one that computes longest. At most this is gained if all computed for as "

@@ -106,7 +106,7 @@ OF_STRAGGLERS = (
                 "Kernel longer by",
                 "Time of the kernel less the median of the others, in its late steps.",
             ),
-            "uneven_ns": ("Uneven", "Longest computation of a step less the mean of the workers."),
+            "compute_spread_ns": ("Uneven", "Longest computation of a step less the mean of the workers."),
             "more_compute_ns": (
                 "More computation",
                 "Before collectives at which it is last, less the median of the others.",
@@ -143,7 +143,7 @@ OF_STRAGGLERS = (
         "ratio",
         {
             "lost_share": ("Lost share", "Lost over the mean time of a step."),
-            "uneven_share": ("Uneven share", "Uneven over the mean time of a step."),
+            "compute_spread_share": ("Uneven share", "Uneven over the mean time of a step."),
         },
     ),
     define(
