@@ -43,7 +43,7 @@ class Met:
     noise_ns: Int64
     """How wrong lateness of its worker may be: less is no lateness."""
     recorded_late: Bool
-    """Of a collective that is the first one that a worker recorded: its coming late says something of its profiler alone."""
+    """The collective is the first one that a worker recorded: its coming late says something of its profiler alone."""
 
 
 @dataclass(frozen=True, eq=False)

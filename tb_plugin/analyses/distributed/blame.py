@@ -62,7 +62,7 @@ class Blame:
     groups: tuple[str, ...]
     """Names of groups by code."""
     labels: tuple[str, ...]
-    """Of the steps looked at; one empty label stands for a recording without steps."""
+    """Steps that are looked at; one empty label stands for a recording without steps."""
     step_ns: Float64
     met: Met
     arrived: Arrivals

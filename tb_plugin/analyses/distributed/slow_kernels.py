@@ -55,7 +55,7 @@ class Uneven:
     how: str
     """One of the three ways, empty where no kernel takes longer."""
     factor: float
-    """Of a slow device how much slower it is; else that of the first kernel."""
+    """How much slower a slow device is; else that of the first kernel."""
     kernels: tuple[SlowKernel, ...]
     """What takes longer, the most first."""
 

@@ -78,9 +78,9 @@ class Stragglers:
     slow: Bool
     """[worker, step]: it costs more than noise does."""
     pattern: tuple[str, ...]
-    """Of each worker, when it is late; empty: no straggler."""
+    """When each worker is late; empty: no straggler."""
     every: Int64
-    """Of each worker that is late periodically, at every so many steps; else 0."""
+    """A worker that is late periodically is so at every so many steps; else 0."""
 
     @property
     def told(self) -> Int64:
