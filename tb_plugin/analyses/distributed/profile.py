@@ -50,7 +50,7 @@ DEVICE = {
     "memory_bytes": pa.int64(), "capability": pa.string(),
     "link_peak": pa.int64(),
 }  # fmt: skip
-MATERIAL = ("batch", "sent_splits", "received_splits")
+MATERIAL = ("batch", "sent_splits", "received_splits", "blocked_ns")
 """Columns of calls that other numbers are made of; nobody is shown them as they are."""
 
 
