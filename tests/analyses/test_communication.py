@@ -119,8 +119,9 @@ def figures(notice: Notice) -> dict[str, Any]:
 
 
 def test_a_rank_that_only_waits_for_a_straggler_is_not_told_to_send_less() -> None:
-    """rank1 arrives last at both: rank0 waits 190 + 190 us and both move data for 10 + 10."""
-    found = notices(ranks([(100, 300), (500, 700)], [(290, 300), (690, 700)]))
+    """rank1 arrives last at all eight: rank0 waits 90 us each and both move data for 10."""
+    ends = range(200, 1000, 100)
+    found = notices(ranks([(end - 100, end) for end in ends], [(end - 10, end) for end in ends]))
     assert found.keys() == {"straggler"}
     assert "compress" not in found["straggler"].todo
 

@@ -52,7 +52,7 @@ _STEP_PARTS = (
 _BOUNDED = {"wait_ns": "Synchronizing, at least", "transfer_ns": "Data transfer, at most"}
 
 
-GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices", "clocks")
+GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices", "clocks", "stragglers")
 STATED_TABLES = ("rank_steps", "operation_types", "kinds_of_links", "links", DUMPS)
 GROUP_FACTS = {
     "compute_ns": "compute_ns",
@@ -141,7 +141,7 @@ class Distributed:
             coverage=coverage,
             frames=tables,
             payloads=payloads,
-            layout=(*payloads, *tables),
+            layout=(*payloads, *(name for name in tables if name != "stragglers" or not data.alone)),
         )
         return answer_view(self, whole, params)
 

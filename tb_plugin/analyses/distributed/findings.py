@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.communication import COMMUNICATION_SHARE, SEND_LESS
+from tb_plugin.analyses.distributed.blame import blame
 from tb_plugin.analyses.distributed.clock_notices import clock_notices
 from tb_plugin.analyses.distributed.metrics import METRICS
+from tb_plugin.analyses.distributed.straggler_findings import straggler_findings, uneven_compute
 from tb_plugin.analyses.distributed.together import Row, Together
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.payloads import Notice
-
-STRAGGLER_SHARE = 0.5
-STRAGGLER_WAIT = 0.02
 
 
 def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, refused: str = "") -> list[Notice]:
@@ -67,40 +66,16 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
     notices += clock_notices(data)
     # Of kernels that are not recorded nobody knows which communication they hide.
     whole = [row for row in rows if row["worker"] not in data.stated.cut]
+    told = blame(data)
+    late = straggler_findings(told, rows)
+    if not late and (uneven := uneven_compute(told, data, rows)) is not None:
+        late = [uneven]
     return [
-        *([late] if (late := _straggler(rows)) is not None else _waiting(whole)),
+        *(late or _waiting(whole)),
         *_transferring([row for row in whole if not _moved_less(data, row)]),
         *held,
         *notices,
     ]
-
-
-def _straggler(rows: list[Row]) -> Notice | None:
-    """One worker for which the others wait most of the time."""
-    time = sum_of(rows, "step_total_ns")
-    if not time:
-        return None
-    slow = max(rows, key=lambda row: (sum_of([row], "caused_wait_ns"), sum_of([row], "arrived_last")))
-    share, wait = slow["last_share"], sum_of([slow], "caused_wait_ns")
-    if not isinstance(share, float):
-        return None
-    if share <= max(STRAGGLER_SHARE, 1 / len(rows)) or wait / time < STRAGGLER_WAIT:
-        return None
-    figures = [
-        METRICS.figure("worker", str(slow["worker"])),
-        METRICS.figure("last_share", share),
-        METRICS.figure("caused_wait_ns", wait),
-    ]
-    return Notice(
-        "straggler",
-        "high" if wait / time > 0.1 else "medium",
-        "{worker} arrives last at {last_share} of its collectives; the others wait {caused_wait_ns} for it, all of them "
-        "and all steps together.",
-        "Compare its compute with the others': uneven input, a throttled device, or work that only this rank does.",
-        figures,
-        "last_share",
-        STRAGGLER_SHARE,
-    )
 
 
 def _waiting(rows: list[Row]) -> list[Notice]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_plugin.analyses.distributed.straggler_metrics import OF_STRAGGLERS
 from tb_plugin.analyses.flight.metrics import METRICS as OF_RECORDERS
 from tb_plugin.analyses.jobs.metrics import METRICS as OF_JOBS
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
@@ -254,6 +255,10 @@ METRICS = SHARED.adding(
                 "Time in calls that receive from another stage, as far as nothing hides communication: wait and transfer.",
             ),
             "stage_communication_ns": ("Other communication", "Communication that nothing hides, less receiving."),
+            "blocked_ns": (
+                "Blocked",
+                "Time of the call in which its worker computes nothing, without what belongs to a call that began later.",
+            ),
             "caused_wait_ns": (
                 "Others waited",
                 "How long the other workers waited for this one: of each worker and step the length of the union, summed up.",
@@ -396,4 +401,5 @@ METRICS = SHARED.adding(
             ),
         },
     ),
+    *OF_STRAGGLERS,
 )

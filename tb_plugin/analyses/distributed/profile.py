@@ -12,6 +12,7 @@ from tb_plugin.analyses.base import Frame, Params, Part
 from tb_plugin.analyses.communication import communicating, computing, exposed
 from tb_plugin.analyses.distributed.about import groups_of, rank_of, world_size_of
 from tb_plugin.analyses.distributed.before import PARTS, before_calls
+from tb_plugin.analyses.distributed.blocking import blocked_ns
 from tb_plugin.analyses.distributed.calls import Calls, calls_of
 from tb_plugin.analyses.distributed.groups import dimensions_of
 from tb_plugin.analyses.distributed.metrics import METRICS
@@ -36,6 +37,7 @@ CALL = {
     "dur_ns": pa.int64(), "on_device": pa.bool_(), "event": pa.int64(), "stream": TEXT, "batch": pa.int64(),
     "issued_ns": pa.int64(), "needed_ns": pa.int64(), "sent_splits": pa.list_(pa.int64()),
     "received_splits": pa.list_(pa.int64()), "before_ns": pa.int64(), **dict.fromkeys(PARTS, pa.int64()),
+    "blocked_ns": pa.int64(),
 }  # fmt: skip
 STEP = {
     "step": pa.string(), "step_total_ns": pa.int64(), "compute_ns": pa.int64(), "compute_alone_ns": pa.int64(),
@@ -50,7 +52,7 @@ DEVICE = {
     "memory_bytes": pa.int64(), "capability": pa.string(),
     "link_peak": pa.int64(),
 }  # fmt: skip
-MATERIAL = ("batch", "sent_splits", "received_splits")
+MATERIAL = ("batch", "sent_splits", "received_splits", "blocked_ns")
 """Columns of calls that other numbers are made of; nobody is shown them as they are."""
 
 
@@ -60,6 +62,7 @@ def profile_part(trace: TraceTable, params: Params) -> Part:
     calls = calls_of(trace)
     compute, communication = computing(trace), communicating(trace)
     before = before_calls(trace, calls, compute, communication)
+    blocked = blocked_ns(compute, trace.start_ns[calls.row], trace.ends(calls.row))
     steps = table(STEP, _step_rows(trace, compute, communication))
     return Part(
         coverage=select_rows(trace, params.steps).coverage,
@@ -71,7 +74,7 @@ def profile_part(trace: TraceTable, params: Params) -> Part:
         },
         frames={
             "collectives": frame(
-                "collectives", "Collectives", _calls_table(trace, calls, before), ("call",), "collective"
+                "collectives", "Collectives", _calls_table(trace, calls, before, blocked), ("call",), "collective"
             ),
             "steps": frame("steps", "Steps", steps, ("step",), "step"),
             "kernels": numbered("kernels", kernels_table(trace)),
@@ -98,7 +101,7 @@ def table(schema: Schema, rows: Sequence[Mapping[str, object]]) -> pa.Table:
     return pa.table({key: pa.array([row[key] for row in rows], kind) for key, kind in schema.items()})
 
 
-def _calls_table(trace: TraceTable, calls: Calls, before: Mapping[str, Int64]) -> pa.Table:
+def _calls_table(trace: TraceTable, calls: Calls, before: Mapping[str, Int64], blocked: Int64) -> pa.Table:
     """Calls by number; what is not known is null."""
     about, row, texts = calls.about, calls.row, calls.words
     streams = np.unique(trace.track[row])
@@ -127,6 +130,7 @@ def _calls_table(trace: TraceTable, calls: Calls, before: Mapping[str, Int64]) -
         "sent_splits": _splits(trace, about.sent),
         "received_splits": _splits(trace, about.received),
         **before,
+        "blocked_ns": blocked,
     }
     return pa.table(columns, pa.schema(CALL))
 

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.distributed.blame import straggler_table
+from tb_plugin.analyses.distributed.causes import COMPONENTS
 from tb_plugin.analyses.distributed.clocks import DRIFT, HOW
 from tb_plugin.analyses.distributed.codes import codes
 from tb_plugin.analyses.distributed.compared import numbers_of, texts_of
@@ -84,6 +86,14 @@ def frames(data: Together) -> Mapping[str, Frame]:
                 "arrival_wait_ns",
                 "arrival_transfer_ns",
             ),
+        ),
+        frame(
+            "stragglers",
+            "Stragglers",
+            straggler_table(data),
+            ("worker", "group"),
+            "worker",
+            ("collectives_met", "late_z", "late_q", *(f"more_{key}_ns" for key in COMPONENTS)),
         ),
         frame(
             "process_groups",

@@ -94,6 +94,8 @@ class Together:
     """Of whole traces, whatever steps are chosen."""
     is_zero_stated: Bool
     """Which workers state what their clock showed."""
+    kernels: pa.Table | None = None
+    """What the workers compute in all steps, kernel by kernel; ``worker`` is a place in ``names``."""
 
     @cached_property
     def sure(self) -> Sure:
@@ -195,6 +197,7 @@ def _together(joined: Part, chosen: tuple[str, ...] | None) -> Together:
         devices=tables[j.DEVICES].to_pylist(),
         clocks=clocks_from(tables[j.CLOCKS]),
         is_zero_stated=tables[j.CLOCKS]["is_zero_stated"].to_numpy(),
+        kernels=tables.get(j.KERNELS),
     )
 
 

@@ -1,0 +1,207 @@
+"""Who arrived when at each collective, and what its last rank costs: the time between it and the one before it.
+
+A synchronising collective ends at one time on all ranks, so that who arrives later has the shorter call: durations order the
+arrivals without any clock. After it all ranks begin anew together; what one loses before the next collective is in the
+lateness at that one alone, and delays do not add up from collective to collective.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.distributed.codes import codes
+from tb_plugin.analyses.distributed.waiting import ESTIMATED, MEASURED, TIMINGS, Waiting
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+UNKNOWN = np.iinfo(np.int64).min
+"""Stands for a lateness that nobody knows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Met:
+    """What is asked of n calls of all workers, each worker's in order of time."""
+
+    worker: Int64
+    step: Int64
+    group: Int64
+    """Code of the process group."""
+    two_ended: Bool
+    """A call from one rank to another: who receives waits for who sends by the plan of the program, and nobody is late."""
+    start_ns: Int64
+    dur_ns: Int64
+    blocked_ns: Int64
+    """Time of the call in which it alone keeps its worker from computing; all of it where nobody knows."""
+    match: Int64
+    waiting: Waiting
+    lateness_ns: Int64
+    """Start by corrected clocks less the median of its collective; UNKNOWN where durations say who came when."""
+    noise_ns: Int64
+    """How wrong lateness of its worker may be: less is no lateness."""
+    recorded_late: Bool
+    """The collective is the first one that a worker recorded: its coming late says something of its profiler alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arrivals:
+    """Calls of collectives that two workers or more have, and one that is made up where the last one lacks its call.
+
+    Rows stand collective by collective in order of arrival; ``last`` and the columns after it have one value a collective.
+    """
+
+    row: Int64
+    """Row of Met; -1 for one that is made up."""
+    worker: Int64
+    late_ns: Int64
+    """Arrival less the median of the collective."""
+    apart_ns: Int64
+    """Arrival less the median of all but the last: one that is far behind does not move it."""
+    collective: Int64
+    """Number of the collective that a row belongs to: 0, 1, ..."""
+    last: Int64
+    """Row (here) of the worker that arrives last; the one before it is the row before."""
+    step: Int64
+    group: Int64
+    raw_ns: Int64
+    """Last arrival less the one before it."""
+    inherited_ns: Int64
+    """What it costs that is no fault of the last: it waited for others in other groups, since this one last blocked it."""
+    low_ns: Int64
+    high_ns: Int64
+    """What it costs beside that: for how much longer it blocks the worker before the last than the last. At most so much is
+    gained; at least what surely is waiting and not transfer that it keeps from being hidden."""
+    told: Bool
+    """Who came last says something of the worker, and not of when its recording began."""
+    sure: Bool
+    """Every rank of the group is here, so that none can be later."""
+
+    @property
+    def culprit(self) -> Int64:
+        """Returns the worker that arrives last at each collective."""
+        return self.worker[self.last]
+
+
+def arrivals(met: Met) -> Arrivals:
+    """Returns the arrivals at collectives, with the cost of each one's last."""
+    rows = np.flatnonzero((met.match >= 0) & ~met.two_ended)
+    _, which = np.unique(met.match[rows], return_inverse=True)
+    which = which.astype(np.int64)
+    arrival = _arrival(met, rows, which)
+    row, worker, which, arrival = _with_missing(met, rows, which, arrival)
+    order = np.lexsort((worker, arrival, which))
+    row, worker, which, arrival = row[order], worker[order], which[order], arrival[order]
+    first = np.flatnonzero(np.diff(which, prepend=-1))
+    count = np.diff(np.append(first, len(which)))
+    last = first + count - 1
+    middle = (arrival[first + (count - 1) // 2] + arrival[first + count // 2]) // 2
+    others = (arrival[first + np.maximum(count - 2, 0) // 2] + arrival[first + (count - 1) // 2]) // 2
+    # The first to arrive is never made up.
+    opening, before = row[first], row[np.maximum(last - 1, 0)]
+    raw = arrival[last] - arrival[np.maximum(last - 1, 0)]
+    noise = np.maximum(met.noise_ns[np.maximum(row[last], 0)], met.noise_ns[before])
+    told = (count > 1) & ~met.recorded_late[opening]
+    raw = np.where((raw > noise) & told, raw, 0)
+    there, late = row[last] >= 0, np.maximum(row[last], 0)
+    blocked = met.blocked_ns[before]
+    cost = np.where(there, np.maximum(blocked - met.blocked_ns[late], 0), np.minimum(blocked, raw))
+    cost = np.where(raw > 0, cost, 0)
+    inherited = _inherited(met, row[last], before, cost)
+    own = cost - inherited
+    hidden = met.dur_ns[before] - blocked
+    return Arrivals(
+        row=row,
+        worker=worker,
+        late_ns=arrival - middle[which],
+        apart_ns=arrival - others[which],
+        collective=which,
+        last=last,
+        step=met.step[opening],
+        group=met.group[opening],
+        raw_ns=raw,
+        inherited_ns=inherited,
+        low_ns=np.clip(raw - hidden - inherited, 0, own),
+        high_ns=own,
+        told=told,
+        sure=there & (met.waiting.timing[opening] == TIMINGS.index(MEASURED)),
+    )
+
+
+def _arrival(met: Met, rows: Int64, which: Int64) -> Int64:
+    """When each arrives, on an axis of its collective's own: by clocks where all its workers have one, else by durations."""
+    count = int(which.max(initial=-1)) + 1
+    late = met.lateness_ns[rows]
+    blind = np.zeros(count, np.bool_)
+    blind[which[late == UNKNOWN]] = True
+    return np.where(blind[which], -met.dur_ns[rows], late)
+
+
+def _with_missing(met: Met, rows: Int64, which: Int64, arrival: Int64) -> tuple[Int64, Int64, Int64, Int64]:
+    """Adds an arrival for each worker that lacks the call and is taken to have been last at it, as ``waiting`` found."""
+    waiting = met.waiting
+    lacked = (waiting.timing[rows] == TIMINGS.index(ESTIMATED)) & (waiting.last[rows] >= 0)
+    some = np.flatnonzero(lacked)
+    if not len(some):
+        return rows, met.worker[rows], which, arrival
+    # All others wait until it comes: it comes as much after the latest of them as that one's call is longer than usual.
+    order = some[np.lexsort((arrival[some], which[some]))]
+    latest = order[np.flatnonzero(np.diff(which[order], append=-1))]
+    calls = rows[latest]
+    later = met.dur_ns[calls] - waiting.transfer_ns[calls]
+    return (
+        np.concatenate((rows, np.full(len(latest), -1))),
+        np.concatenate((met.worker[rows], waiting.last[calls])),
+        np.concatenate((which, which[latest])),
+        np.concatenate((arrival, arrival[latest] + later)),
+    )
+
+
+def _inherited(met: Met, last: Int64, before: Int64, cost: Int64) -> Int64:
+    """What of each cost is no fault of the last: it waited longer in other groups than the one before it did.
+
+    Without this a rank that is held up in one group would be blamed for it in the next one, too.
+    """
+    if len(np.unique(codes(met.group, met.two_ended.astype(np.int64)))) < 2:
+        return np.zeros(len(cost), np.int64)
+    waited = waited_elsewhere(met)
+    mine = np.where(last >= 0, waited[np.maximum(last, 0)], 0)
+    return np.clip(mine - waited[before], 0, cost)
+
+
+def waited_elsewhere(met: Met) -> Int64:
+    """Returns for each call how long its worker waited in calls of other groups since one of its own group blocked it.
+
+    A call that blocks brings its ranks together; one that computation hides leaves them as far apart as they were.
+    """
+    group = codes(met.group, met.two_ended.astype(np.int64))
+    wait = np.where(met.match >= 0, met.dur_ns - met.waiting.transfer_ns, 0)
+    wait = np.minimum(wait, met.blocked_ns)
+    every = _before(met.worker, met.start_ns, wait)
+    own = codes(met.worker, group)
+    others = every - _before(own, met.start_ns, wait)
+    order = np.lexsort((met.start_ns, own))
+    found = others[order]
+    # What was waited elsewhere up to the last call before it that blocked; nothing up to the first call of a worker.
+    first = np.flatnonzero(np.diff(own[order], prepend=-1))
+    blocks = np.concatenate(([False], met.blocked_ns[order][:-1] > 0))
+    blocks[first] = True
+    base = np.concatenate(([0], found[:-1]))
+    base[first] = 0
+    since = found - base[np.maximum.accumulate(np.where(blocks, np.arange(len(found)), 0))]
+    elsewhere = np.empty(len(wait), np.int64)
+    elsewhere[order] = since
+    return elsewhere
+
+
+def _before(key: Int64, start: Int64, value: Int64) -> Int64:
+    """For each row the sum of a value over the rows of its key that begin before it."""
+    order = np.lexsort((start, key))
+    total = np.cumsum(value[order]) - value[order]
+    first = np.flatnonzero(np.diff(key[order], prepend=-1))
+    total -= np.repeat(total[first], np.diff(np.append(first, len(key))))
+    found = np.empty(len(key), np.int64)
+    found[order] = total
+    return found

@@ -1,0 +1,343 @@
+"""Stragglers: what they cost, when they are late and why; by hand, against plans, and against an invented job's truth."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tb_plugin.analyses.base import Params, Part
+from tb_plugin.analyses.distributed import Distributed
+from tb_plugin.analyses.distributed.arrivals import UNKNOWN, arrivals
+from tb_plugin.analyses.distributed.blame import Blame, blame, why
+from tb_plugin.analyses.distributed.blocking import blocked_ns
+from tb_plugin.analyses.distributed.causes import COMPONENTS, excesses, held_up, own_work
+from tb_plugin.analyses.distributed.joined import join
+from tb_plugin.analyses.distributed.patterns import pattern, rotates
+from tb_plugin.analyses.distributed.slow_kernels import LONGER_CALLS, MORE_CALLS, SLOW_DEVICE, KernelTimes, uneven
+from tb_plugin.analyses.distributed.stragglers import Stragglers, stragglers
+from tb_plugin.analyses.distributed.together import together
+from tb_plugin.trace.intervals import union
+from tests.builders import model
+from tests.depth import sampled
+from tests.jobs_of_ranks import Job, Plan, job
+from tests.synthetic_job import Job as SyntheticJob
+from tests.synthetic_job import Straggler, plan, truth, write
+
+VIEW = Distributed()
+TP, DP = [(0, 1), (2, 3)], [(0, 2), (1, 3)]
+LATE = 300_000
+SEEDS = sampled(range(100), range(4))
+"""Of plans, which take milliseconds."""
+JOBS = sampled(range(100), range(1))
+"""Of invented jobs, which are written and read."""
+
+
+def found_in(made: Job) -> Stragglers:
+    return stragglers(arrivals(made.met()), len(made.workers), made.step_ns)
+
+
+def told_in(made: Job) -> dict[int, tuple[str, int]]:
+    """Rank -> pattern and cost of all steps."""
+    found = found_in(made)
+    return {made.workers[w]: (found.pattern[w], int(found.lost_ns[w].sum())) for w in found.told.tolist()}
+
+
+def noisy(random: np.random.Generator) -> float:
+    return float(random.normal(0, 2_000))
+
+
+def slow(rank: int, **kinds: int) -> Callable[[int, int, int], dict[str, int]]:
+    return lambda r, step, place: kinds if r == rank else {}
+
+
+# ---------------------------------------------------------------------------------------------------------- by hand
+
+
+def three_ranks() -> Job:
+    """Two collectives of three ranks, moving data for 10: they arrive at 0, 20, 100, and then 0, 10, 40 after its end."""
+    starts = np.array([[0, 20, 100], [110, 120, 150]])
+    ends = starts.max(axis=1) + 10
+    columns = {
+        "worker": [0, 0, 1, 1, 2, 2], "step": [0, 0] * 3, "group": [0] * 6, "place": [0, 1] * 3, "sequence": [0, 1] * 3,
+        "start": starts.T.ravel(), "dur": (ends[:, None] - starts).T.ravel(), "size": [3] * 6,
+    }  # fmt: skip
+    return Job({key: np.array(values, np.int64) for key, values in columns.items()}, np.array([200.0]), [0, 1, 2])
+
+
+def test_the_cost_is_the_last_arrival_less_the_one_before_and_delays_do_not_add_up() -> None:
+    """Rank 2 is 80 later than the next, then 30: without it the first ends 80 earlier, and the second 110 in all."""
+    arrived = arrivals(three_ranks().met())
+    assert arrived.raw_ns.tolist() == arrived.high_ns.tolist() == arrived.low_ns.tolist() == [80, 30]
+    assert arrived.culprit.tolist() == [2, 2]
+    assert arrived.late_ns.tolist() == [-20, 0, 80, -10, 0, 30]
+    found = found_in(three_ranks())
+    assert found.lost_ns.tolist() == [[0], [0], [110]] == found.lost_low_ns.tolist()
+    assert dict(zip(found.worker.tolist(), found.late_ns.tolist(), strict=True)) == {0: -15.0, 1: 0.0, 2: 55.0}
+    # Dixon: from 55 to the next, 0, over the whole range, from 55 to -15.
+    assert found.q[found.worker == 2].tolist() == [55 / 70]
+
+
+def test_clocks_say_who_is_late_where_they_are_known_and_what_they_cannot_tell_is_nothing() -> None:
+    """Durations say that rank 0 was last; corrected starts say rank 1, by 50, which is no more than the clocks' own error."""
+    met = three_ranks().met()
+    rows = met.match == 0
+    late = np.where(rows, np.array([-10, 0, 40, 0, -10, 0]), UNKNOWN)
+    assert arrivals(replace(met, lateness_ns=late)).raw_ns.tolist()[1] == 30
+    assert arrivals(replace(met, lateness_ns=late)).culprit[0] == 1
+    assert arrivals(replace(met, lateness_ns=late)).raw_ns[0] == 50
+    assert arrivals(replace(met, lateness_ns=late, noise_ns=np.full(6, 50))).raw_ns.tolist() == [0, 0]
+
+
+def test_what_computation_hides_costs_nothing() -> None:
+    """Rank 1 waits 80 for rank 2 in the first, of which it computes for 60; rank 2 computes for none of its 10."""
+    met = three_ranks().met()
+    blocked = met.dur_ns.copy()
+    blocked[2] -= 60
+    arrived = arrivals(replace(met, blocked_ns=blocked))
+    # It blocks rank 1 for 30 and rank 2 for 10; of what is waiting 20 to 80 may be hidden.
+    assert (arrived.low_ns[0], arrived.high_ns[0]) == (20, 20)
+    blocked[4] = 0  # rank 2 hides the transfer, too: 30 more of rank 1's time, of which 10 is transfer
+    arrived = arrivals(replace(met, blocked_ns=blocked))
+    assert (arrived.low_ns[0], arrived.high_ns[0]) == (20, 30)
+
+
+@given(data=st.data())
+def test_each_moment_blocks_the_call_that_began_last(data: st.DataObject) -> None:
+    """Against every nanosecond."""
+    spans = st.tuples(st.integers(0, 30), st.integers(0, 15))
+    calls = data.draw(st.lists(spans, min_size=1, max_size=8))
+    busy = data.draw(st.lists(spans, max_size=3))
+    start, dur = np.array(calls, np.int64).T
+    computing = union(*(np.array([(a, a + d) for a, d in busy] or [(0, 0)], np.int64).T))
+    expected = [0] * len(calls)
+    order = sorted(range(len(calls)), key=lambda i: calls[i][0])
+    for t in range(50):
+        running = [i for i in order if calls[i][0] <= t < sum(calls[i])]
+        if running and not any(a <= t < a + d for a, d in busy):
+            expected[running[-1]] += 1
+    assert blocked_ns(computing, start, start + dur).tolist() == expected
+
+
+@given(data=st.data())
+def test_costs_follow_from_the_arrivals_alone(data: st.DataObject) -> None:
+    """Of any arrivals at collectives that block: brute force."""
+    ranks, count = data.draw(st.integers(2, 5)), data.draw(st.integers(1, 5))
+    arrive = data.draw(
+        st.lists(st.lists(st.integers(0, 99), min_size=ranks, max_size=ranks), min_size=count, max_size=count)
+    )
+    starts = np.array(arrive) + np.arange(count)[:, None] * 200
+    ends = np.array(arrive).max(axis=1) + np.arange(count) * 200 + 10
+    columns = {
+        "worker": np.repeat(np.arange(ranks), count), "step": np.tile(np.arange(count) % 2, ranks),
+        "group": np.zeros(ranks * count), "place": np.zeros(ranks * count), "sequence": np.tile(np.arange(count), ranks),
+        "start": starts.T.ravel(), "dur": (ends[:, None] - starts).T.ravel(), "size": np.full(ranks * count, ranks),
+    }  # fmt: skip
+    made = Job({k: v.astype(np.int64) for k, v in columns.items()}, np.array([1000.0, 1000.0]), list(range(ranks)))
+    found = found_in(made)
+    expected = np.zeros((ranks, 2), np.int64)
+    for i, row in enumerate(arrive):
+        ordered = sorted(row)
+        if ordered[-1] > ordered[-2]:
+            expected[row.index(ordered[-1]), i % 2] += ordered[-1] - ordered[-2]
+    assert (found.lost_ns == expected).all()
+    assert (found.lost_low_ns <= found.lost_ns).all()
+    assert found.cost_ns.sum() == expected.sum()
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ("..........", ("", 0)), ("1", ("single", 0)), ("...1......", ("single", 0)), ("1111111...", ("persistent", 0)),
+        ("1111..1...", ("irregular", 0)), ("1....1....1...", ("periodic", 5)), (".1.1.1.1.1", ("periodic", 2)),
+        ("1...1.......1...1", ("periodic", 4)), ("1...........1..1", ("", 0)), ("1.........1.........", ("", 0)),
+    ],
+)  # fmt: skip
+def test_patterns(steps: str, expected: tuple[str, int]) -> None:
+    assert pattern(np.array([step == "1" for step in steps])) == expected
+
+
+def test_ranks_in_turn() -> None:
+    turn = np.eye(4, dtype=np.bool_)[:, np.arange(12) % 4]
+    assert rotates(turn)
+    assert (
+        not rotates(turn[:, :3]) and not rotates(turn & (np.arange(12) < 5)) and not rotates(np.ones((2, 9), np.bool_))
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------- plans
+
+
+def test_a_delay_counts_once_however_many_groups_see_it_and_its_victims_are_not_blamed() -> None:
+    """Rank 0 computes longer before the first tensor-parallel collective: its pair waits, then both data-parallel groups."""
+    made = job(Plan(groups=[TP, TP, DP], jitter=noisy, delay=lambda r, s, p: {"compute": LATE} if r == p == 0 else {}))
+    for rank, place in ((0, 0), (0, 2), (1, 2)):
+        assert sum(made.cost_ns[rank, step, place] for step in range(10)) > 9 * LATE
+    told = told_in(made)
+    assert list(told) == [0] and told[0][0] == "persistent"
+    assert told[0][1] == pytest.approx(10 * LATE, rel=0.01)
+    met = made.met()
+    arrived, found = arrivals(met), found_in(made)
+    held = held_up(met, arrived, found)
+    pair = made.columns["group"][(made.columns["worker"] == 0) & (made.columns["place"] == 0)][0]
+    victim = np.flatnonzero((found.worker == 1) & (held.inherited_ns > 9 * LATE))
+    assert (held.by[victim].tolist(), held.group[victim].tolist()) == ([0], [pair])
+
+
+def test_of_two_that_are_late_at_once_in_different_groups_neither_alone_surely_saves_anything() -> None:
+    made = job(
+        Plan(
+            groups=[TP, TP, DP], jitter=noisy, delay=lambda r, s, p: {"compute": LATE} if r in (0, 3) and not p else {}
+        )
+    )
+    found = found_in(made)
+    assert sorted(found.told.tolist()) == [0, 3]
+    assert found.lost_ns[[0, 3]].sum(axis=1).tolist() == pytest.approx([10 * LATE] * 2, rel=0.01)
+    assert (found.lost_low_ns[[0, 3]].sum(axis=1) < LATE / 4).all()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("kind", ["persistent", "periodic", "rotating", "single"])
+def test_planted_stragglers_with_missing_calls_and_an_absent_rank(kind: str, seed: int) -> None:
+    """A tenth of the collectives of one rank is missing, in each second seed of the straggler itself; rank 5 is absent."""
+    late = 1 + seed % 3
+    victim = late if seed % 2 else 4
+    when: dict[str, Callable[[int, int], bool]] = {
+        "persistent": lambda r, s: r == late,
+        "periodic": lambda r, s: r == late and s % 4 == seed % 4,
+        "rotating": lambda r, s: r == s % 5,
+        "single": lambda r, s: r == late and s == 3 + seed % 9,
+    }
+    cause = COMPONENTS[2 + seed % 3]
+    random = np.random.default_rng(seed)
+    gone = set(random.choice(np.arange(40), 4, replace=False).tolist())
+    made = job(
+        Plan(
+            ranks=6,
+            steps=20,
+            jitter=noisy,
+            seed=seed,
+            absent=(5,),
+            delay=lambda r, s, p: {cause: LATE} if when[kind](r, s) else {},
+            missing=lambda r, s, p: r == victim and 2 * s + p in gone,
+        )
+    )
+    found = found_in(made)
+    late_ones = [late] if kind != "rotating" else list(range(5))
+    assert sorted(found.told.tolist()) == late_ones
+    assert {found.pattern[w] for w in late_ones} == {kind}
+    assert found.slow[late_ones].tolist() == [[when[kind](w, s) for s in range(20)] for w in late_ones]
+    planted = sum(cost for (r, s, _), cost in made.cost_ns.items() if r < 5 and when[kind](r, s))
+    assert int(found.lost_ns[found.slow].sum()) == pytest.approx(planted, rel=0.01)
+    assert not found.lost_low_ns.any()  # rank 5 may have been later than all
+    before = {key: made.columns[key] for key in COMPONENTS}
+    met = made.met()
+    for worker, more in excesses(arrivals(met), found, own_work(met, before)).items():
+        assert (more.main, worker in late_ones) == (cause, True)
+        assert more.ns[cause] == pytest.approx(more.collectives * LATE, rel=0.01)
+        assert more.share(cause) > 0.97
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+def test_noise_is_no_straggler(ranks: int, seed: int) -> None:
+    """Jitter that is small, and as heavy as an exponential's of a tenth of the work."""
+    heavy = job(Plan(ranks=ranks, steps=20, seed=seed, jitter=lambda random: random.exponential(100_000)))
+    assert told_in(heavy) == {}
+    assert told_in(job(Plan(ranks=ranks, steps=20, seed=seed, jitter=noisy))) == {}
+
+
+# --------------------------------------------------------------------------------------------------------- kernels
+
+
+def times_of(*workers: dict[str, tuple[int, int]]) -> KernelTimes:
+    names = sorted({name for each in workers for name in each})
+    rows = [(w, 0, names.index(k), calls, ns) for w, each in enumerate(workers) for k, (calls, ns) in each.items()]
+    worker, step, kernel, calls, ns = np.array(rows, np.int64).T
+    return KernelTimes(worker, step, kernel, calls, ns, names)
+
+
+USUAL = {"a": (10, 1000), "b": (5, 500), "c": (1, 300), "": (9, 90)}
+
+
+@pytest.mark.parametrize(
+    ("mine", "how", "factor", "first"),
+    [
+        ({**USUAL, "b": (5, 900)}, LONGER_CALLS, 1.8, ("b", 400, 5)),
+        ({**USUAL, "a": (15, 1500)}, MORE_CALLS, 1.0, ("a", 500, 15)),
+        ({"a": (10, 1300), "b": (5, 650), "c": (1, 390), "": (9, 117)}, SLOW_DEVICE, 1.3, ("a", 300, 10)),
+        ({**USUAL, "new": (2, 700)}, MORE_CALLS, None, ("new", 700, 2)),
+        (USUAL, "", None, None),
+    ],
+)
+def test_how_kernels_differ(mine: dict[str, tuple[int, int]], how: str, factor: float | None, first: Any) -> None:
+    told = uneven(times_of(mine, USUAL, USUAL), 0, [1, 2], np.array([True]))
+    assert told.how == how
+    assert np.isnan(told.factor) if factor is None else told.factor == pytest.approx(factor)
+    if first is not None:
+        assert (told.kernels[0].name, told.kernels[0].excess_ns, told.kernels[0].calls) == first
+
+
+# --------------------------------------------------------------------------------------- an invented job, read back
+
+
+def blamed(made: Any) -> Blame:
+    folder = Path(tempfile.mkdtemp())
+    parts: list[Part] = []
+    for path in write(made.job, folder, compressed=False, made=made):
+        parts.append(replace(VIEW.part(model(path), Params()), worker=path.name.split(".")[0]))
+        path.unlink()
+    return blame(together(join(parts), None))
+
+
+CAUSES = {
+    "kernel": ("computation", "longer calls"), "work": ("computation", "more calls"),
+    "device": ("slow device", "slow device"), "input": ("input", None), "host": ("the host", None), "copy": ("copies", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", JOBS)
+@pytest.mark.parametrize("cause", CAUSES)
+def test_the_truth_of_an_invented_job(cause: str, seed: int) -> None:
+    """Data-parallel ranks whose collectives computation hides in part: what is lost, and by which cause.
+
+    Nobody waits for what a rank does behind the last collective of a step until the next one, so the first step has less.
+    """
+    given = Straggler(1 + seed % 3, cause)
+    made = plan(SyntheticJob(ranks=4, steps=4, seed=seed, noise=0.0, jitter_ns=500, stragglers=(given,)))
+    told = blamed(made)
+    (one,) = told.found.told.tolist()
+    cells = why(told, one)
+    assert (told.names[one], told.found.pattern[one]) == (f"rank{given.rank}", "persistent")
+    (planted,) = truth(made.job, made)["stragglers"]
+    assert told.found.lost_ns[one, 1:].tolist() == pytest.approx(planted["gain_ns"][1:], rel=0.01)
+    assert (told.found.lost_low_ns[one, 1:] <= np.array(planted["gain_ns"][1:]) * 1.001).all()
+    assert (cells["late_cause"], cells.get("late_how")) == CAUSES[cause]
+    assert cells["late_cause_ns"] == pytest.approx(planted["amount_ns"], rel=0.03)
+    if cause in ("kernel", "work"):
+        assert cells["late_kernel"] == planted["kernel_name"]
+
+
+@pytest.mark.parametrize("seed", JOBS)
+def test_a_group_whose_collectives_are_slow_is_named(seed: int) -> None:
+    given = Straggler(2, "communication")
+    told = blamed(plan(SyntheticJob(ranks=8, tp=2, steps=3, layers=2, seed=seed, noise=0.0, stragglers=(given,))))
+    assert sorted(told.names[w] for w in told.found.told.tolist()) == ["rank2", "rank3"]
+    for worker in told.found.told.tolist():
+        cells = why(told, worker)
+        assert cells["late_cause"] == "communication in other groups"
+        assert cells["held_up_in"] == "2 (TENSOR_MODEL_PARALLEL_GROUP)"
+
+
+@pytest.mark.parametrize("seed", JOBS)
+@pytest.mark.parametrize("shape", [{"tp": 2}, {"pp": 2, "microbatches": 2}, {"ep": 2, "sharded": True}])
+def test_an_invented_job_without_a_straggler_has_none(shape: dict[str, Any], seed: int) -> None:
+    told = blamed(plan(SyntheticJob(ranks=8, steps=3, layers=2, seed=seed, **shape)))
+    assert not len(told.found.told)
