@@ -122,7 +122,7 @@ class Distributed:
             coverage=coverage,
             frames=tables,
             payloads=payloads,
-            layout=(*payloads, *tables),
+            layout=tuple(dict.fromkeys((*payloads, "operations", *tables))),
         )
         return answer_view(self, whole, params)
 
