@@ -209,9 +209,9 @@ export function domainOf(values: readonly (number | null)[]): Domain {
   const usual = most > 0 ? positive[Math.floor(0.98 * (positive.length - 1))] : 0
   const isCut = most > 0 && most > FAR * usual
   const high = isCut ? usual : Math.max(most, 0)
-  const isAlike = !isCut && known.length > 1 && least > 0 && high - least <= LEAST_SPREAD * high
-  const low = least > high / 2 && !isAlike ? least : Math.min(least, 0)
-  return { low, high, isCut, isAlike }
+  const isClose = least > 0 && high - least <= LEAST_SPREAD * high
+  const low = least > high / 2 && !isClose ? least : Math.min(least, 0)
+  return { low, high, isCut, isAlike: isClose && !isCut && known.length > 1 }
 }
 
 /** Place of a value in the domain, 0 to 1. */
