@@ -154,7 +154,7 @@ def test_a_cell_of_the_map_of_ranks_leads_to_its_rank(open_tab: Open, crowd: Pat
     tab = open_tab(crowd, size=(1000, 700))
     frame = tab.open(run="many", view="distributed")
     picture = frame.locator("[data-testid=matrix]").first
-    assert (picture.get_attribute("data-rows"), picture.get_attribute("data-columns")) == ("17", "3")
+    assert (picture.get_attribute("data-rows"), picture.get_attribute("data-columns")) == ("17", "2")
     frame.get_by_label("Measure", exact=True).select_option("compute_ns")
     tab.settle()
     assert tab.state()["by"] == "compute_ns"
@@ -172,7 +172,7 @@ def test_a_cell_of_the_map_of_ranks_leads_to_its_rank(open_tab: Open, crowd: Pat
     tab.page.mouse.click(box["x"] + box["width"] * 0.9, box["y"] + 3)
     frame.get_by_role("button", name="Overview of rank4").last.click()
     tab.settle()
-    assert (tab.state()["view"], tab.state()["worker"], tab.state()["steps"]) == ("overview", "rank4", "2")
+    assert (tab.state()["view"], tab.state()["worker"], tab.state()["steps"]) == ("overview", "rank4", "1")
 
 
 def test_a_view_that_every_object_has_is_none(open_tab: Open) -> None:

@@ -94,17 +94,17 @@ test('of lines that share a pixel the largest is found, the first where nothing 
 })
 
 test('colours span from 0, from the smallest of values that lie close together, and end before one that is far off', () => {
-  expect(domainOf([0, 5, 10, null])).toEqual({ low: 0, high: 10, isCut: false })
-  expect(domainOf([90, 100])).toEqual({ low: 90, high: 100, isCut: false })
-  expect(domainOf([99.5, 100])).toEqual({ low: 0, high: 100, isCut: false })
-  expect(domainOf([-4, 2])).toEqual({ low: -4, high: 2, isCut: false })
-  expect(domainOf([null])).toEqual({ low: 0, high: 0, isCut: false })
+  expect(domainOf([0, 5, 10, null])).toEqual({ low: 0, high: 10, isCut: false, isAlike: false })
+  expect(domainOf([90, 100])).toEqual({ low: 90, high: 100, isCut: false, isAlike: false })
+  expect(domainOf([99.5, 100])).toEqual({ low: 0, high: 100, isCut: false, isAlike: true })
+  expect(domainOf([-4, 2])).toEqual({ low: -4, high: 2, isCut: false, isAlike: false })
+  expect(domainOf([null])).toEqual({ low: 0, high: 0, isCut: false, isAlike: false })
   const usual = Array.from({ length: 99 }, () => 10)
-  expect(domainOf([...usual, 1000])).toEqual({ low: 0, high: 10, isCut: true })
+  expect(domainOf([...usual, 1000])).toEqual({ low: 0, high: 10, isCut: true, isAlike: false })
   // One rank alone that is late: zeros say nothing about what is far off.
-  expect(domainOf([...usual.map(() => 0), 30])).toEqual({ low: 0, high: 30, isCut: false })
-  expect(partOf({ low: 10, high: 20, isCut: false }, 15)).toBe(0.5)
-  expect(partOf({ low: 0, high: 10, isCut: true }, 99)).toBe(1)
+  expect(domainOf([...usual.map(() => 0), 30])).toEqual({ low: 0, high: 30, isCut: false, isAlike: false })
+  expect(partOf({ low: 10, high: 20 }, 15)).toBe(0.5)
+  expect(partOf({ low: 0, high: 10 }, 99)).toBe(1)
 })
 
 test('arrow keys walk over all cells and stop at the edges', () => {

@@ -117,7 +117,9 @@ export function byPlace(heat: Heat, key: string): (Matrix & { isTurned: boolean 
   const bands = outerOf(heat, grouping)
   const node = heat.groupings.find((each) => each.key === 'node' && each !== grouping)
   const nodes = node && sharedBy(grouping, node.of)
-  const marks = nodes ? bandsOf(nodes, String).map((band) => band.from) : []
+  const starts = nodes ? bandsOf(nodes, String).map((band) => band.from) : []
+  // Where each group has a node of its own there is no boundary to tell.
+  const marks = starts.length < count ? starts : []
   return {
     rows: isTurned ? grouping.groups : places,
     columns: isTurned ? places : grouping.groups,
@@ -189,6 +191,8 @@ export interface Domain {
   high: number
   /** Some values are larger than `high` and drawn as it. */
   isCut: boolean
+  /** No value is far enough from another to be told apart. */
+  isAlike: boolean
 }
 
 /** Nothing is worth telling apart by colour that differs less. */
@@ -199,18 +203,19 @@ const FAR = 4
 /** What the colours span: from 0, but from the smallest value where all lie close together above it. */
 export function domainOf(values: readonly (number | null)[]): Domain {
   const known = values.filter((value): value is number => value !== null).sort((a, b) => a - b)
-  if (known.length === 0) return { low: 0, high: 0, isCut: false }
+  if (known.length === 0) return { low: 0, high: 0, isCut: false, isAlike: false }
   const [least, most] = [known[0], known[known.length - 1]]
   const positive = known.slice(known.findIndex((value) => value > 0))
   const usual = most > 0 ? positive[Math.floor(0.98 * (positive.length - 1))] : 0
   const isCut = most > 0 && most > FAR * usual
   const high = isCut ? usual : Math.max(most, 0)
-  const low = least > high / 2 && high - least > LEAST_SPREAD * high ? least : Math.min(least, 0)
-  return { low, high, isCut }
+  const isClose = least > 0 && high - least <= LEAST_SPREAD * high
+  const low = least > high / 2 && !isClose ? least : Math.min(least, 0)
+  return { low, high, isCut, isAlike: isClose && !isCut && known.length > 1 }
 }
 
 /** Place of a value in the domain, 0 to 1. */
-export const partOf = ({ low, high }: Domain, value: number): number =>
+export const partOf = ({ low, high }: Pick<Domain, 'low' | 'high'>, value: number): number =>
   high > low ? Math.min(1, Math.max(0, (value - low) / (high - low))) : value > 0 ? 1 : 0
 
 /** The cell beside another one, as arrow keys walk; the first where none is chosen. */

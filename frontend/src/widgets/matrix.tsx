@@ -75,6 +75,7 @@ export function MatrixPicture(props: {
           {format(domain.high, unit)}
           {domain.isCut && ' on'}
         </span>
+        {domain.isAlike && <span>· all of them lie within 2 %</span>}
         {matrix.values.includes(null) && <span>· empty: not known</span>}
         {perLine > 1 && (
           <span>

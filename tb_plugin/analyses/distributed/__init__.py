@@ -122,6 +122,8 @@ class Distributed:
             tables["worst"] = worst
         if staged is not None:
             tables["stage_bubbles"] = staged[1]
+        if data.alone:
+            tables.pop("stragglers")
         tables |= job_frames(data.stated)
         told = findings(data, rows, _repeated(joined), params.get("failed"), params.get("refused"))
         more = slow_nodes(data)
@@ -141,7 +143,7 @@ class Distributed:
             coverage=coverage,
             frames=tables,
             payloads=payloads,
-            layout=(*payloads, *(name for name in tables if name != "stragglers" or not data.alone)),
+            layout=tuple(dict.fromkeys((*payloads, "operations", *tables))),
         )
         return answer_view(self, whole, params)
 

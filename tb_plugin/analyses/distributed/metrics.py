@@ -249,7 +249,7 @@ METRICS = SHARED.adding(
                 "How long the other workers waited for this one, over its steps.",
             ),
             "outlying_ns": ("Its own", "What stands out of the rank, a step."),
-            "outlying_median_ns": ("Median", "The same on the median of all ranks, a step."),
+            "outlying_usual_ns": ("Median", "The same on the median of all ranks, a step."),
             "stage_receiving_ns": (
                 "Receiving, at most",
                 "Time in calls that receive from another stage, as far as nothing hides communication: wait and transfer.",

@@ -66,7 +66,7 @@ def worst_frame(data: Together, rows: Sequence[Row]) -> Frame | None:
     offered = {metric.key for metric in measures(data)}
     means = {key: grid_of(data, key).means for key in COMPARED if key in offered}
     out = [_outlying(means, at) for at in order]
-    keys = ("outlying", "outlying_ns", "outlying_median_ns", "outlying_share")
+    keys = ("outlying", "outlying_ns", "outlying_usual_ns", "outlying_share")
     table = {
         "worker": pa.array([data.names[at] for at in order], pa.string()),
         "node": pa.array([node.get(data.names[at]) or None for at in order], pa.string()),
@@ -86,7 +86,7 @@ def worst_frame(data: Together, rows: Sequence[Row]) -> Frame | None:
 
 def _outlying(means: dict[str, Float64], at: int) -> Row:
     """What of a worker is further above the median of all than the others are, the largest of it."""
-    best: Row = dict.fromkeys(("outlying", "outlying_ns", "outlying_median_ns", "outlying_share"))
+    best: Row = dict.fromkeys(("outlying", "outlying_ns", "outlying_usual_ns", "outlying_share"))
     most = 0.0
     for key, values in means.items():
         known = values[~np.isnan(values)]
@@ -100,7 +100,7 @@ def _outlying(means: dict[str, Float64], at: int) -> Row:
             best = {
                 "outlying": METRICS[key].title,
                 "outlying_ns": round(float(values[at])),
-                "outlying_median_ns": round(middle),
+                "outlying_usual_ns": round(middle),
                 "outlying_share": more / middle if middle else None,
             }
     return best
