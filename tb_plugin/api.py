@@ -14,23 +14,53 @@ Units are in the names of columns and facts: ``_ns`` is nanoseconds, ``_bytes`` 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
+
+import msgspec
 
 from tb_plugin.analyses.base import FLAGS, Params
 from tb_plugin.analyses.snapshot import export as memory
 from tb_plugin.errors import MissingPackage, NotFound
 from tb_plugin.findings import Finding, data_notices, findings
-from tb_plugin.payloads import CaptureInfo, ReadInfo, WindowInfo
+from tb_plugin.payloads import CaptureInfo, ReadInfo, View, WindowInfo
 from tb_plugin.registry import model_of
 from tb_plugin.service.answers import Numbers
 from tb_plugin.service.catalog import Place, ProfileCatalog
+from tb_plugin.service.found import Found
 from tb_plugin.service.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_OF_JOBS = "distributed"
+"""The view about what all workers did together."""
+
+
+@overload
+def open(
+    path_or_url: str,
+    run: str | None = None,
+    *,
+    worker: str,
+    span: str | None = None,
+    window: str = "",
+    capture: str = "",
+) -> OpenProfile: ...
+
+
+@overload
+def open(
+    path_or_url: str,
+    run: str | None = None,
+    worker: str | None = None,
+    span: str | None = None,
+    window: str = "",
+    capture: str = "",
+) -> OpenProfile | Job: ...
 
 
 def open(
@@ -40,12 +70,13 @@ def open(
     span: str | None = None,
     window: str = "",
     capture: str = "",
-) -> OpenProfile:
-    """Reads one profile of a trace file, a log directory, or a URL of one, in this process.
+) -> OpenProfile | Job:
+    """Reads one profile of a trace file, a log directory, or a URL of one, in this process; several workers are a Job.
 
     ``run``, ``worker`` and ``span`` choose where there are several; ``window`` opens only a part of a long trace, as
-    docs/http.md has it. ``capture`` is what recorded the capture of the graphs that a trace replays: RUN/WORKER/SPAN of the
-    log directory, a path or URL, or ``none``; by default what lies beside it. Raises the UserErrors of tb_plugin.errors.
+    docs/http.md has it. A run and span with several workers is a Job unless ``worker`` names one of them. ``capture`` is what
+    recorded the capture of the graphs that a trace replays: RUN/WORKER/SPAN of the log directory, a path or URL, or ``none``;
+    by default what lies beside it. Raises the UserErrors of tb_plugin.errors.
 
     >>> open("samples/resnet_cpu")
     Traceback (most recent call last):
@@ -53,12 +84,23 @@ def open(
     tb_plugin.errors.BadRequest: span: There are 2 spans. Choose one: 1, 2.
     """
     catalog = _scanned(str(path_or_url))
-    found = catalog.find(Place(run, worker, span), strict=True).found
     workspace = Workspace(catalog, InlineWorkers(), open_store())
     workspace.captures.allow(capture, _scanned)
+    found = _one_of(catalog, Place(run, worker, span))
+    if found is None:
+        return Job(workspace, Place(*catalog.matching(Place(run, None, span))[0].key, window, capture))
     profile = OpenProfile(workspace, Place(found.run, found.worker, found.span, window, capture), found.url)
     _ = profile.read
     return profile
+
+
+def _one_of(catalog: ProfileCatalog, place: Place) -> Found | None:
+    """The profile that a place names; None where it leaves open nothing but the worker. Raises NotFound, BadRequest."""
+    entries = catalog.matching(place)
+    places = {(entry.found.run, entry.found.span) for entry in entries}
+    if place.worker is None and len(places) == 1 and len(entries) > 1:
+        return None
+    return catalog.find(place, strict=True).found
 
 
 def _scanned(path_or_url: str) -> ProfileCatalog:
@@ -228,17 +270,8 @@ class OpenProfile:
 
         ``pattern`` is what names of one phase may differ in. Raises BadRequest, NotFound, and MissingPackage without pandas.
         """
-        _need_pandas()
-        import pyarrow as pa
-
         asked = Params(phase=phase, pattern=pattern, table=name, limit=None)
-        stream = self._workspace.arrow(self._place, view, asked, steps)
-        data = pa.ipc.open_stream(stream).read_all()
-        frame: pd.DataFrame = data.to_pandas()
-        for field in data.schema:
-            if pa.types.is_dictionary(field.type):  # flags that may be unknown
-                frame[field.name] = [FLAGS.get(str(value), value) for value in frame[field.name]]
-        return frame
+        return _table_of(self._workspace, self._place, view, asked, steps)
 
     def events(self) -> pd.DataFrame:
         """Returns all duration events in order of time; ``parent``, ``operator`` and ``launch`` are rows.
@@ -275,6 +308,89 @@ class OpenProfile:
             "launch": trace.launch,
         }
         return pd.DataFrame(columns)
+
+
+class Job:
+    """All workers of a run and span: what its ranks did together. A profile of one is read when somebody asks for it.
+
+    >>> job = open("samples/synthetic_ddp")
+    >>> job.workers
+    ['rank0', 'rank1', 'rank2', 'rank3']
+    >>> job.ranks.set_index("worker").caused_wait_ns.idxmax()
+    'rank2'
+    """
+
+    def __init__(self, workspace: Workspace, place: Place) -> None:
+        self._workspace = workspace
+        self._place = replace(place, worker=None)
+        self.workers = [entry.found.worker for entry in workspace.catalog.workers(self._place)]
+        """Names of the workers."""
+
+    def __repr__(self) -> str:
+        return f"<job {self.run}: {len(self.workers)} workers>"
+
+    @property
+    def run(self) -> str:
+        """Returns the run: the directory of the files, relative to the log directory."""
+        return self._place.run or ""
+
+    @property
+    def span(self) -> str:
+        """Returns the span: "1", "2", ... by time."""
+        return self._place.span or ""
+
+    @property
+    def ranks(self) -> pd.DataFrame:
+        """Returns a row for each worker: compute, communication, waiting, and what the others waited for it."""
+        return self.table("workers")
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Returns what was found about all workers together, most important first.
+
+        >>> open("samples/synthetic_ddp").findings[0].rule
+        'straggler'
+        """
+        return findings(self._view.payloads.values(), answers=True)
+
+    @property
+    def data_notices(self) -> list[Finding]:
+        """Returns what there is to know about the data."""
+        return data_notices(self._view.payloads.values())
+
+    @cached_property
+    def _view(self) -> View:
+        return msgspec.json.decode(self._workspace.group(self._place, _OF_JOBS, Params(limit=1)), type=View)
+
+    def table(self, name: str, steps: str = "", view: str = "distributed") -> pd.DataFrame:
+        """Returns a table about all workers (docs/http.md lists them), for chosen steps such as ``5,7-9``.
+
+        Raises BadRequest, NotFound, and MissingPackage without pandas.
+
+        >>> sorted(open("samples/synthetic_ddp").table("operations").collective.unique())
+        ['all_reduce']
+        """
+        return _table_of(self._workspace, self._place, view, Params(table=name, limit=None), steps)
+
+    def worker(self, name: str) -> OpenProfile:
+        """Reads the profile of one worker. Raises NotFound."""
+        place = replace(self._place, worker=name)
+        profile = OpenProfile(self._workspace, place, self._workspace.catalog.find(place).found.url)
+        _ = profile.read
+        return profile
+
+
+def _table_of(workspace: Workspace, place: Place, view: str, asked: Params, steps: str) -> pd.DataFrame:
+    """A whole table as a DataFrame; flags that may be unknown are True, False or None."""
+    _need_pandas()
+    import pyarrow as pa
+
+    data = pa.ipc.open_stream(workspace.arrow(place, view, asked, steps)).read_all()
+    frame: pd.DataFrame = data.to_pandas()
+    for field in data.schema:
+        if pa.types.is_dictionary(field.type):
+            frame[field.name] = [FLAGS.get(str(value), value) for value in frame[field.name]]
+    return frame
 
 
 def _need_pandas() -> None:

@@ -59,6 +59,8 @@ class Traits:
     """Tables about workers that a report has where profiles state them."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """Numbers of each worker in a report and their columns of the table ``workers``, of a view about workers."""
+    beside: str = ""
+    """A view about another kind of profiles; ``Joining.join`` gets its parts of those that lie in the same run."""
 
 
 @dataclass(frozen=True)
@@ -210,8 +212,8 @@ class Analysis(Protocol[M]):
 class Joining(Protocol):
     """A view of all workers whose parts are made one before anything is asked, once for a run: ``answer`` gets that part."""
 
-    def join(self, parts: Sequence[Part]) -> Part:
-        """Returns the parts of all workers as one."""
+    def join(self, parts: Sequence[Part], beside: Sequence[Part] = ()) -> Part:
+        """Returns the parts of all workers as one; ``beside`` are those of the view that ``Traits.beside`` names."""
         ...
 
 

@@ -23,7 +23,9 @@ _FAMILIES = (
     (r"send", "send"),
 )
 _FAMILY = [(re.compile(pattern, re.IGNORECASE), name) for pattern, name in _FAMILIES]
-NOT_COLLECTIVE = frozenset({"wait", "init", "pg_init", "start_coalescing", "end_coalescing"})
+WAIT, BATCH_END = "wait", "end_coalescing"
+"""The host awaits a collective; it ends a batch of calls that are carried out together."""
+NOT_COLLECTIVE = frozenset({WAIT, BATCH_END, "init", "pg_init", "start_coalescing"})
 """What record_param_comms also reports and what moves no data."""
 POINT_TO_POINT = frozenset({"send", "recv", "send_recv"})
 UNEVEN = frozenset({"all_to_all", "all_to_allv", "gather", "scatter"})

@@ -173,6 +173,7 @@ def describe(
         multiprocessor=family.multiprocessor if family else "",
         peaks=peak.flops if peak else (),
         bandwidth=peak.bandwidth if peak else None,
+        link_bandwidth=peak.link if peak and "pci" not in str(name).lower() else None,
         facts=family.facts if family else None,
     )
 

@@ -20,6 +20,8 @@ class Peak:
     fp8: float | None
     bandwidth: float
     """Gigabytes a second: bytes in a nanosecond."""
+    link: float | None = None
+    """Of boards with links to each other (not those on PCIe): the same over all links of a device, in one direction."""
 
     @property
     def flops(self) -> tuple[tuple[str, float], ...]:
@@ -31,10 +33,10 @@ class Peak:
 # NVIDIA's and AMD's data sheets of each model (nvidia.com/en-us/data-center/<model>, amd.com/en/products/accelerators); where
 # boards of one model differ (SXM, PCIe) and the name does not tell, those of SXM: an upper bound.
 PEAKS = (
-    Peak(r"\bV100", 15.7, None, 125, None, 900),
+    Peak(r"\bV100", 15.7, None, 125, None, 900, 150),
     Peak(r"\bT4\b", 8.1, None, 65, None, 320),
-    Peak(r"\bA100\b.*(?:80GB|80 GB)", 19.5, 156, 312, None, 2_039),
-    Peak(r"\bA100\b", 19.5, 156, 312, None, 1_555),
+    Peak(r"\bA100\b.*(?:80GB|80 GB)", 19.5, 156, 312, None, 2_039, 300),
+    Peak(r"\bA100\b", 19.5, 156, 312, None, 1_555, 300),
     Peak(r"\bA30\b", 10.3, 82, 165, None, 933),
     Peak(r"\bA10\b", 31.2, 62.5, 125, None, 600),
     Peak(r"\bA40\b", 37.4, 74.8, 149.7, None, 696),
@@ -42,10 +44,10 @@ PEAKS = (
     Peak(r"\bL40\b", 90.5, 90.5, 181, 362, 864),
     Peak(r"\bL4\b", 30.3, 60, 121, 242, 300),
     Peak(r"\bH100\b.*PCIe", 51, 378, 756, 1_513, 2_000),
-    Peak(r"\bH100\b", 67, 494, 989, 1_979, 3_350),
-    Peak(r"\bH200\b", 67, 494, 989, 1_979, 4_800),
-    Peak(r"\bB200\b", 75, 1_100, 2_250, 4_500, 7_700),
-    Peak(r"\bMI300X\b", 163.4, 653.7, 1_307.4, 2_614.9, 5_300),
+    Peak(r"\bH100\b", 67, 494, 989, 1_979, 3_350, 450),
+    Peak(r"\bH200\b", 67, 494, 989, 1_979, 4_800, 450),
+    Peak(r"\bB200\b", 75, 1_100, 2_250, 4_500, 7_700, 900),
+    Peak(r"\bMI300X\b", 163.4, 653.7, 1_307.4, 2_614.9, 5_300, 448),
 )
 
 

@@ -60,10 +60,7 @@ class TraceModel:
         levels_of(made, path)
 
 
-_YEAR_2000_NS = 946_684_800 * 10**9
-
-
 def _clock(trace: TraceTable) -> ClockInfo | None:
     """When time 0 was: old files count from the epoch itself, new ones state what they count from; None: neither."""
-    start = (trace.base_time_ns or 0) + trace.origin_ns
-    return ClockInfo(str(start), trace.coverage.end_ns) if start > _YEAR_2000_NS else None
+    begin = trace.clock_ns
+    return None if begin is None else ClockInfo(str(begin), trace.coverage.end_ns)

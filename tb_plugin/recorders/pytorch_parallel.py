@@ -32,5 +32,14 @@ PARALLEL = ParallelNames(
     # DeepEP, Megatron's token dispatchers, and ranges that say so.
     dispatching=r"(?i)deep_ep::.*dispatch|token_dispatch|moe\S*dispatch|expert\S*dispatch",
     combining=r"(?i)deep_ep::.*combine|token_combine|moe\S*combine|expert\S*combine",
+    # Megatron's parallel_state.py (TENSOR_MODEL_PARALLEL_GROUP, DATA_PARALLEL_GROUP_WITH_CP), DeviceMesh (mesh_tp,
+    # mesh_dp_shard), torchtitan's flattened meshes (dp_cp, fsdp).
+    dimensions=(
+        ("tensor", r"(?i)(?:^|_)e?tp(?:_|$)|tensor|^model_parallel"),
+        ("pipeline", r"(?i)(?:^|_)pp(?:_|$)|pipeline|^model_parallel"),
+        ("data", r"(?i)(?:^|_)(?:e?dp|ddp|fsdp|hsdp|zero)\d?(?:_|$)|data_parallel|replicate|shard"),
+        ("expert", r"(?i)(?:^|_)(?:ep|etp|edp)(?:_|$)|expert|(?:^|_)moe(?:_|$)"),
+        ("context", r"(?i)(?:^|_)(?:cp|sp)(?:_|$)|context|sequence_parallel"),
+    ),
     split_sizes=("In split size", "Out split size"),
 )

@@ -170,7 +170,7 @@ def _checked_table(name: str, data: bytes) -> pa.Table:
     if table.num_rows > MOST_ROWS:
         raise SummaryRefused("has too many rows")
     table.validate(full=True)
-    for column in table.columns:
+    for column in (pc.list_flatten(each) if pa.types.is_list(each.type) else each for each in table.columns):
         if pa.types.is_int64(column.type) and len(column):
             ends = pc.min_max(column).as_py()
             if ends["max"] is not None and (ends["max"] > _MOST_NS or ends["min"] < -_MOST_NS):

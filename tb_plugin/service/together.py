@@ -51,6 +51,8 @@ class WriteJoined:
     """Asks to write the parts of all workers of a run, (worker, file) each, as one to ``target``."""
 
     parts: tuple[tuple[str, str], ...]
+    beside: tuple[tuple[str, str], ...]
+    """The same of profiles of another kind in the run."""
     view_id: str
     target: str
 
@@ -59,7 +61,8 @@ class WriteJoined:
         analysis = analysis_named(self.view_id)
         if not isinstance(analysis, Joining):
             raise NotFound("The parts of this view are not joined.", self.view_id, "Ask for its answer.")
-        joined = analysis.join([models.read_part(path, worker) for worker, path in self.parts])
+        mine, beside = ([models.read_part(path, worker) for worker, path in each] for each in (self.parts, self.beside))
+        joined = analysis.join(mine, beside)
         put_whole(self.target, lambda partial: partial.write_bytes(parts.dump(joined)))
         return self.target
 

@@ -364,18 +364,43 @@ class Workspace:
         if state.refused:
             params = replace(params, extra=(*params.extra, ("refused", _by_reason(state.refused))))
         about = _about(analysis, state.ready)
-        ready = [("", self._joined(state.ready, analysis, about))] if isinstance(analysis, Joining) else state.ready
-        return self._combine(ask, ready, analysis, params, steps, about)
+        if not isinstance(analysis, Joining):
+            return self._combine(ask, state.ready, analysis, params, steps, about)
+        others = self._beside(entries[0], analysis)
+        beside: list[tuple[str, str]] = []
+        if others:
+            found = self._team.gather(others, registry.analysis_named(analysis.traits.beside), EVERYTHING, wait)
+            if found.waiting:
+                return progress(entries[0], len(entries) + len(others), state.fraction + found.fraction)
+            beside = found.ready
+        joined = self._joined(state.ready, beside, analysis, about)
+        return self._combine(ask, [("", joined)], analysis, params, steps, about)
 
-    def _joined(self, parts: Sequence[tuple[str, str]], analysis: Analysis[Any], about: str) -> str:
+    def _beside(self, entry: Entry, analysis: Analysis[Any]) -> list[Entry]:
+        """The profiles of another kind in the run of an entry that the view wants to know of, the last of each worker."""
+        if not analysis.traits.beside:
+            return []
+        kind = registry.analysis_named(analysis.traits.beside).model
+        found = self.catalog.matching(Place(entry.found.run))
+        return list(
+            {one.found.worker: one for one in found if registry.model_of(one.found.reader).type is kind}.values()
+        )
+
+    def _joined(
+        self,
+        parts: Sequence[tuple[str, str]],
+        beside: Sequence[tuple[str, str]],
+        analysis: Analysis[Any],
+        about: str,
+    ) -> str:
         """The file of parts, (worker, file) each, as one; a worker makes it once. Raises UserError."""
-        key, suffix = f"joined|{analysis.id}|{parts!r}", ".joined"
+        key, suffix = f"joined|{analysis.id}|{parts!r}|{beside!r}", ".joined"
         for _ in range(CHANGES):
             if path := self._store.get(key, suffix):
                 return str(path)
             target = str(self._store.path(key, suffix))
             try:
-                self._desk.ask(WriteJoined(tuple(parts), analysis.id, target), key, about)
+                self._desk.ask(WriteJoined(tuple(parts), tuple(beside), analysis.id, target), key, about)
             except CacheRefused as error:
                 if not self._store.leave(error):
                     raise

@@ -66,6 +66,8 @@ class DeviceInfo:
     """Operations in a nanosecond by number format (fp32 outside of matrix units; tf32, fp16, fp8: in them), () = unknown."""
     bandwidth: float | None = None
     """Bytes in a nanosecond to and from its memory."""
+    link_bandwidth: float | None = None
+    """Bytes in a nanosecond over all its links to other devices of its node, in one direction."""
     word: str = "GPU"
     """What such a device is called: GPU, NPU; "Device" where it is none of these, as a processor."""
     facts: DeviceFacts | None = None

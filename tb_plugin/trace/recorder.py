@@ -143,6 +143,8 @@ class ParallelNames:
     """Ranges and kernels that send tokens to their experts."""
     combining: str = ""
     """Ranges and kernels that bring the results back."""
+    dimensions: tuple[tuple[str, str], ...] = ()
+    """What a group of ranks divides (tensor, pipeline, data, ...), and descriptions of such groups; several may fit."""
     split_sizes: tuple[str, str] = ("", "")
     """Keys of the open columns with what a rank gives to each other one, and gets."""
 

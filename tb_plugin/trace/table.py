@@ -36,6 +36,8 @@ UInt8 = npt.NDArray[np.uint8]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
+_YEAR_2000_NS = 946_684_800 * 10**9
+
 
 @dataclass(frozen=True, eq=False)
 class OperatorArgs:
@@ -499,6 +501,15 @@ class TraceTable:
         """Returns the ends of some rows, nanoseconds: of few in far less time than of all."""
         found: Int64 = self.start_ns[rows] + self.dur_ns[rows]
         return found
+
+    @property
+    def clock_ns(self) -> int | None:
+        """Returns when time 0 was, nanoseconds since 1970: old files count from then, new ones state what they count from.
+
+        None: neither.
+        """
+        begin = (self.base_time_ns or 0) + self.origin_ns
+        return begin if begin > _YEAR_2000_NS else None
 
     @property
     def end_ns(self) -> Int64:

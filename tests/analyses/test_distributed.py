@@ -22,15 +22,14 @@ from hypothesis import strategies as st
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.collective_names import bus_factor, collective_name
 from tb_plugin.analyses.distributed import Distributed
-from tb_plugin.analyses.distributed.calls import Call
-from tb_plugin.analyses.distributed.match import longest_common
-from tb_plugin.analyses.distributed.profile import calls_table
+from tb_plugin.analyses.distributed.order import longest_common
 from tb_plugin.analyses.distributed.waiting import caused_ns
 from tb_plugin.analyses.dtypes import element_bytes
 from tb_plugin.payloads import Figures, Notices, Series, Table, View
 from tb_plugin.trace.table import TraceTable
 from tests import synthetic as synthetic_traces
 from tests.builders import TraceBuilder, kernel, model, trace
+from tests.calls import Call, calls_table
 from tests.conftest import SAMPLE_FILES, SAMPLES, SHARED, loaded, needs_shared, sample
 
 VIEW = Distributed()

@@ -12,7 +12,7 @@ import pytest
 
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.distributed import Distributed
-from tb_plugin.analyses.distributed.groups import group_codes, kind_codes
+from tb_plugin.analyses.distributed.groups import GroupColumns, groups_of, kind_codes
 from tb_plugin.analyses.jobs.traffic import MOST_DRAWN
 from tb_plugin.payloads import Notices, Series, Table, View
 from tb_plugin.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, SCHEMAS, STEP_TIMES, as_stated
@@ -193,10 +193,12 @@ def test_a_group_has_one_code_whatever_a_worker_knows_of_it() -> None:
     names, listed = ["123586", "…586", "9", "999", "…9", "…777"], ["", "[0, 1]", "[2, 3]"]
     group = np.array([0, 1, 0, 2, 3, 4, 5])
     ranks = np.array([1, 0, 0, 0, 0, 0, 0])
-    found = group_codes(group, names, ranks, listed).tolist()
+    zero = np.zeros(7, np.int64)
+    found = groups_of(GroupColumns(zero, group, names, ranks, listed, zero - 1)).code.tolist()
     assert len({found[0], found[1], found[2]}) == 1, "by the end of its name, and with the ranks that one call states"
     assert len({*found}) == 5, "an end that several names have, or none, is a group of its own"
-    of_one_name = group_codes(np.array([0, 0, 0]), ["tp"], np.array([1, 2, 0]), listed).tolist()
+    columns = GroupColumns(zero[:3], zero[:3], ["tp"], np.array([1, 2, 0]), listed, zero[:3] - 1)
+    of_one_name = groups_of(columns).code.tolist()
     assert len({*of_one_name}) == 3, (
         "groups of one name with other ranks are others; nobody knows whose the last call is"
     )

@@ -58,9 +58,24 @@ def test_what_cannot_be_opened(tmp_path):
         tb_plugin.open(tmp_path / "none")
     for name in ("a", "b"):
         write_trace(tmp_path / f"{name}.1.pt.trace.json")
+    assert tb_plugin.open(tmp_path, worker="b").worker == "b"
+    write_trace(tmp_path / "b.2.pt.trace.json")
     with pytest.raises(BadRequest):
         tb_plugin.open(tmp_path)
-    assert tb_plugin.open(tmp_path, worker="b").worker == "b"
+
+
+def test_several_workers_are_a_job(tmp_path):
+    for name in ("a", "b"):
+        write_trace(tmp_path / f"{name}.1.pt.trace.json", "aten::mm")
+    job = tb_plugin.open(tmp_path)
+    assert (job.workers, job.span, len(job.ranks)) == (["a", "b"], "1", 2)
+    assert job.worker("b").kernels().empty and job.worker("b").worker == "b"
+    assert job.findings == [] and repr(job).endswith("2 workers>")
+    assert job.ranks.calls.tolist() == [0, 0]
+    with pytest.raises(NotFound):
+        job.worker("c")
+    with pytest.raises(NotFound):
+        job.table("nothing")
 
 
 def test_facts_come_without_pandas_and_a_table_says_what_it_needs(tmp_path):

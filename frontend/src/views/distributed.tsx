@@ -11,6 +11,7 @@ import { Bones, Card } from '../widgets/basics'
 import { FigureList, Headline } from '../widgets/figures'
 import { HeatMap } from '../widgets/heat'
 import { NoticeList } from '../widgets/notices'
+import { SizePlot } from '../widgets/sizePlot'
 import { SmallTable } from '../widgets/smallTable'
 import { BarsCard } from './parts/bars'
 import { ViewFrame } from './parts/frame'
@@ -27,9 +28,12 @@ const GROUPS: Group[] = [
   { table: 'collectives', label: 'Single collectives' },
   { table: 'workers', label: 'Workers' },
   { table: 'steps', label: 'Steps' },
+  { table: 'bandwidths', label: 'Bandwidths' },
+  { table: 'clocks', label: 'Clocks' },
 ]
-/** Tables of what profiles state, of those that do. */
+/** Tables of what profiles state, and of what flight recorders kept, where there are any. */
 const STATED: Group[] = [
+  { table: 'recorders', label: 'Flight recorders' },
   { table: 'rank_steps', label: 'Steps, as stated' },
   { table: 'operation_types', label: 'Kinds of calls' },
   { table: 'kinds_of_links', label: 'Kinds of links', nameStyle: 'plain' },
@@ -84,6 +88,9 @@ function Page({ view }: { view: View }) {
   const waiting = pick(view, 'waiting', 'series')
   const groups = pick(view, 'process_groups', 'table')
   const devices = pick(view, 'devices', 'table')
+  const bandwidth = pick(view, 'bandwidth', 'series')
+  const fits = pick(view, 'bandwidth_fits', 'table')
+  const nodes = pick(view, 'nodes', 'table')
   const matrices = Object.keys(view.payloads).flatMap((name) =>
     name.startsWith('by_step_') ? (pick(view, name, 'series') ?? []) : [],
   )
@@ -108,6 +115,17 @@ function Page({ view }: { view: View }) {
       {stated.map((series) => (
         <BarsCard key={series.name} series={series} wide={stated.length === 1} />
       ))}
+      {bandwidth && (
+        <Card className={layoutCss.span12} title={bandwidth.title} subtitle={bandwidth.subtitle}>
+          <SizePlot series={bandwidth} height={280} />
+          {fits && <SmallTable table={fits} />}
+        </Card>
+      )}
+      {nodes && nodes.rows.length > 1 && (
+        <Card className={`${layoutCss.span12} ${css.short}`} title={nodes.title} subtitle="slowest first">
+          <SmallTable table={nodes} />
+        </Card>
+      )}
       {links.length > 0 && <MapCard maps={links} row="From" param="links" label="What the map of links shows" />}
       {devices && (
         <Card className={`${layoutCss.span12} ${css.short}`} title={devices.title} subtitle="per node and process">

@@ -7,7 +7,7 @@ import { PlotFrame, usePlot } from './plot'
 import { SHAPES, scatterOption, scatterText } from './scatterOption'
 import css from './scatter.module.css'
 
-const OUTLINES: Record<(typeof SHAPES)[number], string> = {
+export const OUTLINES: Record<(typeof SHAPES)[number], string> = {
   circle: 'M5 1a4 4 0 1 0 .01 0Z',
   rect: 'M1 1h8v8H1Z',
   triangle: 'M5 1 9 9H1Z',

@@ -7,14 +7,18 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import get_args
 
-from tb_plugin.analyses.base import Missing, Params, Part, Scope, Traits, answer_view, coverage_of
+from tb_plugin.analyses.base import Frame, Missing, Params, Part, Scope, Traits, answer_view, coverage_of, page
+from tb_plugin.analyses.distributed.absent import DUMPS, recorder_notices
+from tb_plugin.analyses.distributed.bandwidth_shown import bandwidth_frames, bandwidth_series, slow_nodes
 from tb_plugin.analyses.distributed.findings import findings, sum_of
 from tb_plugin.analyses.distributed.job import job_findings, job_frames, job_notices, job_series
-from tb_plugin.analyses.distributed.joined import COMMON, REPEATED, is_joined, join
+from tb_plugin.analyses.distributed.joined import COMMON, MEMBERS, RANKS, REPEATED, is_joined, join
 from tb_plugin.analyses.distributed.metrics import METRICS
-from tb_plugin.analyses.distributed.profile import profile_part
+from tb_plugin.analyses.distributed.partners import PARTNERS, partners_frame
+from tb_plugin.analyses.distributed.profile import frame, profile_part
 from tb_plugin.analyses.distributed.tables import frames, step_rows, worker_rows
 from tb_plugin.analyses.distributed.together import Row, Together, together
+from tb_plugin.analyses.distributed.traffic import traffic_frame, traffic_map
 from tb_plugin.analyses.replicas import FRAME
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import (
@@ -42,8 +46,8 @@ _BOUNDED = {"wait_ns": "Synchronizing, at least", "transfer_ns": "Data transfer,
 _MATRICES = (("exposed_communication_ns", "communication"), ("wait_ns", "wait"), ("compute_ns", "compute"))
 
 
-GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices")
-STATED_TABLES = ("rank_steps", "operation_types", "kinds_of_links", "links")
+GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices", "clocks")
+STATED_TABLES = ("rank_steps", "operation_types", "kinds_of_links", "links", DUMPS)
 GROUP_FACTS = {
     "compute_ns": "compute_ns",
     "overlap_ns": "overlap_ns",
@@ -67,6 +71,7 @@ class Distributed:
         tables=GROUP_TABLES,
         where_stated=STATED_TABLES,
         facts=GROUP_FACTS,
+        beside="ranks_collectives",
     )
     scope: Scope = "workers"
     borrows: Mapping[str, Sequence[str]] = MappingProxyType({"memory_states": (FRAME,)})
@@ -85,28 +90,50 @@ class Distributed:
         """Returns what one worker contributes. Raises BadRequest for unknown steps."""
         return profile_part(trace, params)
 
-    def join(self, parts: Sequence[Part]) -> Part:
-        """Returns the parts of all workers as one, matched."""
-        return join(parts)
+    def join(self, parts: Sequence[Part], beside: Sequence[Part] = ()) -> Part:
+        """Returns the parts of all workers as one, matched; ``beside`` are those of flight recorders."""
+        return join(parts, beside)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the view of all parts together, or one page of one table; also of one part that ``join`` made."""
         joined = parts[0] if is_joined(parts) else join(parts)
+        if params.table == PARTNERS:
+            return page(partners_frame(joined, params), params)
         params = replace(params, steps=_steps(joined, params))
         data = together(joined, params.steps)
         stated = job_frames(data.stated)
-        tables = {**frames(data), **stated}
+        sent = _traffic(joined, data)
         rows = worker_rows(data)
         told = findings(data, rows, _repeated(joined), params.get("failed"), params.get("refused"))
+        dumps = joined.frames[DUMPS].data if DUMPS in joined.frames else None
+        more = slow_nodes(data)
+        if dumps is not None:
+            more += recorder_notices(dumps)
+            stated[DUMPS] = frame(DUMPS, "Flight recorders", dumps, ("worker", "group"), "worker")
         if data.stated:
-            told = [*told, *job_findings(data.stated), *job_notices(data.stated)]
-            told.sort(key=lambda notice: get_args(Severity).index(notice.severity))
-        payloads = _payloads(data, rows, told)
+            more += [*job_findings(data.stated), *job_notices(data.stated)]
+        if more:
+            told = sorted([*told, *more], key=lambda notice: get_args(Severity).index(notice.severity))
+        payloads = _payloads(data, rows, told) | {f"map_{name}": traffic_map(each) for name, each in sent.items()}
+        tables = {**frames(data), **bandwidth_frames(data), **sent, **stated}
         whole = Part(
             coverage=coverage_of([joined], params),
             frames=tables,
             payloads=payloads,
-            layout=(*payloads, "operations", "workers", "collectives", "steps", "process_groups", "devices", *stated),
+            layout=(
+                *payloads,
+                "operations",
+                "workers",
+                "collectives",
+                "steps",
+                "process_groups",
+                "devices",
+                "clocks",
+                "bandwidth_fits",
+                "nodes",
+                *sent,
+                *stated,
+            ),
         )
         return answer_view(self, whole, params)
 
@@ -121,6 +148,13 @@ def _steps(joined: Part, params: Params) -> tuple[str, ...] | None:
             "The windows of the workers have no step in common.", "window", "Choose a step for all of them."
         )
     return common or None
+
+
+def _traffic(joined: Part, data: Together) -> dict[str, Frame]:
+    """The table of what went from rank to rank, where calls say it."""
+    ranks = joined.frames[RANKS].data["rank"].to_pylist()
+    found = traffic_frame(data.seen.data, joined.frames[MEMBERS].data, ranks)
+    return {} if found is None else {found.name: found}
 
 
 def _repeated(joined: Part) -> list[Notice]:
@@ -142,6 +176,7 @@ def _payloads(data: Together, rows: list[Row], told: list[Notice]) -> dict[str, 
     for key, category in _MATRICES:
         if key != "wait_ns" or not data.alone:
             payloads[f"by_step_{key}"] = _matrix(data, by_step, key, category)
+    payloads |= {series.name: series for series in bandwidth_series(data)}
     return payloads | {series.name: series for series in job_series(data.stated, measured=not data.alone)}
 
 

@@ -1,308 +1,179 @@
-"""The collectives of one worker: which rows of the trace are one call, and what it is about."""
+"""The collectives of one worker: which rows of the trace are one call, and what it is about. Columns, no loop over calls."""
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.collective_names import NOT_COLLECTIVE, collective_name, moved_elements
-from tb_plugin.analyses.communication import BACKEND, calls_collective, communicates
+from tb_plugin.analyses.collective_names import NOT_COLLECTIVE, POINT_TO_POINT, WAIT, has_larger_side
+from tb_plugin.analyses.communication import BACKEND, communicates
+from tb_plugin.analyses.distributed.about import MOST_ELEMENTS, About, Facts, Words
+from tb_plugin.analyses.distributed.batches import in_batches
+from tb_plugin.analyses.distributed.chains import Chains, callers_of, chains_of
 from tb_plugin.analyses.dtypes import element_bytes
+from tb_plugin.analyses.grouping import group
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.tree import side_by_side
 
 Int64 = npt.NDArray[np.int64]
-
-_MOST_ELEMENTS = 1 << 48
-"""More are no message but a broken number; their bytes would not fit into 64 bits."""
+Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class Call:
-    """One collective as one worker saw it. -1 = the trace does not say."""
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """The n collectives of a worker in order of their start (longest first). -1 = the trace does not say."""
 
-    step: str | None
-    collective: str
-    dtype: str
-    elements: int
-    bytes: int | None
-    group: str
-    ranks: str
-    group_size: int
-    sequence: int
-    source_rank: int
-    """Of point-to-point calls the rank in the job that sends ..."""
-    destination_rank: int
-    """... and the one that receives."""
-    start_ns: int
-    dur_ns: int
-    on_device: bool
+    row: Int64
+    """Row of the trace: a kernel or a call on the host. Collectives that one kernel carries out share it."""
+    step: Int64
+    """Position in the steps of the trace."""
+    about: About
+    elements: Int64
+    bytes: Int64
+    issued_ns: Int64
+    needed_ns: Int64
+    batch: Int64
+    words: Words
+    """The texts of ``about``."""
 
-
-@dataclass(frozen=True)
-class _About:
-    """What the arguments of a row say."""
-
-    collective: str
-    dtype: str = ""
-    inside: int = -1
-    outside: int = -1
-    group: str = ""
-    ranks: str = ""
-    group_size: int = -1
-    sequence: int = -1
-    source: int = -1
-    destination: int = -1
-
-    def filled(self, other: _About) -> _About:
-        """Returns this with what only the other says about the same collective."""
-        if other.collective != self.collective:
-            return self
-        mine, theirs = asdict(self), asdict(other)
-        return _About(**{key: theirs[key] if value in ("", -1) else value for key, value in mine.items()})
+    def __len__(self) -> int:
+        return len(self.row)
 
 
-def calls_of(trace: TraceTable) -> list[Call]:
-    """Returns all collectives in order of their start.
+def calls_of(trace: TraceTable) -> Calls:
+    """Returns all collectives.
 
     A device kernel that communicates is a call of its own, for its own time: the host call that launched it is not
     communication. Without such kernels the work of the process group on its own thread (``gloo:all_reduce``) is the call,
-    and where even that is missing the dispatcher's operator (``c10d::allreduce_``).
+    and where even that is missing the dispatcher's operator (``c10d::allreduce_``). Of a kernel that carries out several
+    collectives at once each is a call (``in_batches``).
     """
-    host = np.flatnonzero(calls_collective(trace))
-    kernels = np.flatnonzero(trace.is_collective & (trace.kind == EventKind.KERNEL))
-    chains = _chains(trace, host)
-    facts = _Facts(trace)
-    described = {head: facts.of(members) for head, members in chains.items()}
-    owner = {member: head for head, members in chains.items() for member in members}
-    by_id = {int(trace.external_id[row]): row for row in host.tolist() if trace.external_id[row] > 0}
-    counted: set[tuple[Any, ...]] = set()
-    found: list[_Found] = []
-    for row in kernels.tolist():
-        caller = _caller(trace, row, owner, by_id)
-        launched = described[owner[caller]] if caller is not None else None
-        stated = facts.stated(row)
-        about = stated.filled(launched) if stated and launched else stated or launched
-        about = about or _About(collective_name(_name(trace, row)))
-        if about.collective in NOT_COLLECTIVE:
-            continue
-        # Several kernels of one call move its bytes once.
-        key = (owner[caller], about) if caller is not None else (row,)
-        found.append(_Found(row, about, key not in counted, caller))
-        counted.add(key)
-    found += [_Found(row, about, True, None) for row, about in _host_calls(trace, chains, described)]
-    calls = [_call(trace, one, step) for one, step in zip(found, _steps(trace, found), strict=True)]
-    return sorted(calls, key=lambda call: (call.start_ns, -call.dur_ns))
-
-
-@dataclass(frozen=True)
-class _Found:
-    """A row that is a call: what it is about, whether it is its call's first, and the collective that launched it."""
-
-    row: int
-    about: _About
-    first: bool
-    caller: int | None
-
-
-def _host_calls(
-    trace: TraceTable, chains: Mapping[int, list[int]], described: Mapping[int, _About]
-) -> list[tuple[int, _About]]:
-    """The calls whose time is the host's: the innermost work of a process group, else the outermost operator."""
-    chosen = communicates(trace)
-    found = []
-    for head, members in chains.items():
-        own = [member for member in members if chosen[member]]
-        if own and described[head].collective not in NOT_COLLECTIVE:
-            found.append((own[-1] if BACKEND.match(_name(trace, own[-1])) else own[0], described[head]))
-    return found
-
-
-def _chains(trace: TraceTable, host: Int64) -> dict[int, list[int]]:
-    """Outermost collective row -> it and the rows inside it on the same thread, outermost first."""
-    chains: dict[int, list[int]] = {}
-    heads: dict[int, tuple[int, int]] = {}
-    for row in host.tolist():
-        track, end = int(trace.track[row]), int(trace.start_ns[row] + trace.dur_ns[row])
-        head, until = heads.get(track, (-1, -1))
-        if head >= 0 and end <= until:
-            chains[head].append(row)
-        else:
-            heads[track] = (row, end)
-            chains[row] = [row]
-    return chains
-
-
-def _caller(trace: TraceTable, row: int, owner: Mapping[int, int], by_id: Mapping[int, int]) -> int | None:
-    """A collective row of the host that launched a kernel."""
-    operator = int(trace.operator[row])
-    while operator != MISSING:
-        if operator in owner:
-            return operator
-        operator = int(trace.operator[operator])
-    return by_id.get(int(trace.external_id[row]))
-
-
-def _call(trace: TraceTable, found: _Found, step: str | None) -> Call:
-    row, about = found.row, found.about
-    elements = moved_elements(about.collective, about.inside, about.outside)
-    if not 0 <= elements <= _MOST_ELEMENTS:
-        elements = -1
-    size = element_bytes(about.dtype) if about.dtype else None
-    moved = 0 if about.collective == "barrier" else (elements * size if size is not None and elements >= 0 else None)
-    return Call(
-        step=step,
-        collective=about.collective,
-        dtype=about.dtype,
+    words = Words()
+    facts = Facts(trace, words)
+    chains = chains_of(trace, facts)
+    found = _on_device(trace, facts, chains, words).joined(_on_host(trace, chains))
+    moves = np.flatnonzero(~np.isin(found.about.collective, words.numbers(sorted(NOT_COLLECTIVE))))
+    row = found.row[moves]
+    found = found.take(moves[np.lexsort((-trace.dur_ns[row], trace.start_ns[row]))])
+    row, elements = found.row, _elements(found.about, words)
+    begun = np.where(trace.launch[row] != MISSING, trace.launch[row], found.caller)
+    times = np.append(trace.start_ns, MISSING)
+    issued = times[np.where((begun == MISSING) & (found.head != row), found.head, begun)]
+    return Calls(
+        row=row,
+        step=np.where(begun != MISSING, trace.steps.at(times[begun], on_host=True), trace.steps.at(times[row])),
+        about=found.about,
         elements=elements,
-        bytes=moved if found.first or moved is None else 0,
-        group=about.group,
-        ranks=about.ranks,
-        group_size=about.group_size,
-        sequence=about.sequence,
-        source_rank=about.source,
-        destination_rank=about.destination,
-        start_ns=int(trace.start_ns[row]),
-        dur_ns=int(trace.dur_ns[row]),
-        on_device=bool(trace.kind[row] == EventKind.KERNEL),
+        bytes=_bytes(found, elements, words),
+        issued_ns=issued,
+        needed_ns=_needed(trace, facts, chains, found, issued, words),
+        batch=found.batch,
+        words=words,
     )
 
 
-def _steps(trace: TraceTable, found: list[_Found]) -> list[str | None]:
-    """Returns of each call the step whose host window holds the call or launch, else the one whose window holds the start."""
-    rows = np.array([one.row for one in found], np.int64)
-    callers = np.array([MISSING if one.caller is None else one.caller for one in found], np.int64)
-    begun = np.where(trace.launch[rows] != MISSING, trace.launch[rows], callers)
-    on_host = begun != MISSING
-    time = trace.start_ns[np.where(on_host, begun, rows)]
-    steps = trace.steps
-    host = _inside(time, steps.host_start_ns, steps.host_end_ns)
-    device = _inside(time, steps.start_ns, steps.end_ns)
-    return [None if at < 0 else steps.label[at] for at in np.where(on_host, host, device).tolist()]
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Rows that are calls, what they are about, and the collective that launched each."""
+
+    row: Int64
+    about: About
+    caller: Int64
+    head: Int64
+    """The outermost row of the calls on the host that it is or was launched by."""
+    is_first: Bool
+    """Several kernels of one call move its bytes once."""
+    batch: Int64
+
+    def take(self, places: Int64) -> _Found:
+        """Returns some of the rows."""
+        return _Found(
+            self.row[places], self.about.take(places), self.caller[places], self.head[places], self.is_first[places],
+            self.batch[places],
+        )  # fmt: skip
+
+    def joined(self, other: _Found) -> _Found:
+        """Returns the rows of this and then those of the other one."""
+        mine, theirs = ((each.row, each.caller, each.head, each.is_first, each.batch) for each in (self, other))
+        row, caller, head, is_first, batch = (np.concatenate(pair) for pair in zip(mine, theirs, strict=True))
+        return _Found(row, self.about.joined(other.about), caller, head, is_first, batch)
 
 
-def _inside(time: Int64, start: Int64, end: Int64) -> Int64:
-    """For each time the window that holds it, of windows in order that do not overlap; -1 = none."""
-    if not len(start):
-        return np.full(len(time), -1)
-    at = np.searchsorted(start, time, side="right") - 1
-    return np.where((at >= 0) & (time < end[at]), at, -1)
+def _on_device(trace: TraceTable, facts: Facts, chains: Chains, words: Words) -> _Found:
+    """The kernels that communicate."""
+    row = np.flatnonzero(trace.is_collective & (trace.kind == EventKind.KERNEL))
+    caller, chain = callers_of(trace, row, chains)
+    about, states = facts.stated(row)
+    launched, called = chains.about.take(chain), chain != MISSING
+    about = about.filled(launched).where(states & called, about).where(states, launched)
+    about = about.where(states | called, facts.named(row))
+    batches = in_batches(trace, chains, chain, states, words)
+    at, other = batches.kernel, batches.stands_for
+    about, row, caller, chain = about.take(at), row[at], caller[at], chain[at]
+    about = chains.about.take(other).where(other != MISSING, about)
+    # A kernel that nobody called, or that stands for one of several calls, moves bytes of its own.
+    alone = (chain == MISSING) | (other != MISSING)
+    columns = about.columns
+    key = [columns[name] for name in columns if name not in ("sent", "received")]
+    once = np.zeros(len(row), np.bool_)
+    once[group(np.where(alone, len(chains) + np.arange(len(row)), chain), *key).first] = True
+    return _Found(row, about, caller, np.append(chains.head, MISSING)[chain], once, batches.batch)
 
 
-def _name(trace: TraceTable, row: int) -> str:
-    return trace.strings[int(trace.name[row])]
+def _on_host(trace: TraceTable, chains: Chains) -> _Found:
+    """Calls whose time is the host's: the innermost work of a process group, else the outermost operator."""
+    mine = np.flatnonzero(communicates(trace)[chains.host])
+    row, of = chains.host[mine], chains.of[mine]
+    first, last = np.full(len(chains), MISSING, np.int64), np.full(len(chains), MISSING, np.int64)
+    first[of[::-1]], last[of] = row[::-1], row
+    chain = np.flatnonzero(first != MISSING)
+    first, last = first[chain], last[chain]
+    unique, which = np.unique(trace.name[last], return_inverse=True)
+    backend = np.array([BACKEND.match(trace.strings[name]) is not None for name in unique.tolist()], np.bool_)
+    row = np.where(backend[which.ravel()], last, first)
+    nobody = np.full(len(row), MISSING, np.int64)
+    return _Found(row, chains.about.take(chain), nobody, chains.head[chain], np.ones(len(row), np.bool_), nobody)
 
 
-class _Facts:
-    """Arguments of rows, looked up by row."""
-
-    def __init__(self, trace: TraceTable) -> None:
-        self._trace = trace
-        self._stated = {row: i for i, row in enumerate(trace.collectives.row.tolist())}
-        places = np.flatnonzero(trace.is_collective[trace.operators.row])
-        self._operators = dict(zip(trace.operators.row[places].tolist(), places.tolist(), strict=True))
-        self._default_size = _only_group_size(trace.metadata)
-        info = trace.metadata.get("distributedInfo")
-        rank = info.get("rank") if isinstance(info, dict) else None
-        self._rank = rank if isinstance(rank, int) else -1
-
-    def stated(self, row: int) -> _About | None:
-        """Returns the collective's own metadata."""
-        at = self._stated.get(row)
-        if at is None:
-            return None
-        args = self._trace.collectives
-        collective, ranks = collective_name(self._text(args.name[at])), self._text(args.group_ranks[at])
-        source = destination = -1
-        if collective == "send":
-            source, destination = self._rank, self._peer(int(args.destination_rank[at]), ranks)
-        elif collective == "recv":
-            source, destination = self._peer(int(args.source_rank[at]), ranks), self._rank
-        return _About(
-            collective,
-            self._text(args.dtype[at]),
-            int(args.in_elements[at]),
-            int(args.out_elements[at]),
-            self._text(args.group_name[at]),
-            ranks,
-            int(args.group_size[at]),
-            int(args.sequence[at]),
-            source,
-            destination,
-        )
-
-    def _peer(self, stated: int, ranks: str) -> int:
-        """The other end of a send or recv: as stated, else the other one of a group of two."""
-        listed = _list(ranks)
-        if stated < 0 and len(listed) == 2 and self._rank in listed:
-            other = listed[1 - listed.index(self._rank)]
-            return other if isinstance(other, int) else -1
-        return stated
-
-    def of(self, members: list[int]) -> _About:
-        """Returns of a call on the host its metadata, else its names and the shapes of its inputs."""
-        for row in members:
-            about = self.stated(row)
-            if about is not None:
-                return about
-        names = [_name(self._trace, row) for row in members]
-        name = next((name for name in names if BACKEND.match(name)), names[0])
-        collective = collective_name(name)
-        for row in reversed(members):
-            dtype, elements = self._inputs(row)
-            if elements >= 0:
-                size = self._default_size
-                # Only inputs are recorded; S of these two is the other side.
-                outside = elements * size if collective in ("all_gather", "gather") and size > 0 else -1
-                return _About(collective, dtype, elements, outside, group_size=size)
-        return _About(collective, group_size=self._default_size)
-
-    def _inputs(self, row: int) -> tuple[str, int]:
-        """Dtype and elements of the input tensors; the largest dtype's elements when there are several."""
-        at = self._operators.get(row)
-        if at is None:
-            return "", -1
-        args = self._trace.operators
-        shapes, types = _list(self._text(args.shapes[at])), _list(self._text(args.types[at]))
-        elements: dict[str, int] = {}
-        for shape, dtype in zip(shapes, types, strict=False):
-            if isinstance(dtype, str) and element_bytes(dtype) is not None and _is_shape(shape):
-                elements[dtype] = elements.get(dtype, 0) + math.prod(shape)
-        if not elements:
-            return "", -1
-        return max(elements.items(), key=lambda item: item[1])
-
-    def _text(self, identity: Any) -> str:
-        return self._trace.strings[int(identity)] if identity >= 0 else ""
+def _elements(about: About, words: Words) -> Int64:
+    """S of nccl-tests in elements."""
+    larger = np.array([*map(has_larger_side, words), False], np.bool_)[about.collective]
+    found = np.where(
+        larger, np.maximum(about.inside, about.outside), np.where(about.inside >= 0, about.inside, about.outside)
+    )
+    return np.where((found >= 0) & (found <= MOST_ELEMENTS), found, MISSING)
 
 
-def _list(text: str) -> list[Any]:
-    try:
-        value = json.loads(text) if text else []
-    except ValueError:
-        return []
-    return value if isinstance(value, list) else []
+def _bytes(found: _Found, elements: Int64, words: Words) -> Int64:
+    """Elements times the bytes of their type; 0 for what another kernel of the same call has moved."""
+    size = np.array([*(element_bytes(text) or 0 for text in words), 0], np.int64)[found.about.dtype]
+    moved = np.where((size > 0) & (elements >= 0), elements * size, MISSING)
+    moved[found.about.collective == words.number("barrier")] = 0
+    return np.where(found.is_first | (moved == MISSING), moved, 0)
 
 
-def _is_shape(shape: Any) -> bool:
-    return isinstance(shape, list) and all(isinstance(size, int) for size in shape)
+def _needed(trace: TraceTable, facts: Facts, chains: Chains, found: _Found, issued: Int64, words: Words) -> Int64:
+    """When the host first awaits each call: in the first wait that names its group and number.
 
-
-def groups_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns the process groups that ``distributedInfo`` lists."""
-    info = metadata.get("distributedInfo")
-    groups = info.get("pg_config") if isinstance(info, dict) else None
-    return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
-
-
-def _only_group_size(metadata: Mapping[str, Any]) -> int:
-    """The size of every group when all have the same: what a call without metadata ran on."""
-    sizes = {group.get("pg_size") for group in groups_of(metadata)}
-    size = sizes.pop() if len(sizes) == 1 else None
-    return size if isinstance(size, int) else -1
+    Sends count on their own: in a group that has them beside other calls a number does not tell which of them is meant.
+    """
+    about, missing = found.about, np.full(len(found.row), MISSING, np.int64)
+    said, _ = facts.stated(chains.host)
+    wait = np.flatnonzero((said.collective == words.number(WAIT)) & (said.sequence >= 0))
+    if not len(wait):
+        return missing
+    pairwise = np.isin(about.collective, words.numbers(sorted(POINT_TO_POINT)))
+    ambiguous = np.intersect1d(about.group[pairwise], about.group[~pairwise])
+    begun = np.where(issued == MISSING, trace.start_ns[found.row], issued)
+    time = np.concatenate((trace.start_ns[chains.host[wait]], begun))
+    both = said.take(wait).joined(about)
+    key = group(both.group, both.sequence).of
+    axis = side_by_side((key, time))[0]
+    order = np.argsort(axis[: len(wait)], kind="stable")
+    at = np.append(order, MISSING)[np.searchsorted(axis[: len(wait)][order], axis[len(wait) :])]
+    same = (at != MISSING) & (key[at] == key[len(wait) :])
+    same &= (about.sequence >= 0) & ~np.isin(about.group, ambiguous)
+    return np.where(same, time[at], missing)

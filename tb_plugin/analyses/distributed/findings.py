@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.communication import COMMUNICATION_SHARE, SEND_LESS
+from tb_plugin.analyses.distributed.clock_notices import clock_notices
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.together import Row, Together
 from tb_plugin.analyses.severity import severity_of
@@ -63,6 +64,7 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
         notices.append(Notice("unmatched", "low", text, "Record the same steps on every rank.", figures))
     if data.alone:
         return notices
+    notices += clock_notices(data)
     # Of kernels that are not recorded nobody knows which communication they hide.
     whole = [row for row in rows if row["worker"] not in data.stated.cut]
     return [

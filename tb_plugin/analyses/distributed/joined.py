@@ -6,7 +6,7 @@ It is made once for a run and kept; what is asked of chosen steps is worked out 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame, Params, Part, coverage_of
-from tb_plugin.analyses.collective_names import POINT_TO_POINT, UNEVEN, bus_factor
-from tb_plugin.analyses.distributed.groups import group_codes, kind_codes
-from tb_plugin.analyses.distributed.match import Calls, codes, match
+from tb_plugin.analyses.collective_names import POINT_TO_POINT, bus_factor
+from tb_plugin.analyses.distributed.absent import DUMPS, recorders
+from tb_plugin.analyses.distributed.anchors import SYNCHRONIZING, anchors_of
+from tb_plugin.analyses.distributed.clocks import clocks_of, clocks_table
+from tb_plugin.analyses.distributed.codes import codes
+from tb_plugin.analyses.distributed.compared import compared, groups_in, is_one_of, numbers_of, texts_of
+from tb_plugin.analyses.distributed.groups import Groups, StatedGroup, rows_with_shapes
+from tb_plugin.analyses.distributed.lateness import lateness_of
+from tb_plugin.analyses.distributed.match import matched, nothing
+from tb_plugin.analyses.distributed.quantiles import quantile_by
 from tb_plugin.analyses.distributed.redundancy import redundancy
 from tb_plugin.analyses.distributed.stated import ranks_at_least, stated_tables
 from tb_plugin.analyses.distributed.waiting import waiting
@@ -29,10 +36,16 @@ Bool = npt.NDArray[np.bool_]
 RANKS, LABELS, COMMON = "ranks", "labels", "common_steps"
 """Tables of a joined part: a row for each worker in natural order of names, then those that are no rank; the labels of the
 steps of any rank and of its calls, in order; and those that all profiles have."""
+CLOCKS = "clocks"
+"""Table of what is known of the clock of each rank, in their order."""
 CALLS, STEPS, KERNELS = "calls", "steps", "kernels"
 """Tables of all workers one after the other: ``worker`` is a row of RANKS. A call's ``step_place`` is a row of LABELS, the
 one after the last for a call in no step."""
+LATE = ("arrival", "lateness_ns", "arrival_skew_ns", "last_arrived", "arrival_wait_ns", "arrival_transfer_ns")
+"""Columns of CALLS: what ``Lateness`` says of each call."""
 GROUPS, DEVICES = "process_groups", "devices"
+MEMBERS = "members"
+"""Table of the ranks of each group of calls: ``group_code`` of a call is a row of it."""
 REPEATED = "repeated"
 """Payload: the notice about what ranks hold alike."""
 
@@ -44,13 +57,13 @@ def is_joined(parts: Sequence[Part]) -> bool:
     return len(parts) == 1 and RANKS in parts[0].frames
 
 
-def join(parts: Sequence[Part]) -> Part:
-    """Returns the parts of all workers of a run as one."""
-    return _join(parts[0], tuple(parts))
+def join(parts: Sequence[Part], beside: Sequence[Part] = ()) -> Part:
+    """Returns the parts of all workers of a run as one; ``beside`` are those of its flight recorders."""
+    return _join(parts[0], tuple(parts), tuple(beside))
 
 
 @remembered
-def _join(first: Part, parts: tuple[Part, ...]) -> Part:
+def _join(first: Part, parts: tuple[Part, ...], beside: tuple[Part, ...]) -> Part:
     """``join``; the first part takes it along when it goes."""
     every = parts
     parts, strangers = _told_apart(tuple(sorted(parts, key=lambda part: natural(part.worker))))
@@ -61,17 +74,25 @@ def _join(first: Part, parts: tuple[Part, ...]) -> Part:
     # A job whose size nobody states is at least as large as its groups.
     world_size = max(worlds, default=None)
     size = max(world_size or 0, ranks_at_least(stated)) or None
+    data = _stacked(parts, "collectives")
+    groups = groups_in(data, _stated_groups(parts))
+    ranks = _ranks(names, [*parts, *strangers])
+    calls, clocks = _calls(data, labels, ranks.slice(0, len(parts)), size, groups.code)
     tables = {
-        RANKS: _ranks(names, [*parts, *strangers]),
+        RANKS: ranks,
         LABELS: pa.table({"step": pa.array(labels, pa.string())}),
         COMMON: _common(every),
-        CALLS: _calls(_stacked(parts, "collectives"), labels, len(parts), size),
+        CLOCKS: clocks,
+        CALLS: calls,
+        MEMBERS: _members(groups),
         STEPS: _stacked(parts, STEPS),
-        GROUPS: _groups(parts),
+        GROUPS: _groups(parts, world_size),
         DEVICES: _devices(parts, names),
         **({KERNELS: _stacked(parts, KERNELS)} if any(KERNELS in part.frames for part in parts) else {}),
         **stated,
     }
+    if beside:
+        tables[DUMPS] = recorders(tables[CALLS], tables[GROUPS], names, beside)
     return Part(
         coverage=coverage_of(every, Params()),
         facts={"distributed.world_size": world_size},
@@ -143,15 +164,15 @@ def _labels(parts: Sequence[Part]) -> list[str]:
     return sorted(found, key=step_order)
 
 
-def _groups(parts: Sequence[Part]) -> pa.Table:
-    """The process groups of all workers, each once."""
+def _groups(parts: Sequence[Part], world_size: int | None) -> pa.Table:
+    """The process groups of all workers, each once, with which ranks they have."""
     rows: dict[tuple[object, object], dict[str, object]] = {}
     for part in parts:
         for row in part.frames[GROUPS].data.to_pylist():
             rows.setdefault((row["group"], row["group_ranks"]), row)
-    schema = parts[0].frames["process_groups"].data.schema
+    schema = parts[0].frames[GROUPS].data.schema.append(pa.field("group_shape", pa.string()))
     order = sorted(rows.values(), key=lambda row: natural(f"{row['group']} {row['group_ranks']}"))
-    return pa.Table.from_pylist(order, schema=schema)
+    return pa.Table.from_pylist(rows_with_shapes(order, world_size), schema=schema)
 
 
 def _devices(parts: Sequence[Part], names: Sequence[str]) -> pa.Table:
@@ -167,32 +188,70 @@ def _devices(parts: Sequence[Part], names: Sequence[str]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def _calls(data: pa.Table, labels: Sequence[str], workers: int, world_size: int | None) -> pa.Table:
-    """The calls of all workers, worker by worker in order of time, with what the others say about each of them."""
+def _stated_groups(parts: Sequence[Part]) -> list[StatedGroup]:
+    """The groups that each worker lists."""
+    return [
+        StatedGroup(worker, row["group"], row["group_ranks"], row["group_description"])
+        for worker, part in enumerate(parts)
+        for row in part.frames[GROUPS].data.to_pylist()
+    ]
+
+
+def _members(groups: Groups) -> pa.Table:
+    """The ranks of the group of each ``group_code``, null where they are not known, or not all of them."""
+    known = [list(each.listed) if each.listed and not each.cut else None for each in groups.ranks]
+    return pa.table({"ranks": pa.array(known, pa.list_(pa.int64()))})
+
+
+def _calls(
+    data: pa.Table, labels: Sequence[str], ranks: pa.Table, world_size: int | None, groups: Int64
+) -> tuple[pa.Table, pa.Table]:
+    """The calls of all workers, worker by worker in order of time, with what the others say about each of them.
+
+    And what is known of the clocks of the workers. ``groups`` are codes of groups.
+    """
+    workers = ranks.num_rows
     worker: Int64 = data["worker"].to_numpy().astype(np.int64)
     dur, size = numbers_of(data, "dur_ns"), numbers_of(data, "group_size")
     collective, names = texts_of(data, "collective")
     found = pc.fill_null(pc.index_in(data["step"], value_set=pa.array(labels, pa.string())), len(labels))
     steps = found.to_numpy().astype(np.int64)
-    calls = _matched_by(data, worker, steps, collective, names, (workers, world_size))
-    label = match(calls) if workers > 1 else np.full(len(worker), -1, np.int64)
-    two_ended = _is(collective, names, POINT_TO_POINT)
+    calls = compared(data, steps, len(labels), (workers, world_size), groups)
+    met = matched(calls) if workers > 1 else nothing(len(worker))
+    label, two_ended = met.label, is_one_of(collective, names, POINT_TO_POINT)
     all_here = world_size is None or world_size <= workers
     times = waiting(calls, label, dur, np.where(two_ended, 2, size), all_here)
-    needs_size = _is(collective, names, {"all_gather", "gather", "reduce_scatter"}) & (size < 1)
+    synchronizing = is_one_of(collective, names, SYNCHRONIZING)
+    start, on_device = numbers_of(data, "start_ns"), data["on_device"].to_numpy()
+    anchors = anchors_of(worker, label, calls.group, start + dur, on_device, synchronizing)
+    is_stated, zero = _zeros(ranks["base_time_ns"])
+    clocks = clocks_of(anchors, zero)
+    late = lateness_of(clocks, worker, label, calls.group, start, start + dur)
+    needs_size = is_one_of(collective, names, {"all_gather", "gather", "reduce_scatter"}) & (size < 1)
     made = {
         "step_place": steps,
         "match": label,
+        "match_kind": met.by,
+        "group_code": groups,
         "matched_workers": times.workers,
         "last": times.last,
         "transfer_ns": times.transfer_ns,
         "timing": times.timing,
         "bus_factor": _factors(collective, names, size),
-        "rated": ~needs_size & ~_is(collective, names, {"all_to_allv"}),
+        "rated": ~needs_size & ~is_one_of(collective, names, {"all_to_allv"}),
+        **dict(zip(LATE, vars(late).values(), strict=True)),
     }
     for key, values in made.items():
         data = data.append_column(key, pa.array(values))
-    return data
+    return data, clocks_table(clocks, is_stated)
+
+
+def _zeros(base_time_ns: pa.ChunkedArray) -> tuple[Bool, Int64]:
+    """Whether each rank states what its clock showed when its trace began, and what: else the median of those that do."""
+    stated: Bool = np.asarray(pc.is_valid(base_time_ns))
+    zero: Int64 = pc.fill_null(base_time_ns, 0).to_numpy().astype(np.int64)
+    middle = quantile_by(np.zeros(int(stated.sum()), np.int64), zero[stated], 1, 50)
+    return stated, np.where(stated, zero, middle)
 
 
 def _factors(collective: Int64, names: Sequence[str], size: Int64) -> npt.NDArray[np.float64]:
@@ -201,61 +260,3 @@ def _factors(collective: Int64, names: Sequence[str], size: Int64) -> npt.NDArra
     factors = [bus_factor(names[collective[row]], int(size[row])) for row in first.tolist()]
     found: npt.NDArray[np.float64] = np.array([np.nan if one is None else one for one in factors], np.float64)[which]
     return found
-
-
-def _matched_by(
-    data: pa.Table, worker: Int64, step: Int64, collective: Int64, names: Sequence[str], here: tuple[int, int | None]
-) -> Calls:
-    """What matching compares. ``here`` is how many workers are here, and how many ranks the job has (None = unknown)."""
-    group = group_codes(*texts_of(data, "group"), *texts_of(data, "group_ranks"))
-    elements = numbers_of(data, "elements")
-    point = _is(collective, names, POINT_TO_POINT)
-    source, target = numbers_of(data, "source_rank"), numbers_of(data, "destination_rank")
-    unknown = point & ((source < 0) | (target < 0))
-    if here[0] == 2 and here[1] in (None, 2):
-        # Each is the other's end, whatever is recorded; of a kernel for both directions nothing says which it was.
-        source = np.select(
-            [_is(collective, names, {"send"}), _is(collective, names, {"recv"})], [worker, 1 - worker], 2
-        )
-        target, unknown = np.zeros_like(source), np.zeros_like(point)
-    # Whatever goes which way in a group of two, each is the other's end.
-    both = _is(collective, names, {"send_recv"}) & (numbers_of(data, "group_size") == 2) & _stated(data, "group")
-    source, target, unknown = np.where(both, 0, source), np.where(both, 0, target), unknown & ~both
-    source, target = np.where(point, source, -1), np.where(point, target, -1)
-    # The two ends of a transfer have different names and number their calls on their own.
-    name = np.where(point, len(names), collective)
-    uneven = _is(collective, names, UNEVEN)
-    group = codes(group, source, target)
-    return Calls(
-        worker=worker,
-        step=step,
-        group=group,
-        name=name,
-        kind=kind_codes(worker, group, name, texts_of(data, "dtype")[0], np.where(uneven, -1, elements)),
-        sequence=np.where(point, -1, numbers_of(data, "sequence")),
-        lost=unknown,
-    )
-
-
-def _is(collective: Int64, names: Sequence[str], wanted: Set[str]) -> Bool:
-    """Rows whose collective, a position in ``names``, is one of the wanted ones."""
-    return np.isin(collective, [i for i, name in enumerate(names) if name in wanted])
-
-
-def _stated(data: pa.Table, key: str) -> Bool:
-    """Which rows have a text in a column."""
-    found: Bool = np.asarray(pc.not_equal(pc.fill_null(data[key], ""), ""))
-    return found
-
-
-def numbers_of(data: pa.Table, key: str) -> Int64:
-    """Returns a column of whole numbers; -1 for null."""
-    values: Int64 = pc.fill_null(data[key], -1).to_numpy().astype(np.int64, copy=False)
-    return values
-
-
-def texts_of(data: pa.Table, key: str) -> tuple[Int64, list[str]]:
-    """Returns a column of texts as positions in the list of its distinct texts."""
-    encoded = data[key].combine_chunks().dictionary_encode()
-    positions: Int64 = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return positions, encoded.dictionary.to_pylist()

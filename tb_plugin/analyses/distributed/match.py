@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.distributed.codes import codes, occurrence
+from tb_plugin.analyses.distributed.numbers import Stream, numbered, usual_kinds
+from tb_plugin.analyses.distributed.order import by_order
+
+__all__ = ["BY", "Calls", "Matched", "codes", "match", "matched", "nothing"]
+
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-_LARGEST = 1 << 29
-"""Product of two lengths up to which sequences are aligned (64 MiB of bits); longer ones are matched by counting."""
+BY = ("number", "inferred number", "order", "ends")
+"""How a call was matched: by its recorded number, by one that is left out or that counts from elsewhere, by its place among
+the others of its group, or as one end of a transfer by its place among those between both."""
+_NUMBER, _INFERRED, _ORDER, _ENDS = range(len(BY))
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,158 +42,132 @@ class Calls:
     """As recorded; -1 = none."""
     lost: Bool
     """Point-to-point calls whose other end is not known: never matched."""
+    two_ended: Bool | None = None
+    """Point-to-point calls; None = not known which."""
+    no_step: int = -1
+    """Code of the step of calls that lie in none."""
 
 
-def codes(*columns: Int64) -> Int64:
-    """Returns a code for each row of some columns of whole numbers of equal length; codes are less than twice the rows."""
-    code, count, rows = np.zeros(len(columns[0]), np.int64), 1, len(columns[0])
-    for column in columns:
-        if rows and (column.min() < 0 or column.max() >= rows):
-            column = _dense(column)
-        size = int(column.max(initial=0)) + 1
-        code, count = code * size + column, count * size
-        if count > 2 * rows:
-            code = _dense(code)
-            count = int(code.max(initial=0)) + 1
-    return code
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """What n calls were matched with."""
+
+    label: Int64
+    """Number of the collective, 0, 1, ...; -1 for a call that no other worker has."""
+    by: Int64
+    """Position in BY; -1 for a call without a match."""
 
 
-def _dense(column: Int64) -> Int64:
-    return np.unique(column, return_inverse=True)[1].astype(np.int64)
-
-
-def occurrence(key: Int64) -> Int64:
-    """Returns how many rows before each have the same key."""
-    order = np.argsort(key, kind="stable")
-    ordered = key[order]
-    first = np.searchsorted(ordered, ordered, side="left")
-    found = np.empty(len(key), np.int64)
-    found[order] = np.arange(len(key)) - first
-    return found
+def nothing(count: int) -> Matched:
+    """Returns so many calls without a match."""
+    return Matched(np.full(count, -1, np.int64), np.full(count, -1, np.int64))
 
 
 def match(calls: Calls) -> Int64:
-    """Returns for each call the number of its collective, 0, 1, ...; -1 for a call that no other worker has.
+    """Returns for each call the number of its collective, 0, 1, ...; -1 for a call that no other worker has."""
+    return matched(calls).label
 
-    By process group and sequence number where every call of the group has one, else by aligning the sequences of
-    (collective, dtype, elements) inside each step, so that one missing call shifts nothing.
+
+def matched(calls: Calls) -> Matched:
+    """Returns for each call its collective, and how that is known.
+
+    By process group and sequence number where a call has one or it can be inferred, else by aligning the sequences of
+    (collective, dtype, elements) inside each step, so that one missing call shifts nothing. Calls without a number are
+    aligned with the numbered ones of their group too.
     """
+    number, inferred = _numbers(calls)
     label = np.full(len(calls.worker), -1, np.int64)
-    unnumbered = np.zeros(int(calls.group.max(initial=0)) + 1, np.bool_)
-    unnumbered[calls.group[calls.sequence < 0]] = True
-    ordered = unnumbered[calls.group]
-    rows = np.flatnonzero(~calls.lost & ~ordered)
+    by = np.where(inferred, _INFERRED, _NUMBER)
+    rows = np.flatnonzero(number >= 0)
     if len(rows):
-        number = codes(calls.group[rows], calls.name[rows], calls.sequence[rows])
-        label[rows] = codes(number, occurrence(codes(calls.worker[rows], number)))
-    rows = np.flatnonzero(~calls.lost & ordered)
-    if len(rows):
-        label[rows] = label.max(initial=-1) + 1 + _by_order(calls, rows)
-    found, inverse, count = np.unique(label, return_inverse=True, return_counts=True)
-    shared = (found >= 0) & (count > 1)
-    return np.where(shared, np.cumsum(shared) - 1, -1)[inverse]
+        label[rows] = _by_number(calls, rows, number)
+    over = np.flatnonzero((number < 0) & ~calls.lost)
+    if len(over):
+        label[over] = _beside(calls, rows, over, label, number)
+        by[over] = _ORDER if calls.two_ended is None else np.where(calls.two_ended[over], _ENDS, _ORDER)
+    return _shared(calls.worker, label, by)
 
 
-def _by_order(calls: Calls, rows: Int64) -> Int64:
-    """Codes of matches. A block is a group in a step: a call that is missing in one cannot shift the next."""
-    worker, kind = calls.worker[rows], calls.kind[rows]
-    block = codes(calls.group[rows], calls.step[rows])
-    place = occurrence(codes(worker, block))
-    order = np.lexsort((kind, place, block))
-    first = np.flatnonzero(np.diff(block[order], prepend=-1) | np.diff(place[order], prepend=-1))
-    last = np.append(first[1:], len(order)) - 1
-    there = last - first + 1
-    opening = np.flatnonzero(np.diff(block[order][first], prepend=-1))
-    workers = np.repeat(there[opening], np.diff(np.append(opening, len(first))))
-    odd = (kind[order][first] != kind[order][last]) | (there != workers)
-    for uneven in np.unique(block[order][first][odd]).tolist():
-        members = np.flatnonzero(block == uneven)
-        members = members[np.argsort(worker[members], kind="stable")]
-        cuts = np.flatnonzero(np.diff(worker[members])) + 1
-        sequences = [tuple(part.tolist()) for part in np.split(kind[members], cuts)]
-        place[members] = np.concatenate(_aligned(sequences))
-    return codes(block, place)
+def _numbers(calls: Calls) -> tuple[Int64, Bool]:
+    keep = np.flatnonzero(~calls.lost)
+    number, inferred = np.full(len(calls.worker), -1, np.int64), np.zeros(len(calls.worker), np.bool_)
+    stream = Stream(
+        calls.worker[keep], calls.step[keep], calls.group[keep], calls.name[keep], calls.kind[keep], calls.no_step
+    )
+    number[keep], inferred[keep] = numbered(stream, calls.sequence[keep])
+    return number, inferred
 
 
-def _aligned(sequences: Sequence[tuple[int, ...]]) -> list[Int64]:
-    """For each sequence the rows its items stand in: each in turn is aligned with what the ones before it have."""
-    known: dict[tuple[int, ...], Int64] = {}
-    rows: list[int] = []
-    kinds: list[int] = []
-    for mine in sequences:
-        if mine in known:
-            continue
-        partner = _partners(kinds, mine)
-        found = np.empty(len(mine), np.int64)
-        merged_rows: list[int] = []
-        merged_kinds: list[int] = []
-        at, fresh = 0, len(rows)
-        for i, (kind, position) in enumerate(zip(mine, partner, strict=True)):
-            if position is None:
-                found[i] = fresh
-                merged_rows.append(fresh)
-                merged_kinds.append(kind)
-                fresh += 1
-            else:
-                found[i] = rows[position]
-                if position >= at:
-                    merged_rows += rows[at : position + 1]
-                    merged_kinds += kinds[at : position + 1]
-                    at = position + 1
-        rows, kinds = merged_rows + rows[at:], merged_kinds + kinds[at:]
-        known[mine] = found
-    return [known[mine] for mine in sequences]
+def _by_number(calls: Calls, rows: Int64, number: Int64) -> Int64:
+    """Codes of matches. Several calls of a worker with one number are a coalesced batch: of these each kind by its order."""
+    worker = calls.worker[rows]
+    label = codes(calls.group[rows], calls.name[rows], number[rows])
+    order = np.lexsort((worker, label))
+    again = (np.diff(label[order], prepend=-1) == 0) & (np.diff(worker[order], prepend=-1) == 0)
+    if not again.any():
+        return label
+    batched = np.zeros(int(label.max()) + 1, np.bool_)
+    batched[label[order][again]] = True
+    batch = np.flatnonzero(batched[label])
+    part = codes(label[batch], calls.kind[rows[batch]])
+    label[batch] = len(batched) + codes(part, occurrence(codes(worker[batch], part)))
+    return label
 
 
-def _partners(common: Sequence[int], mine: Sequence[int]) -> list[int | None]:
-    """For each of mine its position in ``common``, or None. What alignment leaves over is matched by counting."""
-    partner: list[int | None] = [None] * len(mine)
-    shortest = min(len(common), len(mine))
-    head = next((i for i in range(shortest) if common[i] != mine[i]), shortest)
-    left = shortest - head
-    tail = next((i for i in range(left) if common[-1 - i] != mine[-1 - i]), left)
-    for i in range(head):
-        partner[i] = i
-    for i in range(tail):
-        partner[len(mine) - 1 - i] = len(common) - 1 - i
-    for i, position in longest_common(mine[head : len(mine) - tail], common[head : len(common) - tail]):
-        partner[head + i] = head + position
-    taken = {position for position in partner if position is not None}
-    free: dict[int, list[int]] = defaultdict(list)
-    for position in range(len(common) - 1, -1, -1):
-        if position not in taken:
-            free[common[position]].append(position)
-    for i, kind in enumerate(mine):
-        if partner[i] is None and free[kind]:
-            partner[i] = free[kind].pop()
-    return partner
+def _beside(calls: Calls, known: Int64, rows: Int64, label: Int64, number: Int64) -> Int64:
+    """Codes of matches of calls without a number: by order, among themselves and with the numbered ones of their group.
 
-
-def longest_common(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]]:
-    """Returns positions in both of a longest common subsequence; none where the sequences are too long to align.
-
-    Bit-parallel (Crochemore et al. 2001, Hyyro 2004): a zero bit in ``lines[j]`` says that the common length grows at
-    that item of ``first`` within ``second[:j + 1]``, so a whole line of the table is one addition of long integers.
+    What is numbered stands there once, in order of the numbers, as if one more worker had it. Of a worker that numbers some
+    of its calls these are aligned too, so that the others stay between them.
     """
-    if not first or not second or len(first) * len(second) > _LARGEST:
-        return []
-    where: dict[int, int] = defaultdict(int)
-    for i, kind in enumerate(first):
-        where[kind] |= 1 << i
-    everywhere = line = (1 << len(first)) - 1
-    lines = []
-    for kind in second:
-        hit = line & where.get(kind, 0)
-        line = ((line + hit) | (line - hit)) & everywhere
-        lines.append(line)
-    pairs = []
-    i, j = len(first) - 1, len(second) - 1
-    while i >= 0 and j >= 0:
-        if lines[j] >> i & 1:
-            i -= 1
-        elif j > 0 and not lines[j - 1] >> i & 1:
-            j -= 1
-        else:
-            pairs.append((i, j))
-            i, j = i - 1, j - 1
-    return pairs
+    fresh = int(label.max(initial=-1)) + 1
+    groups = np.zeros(int(calls.group.max()) + 1, np.bool_)
+    groups[calls.group[rows]] = True
+    known = known[groups[calls.group[known]]]
+    both = np.concatenate((rows, known))
+    pair = codes(calls.group[both], calls.worker[both])
+    lacking = np.zeros(int(pair.max()) + 1, np.bool_)
+    lacking[pair[: len(rows)]] = True
+    own = np.sort(np.concatenate((rows, known[lacking[pair[len(rows) :]]])))
+    ones, first = np.unique(label[known], return_index=True)
+    one_each = known[first]
+    one_each = one_each[np.lexsort((number[one_each], calls.group[one_each]))]
+    every = np.concatenate((one_each, own))
+    kind = calls.kind[every]
+    if len(ones):
+        places, usual = usual_kinds(label[known], calls.kind[known], calls.worker[known])
+        kind[: len(one_each)] = usual[np.searchsorted(places, label[one_each])]
+    worker = np.concatenate((np.zeros(len(one_each), np.int64), calls.worker[own] + 1))
+    code = by_order(worker, _blocks(calls, every, worker), kind)
+    found = np.full(int(code.max(initial=-1)) + 1, -1, np.int64)
+    found[code[: len(one_each)]] = label[one_each]
+    code = code[len(one_each) :][number[own] < 0]
+    return np.where(found[code] >= 0, found[code], fresh + code)
+
+
+def _blocks(calls: Calls, rows: Int64, worker: Int64) -> Int64:
+    """A block is a group in a step: a call that is missing in one cannot shift the next.
+
+    Of a group of which some worker knows no step at all, while others do, all calls are one block.
+    """
+    group, step = calls.group[rows], calls.step[rows]
+    pair = codes(group, worker)
+    has = np.zeros(int(pair.max(initial=0)) + 1, np.bool_)
+    has[pair[step != calls.no_step]] = True
+    without, some = (np.zeros(int(calls.group.max(initial=0)) + 1, np.bool_) for _ in range(2))
+    without[group[~has[pair]]] = True
+    some[group[has[pair]]] = True
+    return codes(group, np.where((without & some)[group], 0, step))
+
+
+def _shared(worker: Int64, label: Int64, by: Int64) -> Matched:
+    """Numbers what several workers have. A worker has a collective once: of more calls the surest, then the first one."""
+    order = np.lexsort((by, worker, label))
+    again = (np.diff(label[order], prepend=-1) == 0) & (np.diff(worker[order], prepend=-1) == 0)
+    if (again & (label[order] >= 0)).any():
+        label = label.copy()
+        label[order[again]] = -1
+    found, inverse, count = np.unique(label, return_inverse=True, return_counts=True)
+    several = (found >= 0) & (count > 1)
+    numbers = np.where(several, np.cumsum(several) - 1, -1)[inverse]
+    return Matched(numbers, np.where(numbers >= 0, by, -1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_plugin.analyses.flight.metrics import METRICS as OF_RECORDERS
 from tb_plugin.analyses.jobs.metrics import METRICS as OF_JOBS
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 
@@ -12,8 +13,32 @@ _OF_JOBS = (
     "link_bandwidth",
 )  # fmt: skip
 """What profiles state of ranks, as wherever it is shown."""
+_OF_RECORDERS = ("recorded_calls_count", "last_sequence")
 METRICS = SHARED.adding(
     {key: OF_JOBS[key] for key in _OF_JOBS},
+    {key: OF_RECORDERS[key] for key in _OF_RECORDERS},
+    define(
+        "what the recorder kept", "text", {"last_collective": ("Last call", "What the rank called last in the group.")}
+    ),
+    define(
+        "whole traces",
+        "bool",
+        {"has_trace": ("Trace", "There is a trace of this worker as well.")},
+    ),
+    define(
+        "whole traces",
+        "count",
+        {
+            "called_in_traces": (
+                "Also in traces",
+                "Collectives of the group that traces hold and the recorder kept as well.",
+            ),
+            "not_called": (
+                "Not called",
+                "Collectives that traces hold of the group with a number behind the last one that the recorder kept.",
+            ),
+        },
+    ),
     define(
         "",
         "text",
@@ -48,21 +73,54 @@ METRICS = SHARED.adding(
         "",
         "text",
         {
+            "dimension": (
+                "Parallelism",
+                "What the group divides, by its description: tensor, pipeline, data, expert or context, or several of them. "
+                "Empty where the description names none.",
+            ),
+            "group_shape": (
+                "Pattern",
+                "Which ranks the group has: all, neighbours, or every n-th. Empty where they follow no rule or are unknown.",
+            ),
             "node": ("Node", "Host that the process ran on."),
+            "nodes": ("Nodes", "Hosts of the ranks that meet."),
             "process": ("Process", "Rank where recorded, else the worker."),
+            "match_kind": (
+                "Matched by",
+                "number: as recorded. inferred number: one that was left out, or counts from elsewhere. order: place among "
+                "the calls of the group. ends: place among the transfers between both ranks.",
+            ),
             "timing": (
                 "Timing",
                 "measured: all ranks of the group are here. bound: one is missing, waiting is at least and transfer at most "
                 "this. estimated: a worker lacks the call, transfer is the median of others like it.",
             ),
             "last_worker": ("Last", "The worker that arrived last: its call is the shortest, it waits for nobody."),
+            "last_arrived": ("Last by clocks", "The worker whose call began last by corrected clocks."),
+            "arrival": (
+                "Arrival",
+                "known, or why nobody knows who came when. below the residual: all came closer together than clocks tell; "
+                "recording begins later: the first collective of a recording that others' precede, which is no lateness; "
+                "clocks unknown; alone.",
+            ),
+            "clock_how": (
+                "Clock",
+                "What ends of collectives tell of it: offset and drift, offset alone (too few, or too close together), or "
+                "nothing (unknown: no three collectives that all ranks leave together).",
+            ),
         },
     ),
     define(
         CHOSEN,
         "count",
         {
+            "messages": (
+                "Messages",
+                "Sends, or parts of an all-to-all, from one rank to another, whose size is known.",
+            ),
+            "differing_messages": ("Sizes differ", "Messages of which both ends are here and state different sizes."),
             "call": ("Call", "Number of the call in order of time, of its worker."),
+            "event": ("Event", "Number of the event in order of time, as the timeline of its worker knows it."),
             "elements": ("Elements", "Elements of the larger buffer where the two differ by the group's size."),
             "bounded": (
                 "Bounds",
@@ -73,6 +131,27 @@ METRICS = SHARED.adding(
                 "Estimated",
                 "Matched calls that a worker lacks and that are longer than usual elsewhere, as if it had arrived last: "
                 "transfer is the median of the same collective where nobody lacks it.",
+            ),
+            "clock_anchors": (
+                "Anchors",
+                "Ends that the clock was compared at, of collectives that all ranks leave together: all_reduce, all_gather, "
+                "reduce_scatter, all_to_all, barrier.",
+            ),
+            "clock_aside": (
+                "Set aside",
+                "Anchors too far off to say anything of a clock; they are not in the residual.",
+            ),
+            "clocks_unknown": ("Unknown clocks", "Workers whose clock cannot be compared with those of most others."),
+            "arrivals": ("Collectives", "Collectives of which clocks tell something."),
+            "arrivals_known": (
+                "Arrivals known",
+                "Calls of collectives whose ranks came further apart than clocks may be wrong.",
+            ),
+            "arrivals_suppressed": ("Too close", "Those whose ranks came closer together than clocks can tell."),
+            "arrivals_later": ("Recorded later", "First ones of recordings that others' precede: nobody's lateness."),
+            "clock_set": (
+                "Compared in",
+                "Clocks with the same number are compared with each other, if only by way of others; 0 is the largest set.",
             ),
             "match": ("Match", "Number of the collective that calls of several workers are."),
             "matched_workers": ("Workers", "Workers on which the collective was found."),
@@ -88,6 +167,33 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ns",
         {
+            "issued_ns": ("Issued", "Begin of the call on the host that launched it."),
+            "needed_ns": ("Needed", "Begin of the first call on the host that awaits it by its group and number."),
+            "before_ns": (
+                "Before",
+                "From the end of all earlier calls of the group (of its first one from the begin of the step) to the start.",
+            ),
+            "before_compute_ns": ("Computing before", "Part of the time before in which a kernel computes."),
+            "before_communication_ns": (
+                "Communication before",
+                "Part of the time before in which nothing computes and another group communicates.",
+            ),
+            "before_copy_ns": (
+                "Copies before",
+                "Part of the time before in which a device does nothing but copy or set.",
+            ),
+            "before_input_ns": (
+                "Input before",
+                "Part of the time before in which no device works, and data are loaded or a batch is awaited.",
+            ),
+            "before_host_ns": (
+                "Host before",
+                "Part of the time before in which no device works because the host is late.",
+            ),
+            "before_idle_ns": (
+                "Idle before",
+                "The rest of the time before: no device works, and not because of the host.",
+            ),
             "step_other_ns": ("Other", "The rest of the step: no compute, and no communication that nothing hides."),
             "wait_ns": (
                 "Synchronizing",
@@ -98,6 +204,36 @@ METRICS = SHARED.adding(
                 "Of a collective the duration on the worker that arrives last, at the end of each call; "
                 "of several the length of the union.",
             ),
+            "lateness_ns": (
+                "Lateness",
+                "Begin of the call by corrected clocks less the median of its collective; none below the clock's residual.",
+            ),
+            "arrival_skew_ns": (
+                "Arrival skew",
+                "From the first to the last begin of the collective, by corrected clocks; none below their residuals.",
+            ),
+            "arrival_wait_ns": (
+                "Wait by clocks",
+                "From the call's begin to the last one of its collective, by corrected clocks; none below their residuals.",
+            ),
+            "arrival_transfer_ns": (
+                "Transfer by clocks",
+                "From the last begin to the last end of the collective, by corrected clocks; none below the residual.",
+            ),
+            "mean_arrival_transfer_ns": (
+                "Mean transfer by clocks",
+                "Mean of the time from last begin to last end, by corrected clocks, of the collectives where they can tell.",
+            ),
+            "clock_offset_ns": (
+                "Offset",
+                "To add to the worker's clock when its trace begins; the median worker has 0.",
+            ),
+            "clock_range_ns": ("Apart", "From the smallest to the largest offset of the clocks that are compared."),
+            "clock_residual_ns": (
+                "Residual",
+                "95 of 100 anchors end no further than this from the median end of their collective, by corrected clocks.",
+            ),
+            "trace_begins_ns": ("Begins", "When the trace begins by corrected clocks, after the first one that does."),
             "latency_ns": ("Latency", "Length of the union of the calls, from begin to end, waiting included."),
             "mean_latency_ns": ("Mean latency", "Latency over calls."),
             "mean_transfer_ns": ("Mean transfer", "Data transfer over matched calls."),
@@ -111,6 +247,7 @@ METRICS = SHARED.adding(
         CHOSEN,
         "bytes",
         {
+            "traffic_bytes": ("Sent", "Bytes of the messages from one rank to another, as the sender states them."),
             "comm_bytes": (
                 "Size",
                 "Elements times the bytes of their type: S of nccl-tests (all_gather: output, reduce_scatter: input).",
@@ -131,15 +268,81 @@ METRICS = SHARED.adding(
     ),
     define(
         CHOSEN,
+        "bytes_per_second",
+        {
+            "typical_bus_bandwidth": ("Bus bandwidth", "Size times the factor of nccl-tests over the median transfer."),
+            "fitted_bus_bandwidth": (
+                "Fit",
+                "The same of the fitted time: latency, and size times the factor over the fitted bandwidth.",
+            ),
+            "fit_bandwidth": (
+                "Fitted bandwidth",
+                "What the bus moves of large messages: the time of a transfer grows by size times the factor over this.",
+            ),
+            "link_peak": (
+                "Peak of links",
+                "What the links of a device to the others of its node move at most in one direction, by its data sheet.",
+            ),
+        },
+    ),
+    define(
+        CHOSEN,
+        "ns",
+        {
+            "fit_latency_ns": (
+                "Fitted latency",
+                "The part of the time of a transfer that does not depend on its size.",
+            ),
+            "median_transfer_ns": (
+                "Median transfer",
+                "Median of the data transfer of these collectives; of an even number the smaller in the middle.",
+            ),
+        },
+    ),
+    define(
+        CHOSEN,
+        "ratio",
+        {
+            "fit_deviation": (
+                "Away from the fit",
+                "Median over the sizes of the difference between median transfer and fit, over the fit.",
+            ),
+            "link_share": (
+                "Share of the links",
+                "Bus bandwidth over the peak of the devices' links, of groups on one node.",
+            ),
+        },
+    ),
+    define(
+        CHOSEN,
+        "count",
+        {
+            "met": ("Collectives", "Collectives of which all ranks are here, with a known size and factor."),
+            "fit_sizes": ("Sizes", "Sizes of collectives that the line is fitted to."),
+            "node_count": ("Number", "Number of nodes."),
+            "node_sets": ("Compared", "Sets of as many nodes that the same collectives run on."),
+        },
+    ),
+    define(
+        CHOSEN,
         "number",
         {
             "bus_factor": ("Factor", "Of nccl-tests, by collective and group size."),
+            "slowdown": (
+                "Times the others",
+                "Median transfer of a kind of collective over the median of all sets of as many nodes; median of the kinds.",
+            ),
+            "clock_drift_ppb": (
+                "Drift (ppb)",
+                "To add for each second since the trace began, nanoseconds; the median worker has 0.",
+            ),
         },
     ),
     define(
         CHOSEN,
         "bool",
         {
+            "is_asked": ("Asked about", "The call whose partners these are."),
             "on_device": ("On device", "A kernel on a device; otherwise a call on the host."),
         },
     ),

@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame, Params, Part
 from tb_plugin.analyses.communication import communicating, computing, exposed
-from tb_plugin.analyses.distributed.calls import Call, calls_of, groups_of
+from tb_plugin.analyses.distributed.about import groups_of, rank_of, world_size_of
+from tb_plugin.analyses.distributed.before import PARTS, before_calls
+from tb_plugin.analyses.distributed.calls import Calls, calls_of
+from tb_plugin.analyses.distributed.groups import dimensions_of
 from tb_plugin.analyses.distributed.metrics import METRICS
-from tb_plugin.analyses.distributed.stated import only_communicates, stated_frames, stated_step_times
+from tb_plugin.analyses.distributed.stated import numbered, only_communicates, stated_frames, stated_step_times
+from tb_plugin.analyses.distributed.worked import kernels_table
+from tb_plugin.analyses.roles.experts import split_sizes
 from tb_plugin.analyses.selection import chosen_steps, select_rows
-from tb_plugin.trace.intervals import intersect, measure_within
-from tb_plugin.trace.schema import DEVICE_WORK, of_kind
+from tb_plugin.analyses.tracks import track_names
+from tb_plugin.trace.intervals import Ranges, intersect, measure_within
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
 Schema = dict[str, pa.DataType]
+Int64 = npt.NDArray[np.int64]
 
 CALL = {
     "call": pa.int64(), "step": pa.string(), "collective": pa.string(), "dtype": pa.string(), "elements": pa.int64(),
     "comm_bytes": pa.int64(), "group": pa.string(), "group_ranks": pa.string(), "group_size": pa.int64(),
     "sequence": pa.int64(), "source_rank": pa.int64(), "destination_rank": pa.int64(), "start_ns": pa.int64(),
-    "dur_ns": pa.int64(), "on_device": pa.bool_(),
+    "dur_ns": pa.int64(), "on_device": pa.bool_(), "event": pa.int64(), "stream": pa.string(), "batch": pa.int64(),
+    "issued_ns": pa.int64(), "needed_ns": pa.int64(), "sent_splits": pa.list_(pa.int64()),
+    "received_splits": pa.list_(pa.int64()), "before_ns": pa.int64(), **dict.fromkeys(PARTS, pa.int64()),
 }  # fmt: skip
 STEP = {
     "step": pa.string(), "step_total_ns": pa.int64(), "compute_ns": pa.int64(), "compute_alone_ns": pa.int64(),
@@ -31,26 +41,38 @@ STEP = {
 }  # fmt: skip
 GROUP = {
     "group": pa.string(), "group_description": pa.string(), "backend": pa.string(), "group_size": pa.int64(),
-    "group_ranks": pa.string(),
+    "group_ranks": pa.string(), "dimension": pa.string(),
 }  # fmt: skip
 DEVICE = {
     "node": pa.string(), "process": pa.string(), "device": pa.string(), "device_name": pa.string(),
     "memory_bytes": pa.int64(), "capability": pa.string(),
+    "link_peak": pa.int64(),
 }  # fmt: skip
+MATERIAL = ("batch", "sent_splits", "received_splits")
+"""Columns of calls that other numbers are made of; nobody is shown them as they are."""
 
 
 def profile_part(trace: TraceTable, params: Params) -> Part:
     """Returns everything about one worker that an answer needs. Raises BadRequest for unknown steps."""
     chosen_steps(trace, params.steps)
     calls = calls_of(trace)
-    info = trace.metadata.get("distributedInfo")
-    world = info.get("world_size") if isinstance(info, dict) else None
+    compute, communication = computing(trace), communicating(trace)
+    before = before_calls(trace, calls, compute, communication)
+    steps = table(STEP, _step_rows(trace, compute, communication))
     return Part(
         coverage=select_rows(trace, params.steps).coverage,
-        facts={"distributed.world_size": world if isinstance(world, int) else None, "distributed.calls": len(calls)},
+        facts={
+            "distributed.rank": rank_of(trace.metadata),
+            "distributed.world_size": world_size_of(trace.metadata),
+            "distributed.calls": len(calls),
+            "distributed.base_time_ns": trace.clock_ns,
+        },
         frames={
-            "collectives": frame("collectives", "Collectives", calls_table(calls), ("call",), "collective"),
-            "steps": frame("steps", "Steps", table(STEP, _step_rows(trace)), ("step",), "step"),
+            "collectives": frame(
+                "collectives", "Collectives", _calls_table(trace, calls, before), ("call",), "collective"
+            ),
+            "steps": frame("steps", "Steps", steps, ("step",), "step"),
+            "kernels": numbered("kernels", kernels_table(trace)),
             "process_groups": frame(
                 "process_groups", "Process groups", table(GROUP, _group_rows(trace)), ("group", "group_ranks"), "group"
             ),
@@ -64,8 +86,9 @@ def profile_part(trace: TraceTable, params: Params) -> Part:
 def frame(
     name: str, title: str, data: pa.Table, key: tuple[str, ...], name_column: str, hidden: tuple[str, ...] = ()
 ) -> Frame:
-    """Returns a table whose columns are all metrics."""
-    return Frame(name, title, METRICS.columns(*data.column_names, hidden=hidden), data, key, name_column)
+    """Returns a table whose columns are metrics, but those that other columns are made of and nobody is shown."""
+    shown = [column for column in data.column_names if column not in MATERIAL]
+    return Frame(name, title, METRICS.columns(*shown, hidden=hidden), data, key, name_column)
 
 
 def table(schema: Schema, rows: Sequence[Mapping[str, object]]) -> pa.Table:
@@ -73,25 +96,57 @@ def table(schema: Schema, rows: Sequence[Mapping[str, object]]) -> pa.Table:
     return pa.table({key: pa.array([row[key] for row in rows], kind) for key, kind in schema.items()})
 
 
-def calls_table(calls: Sequence[Call]) -> pa.Table:
-    """Returns calls by number; what is not known is null."""
-    return table(CALL, [_call_row(i, call) for i, call in enumerate(calls)])
+def _calls_table(trace: TraceTable, calls: Calls, before: Mapping[str, Int64]) -> pa.Table:
+    """Calls by number; what is not known is null."""
+    about, row, texts = calls.about, calls.row, calls.words
+    streams = np.unique(trace.track[row])
+    titles = [track_names(trace)[track].label for track in streams.tolist()] if len(streams) else []
+    columns = {
+        "call": np.arange(len(calls)),
+        "step": pa.array(trace.steps.label, pa.string()).take(_known(calls.step)),
+        "collective": texts.take(about.collective),
+        "dtype": texts.take(about.dtype),
+        "elements": _known(calls.elements),
+        "comm_bytes": _known(calls.bytes),
+        "group": texts.take(about.group),
+        "group_ranks": texts.take(about.ranks),
+        "group_size": _known(about.group_size),
+        "sequence": _known(about.sequence),
+        "source_rank": _known(about.source),
+        "destination_rank": _known(about.destination),
+        "start_ns": trace.start_ns[row],
+        "dur_ns": trace.dur_ns[row],
+        "on_device": trace.kind[row] == EventKind.KERNEL,
+        "event": row,
+        "stream": pa.array(titles, pa.string()).take(pa.array(np.searchsorted(streams, trace.track[row]))),
+        "batch": _known(calls.batch),
+        "issued_ns": _known(calls.issued_ns),
+        "needed_ns": _known(calls.needed_ns),
+        "sent_splits": _splits(trace, about.sent),
+        "received_splits": _splits(trace, about.received),
+        **before,
+    }
+    return pa.table(columns, pa.schema(CALL))
 
 
-def _call_row(number: int, call: Call) -> dict[str, object]:
-    row: dict[str, object] = {**asdict(call), "call": number}
-    for key in ("elements", "group_size", "sequence", "source_rank", "destination_rank"):
-        row[key] = None if row[key] == -1 else row[key]
-    return row | {"comm_bytes": call.bytes, "group_ranks": call.ranks}
+def _known(values: Int64) -> pa.Array:
+    return pa.array(values, pa.int64(), mask=values == MISSING)
 
 
-def _step_rows(trace: TraceTable) -> list[dict[str, object]]:
+def _splits(trace: TraceTable, texts: Int64) -> pa.Array:
+    """Lists of sizes; null where there is none, or one that is cut short."""
+    unique, which = np.unique(texts, return_inverse=True)
+    sizes = [split_sizes(trace.strings[text]) or None for text in unique.tolist()]
+    return pa.array(sizes, pa.list_(pa.int64())).take(pa.array(which.ravel()))
+
+
+def _step_rows(trace: TraceTable, compute: Ranges, communication: Ranges) -> list[dict[str, object]]:
     """Compute and communication of each step, where they overlap, and the communication that the Overview shows."""
     if only_communicates(trace):
         return _stated_rows(trace)
-    compute, alone = computing(trace), exposed(trace)
+    alone = exposed(trace)
     start, end = trace.steps.start_ns, trace.steps.end_ns
-    both = intersect(compute, communicating(trace))
+    both = intersect(compute, communication)
     sets = (measure_within(ranges, start, end) for ranges in (compute, both, alone))
     numbers = zip(*(x.tolist() for x in (end - start, *sets)), strict=True)
     return [
@@ -157,15 +212,15 @@ def _group_rows(trace: TraceTable) -> list[dict[str, object]]:
                     "group_ranks": ranks,
                 },
             )
-    return list(rows.values())
+    words = trace.recorder.parallel.dimensions
+    return [{**row, "dimension": dimensions_of(str(row["group_description"]), words)} for row in rows.values()]
 
 
 def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
     """Devices that worked, or the host alone; with the node and the rank that the file states."""
     if not len(trace):
         return []
-    info = trace.metadata.get("distributedInfo")
-    rank = info.get("rank") if isinstance(info, dict) else None
+    rank = rank_of(trace.metadata)
     where: dict[str, object] = {
         "node": str(trace.metadata.get("host_name", "")),
         "process": "" if rank is None else f"rank {rank}",
@@ -173,9 +228,10 @@ def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
     used = set(trace.device[of_kind(trace.kind, *DEVICE_WORK)].tolist())
     found = [device for i, device in enumerate(trace.devices) if i in used]
     if not found:
-        nothing: dict[str, object] = {"device": "CPU", "device_name": None, "memory_bytes": None, "capability": None}
-        return [where | nothing]
+        return [where | dict.fromkeys(DEVICE.keys() - where.keys()) | {"device": "CPU"}]
     return [
-        where | {"device": d.id, "device_name": d.name, "memory_bytes": d.memory_bytes, "capability": d.capability}
+        where
+        | {"device": d.id, "device_name": d.name, "memory_bytes": d.memory_bytes, "capability": d.capability}
+        | {"link_peak": None if d.link_bandwidth is None else round(d.link_bandwidth * 10**9)}
         for d in found
     ]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame, Part
 from tb_plugin.analyses.collective_names import collective_name
+from tb_plugin.analyses.distributed.about import rank_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.jobs.metrics import CALL_COLUMNS
 from tb_plugin.analyses.stated_steps import missing_computation
@@ -37,13 +38,13 @@ def stated_frames(trace: TraceTable) -> dict[str, Frame]:
     tables = {name: job_table(name, {}) if table is None else table for name, table in found.items()}
     alone = only_communicates(trace)
     cut = not alone and missing_computation(trace) is not None
-    return {name: _numbered(name, table) for name, table in _tables(tables, _rank(trace), alone, cut).items()}
+    return {name: numbered(name, table) for name, table in _tables(tables, rank_of(trace.metadata), alone, cut).items()}
 
 
 def empty_tables() -> dict[str, pa.Table]:
     """Returns the same tables of a profile that states nothing: which columns they have."""
     tables = {name: job_table(name, {}) for name in (STEP_TIMES, OPERATIONS, BANDS, PACKETS, LINKS, GROUPS)}
-    return {name: _numbered(name, table).data for name, table in _tables(tables, None, False, False).items()}
+    return {name: numbered(name, table).data for name, table in _tables(tables, None, False, False).items()}
 
 
 def _tables(tables: Mapping[str, pa.Table], rank: int | None, alone: bool, cut: bool) -> dict[str, pa.Table]:
@@ -154,16 +155,10 @@ def stated_job(tables: Mapping[str, pa.Table], names: Sequence[str], chosen: tup
     )
 
 
-def _numbered(name: str, table: pa.Table) -> Frame:
-    """A table of a part, which nobody is shown: only its rows have a name."""
-    data = table.append_column(ROW, pa.array(range(table.num_rows), pa.int64()))
+def numbered(name: str, table: pa.Table) -> Frame:
+    """Returns a table of a part, which nobody is shown: only its rows have a name."""
+    data = table.append_column(ROW, pa.array(np.arange(table.num_rows)))
     return Frame(name, name.replace("_", " ").capitalize(), METRICS.columns(ROW), data, (ROW,), ROW)
-
-
-def _rank(trace: TraceTable) -> int | None:
-    info = trace.metadata.get("distributedInfo")
-    rank = info.get("rank") if isinstance(info, dict) else None
-    return rank if isinstance(rank, int) else None
 
 
 def _least(links: pa.Table, groups: pa.Table) -> int:

@@ -10,8 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.distributed.joined import texts_of
-from tb_plugin.analyses.distributed.match import codes
+from tb_plugin.analyses.distributed.clocks import DRIFT, HOW
+from tb_plugin.analyses.distributed.codes import codes
+from tb_plugin.analyses.distributed.compared import numbers_of, texts_of
+from tb_plugin.analyses.distributed.lateness import ARRIVALS, BEGAN_LATER, BELOW, KNOWN
+from tb_plugin.analyses.distributed.match import BY
 from tb_plugin.analyses.distributed.profile import CALL, DEVICE, GROUP, STEP, frame, table
 from tb_plugin.analyses.distributed.together import Row, Seen, Together
 from tb_plugin.analyses.distributed.waiting import BOUND, ESTIMATED, TIMINGS
@@ -29,9 +32,16 @@ WORKER = {
     "matched": pa.int64(), "unmatched": pa.int64(), "bounded": pa.int64(), "estimated": pa.int64(),
     "arrived_last": pa.int64(), "last_share": pa.float64(), "caused_wait_ns": pa.int64(),
 }  # fmt: skip
+CLOCK = {
+    "worker": pa.string(), "clock_how": pa.string(), "clock_offset_ns": pa.int64(), "clock_drift_ppb": pa.float64(),
+    "clock_residual_ns": pa.int64(), "clock_anchors": pa.int64(), "clock_aside": pa.int64(), "clock_set": pa.int64(),
+    "trace_begins_ns": pa.int64(), "arrivals_known": pa.int64(), "arrivals_suppressed": pa.int64(),
+    "arrivals_later": pa.int64(),
+}  # fmt: skip
 _SINGLE_FIRST = (
     "worker", "step", "collective", "dtype", "comm_bytes", "group", "dur_ns", "wait_ns", "transfer_ns", "timing",
-    "last_worker", "algorithm_bandwidth", "bus_bandwidth", "matched_workers",
+    "last_worker", "lateness_ns", "arrival_skew_ns", "last_arrived", "arrival", "algorithm_bandwidth", "bus_bandwidth",
+    "matched_workers",
 )  # fmt: skip
 """Columns of single collectives that a person looks for stand first."""
 
@@ -58,9 +68,28 @@ def frames(data: Together) -> Mapping[str, Frame]:
             _singles(data),
             ("worker", "call"),
             "collective",
-            ("call", "group_ranks", "elements", "on_device", "match", "bus_factor", "source_rank", "destination_rank"),
+            (
+                "call",
+                "group_ranks",
+                "elements",
+                "on_device",
+                "match",
+                "match_kind",
+                "bus_factor",
+                "source_rank",
+                "destination_rank",
+                "arrival_wait_ns",
+                "arrival_transfer_ns",
+            ),
         ),
-        frame("process_groups", "Process groups", table(GROUP, data.process_groups), ("group", "group_ranks"), "group"),
+        frame(
+            "process_groups",
+            "Process groups",
+            table({**GROUP, "group_shape": pa.string()}, data.process_groups),
+            ("group", "group_ranks"),
+            "group",
+        ),
+        frame("clocks", "Clocks", table(CLOCK, clock_rows(data)), ("worker",), "worker"),
         frame("devices", "Devices", table(devices, data.devices), ("worker", "device"), "worker"),
     ]
     return {one.name: one for one in every}
@@ -70,7 +99,7 @@ def worker_rows(data: Together) -> list[Row]:
     """Returns one row a worker: sums over the chosen steps."""
     seen, alone = data.seen, data.alone
     latency, wait, transfer = (times.sum(axis=1).tolist() for times in data.times)
-    one_each = np.flatnonzero(seen.matched)[np.unique(seen.match[seen.matched], return_index=True)[1]]
+    one_each = data.first_rows
     last = seen.waiting.last[one_each]
     counts = {
         "matched": data.count(seen.matched),
@@ -107,6 +136,32 @@ def _total(rows: Sequence[Row], key: str) -> int | None:
     return None if None in values else sum(int(str(value)) for value in values)
 
 
+def clock_rows(data: Together) -> list[Row]:
+    """Returns one row a worker: what is known of its clock, and at how many of its calls that tells who came when."""
+    clocks = data.clocks
+    told = [data.count(data.seen.late.arrival == code).tolist() for code in (KNOWN, BELOW, BEGAN_LATER)]
+    rows: list[Row] = []
+    for w, name in enumerate(data.names):
+        known, how = bool(clocks.known[w]), HOW[clocks.how[w]]
+        rows.append(
+            {
+                "worker": name,
+                "clock_how": how,
+                "clock_offset_ns": int(clocks.offset_ns[w]) if known and data.is_zero_stated[w] else None,
+                "clock_drift_ppb": float(clocks.drift[w]) * 1e9 if how == DRIFT else None,
+                "clock_residual_ns": int(clocks.residual_ns[w]) if known else None,
+                "clock_anchors": int(clocks.anchors[w]),
+                "clock_aside": int(clocks.aside[w]),
+                "clock_set": int(clocks.connected[w]) if known else None,
+                "trace_begins_ns": int(clocks.begin_ns[w]) if known else None,
+                "arrivals_known": told[0][w],
+                "arrivals_suppressed": told[1][w],
+                "arrivals_later": told[2][w],
+            }
+        )
+    return rows
+
+
 def step_rows(data: Together) -> list[Row]:
     """Returns one row for each worker and step."""
     latency, wait, transfer = (times.tolist() for times in data.times)
@@ -139,6 +194,8 @@ def _operations(data: Together) -> pa.Table:
     latency = measure_by(place, seen.start_ns, seen.end_ns, count)
     transfer = measure_by(place[m], seen.moving_ns[m], seen.end_ns[m], count)
     algorithm, bus = _bandwidth(seen, place, count)
+    sure = data.sure.moved
+    clear, arrived = np.bincount(place[sure], minlength=count), _sums(place[sure], seen.late.moved_ns[sure], count)
     described = {row["group"]: row["group_description"] for row in reversed(data.process_groups)}
     groups = seen.data["group"].take(head)
     columns = {
@@ -153,6 +210,7 @@ def _operations(data: Together) -> pa.Table:
         "mean_latency_ns": pa.array(latency / calls),
         "transfer_ns": _known(transfer, matched > 0),
         "mean_transfer_ns": _known(transfer / np.maximum(matched, 1), matched > 0),
+        "mean_arrival_transfer_ns": _known(arrived / np.maximum(clear, 1), clear > 0),
         "algorithm_bandwidth": _known(algorithm, ~np.isnan(algorithm)),
         "bus_bandwidth": _known(bus, ~np.isnan(bus)),
     }
@@ -175,18 +233,25 @@ def _bandwidth(seen: Seen, place: Int64, count: int) -> tuple[Float64, Float64]:
 
 def _singles(data: Together) -> pa.Table:
     seen, w = data.seen, data.seen.waiting
-    m, count = seen.matched, len(seen.worker)
+    m, count, late, sure = seen.matched, len(seen.worker), seen.late, data.sure
     wait = seen.end_ns - seen.start_ns - w.transfer_ns
     algorithm, bus = _bandwidth(seen, np.arange(count), count)
     names = pa.array(data.names, pa.string())
     added = {
         "bus_factor": _known(seen.factor, ~np.isnan(seen.factor)),
         "match": _known(seen.match, m),
+        "match_kind": pa.array(BY, pa.string()).take(_known(numbers_of(seen.data, "match_kind"), m)),
         "matched_workers": _known(w.workers, m),
         "timing": pa.array(TIMINGS, pa.string()).take(_known(w.timing, m)),
         "wait_ns": _known(wait, m),
         "transfer_ns": _known(w.transfer_ns, m),
         "last_worker": names.take(_known(w.last, w.last >= 0)),
+        "lateness_ns": _known(late.lateness_ns, sure.lateness),
+        "arrival_skew_ns": _known(late.skew_ns, sure.skew),
+        "last_arrived": names.take(_known(late.last, sure.skew)),
+        "arrival": pa.array(ARRIVALS, pa.string()).take(pa.array(late.arrival)),
+        "arrival_wait_ns": _known(late.wait_ns, sure.wait),
+        "arrival_transfer_ns": _known(late.moved_ns, sure.moved),
         "algorithm_bandwidth": _known(algorithm, ~np.isnan(algorithm)),
         "bus_bandwidth": _known(bus, ~np.isnan(bus)),
     }

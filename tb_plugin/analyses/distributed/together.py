@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Part
 from tb_plugin.analyses.distributed import joined as j
-from tb_plugin.analyses.distributed.joined import numbers_of
+from tb_plugin.analyses.distributed.clocks import Clocks, clocks_from
+from tb_plugin.analyses.distributed.compared import numbers_of
+from tb_plugin.analyses.distributed.lateness import Lateness, Sure, sure_of
 from tb_plugin.analyses.distributed.stated import STATED, StatedJob, stated_job
 from tb_plugin.analyses.distributed.waiting import Waiting, caused_ns
 from tb_plugin.trace.intervals import measure_by
@@ -47,6 +49,7 @@ class Seen:
     """A bandwidth has a meaning for calls of this kind."""
     match: Int64
     waiting: Waiting
+    late: Lateness
 
     @property
     def moving_ns(self) -> Int64:
@@ -64,7 +67,7 @@ class Seen:
         return Seen(
             self.data.filter(pa.array(keep)), self.worker[keep], self.step[keep], self.start_ns[keep],
             self.end_ns[keep], self.bytes[keep], self.factor[keep], self.rated[keep], self.match[keep],
-            Waiting(w.workers[keep], w.last[keep], w.transfer_ns[keep], w.timing[keep]),
+            Waiting(w.workers[keep], w.last[keep], w.transfer_ns[keep], w.timing[keep]), self.late.take(keep),
         )  # fmt: skip
 
 
@@ -75,6 +78,8 @@ class Together:
     names: tuple[str, ...]
     strangers: tuple[str, ...]
     """Workers that are no rank of the job: left out."""
+    ranks: tuple[int | None, ...]
+    """The number of each worker in the job, as recorded."""
     labels: tuple[str, ...]
     """Labels of the steps of any worker and of its calls, in order."""
     steps: Sequence[Sequence[Row]]
@@ -84,6 +89,25 @@ class Together:
     devices: Sequence[Row]
     stated: StatedJob
     """What the workers state of their communication, in the chosen steps."""
+    clocks: Clocks
+    """Of whole traces, whatever steps are chosen."""
+    is_zero_stated: Bool
+    """Which workers state what their clock showed."""
+
+    @cached_property
+    def sure(self) -> Sure:
+        """Returns which numbers of the calls' lateness are more than clocks may be wrong by."""
+        return sure_of(self.seen.late, self.clocks, self.seen.worker)
+
+    @cached_property
+    def first_rows(self) -> Int64:
+        """Returns one row of each collective that several workers have."""
+        matched = np.flatnonzero(self.seen.matched)
+        return matched[np.unique(self.seen.match[matched], return_index=True)[1]]
+
+    def one_each(self, values: Int64) -> Int64:
+        """Returns of a column that is the same for all calls of a collective one value each."""
+        return values[self.first_rows]
 
     @property
     def size(self) -> int | None:
@@ -149,6 +173,7 @@ def _together(joined: Part, chosen: tuple[str, ...] | None) -> Together:
     world_size = joined.facts.get("distributed.world_size")
     return Together(
         names=names,
+        ranks=tuple(ranks.filter(is_rank)["rank"].to_pylist()),
         strangers=tuple(ranks.filter(pc.invert(is_rank))["worker"].to_pylist()),
         labels=labels,
         steps=steps,
@@ -157,6 +182,8 @@ def _together(joined: Part, chosen: tuple[str, ...] | None) -> Together:
         stated=stated_job({name: table for name, table in tables.items() if name in STATED}, names, chosen),
         process_groups=tables[j.GROUPS].to_pylist(),
         devices=tables[j.DEVICES].to_pylist(),
+        clocks=clocks_from(tables[j.CLOCKS]),
+        is_zero_stated=tables[j.CLOCKS]["is_zero_stated"].to_numpy(),
     )
 
 
@@ -174,4 +201,5 @@ def _seen(data: pa.Table) -> Seen:
         rated=data["rated"].to_numpy(),
         match=numbers_of(data, "match"),
         waiting=Waiting(*(numbers_of(data, key) for key in ("matched_workers", "last", "transfer_ns", "timing"))),
+        late=Lateness(*(numbers_of(data, key) for key in j.LATE)),
     )

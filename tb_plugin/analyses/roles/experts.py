@@ -45,7 +45,7 @@ def dispatched(trace: TraceTable) -> Dispatched:
     roles = roles_of(trace)
     rows = roles.row[roles.among(Role.DISPATCH)]
     rows = rows[np.lexsort((trace.start_ns[rows], trace.device[rows]))]
-    sizes = [_sizes(text) for text in _texts(trace, rows)]
+    sizes = [split_sizes(text) for text in _texts(trace, rows)]
     known = np.array([len(each) > 1 and sum(each) > 0 for each in sizes], np.bool_)
     kept = [each for each, told in zip(sizes, known.tolist(), strict=True) if told]
     ratio = np.array([max(each) * len(each) / sum(each) for each in kept])
@@ -70,8 +70,8 @@ def _texts(trace: TraceTable, rows: Int64) -> list[str]:
     return ["" if each == MISSING else trace.strings[each] for each in found.tolist()]
 
 
-def _sizes(text: str) -> list[int]:
-    """A list of sizes; none where it is cut short ("[1, 2, ...]") or no list."""
+def split_sizes(text: str) -> list[int]:
+    """Returns what a rank gives to each other one, or gets; nothing where the list is cut short ("[1, 2, ...]") or none."""
     return [int(each) for each in _NUMBER.findall(text)] if _SIZES.match(text) else []
 
 

@@ -1,0 +1,105 @@
+// Speed against size, both over powers of ten: a dot for each size, and the line that fits them. All texts are set as text.
+import type { EChartsCoreOption } from 'echarts/core'
+import type { Line, Series } from '../api/payloads'
+import type { Theme } from '../canvas/surface'
+import { categoryColor } from '../lib/color'
+import { columnScale, format, formatNumber, type Scale } from '../lib/format'
+import { SANS } from '../lib/tokens'
+import { type TipRow, tipNode } from './chartOption'
+import { SHAPES } from './scatterOption'
+
+/** Lines of the series that are fits, by their metric. */
+export const isFit = (line: Line): boolean => line.metric.key === 'fitted_bus_bandwidth'
+
+/** The measured lines, each with its fit. */
+export function pairsOf(series: Series): { measured: Line; fit: Line | null }[] {
+  return series.lines.flatMap((measured) =>
+    isFit(measured)
+      ? []
+      : [{ measured, fit: series.lines.find((line) => isFit(line) && line.category === measured.category) ?? null }],
+  )
+}
+
+/** What stands beside a size: every line that has a value there. */
+export function sizeTip(series: Series, at: number): HTMLElement {
+  const rows: TipRow[] = series.lines.flatMap((line) => {
+    const value = line.values[at] ?? null
+    if (value === null) return []
+    return [{ name: line.metric.title, color: categoryColor(line.category), value: format(value, line.metric.unit) }]
+  })
+  return tipNode(`${series.x_metric.title} ${format(series.x[at], series.x_metric.unit)}`, rows)
+}
+
+export function sizePlotOption(series: Series, theme: Theme): EChartsCoreOption {
+  const y = columnScale(
+    series.lines[0]?.metric.unit ?? 'number',
+    series.lines.flatMap((line) => line.values),
+  )
+  const text = { color: theme.mute, fontSize: 11, fontFamily: SANS }
+  const axis = (name: string, nameGap: number, formatter: (value: number) => string) => ({
+    type: 'log',
+    name,
+    nameLocation: 'middle',
+    nameGap,
+    nameTextStyle: text,
+    axisLabel: { ...text, hideOverlap: true, formatter },
+    axisLine: { lineStyle: { color: theme.line } },
+    axisTick: { show: false },
+    splitLine: { lineStyle: { color: theme.line } },
+  })
+  const points = (line: Line) =>
+    series.x.flatMap((x, i) => {
+      const value = line.values[i] ?? null
+      return value === null || value <= 0 ? [] : [[Number(x), value / y.factor, i]]
+    })
+  return {
+    animation: false,
+    textStyle: { fontFamily: SANS },
+    grid: { left: 62, right: 18, top: 14, bottom: 42 },
+    tooltip: {
+      trigger: 'item',
+      confine: true,
+      transitionDuration: 0,
+      backgroundColor: theme.panel,
+      borderColor: theme.line,
+      padding: 0,
+      formatter: ({ value }: { value: number[] }) => sizeTip(series, value[2]),
+    },
+    // Sizes are told in powers of two.
+    xAxis: {
+      ...axis(series.x_metric.title, 26, (value) => format(value, series.x_metric.unit)),
+      logBase: 2,
+      splitNumber: 6,
+    },
+    yAxis: axis(named(series, y), 46, (value) => formatNumber(value * y.factor, y)),
+    series: pairsOf(series).flatMap(({ measured, fit }, i) => {
+      const color = categoryColor(measured.category)
+      const dots = {
+        type: 'scatter',
+        name: measured.metric.title,
+        symbol: SHAPES[i % SHAPES.length],
+        symbolSize: 8,
+        itemStyle: { color, opacity: 0.8 },
+        data: points(measured),
+      }
+      if (!fit) return [dots]
+      const line = { type: 'line', name: fit.metric.title, showSymbol: false, silent: true, data: points(fit) }
+      return [{ ...line, lineStyle: { width: 1.5, color }, itemStyle: { color } }, dots]
+    }),
+  }
+}
+
+const named = (series: Series, y: Scale) => {
+  const title = 'Bus bandwidth'
+  return series.lines.length > 0 && y.symbol ? `${title} (${y.symbol})` : title
+}
+
+/** The plot in words, for those who cannot see it; its numbers stand in the table. */
+export function sizePlotText(series: Series): string {
+  const told = pairsOf(series).map(({ measured, fit }) => {
+    const known = measured.values.flatMap((value) => (value === null ? [] : [value]))
+    const most = format(Math.max(...known), measured.metric.unit)
+    return `${measured.metric.title}: ${known.length} sizes, at most ${most}${fit ? ', with a fit' : ''}`
+  })
+  return `${series.title}. ${told.join('; ')}.`
+}

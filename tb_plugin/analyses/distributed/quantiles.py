@@ -1,0 +1,41 @@
+"""Quantiles of the rows of each key, a column at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Int64 = npt.NDArray[np.int64]
+
+
+def quantile_by(key: Int64, values: Int64, count: int, hundredths: int) -> Int64:
+    """Returns for each of ``count`` keys the smallest value that so many hundredths of its rows do not exceed; 0 for no row.
+
+    ``hundredths`` is 50 for the lower median and 100 for the largest value.
+    """
+    rows = np.bincount(key, minlength=count)
+    found = np.zeros(count, np.int64)
+    filled = rows > 0
+    if filled.any():
+        at = np.cumsum(rows) - rows + np.maximum(-(-rows * hundredths // 100), 1) - 1
+        found[filled] = values[_ordered(key, values)][at[filled]]
+    return found
+
+
+def median_by(key: Int64, values: Int64, count: int) -> Int64:
+    """Returns for each of ``count`` keys the median of its rows, of an even number the middle of both; 0 for no row."""
+    rows = np.bincount(key, minlength=count)
+    found = np.zeros(count, np.int64)
+    filled = rows > 0
+    if filled.any():
+        ordered = values[_ordered(key, values)]
+        first = (np.cumsum(rows) - rows)[filled]
+        low, high = ordered[first + (rows[filled] - 1) // 2], ordered[first + rows[filled] // 2]
+        found[filled] = low + (high - low) // 2
+    return found
+
+
+def _ordered(key: Int64, values: Int64) -> Int64:
+    """Rows by key, and by value among those of one key."""
+    order: Int64 = np.lexsort((values, key))
+    return order

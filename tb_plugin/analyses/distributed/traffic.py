@@ -1,0 +1,183 @@
+"""Which rank sent how much to which: transfers between two ranks, and all-to-alls that state what each place gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.distributed.codes import codes
+from tb_plugin.analyses.distributed.compared import numbers_of, texts_of
+from tb_plugin.analyses.distributed.metrics import METRICS
+from tb_plugin.analyses.dtypes import element_bytes
+from tb_plugin.analyses.jobs.traffic import MOST_DRAWN
+from tb_plugin.payloads import Line, Metric, Series, Sort
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+MOST_PAIRS = 1 << 16
+"""Pairs of ranks of the table; those that moved most are kept."""
+
+
+def traffic_frame(calls: pa.Table, members: pa.Table, ranks: Sequence[int | None]) -> Frame | None:
+    """Returns the table of what went from rank to rank; None where no call says it.
+
+    ``calls`` are those of all workers as ``joined`` has them, ``members`` the ranks of each ``group_code``, ``ranks`` the
+    rank of each worker. A message counts once though both of its ends are here: what its sender states. One whose size or
+    ends nobody states is not there.
+    """
+    own = np.array([-1 if rank is None else rank for rank in ranks], np.int64)[numbers_of(calls, "worker")]
+    found = [_Messages.none(), *_transfers(calls, own), *_splits(calls, members, own)]
+    every = _Messages(*(np.concatenate([getattr(one, each.name) for one in found]) for each in fields(_Messages)))
+    if not len(every.size):
+        return None
+    group = texts_of(calls, "group")
+    named = group[0][every.row]
+    code = codes(named, every.source, every.target)
+    _, first, place = np.unique(code, return_index=True, return_inverse=True)
+    size, messages, differing = (np.zeros(len(first), np.int64) for _ in range(3))
+    np.add.at(size, place, every.size)
+    np.add.at(messages, place, 1)
+    np.add.at(differing, place, every.differs)
+    order = np.lexsort((every.target[first], every.source[first], -size))
+    title = "Traffic" if len(order) <= MOST_PAIRS else f"Traffic, the {MOST_PAIRS:,} largest of {len(order):,} pairs"
+    order = order[:MOST_PAIRS]
+    data = {
+        "source_rank": pa.array(every.source[first][order]),
+        "destination_rank": pa.array(every.target[first][order]),
+        "group": pa.array([group[1][each] for each in named[first][order].tolist()], pa.string()),
+        "traffic_bytes": pa.array(size[order]),
+        "messages": pa.array(messages[order]),
+        "differing_messages": pa.array(differing[order]),
+    }
+    keys = ("source_rank", "destination_rank", "group")
+    hidden = () if differing.any() else ("differing_messages",)
+    columns = METRICS.columns(*data, hidden=hidden)
+    return Frame("traffic", title, columns, pa.table(data), keys, "group", Sort("traffic_bytes", True))
+
+
+def traffic_map(frame: Frame) -> Series:
+    """Returns the map of bytes from rank (row) to rank (column), of the first ranks that send or receive."""
+    source, target, size = (frame.data[key].to_numpy() for key in ("source_rank", "destination_rank", "traffic_bytes"))
+    ranks = np.unique(np.concatenate((source, target)))
+    drawn = ranks[:MOST_DRAWN]
+    cells = np.zeros((len(drawn), len(drawn)), np.int64)
+    keep = np.isin(source, drawn) & np.isin(target, drawn)
+    np.add.at(cells, (np.searchsorted(drawn, source[keep]), np.searchsorted(drawn, target[keep])), size[keep])
+    subtitle = "from rank (row) to rank (column), as calls state it"
+    if len(ranks) > len(drawn):
+        subtitle += f", the first {len(drawn)} of {len(ranks):,} ranks"
+    metric, x = METRICS["traffic_bytes"], METRICS.metric("destination_rank", "To")
+    lines = [
+        Line(
+            Metric(f"rank_{rank}", str(rank), metric.unit, metric.definition, metric.window),
+            "communication",
+            [value or None for value in row],
+        )
+        for rank, row in zip(drawn.tolist(), cells.tolist(), strict=True)
+    ]
+    return Series("map_traffic", frame.title, subtitle, x, [str(rank) for rank in drawn.tolist()], lines, "lines")
+
+
+@dataclass(frozen=True, eq=False)
+class _Messages:
+    """Messages as columns: the row of the call that says it, who sends, who receives, bytes, and whether the ends differ."""
+
+    row: Int64
+    source: Int64
+    target: Int64
+    size: Int64
+    differs: Bool
+
+    @staticmethod
+    def none() -> _Messages:
+        """Returns no message."""
+        empty = np.empty(0, np.int64)
+        return _Messages(empty, empty, empty, empty, np.empty(0, np.bool_))
+
+    def only(self, keep: Bool) -> _Messages:
+        """Returns some of them."""
+        return _Messages(self.row[keep], self.source[keep], self.target[keep], self.size[keep], self.differs[keep])
+
+
+def _transfers(calls: pa.Table, own: Int64) -> list[_Messages]:
+    """Messages between two ranks. A receive counts where its send is not here."""
+    collective, names = texts_of(calls, "collective")
+    is_send, is_receive = (collective == (names.index(word) if word in names else -1) for word in ("send", "recv"))
+    rows = np.flatnonzero(is_send | is_receive)
+    if not len(rows):
+        return []
+    match, size = numbers_of(calls, "match")[rows], numbers_of(calls, "comm_bytes")[rows]
+    sends = is_send[rows]
+    # Of a matched pair the other end is known, whatever the call itself says.
+    other, there = _other_end(match)
+    source, target = numbers_of(calls, "source_rank")[rows], numbers_of(calls, "destination_rank")[rows]
+    mine, theirs = own[rows], np.where(there, own[rows][other], -1)
+    source = np.where(source >= 0, source, np.where(sends, mine, theirs))
+    target = np.where(target >= 0, target, np.where(sends, theirs, mine))
+    whole = np.where(size >= 0, size, np.where(there, size[other], -1))
+    differs = there & (size >= 0) & (size[other] >= 0) & (size != size[other])
+    keep = (sends | ~there) & (source >= 0) & (target >= 0) & (whole >= 0)
+    return [_Messages(rows[keep], source[keep], target[keep], whole[keep], differs[keep])]
+
+
+def _other_end(match: Int64) -> tuple[Int64, Bool]:
+    """For each row of a pair the place of the other one, and whether there is one."""
+    order = np.argsort(match, kind="stable")
+    ordered = match[order]
+    pair = np.flatnonzero((ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0))
+    other, there = np.zeros(len(match), np.int64), np.zeros(len(match), np.bool_)
+    for one, two in ((order[pair], order[pair + 1]), (order[pair + 1], order[pair])):
+        other[one], there[one] = two, True
+    return other, there
+
+
+def _splits(calls: pa.Table, members: pa.Table, own: Int64) -> list[_Messages]:
+    """Messages of all-to-alls that state how much each place gets. What is received counts where its sender says nothing."""
+    sent, got = (_pieces(calls, key, members, own) for key in ("sent_splits", "received_splits"))
+    if not len(sent.row) and not len(got.row):
+        return []
+    match = numbers_of(calls, "match")
+    here = np.isin(got.source, own)
+    # Of a call without a match nobody knows which call of another worker here is its other end.
+    got = got.only((match[got.row] >= 0) | ~here)
+    rows = np.concatenate((sent.row, got.row))
+    label = np.where(match[rows] >= 0, match[rows], match.max(initial=0) + 1 + rows)
+    key = codes(label, np.concatenate((sent.source, got.source)), np.concatenate((sent.target, got.target)))
+    mine, theirs = key[: len(sent.row)], key[len(sent.row) :]
+    _, first, second = np.intersect1d(mine, theirs, return_indices=True)
+    sent.differs[first] = sent.size[first] != got.size[second]
+    alone = np.ones(len(theirs), np.bool_)
+    alone[second] = False
+    got = got.only(alone)
+    return [sent.only(sent.size > 0), got.only(got.size > 0)]
+
+
+def _pieces(calls: pa.Table, key: str, members: pa.Table, own: Int64) -> _Messages:
+    """What each place of a group gets or gives, of calls whose group, rank and type are known."""
+    if key not in calls.column_names:
+        return _Messages.none()
+    lists = calls[key].combine_chunks()
+    count = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    ranks = members["ranks"].combine_chunks()
+    places = pc.fill_null(pc.list_value_length(ranks), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    dtype, names = texts_of(calls, "dtype")
+    width = np.array([element_bytes(name or "") or 0 for name in names], np.int64)[dtype]
+    group = numbers_of(calls, "group_code")
+    fits = (count > 0) & (count == places[group]) & (own >= 0) & (width > 0)
+    rows = np.flatnonzero(fits)
+    if not len(rows):
+        return _Messages.none()
+    begins = np.cumsum(places) - places
+    row = np.repeat(rows, count[rows])
+    place = np.arange(len(row)) - np.repeat(np.cumsum(count[rows]) - count[rows], count[rows])
+    other = ranks.flatten().to_numpy()[begins[group[row]] + place]
+    size = lists.take(pa.array(rows)).flatten().to_numpy().astype(np.int64) * width[row]
+    source, target = (own[row], other) if key == "sent_splits" else (other, own[row])
+    return _Messages(row, source, target, size, np.zeros(len(row), np.bool_)).only(size >= 0)

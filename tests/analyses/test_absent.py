@@ -1,0 +1,103 @@
+"""Ranks without a trace: what flight recorders of the same run say about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tb_plugin.analyses.base import Params, Part
+from tb_plugin.analyses.distributed import Distributed
+from tb_plugin.analyses.distributed.absent import not_here, ranks_named
+from tb_plugin.analyses.distributed.profile import CALL, GROUP, table
+from tb_plugin.analyses.ranks_collectives import RanksCollectives
+from tb_plugin.payloads import Notice, Notices, View
+from tests.builders import trace
+from tests.flight import call, flight
+
+VIEW = Distributed()
+WORLD = dict.fromkeys(GROUP) | {
+    "group": "0",
+    "group_description": "default_pg",
+    "backend": "",
+    "group_size": 3,
+    "group_ranks": "[0, 1, 2]",
+}
+
+
+def traced(worker: str, numbers: Sequence[int], group: str = "0") -> Part:
+    """A rank whose trace holds all_reduces with these numbers."""
+    part = VIEW.part(trace().step(0, 0, 10).op("aten::mm", 0, 0.001).table(), Params())
+    about = {
+        "step": "0",
+        "collective": "all_reduce",
+        "dtype": "Float",
+        "elements": 12,
+        "comm_bytes": 48,
+        "on_device": True,
+    }
+    about |= {"group": group, "group_ranks": "[0, 1, 2]", "group_size": 3}
+    rows = [
+        dict.fromkeys(CALL) | about | {"call": i, "sequence": number, "start_ns": 100 * i, "dur_ns": 10}
+        for i, number in enumerate(numbers)
+    ]
+    data = {"collectives": table(CALL, rows), "process_groups": table(GROUP, [WORLD])}
+    frames = {**part.frames, **{name: replace(part.frames[name], data=made) for name, made in data.items()}}
+    return replace(part, worker=worker, frames=frames, facts={"distributed.world_size": 3})
+
+
+def dumped(worker: str, numbers: Sequence[int], **more: Any) -> Part:
+    calls = [call(number, **more) for number in numbers]
+    return replace(RanksCollectives().part(flight(calls, world=3), Params()), worker=worker)
+
+
+def told(parts: Sequence[Part], dumps: Sequence[Part]) -> tuple[list[dict[str, Any]], Mapping[str, Notice]]:
+    view = VIEW.answer([VIEW.join(parts, dumps)], Params())
+    assert isinstance(view, View)
+    notices = view.payloads["findings"]
+    assert isinstance(notices, Notices)
+    return view.payloads["recorders"].rows, {notice.rule: notice for notice in notices.notices}  # type: ignore[union-attr]
+
+
+PAIR = [traced("rank0", range(10, 20)), traced("rank1", range(10, 20))]
+
+
+def test_the_rank_that_stopped_is_named_with_its_last_call() -> None:
+    rows, notices = told(PAIR, [dumped("rank2", range(5, 17))])
+    (row,) = rows
+    assert (row["worker"], row["has_trace"], row["last_sequence"], row["last_collective"]) == (
+        "rank2",
+        False,
+        16,
+        "all_reduce",
+    )
+    # 10 to 16 are in the traces as well, 17, 18 and 19 it did not call.
+    assert (row["recorded_calls_count"], row["called_in_traces"], row["not_called"]) == (12, 7, 3)
+    figures = {figure.metric.key: figure.value for figure in notices["rank_stopped"].figures}
+    assert figures["worker"] == "rank2" and figures["not_called"] == 3 and figures["last_sequence"] == 16
+    assert figures["group"] == "default_pg" and notices["rank_stopped"].severity == "high"
+    assert "rank_recorded" not in notices
+
+
+def test_a_rank_that_called_all_is_said_to_have_run() -> None:
+    rows, notices = told(PAIR, [dumped("rank2", range(15, 25)), dumped("rank0", range(15, 25))])
+    assert [(row["worker"], row["has_trace"], row["called_in_traces"], row["not_called"]) for row in rows] == [
+        ("rank2", False, 5, 0),
+        ("rank0", True, 5, 0),
+    ]
+    assert "rank2" in notices["rank_recorded"].text and "rank0" not in notices["rank_recorded"].text
+    assert "rank_stopped" not in notices
+
+
+@pytest.mark.parametrize("more", [{"group": ("1", "tp")}, {"group": ("0", "other")}])
+def test_numbers_of_other_groups_say_nothing(more: dict[str, Any]) -> None:
+    rows, notices = told(PAIR, [dumped("rank2", range(5, 17), **more)])
+    assert [(row["called_in_traces"], row["not_called"]) for row in rows] == [(0, 0)]
+    assert not {"rank_stopped", "rank_recorded"} & set(notices)
+
+
+def test_ranks_that_are_not_here() -> None:
+    assert not_here([0, 2, 3], 5) == [1, 4] and not_here([0, None], 5) == not_here([0], None) == []
+    assert ranks_named([7]) == "rank 7" and ranks_named(range(10)) == "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more"
