@@ -108,6 +108,11 @@ def about_of(content: bytes) -> About:
 
 def part_of(content: bytes, wanted: Wanted) -> Part:
     """Returns the part of a summary of what is ``wanted``; looks at everything in it. Raises SummaryRefused."""
+    return opened(content, wanted)[0]
+
+
+def opened(content: bytes, wanted: Wanted) -> tuple[Part, bytes]:
+    """Returns the same, and the bytes that ``parts.load`` makes it of. Raises SummaryRefused."""
     about, packed = _opened(content)
     check(about, wanted)
     size = about.part_bytes
@@ -121,7 +126,7 @@ def part_of(content: bytes, wanted: Wanted) -> Part:
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError) as error:
         raise SummaryRefused("is damaged") from error
     _check(part)
-    return part
+    return part, body
 
 
 def check(about: About, wanted: Wanted) -> None:
@@ -170,7 +175,7 @@ def _checked_table(name: str, data: bytes) -> pa.Table:
     if table.num_rows > MOST_ROWS:
         raise SummaryRefused("has too many rows")
     table.validate(full=True)
-    for column in table.columns:
+    for column in (pc.list_flatten(each) if pa.types.is_list(each.type) else each for each in table.columns):
         if pa.types.is_int64(column.type) and len(column):
             ends = pc.min_max(column).as_py()
             if ends["max"] is not None and (ends["max"] > _MOST_NS or ends["min"] < -_MOST_NS):

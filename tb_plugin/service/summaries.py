@@ -17,12 +17,11 @@ from pathlib import Path
 
 from tb_plugin.analyses.distributed.shapes import stamp
 from tb_plugin.errors import CacheRefused, TorchTraceError, UserError
-from tb_plugin.service import parts
 from tb_plugin.service.found import Found, SummaryFile
 from tb_plugin.service.opened import OpenModels
 from tb_plugin.service.pool import Workers
 from tb_plugin.service.question import Report
-from tb_plugin.service.rank_summary import MOST_BYTES, SummaryRefused, Wanted, part_of
+from tb_plugin.service.rank_summary import MOST_BYTES, SummaryRefused, Wanted, opened
 from tb_plugin.service.states import Entry
 from tb_plugin.service.summarizing import settings_here
 from tb_plugin.storage.cache import FileStore, put_whole
@@ -64,7 +63,7 @@ def _taken(item: Item) -> str:
     try:
         with open_local(item.file) as stream:
             content = stream.read(MOST_BYTES + 1)
-        body = parts.dump(part_of(content, item.wanted))
+        _, body = opened(content, item.wanted)
     except (SummaryRefused, UserError) as error:
         return str(error) if isinstance(error, SummaryRefused) else f"cannot be read ({error.what})"
     put_whole(item.target, lambda partial: partial.write_bytes(body))

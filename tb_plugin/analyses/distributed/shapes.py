@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analyses.distributed.profile import CALL, DEVICE, GROUP, STEP
-from tb_plugin.analyses.distributed.stated import empty_tables
+from tb_plugin.analyses.distributed.stated import ROW, empty_tables
+from tb_plugin.analyses.distributed.worked import KERNEL
 from tb_plugin.analyses.replicas import FRAME, states_frame
 
 MEANING = 1
@@ -19,13 +20,15 @@ kept of ranks elsewhere is then computed anew. New columns change the stamp by t
 ALWAYS: Mapping[str, Mapping[str, pa.DataType]] = {
     "collectives": CALL,
     "steps": STEP,
+    "kernels": {**KERNEL, ROW: pa.int64()},
     "process_groups": GROUP,
     "devices": DEVICE,
 }
 """Tables that every part has. Others are those of what the profile states, and of its memory."""
 NEVER_NULL: Mapping[str, tuple[str, ...]] = {
-    "collectives": ("call", "collective", "start_ns", "dur_ns", "on_device"),
+    "collectives": ("call", "collective", "start_ns", "dur_ns", "on_device", "event", "stream"),
     "steps": ("step",),
+    "kernels": ("kernel_calls", "kernel_ns"),
     "process_groups": ("group", "group_ranks"),
     "devices": ("device",),
 }
