@@ -7,7 +7,7 @@ import { inHead, inTracks, spotsOf } from './ranksHit'
 import { inSight, nearSight, SECTION, sectionAt, stack } from './ranksLayout'
 import { chosenMeeting } from './ranksLinks'
 import { type Meeting, ownView, partnersOf, type RankSection, type RanksScene, type Shown } from './ranksScene'
-import { type Detail, trackId, tracksOf, works } from './ranksTracks'
+import { NO_PLACING, type Placing, trackId, tracksOf, works } from './ranksTracks'
 import { fit as sharpen, type Theme } from './surface'
 import { type ColorBy, Colors, Strip } from './timelineColors'
 import { NO_EXTRAS } from './timelineEngine'
@@ -17,19 +17,6 @@ import { GUTTER, GUTTERS, HEAD, layout, rowTop } from './timelineLayout'
 import type { Item, Range, Spot, TimelineModel } from './timelineModel'
 import { type Arrow, arrowAt, type Scene, type Step, toTime, inSight as tracksInSight } from './timelineScene'
 import { TimelineWindow } from './timelineWindow'
-
-export interface Placing {
-  sections: readonly RankSection[]
-  /** Keys of the sections that are open. */
-  open: ReadonlySet<string>
-  detail: Detail
-  /** Tracks that are not as high as `detail` makes them: `trackId` of each. */
-  turned: ReadonlySet<string>
-  /** Everything there is to see, on the axis. */
-  whole: Range
-  /** How busy the devices are, over the whole. */
-  busy: { busy: number[]; busy_is_device: boolean }
-}
 
 export interface RanksEvents extends TimelineEvents {
   /** Keys of the sections that are in sight, or soon will be. */
@@ -43,17 +30,10 @@ export interface RankSpot {
   arrows: readonly Arrow[]
 }
 
-export const NO_PLACING: Placing = {
-  sections: [],
-  open: new Set(),
-  detail: 'streams',
-  turned: new Set(),
-  whole: { start: 0, end: 1 },
-  busy: { busy: [], busy_is_device: true },
-}
-
 /** Tiles asked for ahead of each section. */
 const AHEAD = 24
+/** Who scrolls is not held up: the page hears this often of what is in sight. */
+const TELL_MS = 200
 
 export class RanksEngine extends TimelineWindow implements Movable {
   private readonly canvas: HTMLCanvasElement
@@ -69,6 +49,8 @@ export class RanksEngine extends TimelineWindow implements Movable {
   private matches: ((name: string) => boolean) | null = null
   private chosen: RankSpot | null = null
   private told = ''
+  private sight: readonly string[] = []
+  private telling = 0
   private frame = 0
 
   constructor(canvas: HTMLCanvasElement, theme: Theme, view: Range, events: RanksEvents, keysFrom: readonly Window[]) {
@@ -109,6 +91,7 @@ export class RanksEngine extends TimelineWindow implements Movable {
     this.hands.destroy()
     this.keys.destroy()
     this.observer.disconnect()
+    window.clearTimeout(this.telling)
     cancelAnimationFrame(this.frame)
   }
 
@@ -330,8 +313,16 @@ export class RanksEngine extends TimelineWindow implements Movable {
     const keys = scene.sections.slice(from, to).map(({ section }) => section.key)
     const text = keys.join(' ')
     if (text === this.told) return
+    const isFirst = this.told === ''
     this.told = text
-    this.events.onSight(keys)
+    this.sight = keys
+    if (isFirst) this.events.onSight(keys)
+    else if (this.telling === 0) this.telling = window.setTimeout(() => this.tell(), TELL_MS)
+  }
+
+  private tell(): void {
+    this.telling = 0
+    this.events.onSight(this.sight)
   }
 
   private wantOf({ scene: own, overview, isOpen }: Shown): void {

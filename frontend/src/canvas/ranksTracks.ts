@@ -1,6 +1,7 @@
 // The tracks of an open section: which there are, and how high they stand.
+import type { RankSection } from './ranksScene'
 import { type Layout, layout, tracksOf as timelineTracks } from './timelineLayout'
-import type { Lane, TimelineModel } from './timelineModel'
+import type { Lane, Range, TimelineModel } from './timelineModel'
 
 /** Which tracks an open section has: those of devices, a thin lane each, or all of them. */
 export type Detail = 'streams' | 'all'
@@ -23,4 +24,26 @@ export function tracksOf(
   )
   const thin = tracks.filter((track) => (detail === 'streams') !== turned.has(trackId(rank, track.id)))
   return layout(tracks, order, 0, new Set(thin.map(({ id }) => id)), 0)
+}
+
+export interface Placing {
+  sections: readonly RankSection[]
+  /** Keys of the sections that are open. */
+  open: ReadonlySet<string>
+  detail: Detail
+  /** Tracks that are not as high as `detail` makes them: `trackId` of each. */
+  turned: ReadonlySet<string>
+  /** Everything there is to see, on the axis. */
+  whole: Range
+  /** How busy the devices are, over the whole. */
+  busy: { busy: number[]; busy_is_device: boolean }
+}
+
+export const NO_PLACING: Placing = {
+  sections: [],
+  open: new Set(),
+  detail: 'streams',
+  turned: new Set(),
+  whole: { start: 0, end: 1 },
+  busy: { busy: [], busy_is_device: true },
 }

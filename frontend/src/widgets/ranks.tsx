@@ -1,8 +1,9 @@
 // The React shell of several ranks on one axis: hands sections, links and selection to the engine.
 import { type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
-import { type Placing, type RankSpot, RanksEngine, type RanksEvents } from '../canvas/ranksEngine'
+import { type RankSpot, RanksEngine, type RanksEvents } from '../canvas/ranksEngine'
 import { pointedMeeting } from '../canvas/ranksLinks'
 import type { Meeting, RanksScene } from '../canvas/ranksScene'
+import type { Placing } from '../canvas/ranksTracks'
 import type { ColorBy } from '../canvas/timelineColors'
 import { GUTTER } from '../canvas/timelineLayout'
 import type { Range } from '../canvas/timelineModel'
