@@ -318,7 +318,7 @@ def _opened(logdir: Path, ranks: int, folder: Path) -> Page:
 
 
 class _Asking:
-    """Requests until an answer is there: 202 says that it is not yet."""
+    """Requests until an answer is there: 202 says that it is not yet. Asking again costs the server something as well."""
 
     def __init__(self, address: str) -> None:
         self.took_ms = 0.0
@@ -334,7 +334,7 @@ class _Asking:
                     break
             if time.monotonic() - begun > 300:
                 raise Failed(f"{route} is still not there after five minutes")
-            time.sleep(0.02)
+            time.sleep(0.1)
         self.took_ms = 1000 * (time.monotonic() - begun)
         self.sizes[route] = len(body)
         return body
