@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Part
+from tb_plugin.analyses.distributed.codes import codes
+from tb_plugin.analyses.distributed.compared import texts_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.payloads import Notice
 
@@ -41,46 +42,52 @@ def recorders(calls: pa.Table, groups: pa.Table, traced: Iterable[str], dumps: S
     here = set(traced)
     rows = []
     for part in dumps:
-        for (group, description), mine in _by_group(part.frames[CALLS_OF_RANKS].data).items():
+        for group, description, sequence, last_collective in _by_group(part.frames[CALLS_OF_RANKS].data):
             stated = described.get(group)
             theirs = numbers.get(group, np.empty(0, np.int64))
             if stated and description and stated != description:
                 theirs = theirs[:0]
-            sequence = np.array([number for number, _ in mine], np.int64)
-            last = int(np.argmax(sequence))
+            last = int(sequence.max())
             rows.append(
                 {
                     "worker": part.worker,
                     "has_trace": part.worker in here,
                     "group": group,
                     "group_description": description,
-                    "recorded_calls_count": len(mine),
-                    "last_sequence": int(sequence[last]),
-                    "last_collective": mine[last][1],
+                    "recorded_calls_count": len(sequence),
+                    "last_sequence": last,
+                    "last_collective": last_collective,
                     "called_in_traces": int(np.isin(theirs, sequence).sum()),
-                    "not_called": int((theirs > sequence[last]).sum()),
+                    "not_called": int((theirs > last).sum()),
                 }
             )
     return pa.table({key: pa.array([row[key] for row in rows], kind) for key, kind in SCHEMA.items()})
 
 
-def _by_group(calls: pa.Table) -> dict[tuple[str, str], list[tuple[int, str]]]:
-    """Numbers and collectives of the calls of each group, by its name and description."""
-    found: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
-    keys = ("group", "group_description", "sequence", "collective")
-    for group, description, sequence, collective in zip(*(calls[key].to_pylist() for key in keys), strict=True):
-        if sequence is not None:
-            found[group or "", description or ""].append((sequence, collective or ""))
-    return found
+def _by_group(calls: pa.Table) -> Iterator[tuple[str, str, Int64, str]]:
+    """Name and description of each group, in order of its first call, its numbers, and the collective of the largest one."""
+    calls = calls.filter(pc.is_valid(calls["sequence"]))
+    texts = pa.table({key: pc.fill_null(calls[key], "") for key in ("group", "group_description", "collective")})
+    (group, names), (description, words), (collective, titles) = (texts_of(texts, key) for key in texts.column_names)
+    sequence = calls["sequence"].to_numpy()
+    _, first, which = np.unique(codes(group, description), return_index=True, return_inverse=True)
+    order = np.argsort(which, kind="stable")
+    pieces = np.split(order, np.cumsum(np.bincount(which, minlength=len(first)))[:-1])
+    for at in np.argsort(first).tolist():
+        mine = pieces[at]
+        last = mine[int(np.argmax(sequence[mine]))]
+        yield names[group[last]], words[description[last]], sequence[mine], titles[collective[last]]
 
 
 def _numbers(calls: pa.Table) -> dict[str, Int64]:
     """Numbers of the collectives that traces hold of each group, each once, in order."""
     some = calls.select(["group", "sequence"]).filter(pc.is_valid(calls["sequence"]))
-    encoded = some["group"].combine_chunks().dictionary_encode()
-    group, number = encoded.indices.to_numpy(zero_copy_only=False), some["sequence"].to_numpy()
-    names = encoded.dictionary.to_pylist()
-    return {name: np.unique(number[group == place]) for place, name in enumerate(names)}
+    group, names = texts_of(some, "group")
+    number = some["sequence"].to_numpy()
+    order = np.lexsort((number, group))
+    order = order[np.append(True, (np.diff(group[order]) != 0) | (np.diff(number[order]) != 0))[: len(order)]]
+    pieces = np.split(number[order], np.flatnonzero(np.diff(group[order])) + 1)
+    return dict(zip((names[place] for place in np.unique(group).tolist()), pieces, strict=False))
 
 
 def not_here(ranks: Iterable[int | None], world_size: int | None) -> list[int]:
