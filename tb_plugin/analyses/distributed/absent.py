@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -67,8 +68,9 @@ def recorders(calls: pa.Table, groups: pa.Table, traced: Iterable[str], dumps: S
 def _by_group(calls: pa.Table) -> Iterator[tuple[str, str, Int64, str]]:
     """Name and description of each group, in order of its first call, its numbers, and the collective of the largest one."""
     calls = calls.filter(pc.is_valid(calls["sequence"]))
-    texts = pa.table({key: pc.fill_null(calls[key], "") for key in ("group", "group_description", "collective")})
-    (group, names), (description, words), (collective, titles) = (texts_of(texts, key) for key in texts.column_names)
+    (group, names), (description, words), (collective, titles) = (
+        texts_of(calls, key) for key in ("group", "group_description", "collective")
+    )
     sequence = calls["sequence"].to_numpy()
     _, first, which = np.unique(codes(group, description), return_index=True, return_inverse=True)
     order = np.argsort(which, kind="stable")
@@ -90,18 +92,18 @@ def _numbers(calls: pa.Table) -> dict[str, Int64]:
     return dict(zip((names[place] for place in np.unique(group).tolist()), pieces, strict=False))
 
 
-def not_here(ranks: Iterable[int | None], world_size: int | None) -> list[int]:
-    """Returns the ranks of the job that have no trace; none where the size, or the rank of a trace, is not recorded."""
-    known = list(ranks)
-    if world_size is None or None in known:
-        return []
-    return sorted(set(range(world_size)) - set(known))
+def not_here(ranks: Sequence[int | None], world_size: int | None) -> str:
+    """Returns the ranks of the job that have no trace, the first of them by number; empty where none lacks.
 
-
-def ranks_named(ranks: Sequence[int]) -> str:
-    """Returns ranks as a text, the first of them by number."""
-    more = f" and {len(ranks) - NAMED} more" if len(ranks) > NAMED else ""
-    return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(str(rank) for rank in ranks[:NAMED]) + more
+    And where the size of the job or the rank of a trace is not recorded, or two traces say that they are of one rank.
+    """
+    known = set(ranks)
+    if world_size is None or None in known or len(known) < len(ranks):
+        return ""
+    count = world_size - sum(rank is not None and 0 <= rank < world_size for rank in known)
+    named = islice((rank for rank in range(world_size) if rank not in known), min(count, NAMED))
+    more = f" and {count - NAMED:,} more" if count > NAMED else ""
+    return f"rank{'s' if count > 1 else ''} {', '.join(map(str, named))}{more}" if count > 0 else ""
 
 
 def recorder_notices(dumps: pa.Table) -> list[Notice]:
