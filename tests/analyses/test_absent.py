@@ -101,6 +101,22 @@ def test_numbers_of_other_groups_say_nothing(more: dict[str, Any]) -> None:
     assert not {"rank_stopped", "rank_recorded"} & set(notices)
 
 
+def test_a_name_of_several_groups_accuses_nobody() -> None:
+    """Where ranks number their groups on their own, one name is of several groups, of which each counts by itself."""
+    parts = []
+    for rank, members in enumerate(("[0, 1]", "[0, 1]", "[2, 3]", "[2, 3]")):
+        part = traced(f"rank{rank}", range(10 if rank < 2 else 20))
+        calls = part.frames["collectives"]
+        data = calls.data.set_column(
+            calls.data.column_names.index("group_ranks"),
+            "group_ranks",
+            pa.array([members] * calls.data.num_rows).dictionary_encode(),
+        )
+        parts.append(replace(part, frames={**part.frames, "collectives": replace(calls, data=data)}))
+    (row,), notices = told(parts, [dumped("rank5", range(12))])
+    assert (row["called_in_traces"], row["not_called"]) == (0, 0) and "rank_stopped" not in notices
+
+
 def test_ranks_without_a_trace_are_named() -> None:
     assert not_here([0, 2, 3], 5) == "ranks 1, 4" and not_here([1, 0, 3], 4) == "rank 2"
     assert not_here([9], 11) == "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more"

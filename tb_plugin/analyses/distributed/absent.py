@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Part
 from tb_plugin.analyses.distributed.codes import codes
-from tb_plugin.analyses.distributed.compared import texts_of
+from tb_plugin.analyses.distributed.compared import numbers_of, texts_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.payloads import Notice
 
@@ -35,8 +35,9 @@ def recorders(calls: pa.Table, groups: pa.Table, traced: Iterable[str], dumps: S
     """Returns what flight recorders kept, a row for each of them and each process group in which it kept numbered calls.
 
     ``calls`` and ``groups`` are those of the traces. A group is that of a trace when name and, where both state one,
-    description are the same; numbers count in the group. The buffer of a recorder is a ring: what is numbered behind its
-    last call was not called, what is numbered before its first one nobody knows.
+    description are the same, and traces have no other group of that name; numbers count in the group. The buffer of a
+    recorder is a ring: what is numbered behind its last call was not called, what is numbered before its first one nobody
+    knows.
     """
     numbers = _numbers(calls)
     described = {row["group"]: row["group_description"] for row in groups.to_pylist()}
@@ -82,14 +83,14 @@ def _by_group(calls: pa.Table) -> Iterator[tuple[str, str, Int64, str]]:
 
 
 def _numbers(calls: pa.Table) -> dict[str, Int64]:
-    """Numbers of the collectives that traces hold of each group, each once, in order."""
-    some = calls.select(["group", "sequence"]).filter(pc.is_valid(calls["sequence"]))
-    group, names = texts_of(some, "group")
-    number = some["sequence"].to_numpy()
-    order = np.lexsort((number, group))
-    order = order[np.append(True, (np.diff(group[order]) != 0) | (np.diff(number[order]) != 0))[: len(order)]]
-    pieces = np.split(number[order], np.flatnonzero(np.diff(group[order])) + 1)
-    return dict(zip((names[place] for place in np.unique(group).tolist()), pieces, strict=False))
+    """Numbers of the collectives that traces hold of each group, each once, in order; by names that one group alone has."""
+    some = calls.select(["group", "group_code", "sequence"]).filter(pc.is_valid(calls["sequence"]))
+    (group, names), code, number = texts_of(some, "group"), numbers_of(some, "group_code"), numbers_of(some, "sequence")
+    pairs = np.unique(np.stack([group, code], axis=1), axis=0)[:, 0]
+    alone = np.bincount(pairs, minlength=len(names)) == 1
+    found = np.unique(np.stack([group, number], axis=1)[alone[group]], axis=0)
+    pieces = np.split(found[:, 1], np.flatnonzero(np.diff(found[:, 0])) + 1)
+    return dict(zip((names[place] for place in np.unique(found[:, 0]).tolist()), pieces, strict=False))
 
 
 def not_here(ranks: Sequence[int | None], world_size: int | None) -> str:
