@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -34,7 +33,7 @@ class WritePart:
         analysis = analysis_named(self.view_id)
         numbers = models.part(self.file, analysis, self.params)
         for view_id, names in analysis.borrows.items():
-            numbers = _with(numbers, self._borrowed(models, view_id), names)
+            numbers = parts.borrowed(numbers, self._borrowed(models, view_id), names)
         put_whole(self.target, lambda partial: partial.write_bytes(parts.dump(numbers)))
         return self.target
 
@@ -65,15 +64,6 @@ class WriteJoined:
         joined = analysis.join(mine, beside)
         put_whole(self.target, lambda partial: partial.write_bytes(parts.dump(joined)))
         return self.target
-
-
-def _with(part: Part, other: Part | None, names: Sequence[str]) -> Part:
-    """``part`` with the named tables and payloads of another."""
-    if other is None:
-        return part
-    frames = {name: other.frames[name] for name in names if name in other.frames}
-    payloads = {name: other.payloads[name] for name in names if name in other.payloads}
-    return replace(part, frames={**part.frames, **frames}, payloads={**part.payloads, **payloads})
 
 
 @dataclass(frozen=True)

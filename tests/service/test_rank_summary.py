@@ -137,15 +137,24 @@ def test_tables_that_no_part_has():
 
 def test_text_that_is_no_text_is_refused():
     calls = part().frames["collectives"].data
-    place = calls.column_names.index("group")
-    offsets = np.arange(len(calls) + 1, dtype=np.int32)
-    bad = pa.StringArray.from_buffers(len(calls), pa.py_buffer(offsets), pa.py_buffer(b"\xff" * len(calls)))
-    assert refused(with_frame("collectives", calls.set_column(place, "group", bad))) == "is damaged"
+    count, place = len(calls), calls.column_names.index("group")
+
+    def summary(offsets: np.ndarray, text: bytes, first: int = 0) -> bytes:
+        """A summary whose groups are those bytes, a character each; ``first`` is the place of the first call's."""
+        texts = pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text))
+        places = pa.array(np.array([first, *range(1, count)], np.int32))
+        column = pa.DictionaryArray.from_arrays(places, texts, safe=False)
+        return with_frame("collectives", calls.set_column(place, "group", column))
+
+    offsets = np.arange(count + 1, dtype=np.int32)
+    assert part_of(summary(offsets, b"a" * count), WANTED)
+    assert refused(summary(offsets, b"\xff" * count)) == "is damaged"
+    for first in (-1, count, 2**30):
+        assert refused(summary(offsets, b"a" * count, first)) == "is damaged"
     offsets = offsets.copy()
-    offsets[len(calls) // 2] = 2**30
-    outside = pa.StringArray.from_buffers(len(calls), pa.py_buffer(offsets), pa.py_buffer(b"a" * len(calls)))
+    offsets[count // 2] = 2**30
     with pytest.raises(SummaryRefused):
-        part_of(with_frame("collectives", calls.set_column(place, "group", outside)), WANTED)
+        part_of(summary(offsets, b"a" * count), WANTED)
 
 
 def test_the_stamp_speaks_of_columns_and_meaning(monkeypatch):

@@ -149,7 +149,7 @@ class Distributed:
 
 
 def _meetings(data: Together, params: Params) -> Frame:
-    within = stretches_of(params.values(WITHIN)) if params.table == MEETINGS else []
+    within = stretches_of(params.values(WITHIN))
     calls = frames(data)["collectives"].data
     found = meetings(calls, data.names, data.seen.worker, data.seen.match, within)
     return frame(MEETINGS, "Meetings", found, ("match", "worker"), "collective")

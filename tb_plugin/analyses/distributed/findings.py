@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.communication import COMMUNICATION_SHARE, SEND_LESS
+from tb_plugin.analyses.distributed.absent import not_here
 from tb_plugin.analyses.distributed.blame import blame
 from tb_plugin.analyses.distributed.clock_notices import clock_notices
 from tb_plugin.analyses.distributed.metrics import METRICS
@@ -39,6 +40,8 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
     present = "{workers} of {world_size} ranks are here."
     if data.world_size is None:
         present = "{workers} of at least {world_size} ranks are here."
+    elif lacking := not_here(data.ranks, data.world_size):
+        present += f" Without a trace: {lacking}."
     if bounded:
         figures = [*here, METRICS.figure("bounded", bounded), METRICS.figure("matched", sum_of(rows, "matched"))]
         text = f"{present} " if missing else ""
