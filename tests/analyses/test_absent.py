@@ -100,4 +100,5 @@ def test_numbers_of_other_groups_say_nothing(more: dict[str, Any]) -> None:
 
 def test_ranks_that_are_not_here() -> None:
     assert not_here([0, 2, 3], 5) == [1, 4] and not_here([0, None], 5) == not_here([0], None) == []
-    assert ranks_named([7]) == "rank 7" and ranks_named(range(10)) == "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more"
+    assert ranks_named([7]) == "rank 7" and ranks_named([5, 9]) == "ranks 5 and 9"
+    assert ranks_named(range(10)) == "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more"

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.base import Frame, Missing, Params, Part, Scope, Traits, answer_view, coverage_of, page
 from tb_plugin.analyses.distributed.absent import DUMPS, recorder_notices
 from tb_plugin.analyses.distributed.bandwidth_shown import bandwidth_frames, bandwidth_series, slow_nodes
+from tb_plugin.analyses.distributed.blame import blame, why
 from tb_plugin.analyses.distributed.findings import findings, sum_of
 from tb_plugin.analyses.distributed.heat import pictures
 from tb_plugin.analyses.distributed.job import job_findings, job_frames, job_notices, job_series
@@ -26,7 +27,7 @@ from tb_plugin.analyses.distributed.profile import frame, profile_part
 from tb_plugin.analyses.distributed.tables import frames, worker_rows
 from tb_plugin.analyses.distributed.together import Row, Together, together
 from tb_plugin.analyses.distributed.traffic import traffic_frame, traffic_map
-from tb_plugin.analyses.distributed.worst import by_cost, fewer, per_step, worst_frame
+from tb_plugin.analyses.distributed.worst import fewer, worst_frame
 from tb_plugin.analyses.replicas import FRAME
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import (
@@ -181,7 +182,7 @@ def _repeated(joined: Part) -> list[Notice]:
 
 def _payloads(data: Together, rows: list[Row], told: list[Notice], operations: Frame) -> dict[str, Payload]:
     payloads: dict[str, Payload] = {
-        "headline": _headline(data, rows, told, operations),
+        "headline": _headline(data, rows, operations),
         "findings": Notices("findings", "Findings", "training", told),
         "overlap": _bars(data, rows, "overlap", "Computation and communication", _STEP_PARTS),
     }
@@ -193,12 +194,13 @@ def _payloads(data: Together, rows: list[Row], told: list[Notice], operations: F
     payloads |= {series.name: series for series in job_series(data.stated, measured=not data.alone)}
     for name, payload in payloads.items():
         if isinstance(payload, Series) and payload.style == "stacked_bars":
-            payloads[name] = fewer(payload, data.names, rows)
+            payloads[name] = fewer(payload, data, rows)
     return payloads
 
 
-def _headline(data: Together, rows: list[Row], told: list[Notice], operations: Frame) -> Figures:
-    figures = [METRICS.figure("workers", len(data.names)), _size(data)]
+def _headline(data: Together, rows: list[Row], operations: Frame) -> Figures:
+    figures = [] if data.alone else _slow(data)
+    figures += [METRICS.figure("workers", len(data.names)), _size(data)]
     total, matched = sum_of(rows, "step_total_ns"), sum_of(rows, "matched")
     if not data.alone:
         figures += [
@@ -207,7 +209,6 @@ def _headline(data: Together, rows: list[Row], told: list[Notice], operations: F
                 sum_of(rows, "wait_ns") / total if total and matched else None,
                 "Waiting, at least" if sum_of(rows, "bounded") else "",
             ),
-            *_slow(data, rows, told),
             *_fast(operations),
             METRICS.figure("matched", matched),
             METRICS.figure("unmatched", sum_of(rows, "unmatched")),
@@ -217,13 +218,19 @@ def _headline(data: Together, rows: list[Row], told: list[Notice], operations: F
     return Figures("headline", "Headline", "", figures, "headline")
 
 
-def _slow(data: Together, rows: list[Row], told: list[Notice]) -> list[Figure]:
-    """Who is late and what that costs the others, where a finding says that somebody is."""
-    if not any(notice.rule == "straggler" for notice in told):
+def _slow(data: Together) -> list[Figure]:
+    """Who costs the others most, where somebody does: how much of a step, and why."""
+    told = blame(data)
+    if not told.costly:
         return []
-    at = by_cost(rows)[0]
-    cost = per_step(data, rows[at], at)
-    return [METRICS.figure("worker", data.names[at], "Waited for most"), METRICS.figure("caused_step_ns", cost)]
+    worst = told.costly[0]
+    lost = told.lost(worst)[1]
+    return [
+        METRICS.figure("worker", data.names[worst], "Costs the others most"),
+        METRICS.figure("lost_ns", lost, "Lost a step"),
+        METRICS.figure("lost_share", lost / told.mean_ns),
+        METRICS.figure("late_cause", str(why(told, worst).get("late_cause") or "not known")),
+    ]
 
 
 def _fast(operations: Frame) -> list[Figure]:

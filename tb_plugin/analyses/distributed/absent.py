@@ -93,8 +93,9 @@ def not_here(ranks: Iterable[int | None], world_size: int | None) -> list[int]:
 
 def ranks_named(ranks: Sequence[int]) -> str:
     """Returns ranks as a text, the first of them by number."""
-    more = f" and {len(ranks) - NAMED} more" if len(ranks) > NAMED else ""
-    return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(str(rank) for rank in ranks[:NAMED]) + more
+    named = [str(rank) for rank in ranks[:NAMED]]
+    last = f"{len(ranks) - NAMED} more" if len(ranks) > NAMED else named.pop()
+    return f"rank {last}" if not named else f"ranks {', '.join(named)} and {last}"
 
 
 def recorder_notices(dumps: pa.Table) -> list[Notice]:

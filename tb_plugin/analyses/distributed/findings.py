@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.communication import COMMUNICATION_SHARE, SEND_LESS
+from tb_plugin.analyses.distributed.absent import not_here, ranks_named
 from tb_plugin.analyses.distributed.blame import blame
 from tb_plugin.analyses.distributed.clock_notices import clock_notices
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.straggler_findings import straggler_findings, uneven_compute
 from tb_plugin.analyses.distributed.together import Row, Together
 from tb_plugin.analyses.severity import severity_of
+from tb_plugin.analyses.wording import noun
 from tb_plugin.payloads import Notice
 
 
@@ -37,6 +39,10 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
     bounded, missing = sum_of(rows, "bounded"), data.size is not None and data.size > len(data.names)
     here = [METRICS.figure("workers", len(data.names)), METRICS.figure("world_size", data.size)] if missing else []
     present = "{workers} of {world_size} ranks are here."
+    if absent := not_here(data.ranks, data.world_size):
+        present = (
+            f"{{workers}} of {{world_size}} ranks are here; {ranks_named(absent)} {noun(len(absent), 'is', 'are')} not."
+        )
     if data.world_size is None:
         present = "{workers} of at least {world_size} ranks are here."
     if bounded:

@@ -21,6 +21,11 @@ OF_STRAGGLERS = (
                 "worker in turn. single: in one step. irregular: in 20 % of the steps at least.",
             ),
             "worst_step": ("Worst step", "The step in which it costs most."),
+            "usual_worker": (
+                "Beside",
+                "Whom to compare it with: of its group the worker with the median lateness; of a worker that is in no group "
+                "of several the one with the median cost.",
+            ),
             "late_how": (
                 "How",
                 "How its kernels differ: more calls, longer calls (more or larger input), slow device (all by one factor).",
