@@ -42,6 +42,11 @@ class Met:
     """Start by corrected clocks less the median of its collective; UNKNOWN where durations say who came when."""
     noise_ns: Int64
     """How wrong lateness of its worker may be: less is no lateness."""
+    level_ns: Int64
+    """Start by corrected clocks less the median of its collective, also where durations say who came when; UNKNOWN where
+    clocks do not tell."""
+    level_noise_ns: Int64
+    """How wrong that may be."""
     recorded_late: Bool
     """The collective is the first one that a worker recorded: its coming late says something of its profiler alone."""
 
@@ -100,8 +105,9 @@ def arrivals(met: Met) -> Arrivals:
     middle = (arrival[first + (count - 1) // 2] + arrival[first + count // 2]) // 2
     others = (arrival[first + np.maximum(count - 2, 0) // 2] + arrival[first + (count - 1) // 2]) // 2
     # The first to arrive is never made up.
-    opening, before = row[first], row[np.maximum(last - 1, 0)]
-    raw = arrival[last] - arrival[np.maximum(last - 1, 0)]
+    opening, next_to_last = row[first], _next_to_last(met, row, arrival, first, last)
+    before = row[next_to_last]
+    raw = arrival[last] - arrival[next_to_last]
     noise = np.maximum(met.noise_ns[np.maximum(row[last], 0)], met.noise_ns[before])
     told = (count > 1) & ~met.recorded_late[opening]
     raw = np.where((raw > noise) & told, raw, 0)
@@ -137,6 +143,27 @@ def _arrival(met: Met, rows: Int64, which: Int64) -> Int64:
     blind = np.zeros(count, np.bool_)
     blind[which[late == UNKNOWN]] = True
     return np.where(blind[which], -met.dur_ns[rows], late)
+
+
+def _next_to_last(met: Met, row: Int64, arrival: Int64, first: Int64, last: Int64) -> Int64:
+    """The row (rows stand in order of arrival) of whom the last one is compared with at each collective.
+
+    The one before it by durations is, of those that are level, the one whose end came earliest by chance: its duration is
+    too short by that, and over many collectives this adds up. Where clocks tell who of them came last it is that one: by a
+    measure that knows nothing of how its end was.
+    """
+    found = np.maximum(last - 1, first)
+    which = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(row))))
+    mine = np.maximum(row, 0)
+    away = arrival[found][which] - arrival
+    level = (row >= 0) & (met.level_ns[mine] != UNKNOWN)
+    level &= away <= met.level_noise_ns[mine] + met.level_noise_ns[mine[found]][which]
+    level[last] = False
+    late = np.where(level, met.level_ns[mine], UNKNOWN)
+    best = np.maximum.reduceat(late, first) if len(first) else late
+    chosen = np.flatnonzero(level & (late == best[which]))[::-1]
+    found[which[chosen]] = chosen
+    return found
 
 
 def _with_missing(met: Met, rows: Int64, which: Int64, arrival: Int64) -> tuple[Int64, Int64, Int64, Int64]:

@@ -173,7 +173,8 @@ def _met(data: Together, step_of: Int64) -> tuple[Met, tuple[str, ...], Int64]:
         names.append(f"{name} ({description})" if description and description != name else name)
     collective, kinds = texts_of(seen.data, "collective")
     # Ends of other collectives say nothing of who came last: their starts do, where clocks are known.
-    by_clock = (seen.late.arrival == KNOWN) & ~is_one_of(collective, kinds, SYNCHRONIZING)
+    known = seen.late.arrival == KNOWN
+    by_clock = known & ~is_one_of(collective, kinds, SYNCHRONIZING)
     dur, blocked = seen.end_ns - seen.start_ns, _column(data, "blocked_ns", -1)
     met = Met(
         worker=seen.worker,
@@ -187,6 +188,8 @@ def _met(data: Together, step_of: Int64) -> tuple[Met, tuple[str, ...], Int64]:
         waiting=seen.waiting,
         lateness_ns=np.where(by_clock, seen.late.lateness_ns, UNKNOWN),
         noise_ns=np.where(by_clock, data.clocks.residual_ns[seen.worker], 0),
+        level_ns=np.where(known, seen.late.lateness_ns, UNKNOWN),
+        level_noise_ns=np.where(known, data.clocks.residual_ns[seen.worker], 0),
         recorded_late=seen.late.arrival == BEGAN_LATER,
     )
     return met, tuple(names), np.unique(np.array(kinds_of, np.str_), return_inverse=True)[1].astype(np.int64)

@@ -55,6 +55,14 @@ OF_STRAGGLERS = (
         "count",
         {
             "stragglers": ("Stragglers", "Workers that stand out."),
+            "straggler_rank": (
+                "Worst straggler",
+                "Number of the rank that costs most; null where none is worth a word.",
+            ),
+            "absent_ranks": (
+                "Absent ranks",
+                "Ranks of the job without a trace; null where their numbers are not recorded.",
+            ),
             "late_steps": ("Late steps", "Steps in which it costs more than noise, and 1 % of the step at least."),
             "late_every": ("Every", "It is late at every so many steps."),
             "job_steps": ("Steps", "Steps that are looked at."),
