@@ -137,15 +137,26 @@ def test_tables_that_no_part_has():
 
 def test_text_that_is_no_text_is_refused():
     calls = part().frames["collectives"].data
-    place = calls.column_names.index("group")
-    offsets = np.arange(len(calls) + 1, dtype=np.int32)
-    bad = pa.StringArray.from_buffers(len(calls), pa.py_buffer(offsets), pa.py_buffer(b"\xff" * len(calls)))
-    assert refused(with_frame("collectives", calls.set_column(place, "group", bad))) == "is damaged"
+    count, place = len(calls), calls.column_names.index("group")
+
+    def with_texts(offsets, content):
+        texts = pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(content * count))
+        column = pa.DictionaryArray.from_arrays(pa.array(range(count), pa.int32()), texts, safe=False)
+        return with_frame("collectives", calls.set_column(place, "group", column))
+
+    offsets = np.arange(count + 1, dtype=np.int32)
+    part_of(with_texts(offsets, b"a"), WANTED)
+    assert refused(with_texts(offsets, b"\xff")) == "is damaged"
     offsets = offsets.copy()
-    offsets[len(calls) // 2] = 2**30
-    outside = pa.StringArray.from_buffers(len(calls), pa.py_buffer(offsets), pa.py_buffer(b"a" * len(calls)))
-    with pytest.raises(SummaryRefused):
-        part_of(with_frame("collectives", calls.set_column(place, "group", outside)), WANTED)
+    offsets[count // 2] = 2**30
+    assert refused(with_texts(offsets, b"a"))
+
+
+def test_places_of_texts_that_are_not_there_are_refused():
+    calls = part().frames["collectives"].data
+    count, place = len(calls), calls.column_names.index("group")
+    outside = pa.DictionaryArray.from_arrays(pa.array([5] * count, pa.int32()), pa.array(["a"]), safe=False)
+    assert refused(with_frame("collectives", calls.set_column(place, "group", outside))) == "is damaged"
 
 
 def test_the_stamp_speaks_of_columns_and_meaning(monkeypatch):
