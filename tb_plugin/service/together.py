@@ -11,11 +11,12 @@ from tb_plugin.errors import NotFound
 from tb_plugin.payloads import StepInfo, Table, View
 from tb_plugin.payloads.export import to_json
 from tb_plugin.registry import analysis_named
-from tb_plugin.service import parts
+from tb_plugin.service import mapped, parts
 from tb_plugin.service.opened import ModelFile, OpenModels
 from tb_plugin.service.question import Report
 from tb_plugin.service.sheets import as_arrow, as_csv
 from tb_plugin.service.step_choice import chosen_steps
+from tb_plugin.service.summaries import RankSummary, parts_of
 from tb_plugin.storage.cache import put_whole
 
 
@@ -46,24 +47,62 @@ class WritePart:
 
 
 @dataclass(frozen=True)
-class WriteJoined:
-    """Asks to write the parts of all workers of a run, (worker, file) each, as one to ``target``."""
+class TakePart:
+    """Asks to write the part in a rank summary to ``target``."""
 
-    parts: tuple[tuple[str, str], ...]
-    beside: tuple[tuple[str, str], ...]
+    summary: RankSummary
+    target: str
+
+    def answer(self, models: OpenModels, report: Report) -> str:
+        """Returns why it is refused, as the end of a sentence; empty where it was taken. Raises CacheRefused."""
+        made, refused = parts_of([self.summary])
+        if not refused:
+            put_whole(self.target, lambda partial: partial.write_bytes(parts.dump(made[0])))
+        return refused.get(0, "")
+
+
+Source = str | RankSummary
+"""Where the part of a rank is: in a file of the cache, or in a summary that anybody may have written."""
+
+
+@dataclass(frozen=True)
+class WriteJoined:
+    """Asks to write the parts of all workers of a run, (worker, where its part is) each, as one to ``target``."""
+
+    parts: tuple[tuple[str, Source], ...]
+    beside: tuple[tuple[str, Source], ...]
     """The same of profiles of another kind in the run."""
     view_id: str
     target: str
 
-    def answer(self, models: OpenModels, report: Report) -> str:
-        """Returns ``target``. Raises KeptLost, CacheRefused."""
+    def answer(self, models: OpenModels, report: Report) -> dict[int, str]:
+        """Returns by place in ``parts`` why summaries are refused, as the end of a sentence: nothing is written then.
+
+        Raises KeptLost, CacheRefused.
+        """
         analysis = analysis_named(self.view_id)
         if not isinstance(analysis, Joining):
             raise NotFound("The parts of this view are not joined.", self.view_id, "Ask for its answer.")
-        mine, beside = ([models.read_part(path, worker) for worker, path in each] for each in (self.parts, self.beside))
+        mine, refused = _read(models, self.parts)
+        if refused:
+            return refused
+        beside, _ = _read(models, self.beside)
         joined = analysis.join(mine, beside)
-        put_whole(self.target, lambda partial: partial.write_bytes(parts.dump(joined)))
-        return self.target
+        put_whole(self.target, lambda partial: mapped.write(joined, partial))
+        return {}
+
+
+def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[list[Part], dict[int, str]]:
+    """The parts of workers, and by place which summaries are refused: then the parts do not count."""
+    places = [place for place, (_, source) in enumerate(sources) if isinstance(source, RankSummary)]
+    taken, refused = parts_of([source for _, source in sources if isinstance(source, RankSummary)])
+    if refused:
+        return [], {places[at]: why for at, why in refused.items()}
+    left = iter(taken)
+    return [
+        models.read_part(source, worker) if isinstance(source, str) else replace(next(left), worker=worker)
+        for worker, source in sources
+    ], {}
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from isal import isal_zlib
 
 _BLOCK_BYTES = 1024 * 1024
 _DIGITS = 8
+STAMP_BYTES = _DIGITS + 1
+"""What ``stamp`` puts behind a file."""
 
 
 class Seal(NamedTuple):
