@@ -36,7 +36,7 @@ export interface RankSpot {
   arrows: readonly Arrow[]
 }
 
-/** While the window moves tiles of all sections are asked for this often: what is passed on the way needs none. */
+/** While something moves tiles are asked for this often, and none ahead: what is passed on the way needs few. */
 const ASK_MS = 60
 
 export class RanksEngine extends TimelineWindow implements Movable {
@@ -55,9 +55,8 @@ export class RanksEngine extends TimelineWindow implements Movable {
   private matches: ((name: string) => boolean) | null = null
   private chosen: RankSpot | null = null
   private asking = 0
-  /** The window that tiles were asked for last, and when. */
-  private wantedView: Range | null = null
-  private wantedAt = 0
+  /** What was in sight when tiles were asked for last, and when that was. */
+  private wanted: { view: Range | null; scroll: number; at: number } = { view: null, scroll: 0, at: 0 }
   private frame = 0
 
   constructor(canvas: HTMLCanvasElement, theme: Theme, view: Range, events: RanksEvents, keysFrom: readonly Window[]) {
@@ -332,15 +331,14 @@ export class RanksEngine extends TimelineWindow implements Movable {
     const room = scene.height - HEAD
     const [first, last] = inSight(scene.places, scene.scroll, room)
     const now = performance.now()
-    const isMoving = scene.view !== this.wantedView && now < this.wantedAt + ASK_MS
+    const isMoving = scene.view !== this.wanted.view || scene.scroll !== this.wanted.scroll
     if (isMoving) this.asking ||= window.setTimeout(() => this.askLate(), ASK_MS)
-    else {
-      this.wantedView = scene.view
-      this.wantedAt = now
+    if (!isMoving || now >= this.wanted.at + ASK_MS) {
+      this.wanted = { view: scene.view, scroll: scene.scroll, at: now }
       scene.sections.forEach((shown, at) => {
         if (at < first || at >= last) restTiles(shown)
       })
-      for (let at = last - 1; at >= first; at--) wantTiles(scene.sections[at], last - first)
+      for (let at = last - 1; at >= first; at--) wantTiles(scene.sections[at], isMoving ? 0 : last - first)
     }
     this.watch(room)
   }

@@ -6,12 +6,20 @@ import { inSight } from './timelineScene'
 const AHEAD = 24
 const AHEAD_ALL = 96
 
-/** `count` sections are in sight. */
-export function wantTiles(shown: Shown, count: number): void {
+/** `still`: so many sections are in sight and rest; 0 = they move, and nothing is asked for ahead. */
+export function wantTiles(shown: Shown, still: number): void {
   const { scene, overview, isOpen } = shown
   if (!scene) return
   const { model, level, view } = scene
-  const asked = [view.start, view.end, level, model.store.version, isOpen && scene.layout, isOpen && scene.scroll]
+  const asked = [
+    view.start,
+    view.end,
+    level,
+    model.store.version,
+    isOpen && scene.layout,
+    isOpen && scene.scroll,
+    still,
+  ]
   if (shown.asked && isSame(shown.asked, asked)) {
     model.store.stay()
     return
@@ -30,7 +38,7 @@ export function wantTiles(shown: Shown, count: number): void {
   ]
   model.store.want([
     ...model.tiles(level, groups, view),
-    ...ahead.slice(0, Math.min(AHEAD, Math.ceil(AHEAD_ALL / count))),
+    ...ahead.slice(0, Math.min(AHEAD, still && Math.ceil(AHEAD_ALL / still))),
   ])
 }
 
