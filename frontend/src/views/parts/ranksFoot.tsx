@@ -36,7 +36,11 @@ export function RanksFoot(props: {
   const { view, axis, clocks, wish, sections, met, colors, classes } = props
   const lasts = met && met.linked > 0 ? lastOf(met.meetings, sections) : []
   const kinds: [string, string][] =
-    colors === 'class' ? [...new Map([...(classes?.values() ?? [])].map(({ key, title }) => [key, title]))] : KINDS
+    colors === 'class'
+      ? [...new Map([...(classes?.values() ?? [])].map(({ key, title }) => [key, title]))]
+      : colors === 'kind'
+        ? KINDS
+        : []
   return (
     <footer data-testid="timeline-foot" className={css.foot}>
       <span className={css.now}>
@@ -45,18 +49,18 @@ export function RanksFoot(props: {
         {` · ${alignmentText(sections, wish, clocks)} · times of ${axis}`}
       </span>
       <span className={css.key} data-testid="timeline-key">
-        {lasts.length > 0 && <span title="Bands have the colour of the rank that came last">came last:</span>}
+        {lasts.length > 0 && <span title="Bands have the colour of the rank that came last">bands, came last:</span>}
         {lasts.map(({ title, kind, count }) => (
           <span key={title} title={`came last at ${counted(count, 'collective')} in sight`}>
             <Swatch color={categoryColor(kind)} /> {title}
           </span>
         ))}
-        {(colors === 'kind' || colors === 'class') &&
-          kinds.map(([kind, label]) => (
-            <span key={kind}>
-              <Swatch color={categoryColor(kind)} /> {label}
-            </span>
-          ))}
+        {lasts.length > 0 && kinds.length > 0 && <span>bars:</span>}
+        {kinds.map(([kind, label]) => (
+          <span key={kind}>
+            <Swatch color={categoryColor(kind)} /> {label}
+          </span>
+        ))}
       </span>
     </footer>
   )
