@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -13,6 +14,7 @@ from tb_plugin.payloads import StepInfo, Table, View
 from tb_plugin.payloads.export import to_json
 from tb_plugin.registry import analysis_named
 from tb_plugin.service import mapped, parts
+from tb_plugin.service.lean import give_back_memory
 from tb_plugin.service.opened import ModelFile, OpenModels
 from tb_plugin.service.question import Report
 from tb_plugin.service.sheets import as_arrow, as_csv
@@ -88,9 +90,18 @@ class WriteJoined:
         if refused:
             return refused
         beside, _ = _read(models, self.beside)
-        joined = analysis.join(mine, beside)
-        put_whole(self.target, lambda partial: mapped.write(joined, partial))
+        mine.reverse()
+        joined = analysis.join(_handed_over(mine), beside)
+        put_whole(self.target, partial(mapped.write, joined))
+        del joined
+        give_back_memory()
         return {}
+
+
+def _handed_over(parts: list[Part]) -> Iterator[Part]:
+    """The parts from the last to the first; the list holds none of them any more."""
+    while parts:
+        yield parts.pop()
 
 
 def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[list[Part], dict[int, str]]:
