@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import msgspec
 import pyarrow as pa
@@ -84,6 +85,15 @@ def from_stored(kept: StoredPart, read: Callable[[str, bytes], pa.Table]) -> Par
         tuple(kept.steps),
         kept.searched,
     )
+
+
+def borrowed(part: Part, other: Part | None, names: Sequence[str]) -> Part:
+    """Returns ``part`` with the named tables and payloads of another one, where there is one."""
+    if other is None:
+        return part
+    frames = {name: other.frames[name] for name in names if name in other.frames}
+    payloads = {name: other.payloads[name] for name in names if name in other.payloads}
+    return replace(part, frames={**part.frames, **frames}, payloads={**part.payloads, **payloads})
 
 
 def _read(data: bytes) -> pa.Table:

@@ -37,7 +37,7 @@ class WritePart:
         analysis = analysis_named(self.view_id)
         numbers = models.part(self.file, analysis, self.params)
         for view_id, names in analysis.borrows.items():
-            numbers = _with(numbers, self._borrowed(models, view_id), names)
+            numbers = parts.borrowed(numbers, self._borrowed(models, view_id), names)
         put_whole(self.target, lambda partial: partial.write_bytes(parts.dump(numbers)))
         return self.target
 
@@ -115,15 +115,6 @@ def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[li
         models.read_part(source, worker) if isinstance(source, str) else replace(next(left), worker=worker)
         for worker, source in sources
     ], {}
-
-
-def _with(part: Part, other: Part | None, names: Sequence[str]) -> Part:
-    """``part`` with the named tables and payloads of another."""
-    if other is None:
-        return part
-    frames = {name: other.frames[name] for name in names if name in other.frames}
-    payloads = {name: other.payloads[name] for name in names if name in other.payloads}
-    return replace(part, frames={**part.frames, **frames}, payloads={**part.payloads, **payloads})
 
 
 @dataclass(frozen=True)

@@ -326,6 +326,26 @@ def test_the_truth_of_an_invented_job(cause: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", JOBS)
+def test_the_truth_with_lost_calls_an_absent_rank_and_jitter(seed: int) -> None:
+    """The ends of calls jitter by 2 us, a tenth of one rank's collectives is lost (each second time the straggler's own)."""
+    late, cause = 1 + seed % 3, list(CAUSES)[seed % len(CAUSES)]
+    given = Straggler(late, cause)
+    lost = ((late if seed % 2 else 4, 0.1),)
+    made = plan(
+        SyntheticJob(
+            ranks=6, steps=5, seed=seed, noise=0.0, stragglers=(given,), missing=lost, absent=(5,), drift_ppb=2000
+        )
+    )
+    told = blamed(made)
+    assert [told.names[w] for w in told.costly] == [f"rank{late}"]
+    (one,) = told.costly
+    (planted,) = truth(made.job, made)["stragglers"]
+    assert told.found.pattern[one] == "persistent"
+    assert int(told.found.lost_ns[one, 1:].sum()) == pytest.approx(sum(planted["gain_ns"][1:]), rel=0.01)
+    assert why(told, one)["late_cause"] == CAUSES[cause][0]
+
+
+@pytest.mark.parametrize("seed", JOBS)
 def test_a_group_whose_collectives_are_slow_is_named(seed: int) -> None:
     given = Straggler(2, "communication")
     told = blamed(plan(SyntheticJob(ranks=8, tp=2, steps=3, layers=2, seed=seed, noise=0.0, stragglers=(given,))))

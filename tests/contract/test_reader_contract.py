@@ -17,7 +17,7 @@ from tb_plugin.readers import READERS
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Reader, ReadOptions, ReadState, no_progress
 from tests import toy
 from tests.builders import Bytes
-from tests.samples import ALL, OURS, SAMPLES, Sample, made, scanned
+from tests.samples import ALL, EVERY, SAMPLES, Sample, made, scanned
 
 EVERY_READER = (*READERS, *toy.READERS)
 NO_PROFILES = (
@@ -26,6 +26,8 @@ NO_PROFILES = (
     "synthetic_ascend.py",
     "synthetic_ascend_cluster.py",
     "synthetic_faults.py",
+    "synthetic_job.py",
+    "jobs/",
     "synthetic_graphs.py",
     "synthetic_serving.py",
     "synthetic_megengine.py",
@@ -59,7 +61,7 @@ def test_every_reader_has_a_sample(reader: Reader) -> None:
 
 
 def test_every_file_of_the_samples_belongs_to_one() -> None:
-    taken = [name for sample in OURS for name in sample.names]
+    taken = [name for sample in EVERY for name in sample.names]
     assert len(taken) == len(set(taken))
     files = {path.relative_to(SAMPLES).as_posix() for path in SAMPLES.rglob("*") if path.is_file()}
     left = {name for name in files - set(taken) if not name.startswith(NO_PROFILES) and "__pycache__" not in name}

@@ -139,24 +139,22 @@ def test_text_that_is_no_text_is_refused():
     calls = part().frames["collectives"].data
     count, place = len(calls), calls.column_names.index("group")
 
-    def with_texts(offsets, content):
-        texts = pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(content * count))
-        column = pa.DictionaryArray.from_arrays(pa.array(range(count), pa.int32()), texts, safe=False)
+    def summary(offsets: np.ndarray, text: bytes, first: int = 0) -> bytes:
+        """A summary whose groups are those bytes, a character each; ``first`` is the place of the first call's."""
+        texts = pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text))
+        places = pa.array(np.array([first, *range(1, count)], np.int32))
+        column = pa.DictionaryArray.from_arrays(places, texts, safe=False)
         return with_frame("collectives", calls.set_column(place, "group", column))
 
     offsets = np.arange(count + 1, dtype=np.int32)
-    part_of(with_texts(offsets, b"a"), WANTED)
-    assert refused(with_texts(offsets, b"\xff")) == "is damaged"
+    assert part_of(summary(offsets, b"a" * count), WANTED)
+    assert refused(summary(offsets, b"\xff" * count)) == "is damaged"
+    for first in (-1, count, 2**30):
+        assert refused(summary(offsets, b"a" * count, first)) == "is damaged"
     offsets = offsets.copy()
     offsets[count // 2] = 2**30
-    assert refused(with_texts(offsets, b"a"))
-
-
-def test_places_of_texts_that_are_not_there_are_refused():
-    calls = part().frames["collectives"].data
-    count, place = len(calls), calls.column_names.index("group")
-    outside = pa.DictionaryArray.from_arrays(pa.array([5] * count, pa.int32()), pa.array(["a"]), safe=False)
-    assert refused(with_frame("collectives", calls.set_column(place, "group", outside))) == "is damaged"
+    with pytest.raises(SummaryRefused):
+        part_of(summary(offsets, b"a" * count), WANTED)
 
 
 def test_the_stamp_speaks_of_columns_and_meaning(monkeypatch):

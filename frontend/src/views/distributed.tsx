@@ -20,7 +20,7 @@ import { ViewFrame } from './parts/frame'
 import { HeadlineCard } from './parts/headline'
 import { Partners } from './parts/onOtherRanks'
 import { pick } from './parts/pick'
-import { OpenRank, openRank, type Place, RankPictures } from './parts/rankPictures'
+import { BESIDE, OpenRank, openBeside, openRank, type Place, RankPictures } from './parts/rankPictures'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
 import layoutCss from '../widgets/layout.module.css'
@@ -30,11 +30,14 @@ import css from './distributed.module.css'
 const GROUPS: Group[] = [
   { table: 'operations', label: 'Operations' },
   { table: 'collectives', label: 'Single collectives' },
+  { table: 'stragglers', label: 'Stragglers' },
   { table: 'workers', label: 'Workers' },
   { table: 'steps', label: 'Steps' },
   { table: 'bandwidths', label: 'Bandwidths' },
   { table: 'clocks', label: 'Clocks' },
 ]
+/** One worker alone is nobody's straggler. */
+const ALWAYS = new Set(GROUPS.map(({ table }) => table).filter((table) => table !== 'stragglers'))
 /** What went from rank to rank, where calls say it. */
 const TRAFFIC: Group = { table: 'traffic', label: 'Traffic', nameStyle: 'plain' }
 /** Tables of what profiles state, and of what flight recorders kept, where there are any. */
@@ -61,13 +64,20 @@ export function Distributed({ base, profile }: ViewProps) {
         <TableSection
           view="distributed"
           base={query}
-          groups={[...GROUPS, ...[TRAFFIC, ...STATED].filter(({ table }) => pick(shown, table, 'table'))]}
+          groups={[...GROUPS, TRAFFIC, ...STATED].filter(
+            ({ table }) => ALWAYS.has(table) || pick(shown, table, 'table'),
+          )}
           placeholder="Search workers and collectives, text or /regex/"
           detail={(row, table) => (
             <>
               <RowFacts row={row} table={table}>
                 {typeof row.worker === 'string' && (
-                  <OpenRank place={place} worker={row.worker} steps={typeof row.step === 'string' ? row.step : ''} />
+                  <OpenRank
+                    place={place}
+                    worker={row.worker}
+                    steps={typeof row.step === 'string' ? row.step : ''}
+                    usual={typeof row.usual_worker === 'string' ? row.usual_worker : undefined}
+                  />
                 )}
               </RowFacts>
               {table.name === 'collectives' && <OtherCalls base={query} row={row} />}
@@ -77,6 +87,11 @@ export function Distributed({ base, profile }: ViewProps) {
       )}
     </div>
   )
+}
+
+/** The way to the timeline with a rank and the one that is usual beside it. */
+function besideOf(place: Place, { worker, usual_worker: usual }: Row): (() => void) | null {
+  return typeof usual === 'string' ? () => openBeside(place, String(worker), usual, '') : null
 }
 
 /** The calls of other workers that a single collective is. */
@@ -124,11 +139,14 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
         </Card>
       )}
       {worst && (
-        <Card
-          title={worst.title}
-          subtitle={worst.rows.length > 1 ? `the ${worst.rows.length} ranks of the largest waits` : ''}
-        >
-          <SmallTable table={worst} onName={(row) => openRank(place, String(row.worker), 'overview', '')} counted />
+        <Card title={worst.title} subtitle={worst.rows.length > 1 ? `the worst ${worst.rows.length} ranks` : ''}>
+          <SmallTable
+            table={worst}
+            without={['usual_worker']}
+            onName={(row) => openRank(place, String(row.worker), 'overview', '')}
+            show={{ label: BESIDE, of: (row) => besideOf(place, row) }}
+            counted
+          />
         </Card>
       )}
       {mapFirst && pictures}

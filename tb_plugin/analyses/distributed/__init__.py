@@ -8,12 +8,13 @@ from types import MappingProxyType
 from typing import get_args
 
 import numpy as np
-import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame, Missing, Params, Part, Scope, Traits, answer_view, coverage_of, page
 from tb_plugin.analyses.distributed.absent import DUMPS, recorder_notices
 from tb_plugin.analyses.distributed.bandwidth_shown import bandwidth_frames, bandwidth_series, slow_nodes
-from tb_plugin.analyses.distributed.findings import findings, sum_of
+from tb_plugin.analyses.distributed.blame import blame, why
+from tb_plugin.analyses.distributed.facts import FACTS, job_facts, largest, total_of, wait_share
+from tb_plugin.analyses.distributed.findings import findings
 from tb_plugin.analyses.distributed.heat import pictures
 from tb_plugin.analyses.distributed.job import job_findings, job_frames, job_notices, job_series
 from tb_plugin.analyses.distributed.joined import COMMON, MEMBERS, RANKS, REPEATED, is_joined, join, join_again
@@ -26,7 +27,7 @@ from tb_plugin.analyses.distributed.profile import frame, profile_part
 from tb_plugin.analyses.distributed.tables import frames, worker_rows
 from tb_plugin.analyses.distributed.together import Row, Together, together
 from tb_plugin.analyses.distributed.traffic import traffic_frame, traffic_map
-from tb_plugin.analyses.distributed.worst import by_cost, fewer, per_step, worst_frame
+from tb_plugin.analyses.distributed.worst import fewer, worst_frame
 from tb_plugin.analyses.replicas import FRAME
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import (
@@ -149,7 +150,7 @@ class Distributed:
 
 
 def _meetings(data: Together, params: Params) -> Frame:
-    within = stretches_of(params.values(WITHIN)) if params.table == MEETINGS else []
+    within = stretches_of(params.values(WITHIN))
     calls = frames(data)["collectives"].data
     found = meetings(calls, data.names, data.seen.worker, data.seen.match, within)
     return frame(MEETINGS, "Meetings", found, ("match", "worker"), "collective")
@@ -181,63 +182,65 @@ def _repeated(joined: Part) -> list[Notice]:
 
 def _payloads(data: Together, rows: list[Row], told: list[Notice], operations: Frame) -> dict[str, Payload]:
     payloads: dict[str, Payload] = {
-        "headline": _headline(data, rows, told, operations),
+        "headline": _headline(data, rows, operations),
+        FACTS: job_facts(data, rows, operations),
         "findings": Notices("findings", "Findings", "training", told),
         "overlap": _bars(data, rows, "overlap", "Computation and communication", _STEP_PARTS),
     }
     if not data.alone:
         parts = (("transfer_ns", "transfer"), ("wait_ns", "wait"))
-        titles = _BOUNDED if sum_of(rows, "bounded") else {}
+        titles = _BOUNDED if total_of(rows, "bounded") else {}
         payloads["waiting"] = _bars(data, rows, "waiting", "Synchronizing and data transfer", parts, titles)
     payloads |= {series.name: series for series in bandwidth_series(data)}
     payloads |= {series.name: series for series in job_series(data.stated, measured=not data.alone)}
     for name, payload in payloads.items():
         if isinstance(payload, Series) and payload.style == "stacked_bars":
-            payloads[name] = fewer(payload, data.names, rows)
+            payloads[name] = fewer(payload, data, rows)
     return payloads
 
 
-def _headline(data: Together, rows: list[Row], told: list[Notice], operations: Frame) -> Figures:
-    figures = [METRICS.figure("workers", len(data.names)), _size(data)]
-    total, matched = sum_of(rows, "step_total_ns"), sum_of(rows, "matched")
+def _headline(data: Together, rows: list[Row], operations: Frame) -> Figures:
+    figures = [] if data.alone else _slow(data)
+    figures += [METRICS.figure("workers", len(data.names)), _size(data)]
     if not data.alone:
         figures += [
             METRICS.figure(
                 "wait_share",
-                sum_of(rows, "wait_ns") / total if total and matched else None,
-                "Waiting, at least" if sum_of(rows, "bounded") else "",
+                wait_share(rows),
+                "Waiting, at least" if total_of(rows, "bounded") else "",
             ),
-            *_slow(data, rows, told),
             *_fast(operations),
-            METRICS.figure("matched", matched),
-            METRICS.figure("unmatched", sum_of(rows, "unmatched")),
+            METRICS.figure("matched", total_of(rows, "matched")),
+            METRICS.figure("unmatched", total_of(rows, "unmatched")),
         ]
     else:
-        figures.append(METRICS.figure("latency_ns", sum_of(rows, "latency_ns"), "Communication, including wait"))
+        figures.append(METRICS.figure("latency_ns", total_of(rows, "latency_ns"), "Communication, including wait"))
     return Figures("headline", "Headline", "", figures, "headline")
 
 
-def _slow(data: Together, rows: list[Row], told: list[Notice]) -> list[Figure]:
-    """Who is late and what that costs the others, where a finding says that somebody is."""
-    if not any(notice.rule == "straggler" for notice in told):
+def _slow(data: Together) -> list[Figure]:
+    """Who costs the others most, where somebody does: how much of a step, and why."""
+    told = blame(data)
+    if not told.costly:
         return []
-    at = by_cost(rows)[0]
-    cost = per_step(data, rows[at], at)
-    return [METRICS.figure("worker", data.names[at], "Waited for most"), METRICS.figure("caused_step_ns", cost)]
+    worst = told.costly[0]
+    lost = told.lost(worst)[1]
+    return [
+        METRICS.figure("worker", data.names[worst], "Costs the others most"),
+        METRICS.figure("lost_ns", lost, "Lost a step"),
+        METRICS.figure("lost_share", lost / told.mean_ns),
+        METRICS.figure("late_cause", str(why(told, worst).get("late_cause") or "not known")),
+    ]
 
 
 def _fast(operations: Frame) -> list[Figure]:
     """The bus bandwidth of the operation that moves most, of those that have one."""
-    known = operations.data.filter(pc.is_valid(operations.data["bus_bandwidth"]))
-    if not known.num_rows or not pc.max(known["comm_bytes"]).as_py():
-        return []
-    moved = known.group_by(["collective", "dtype", "group"], use_threads=False)
-    sums = moved.aggregate([("comm_bytes", "sum"), ("bus_bandwidth", "mean")]).sort_by(
-        [("comm_bytes_sum", "descending")]
+    collective, bandwidth = largest(operations)
+    return (
+        [METRICS.figure("bus_bandwidth", bandwidth, f"Bus bandwidth of {collective}, mean")]
+        if bandwidth is not None
+        else []
     )
-    most = sums.slice(0, 1).to_pylist()[0]
-    title = f"Bus bandwidth of {most['collective']}, mean"
-    return [METRICS.figure("bus_bandwidth", most["bus_bandwidth_mean"], title)]
 
 
 def _size(data: Together) -> Figure:

@@ -50,6 +50,7 @@ MEMBERS = "members"
 REPEATED = "repeated"
 """Payload: the notice about what ranks hold alike."""
 
+_LARGEST = 1 << 62
 _NODE = re.compile(r"^(.*)_(\d+)$")
 
 
@@ -77,7 +78,7 @@ def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
     parts, strangers = _told_apart(_in_order(every))
     repeated = Notices(REPEATED, "", "training", redundancy(parts))
     names = tuple(part.worker or f"worker {i}" for i, part in enumerate(parts))
-    worlds = [w for part in parts if isinstance(w := part.facts.get("distributed.world_size"), int)]
+    worlds = [w for part in parts if (w := _fact(part, "distributed.world_size")) is not None]
     stated = stated_tables(parts, names)
     labels = _labels(parts)
     # A job whose size nobody states is at least as large as its groups.
@@ -149,10 +150,16 @@ def _ranks(names: Sequence[str], parts: Sequence[Part]) -> pa.Table:
         {
             "worker": pa.array([*names, *(part.worker for part in parts[len(names) :])], pa.string()),
             "is_rank": pa.array([i < len(names) for i in range(len(parts))]),
-            "rank": pa.array([part.facts.get("distributed.rank") for part in parts], pa.int64()),
-            "base_time_ns": pa.array([part.facts.get("distributed.base_time_ns") for part in parts], pa.int64()),
+            "rank": pa.array([_fact(part, "distributed.rank") for part in parts], pa.int64()),
+            "base_time_ns": pa.array([_fact(part, "distributed.base_time_ns") for part in parts], pa.int64()),
         }
     )
+
+
+def _fact(part: Part, name: str) -> int | None:
+    """A whole number that a part states, None where it states none, or one that nothing real has."""
+    value = part.facts.get(name)
+    return value if isinstance(value, int) and abs(value) < _LARGEST else None
 
 
 def _common(parts: Sequence[Part]) -> pa.Table:

@@ -3,8 +3,10 @@ import { ActionIcon, Button, NativeSelect } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Heat, Series, Unit, View } from '../../api/payloads'
+import { joinIds } from '../../lib/arrange'
 import { categoryColor } from '../../lib/color'
 import { columnScale, format } from '../../lib/format'
+import { rankKey } from '../../lib/rankChoice'
 import { byPlace, byStep, type Matrix, orders } from '../../lib/ranks'
 import { useView } from '../../state/data'
 import { openElsewhere, setRoute, useRoute } from '../../state/route'
@@ -166,13 +168,23 @@ export function openRank(place: Place, worker: string, view: string, steps: stri
   openElsewhere({ ...place, worker }, view, steps ? { steps } : {})
 }
 
+/** Opens the timeline with two ranks on it, one below the other. */
+export function openBeside(place: Place, worker: string, other: string, steps: string): void {
+  const open = { ...place, worker }
+  const ranks = joinIds([rankKey(open, { ...place, worker: other })])
+  openElsewhere(open, 'timeline', steps ? { ranks, steps } : { ranks })
+}
+
+export const BESIDE = 'Beside each other on the timeline'
+
 const WAYS = [
   { view: 'overview', label: 'Overview' },
   { view: 'timeline', label: 'Timeline' },
 ]
 
 /** Ways to one rank's own views. */
-export function OpenRank({ place, worker, steps }: { place: Place; worker: string; steps: string }) {
+export function OpenRank(props: { place: Place; worker: string; steps: string; usual?: string }) {
+  const { place, worker, steps, usual } = props
   return (
     <span className={textCss.row}>
       {WAYS.map(({ view, label }) => (
@@ -180,6 +192,16 @@ export function OpenRank({ place, worker, steps }: { place: Place; worker: strin
           {label} of {worker}
         </Button>
       ))}
+      {usual && (
+        <Button
+          size="compact-xs"
+          variant="default"
+          title={`${worker} and ${usual}, which is usual`}
+          onClick={() => openBeside(place, worker, usual, steps)}
+        >
+          {BESIDE}
+        </Button>
+      )}
     </span>
   )
 }

@@ -37,8 +37,8 @@ import { firstView } from './useTimeline'
 import { rangeOf, useWindow } from './useWindow'
 import basicsCss from '../../widgets/basics.module.css'
 import textCss from '../../widgets/text.module.css'
+import css from '../timeline.module.css'
 import frameCss from './frame.module.css'
-import css from './ranksTimeline.module.css'
 import toolbarCss from './toolbar.module.css'
 
 /** Bytes of tiles of all ranks together, and requests for them under way at once. */
