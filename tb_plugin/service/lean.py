@@ -1,10 +1,8 @@
-"""Processes of our own do without what they have no use for: pandas, and memory of work that is done."""
+"""Processes of our own do without pandas: they hand over Arrow and text."""
 
 from __future__ import annotations
 
-import ctypes
 import sys
-from contextlib import suppress
 
 
 class _NoPandas:
@@ -24,13 +22,3 @@ def leave_out_pandas() -> None:
     want pandas next.
     """
     sys.meta_path.insert(0, _NoPandas)
-
-
-def give_back_memory() -> None:
-    """Has the allocators hand what is free back to the system: after work that took much more than what comes next."""
-    import pyarrow as pa
-
-    pa.default_memory_pool().release_unused()
-    if sys.platform == "linux":
-        with suppress(OSError, AttributeError):  # another C library
-            ctypes.CDLL(None).malloc_trim(0)

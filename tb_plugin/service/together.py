@@ -14,13 +14,13 @@ from tb_plugin.payloads import StepInfo, Table, View
 from tb_plugin.payloads.export import to_json
 from tb_plugin.registry import analysis_named
 from tb_plugin.service import mapped, parts
-from tb_plugin.service.lean import give_back_memory
 from tb_plugin.service.opened import ModelFile, OpenModels
 from tb_plugin.service.question import Report
 from tb_plugin.service.sheets import as_arrow, as_csv
 from tb_plugin.service.step_choice import chosen_steps
 from tb_plugin.service.summaries import RankSummary, parts_of
 from tb_plugin.storage.cache import put_whole
+from tb_plugin.trace.freeing import give_back_memory
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,10 @@ class AskViewTogether(_Together):
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns the JSON. Raises NotFound, BadRequest, KeptLost."""
-        return to_json(self._answer(models))
+        answer = self._answer(models)
+        if isinstance(answer, View):
+            give_back_memory()  # a page of a table needs little of what the first look at a run takes
+        return to_json(answer)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from tb_plugin.analyses.distributed.redundancy import redundancy
 from tb_plugin.analyses.distributed.stated import ranks_at_least, stated_tables
 from tb_plugin.analyses.distributed.waiting import waiting
 from tb_plugin.payloads import Notices
+from tb_plugin.trace.freeing import give_back_memory
 from tb_plugin.trace.memo import remembered
 
 Int64 = npt.NDArray[np.int64]
@@ -51,6 +52,8 @@ REPEATED = "repeated"
 """Payload: the notice about what ranks hold alike."""
 
 _LARGEST = 1 << 62
+_LARGE_BYTES = 20_000_000
+"""Calls of this size are worth the moment that it takes to hand memory back."""
 _NODE = re.compile(r"^(.*)_(\d+)$")
 
 
@@ -86,6 +89,8 @@ def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
     size = max(world_size or 0, ranks_at_least(stated)) or None
     data = _stacked(parts, "collectives")
     every, parts, strangers = (tuple(map(_without_calls, each)) for each in (every, parts, strangers))
+    if data.nbytes > _LARGE_BYTES:
+        give_back_memory()
     groups = groups_in(data, _stated_groups(parts))
     ranks = _ranks(names, [*parts, *strangers])
     calls, clocks = _calls(data, labels, ranks.slice(0, len(parts)), size, groups.code)
