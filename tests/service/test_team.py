@@ -158,7 +158,9 @@ def test_groups_of_the_report(capsys, monkeypatch, tmp_path):
     assert cli.main(["report", str(SAMPLES / "synthetic_ddp"), "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     (group,) = document["groups"]
-    assert set(group) == {"run", "span", "workers", "tables", "findings", "data_notices"} and group["span"] == "1"
+    assert (
+        set(group) == {"run", "span", "facts", "workers", "tables", "findings", "data_notices"} and group["span"] == "1"
+    )
     truth = json.loads(Path(SAMPLES / "truth" / "synthetic_ddp.json").read_text())["workers"]
     for worker, row in group["workers"].items():
         keys = ("compute_ns", "overlap_ns", "exposed_communication_ns", "wait_ns", "transfer_ns", "other_ns")
