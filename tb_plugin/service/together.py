@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -19,6 +20,7 @@ from tb_plugin.service.sheets import as_arrow, as_csv
 from tb_plugin.service.step_choice import chosen_steps
 from tb_plugin.service.summaries import RankSummary, parts_of
 from tb_plugin.storage.cache import put_whole
+from tb_plugin.trace.freeing import give_back_memory
 
 
 @dataclass(frozen=True)
@@ -88,9 +90,18 @@ class WriteJoined:
         if refused:
             return refused
         beside, _ = _read(models, self.beside)
-        joined = analysis.join(mine, beside)
-        put_whole(self.target, lambda partial: mapped.write(joined, partial))
+        mine.reverse()
+        joined = analysis.join(_handed_over(mine), beside)
+        put_whole(self.target, partial(mapped.write, joined))
+        del joined
+        give_back_memory()
         return {}
+
+
+def _handed_over(parts: list[Part]) -> Iterator[Part]:
+    """The parts from the last to the first; the list holds none of them any more."""
+    while parts:
+        yield parts.pop()
 
 
 def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[list[Part], dict[int, str]]:
@@ -135,7 +146,10 @@ class AskViewTogether(_Together):
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns the JSON. Raises NotFound, BadRequest, KeptLost."""
-        return to_json(self._answer(models))
+        answer = self._answer(models)
+        if isinstance(answer, View):
+            give_back_memory()  # a page of a table needs little of what the first look at a run takes
+        return to_json(answer)
 
 
 @dataclass(frozen=True)

@@ -35,10 +35,10 @@ from tb_plugin.service.found import Root
 from tb_plugin.service.job import Answer
 from tb_plugin.service.loader import Loader, file_of
 from tb_plugin.service.opened import ModelFile
-from tb_plugin.service.parse import AskOffered, Ready
+from tb_plugin.service.parse import AskOffered
 from tb_plugin.service.pool import Workers
 from tb_plugin.service.profiles import by_summary, later, navigation, profile_of
-from tb_plugin.service.question import Question
+from tb_plugin.service.question import Question, Ready
 from tb_plugin.service.rank_summary import VIEW
 from tb_plugin.service.several import CHANGES, OfSeveral, Several, view_of_several
 from tb_plugin.service.stack_files import SUFFIXES

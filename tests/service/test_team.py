@@ -107,7 +107,9 @@ def test_parts_are_kept_and_the_columns_are_not_needed_again(logs, tmp_path):
 
 def test_pages_of_tables_and_other_steps_combine_no_parts_again(logs, tmp_path, monkeypatch):
     joins = []
-    monkeypatch.setattr(distributed, "join", lambda parts, beside: joins.append(len(parts)) or join(parts))
+    monkeypatch.setattr(
+        distributed, "join", lambda parts, beside: joins.append(len(parts := list(parts))) or join(parts)
+    )
     for offset in (0, 10):
         workspace = inline(logs, tmp_path / "cache")  # another process, as far as memory goes
         for steps in ("", "1"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import get_args
@@ -17,7 +17,7 @@ from tb_plugin.analyses.distributed.facts import FACTS, job_facts, largest, tota
 from tb_plugin.analyses.distributed.findings import findings
 from tb_plugin.analyses.distributed.heat import pictures
 from tb_plugin.analyses.distributed.job import job_findings, job_frames, job_notices, job_series
-from tb_plugin.analyses.distributed.joined import COMMON, MEMBERS, RANKS, REPEATED, is_joined, join
+from tb_plugin.analyses.distributed.joined import COMMON, MEMBERS, RANKS, REPEATED, is_joined, join, join_again
 from tb_plugin.analyses.distributed.meetings import TABLE as MEETINGS
 from tb_plugin.analyses.distributed.meetings import WITHIN, meetings, stretches_of
 from tb_plugin.analyses.distributed.metrics import METRICS
@@ -97,7 +97,7 @@ class Distributed:
         """Returns what one worker contributes. Raises BadRequest for unknown steps."""
         return profile_part(trace, params)
 
-    def join(self, parts: Sequence[Part], beside: Sequence[Part] = ()) -> Part:
+    def join(self, parts: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
         """Returns the parts of all workers as one, matched; ``beside`` are those of flight recorders."""
         return join(parts, beside)
 
@@ -106,7 +106,7 @@ class Distributed:
 
         With the parameter ``measure`` it is the map of that measure and its bands alone.
         """
-        joined = parts[0] if is_joined(parts) else join(parts)
+        joined = parts[0] if is_joined(parts) else join_again(parts)
         if params.table == PARTNERS:
             return page(partners_frame(joined, params), params)
         params = replace(params, steps=_steps(joined, params))

@@ -13,7 +13,6 @@ from tb_plugin.analyses.distributed.blame import blame
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.profile import STEP
 from tb_plugin.analyses.distributed.together import Together
-from tb_plugin.analyses.distributed.waiting import caused_by
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Metric
 from tb_plugin.trace.memo import remembered
@@ -99,7 +98,7 @@ def _grids(data: Together) -> Mapping[str, Grid]:
     grids["latency_ns"] = Grid(latency, known)
     if not data.alone:
         grids |= {"wait_ns": Grid(wait, known), "transfer_ns": Grid(transfer, known)}
-        grids["caused_wait_ns"] = Grid(_caused(data), known)
+        grids["caused_wait_ns"] = Grid(data.caused[:, :-1], known)
         grids[LOST] = _lost(data)
         if "lateness_ns" in data.seen.data.column_names:
             grids["lateness_ns"] = _lateness(data)
@@ -132,16 +131,6 @@ def _known(data: Together) -> Bool:
     known: Bool = data.times[0][:, :-1] > 0
     known[data.step_places] = True
     return known
-
-
-def _caused(data: Together) -> Int64:
-    """How long the others wait for each worker in each step."""
-    seen, m, width = data.seen, data.seen.matched, len(data.labels) + 1
-    key = seen.worker[m] * width + seen.step[m]
-    cause, at, length = caused_by(key, seen.start_ns[m], seen.moving_ns[m], seen.end_ns[m], seen.waiting.last[m])
-    total = np.zeros((len(data.names), width), np.int64)
-    np.add.at(total, (cause, at % width), length)
-    return total[:, :-1]
 
 
 def _lost(data: Together) -> Grid:
