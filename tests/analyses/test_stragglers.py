@@ -332,7 +332,9 @@ def test_the_truth_with_lost_calls_an_absent_rank_and_jitter(seed: int) -> None:
     given = Straggler(late, cause)
     lost = ((late if seed % 2 else 4, 0.1),)
     made = plan(
-        SyntheticJob(ranks=6, steps=5, seed=seed, noise=0.0, stragglers=(given,), missing=lost, absent=(5,), drift_ppb=2000)
+        SyntheticJob(
+            ranks=6, steps=5, seed=seed, noise=0.0, stragglers=(given,), missing=lost, absent=(5,), drift_ppb=2000
+        )
     )
     told = blamed(made)
     assert [told.names[w] for w in told.costly] == [f"rank{late}"]
