@@ -235,11 +235,11 @@ def waited_elsewhere(met: Met) -> Int64:
     group = codes(met.group, met.two_ended.astype(np.int64))
     wait = np.where(met.match >= 0, met.dur_ns - met.waiting.transfer_ns, 0)
     wait = np.minimum(wait, met.blocked_ns)
-    every = _before(met.worker, met.start_ns, wait)
+    every = _before(np.argsort(met.worker, kind="stable"), met.worker, wait)
     row, of = _together_with(met.worker, group, met.two_ended)
-    own, start = codes(met.worker[row], of), met.start_ns[row]
-    others = every[row] - _before(own, start, wait[row])
-    order = np.lexsort((start, own))
+    own = codes(met.worker[row], of)
+    order = np.argsort(own, kind="stable")
+    others = every[row] - _before(order, own, wait[row])
     found = others[order]
     # What was waited elsewhere up to the last call before it that blocked; nothing up to the first call of a worker.
     first = np.flatnonzero(np.diff(own[order], prepend=-1))
@@ -255,7 +255,7 @@ def waited_elsewhere(met: Met) -> Int64:
 
 
 def _together_with(worker: Int64, group: Int64, two_ended: Bool) -> tuple[Int64, Int64]:
-    """Each call with its group, and with each other group of its worker that has no worker besides this group's."""
+    """Each call with its group, and with each other group of its worker that has no worker besides this group's; in order."""
     rows = np.arange(len(worker))
     _, place = np.unique(codes(worker, group), return_index=True)
     # Ends of messages meet no group.
@@ -283,12 +283,13 @@ def _together_with(worker: Int64, group: Int64, two_ended: Bool) -> tuple[Int64,
     more = count[mine]
     added = np.repeat(rows, more)
     at = np.repeat(begin[mine], more) + np.arange(len(added)) - np.repeat(np.cumsum(more) - more, more)
-    return np.concatenate((rows, added)), np.concatenate((group, inner[order[at]]))
+    row, of = np.concatenate((rows, added)), np.concatenate((group, inner[order[at]]))
+    in_time = np.argsort(row, kind="stable")
+    return row[in_time], of[in_time]
 
 
-def _before(key: Int64, start: Int64, value: Int64) -> Int64:
-    """For each row the sum of a value over the rows of its key that begin before it."""
-    order = np.lexsort((start, key))
+def _before(order: Int64, key: Int64, value: Int64) -> Int64:
+    """For each row the sum of a value over the earlier rows of its key; ``order`` has those of each key together."""
     total = np.cumsum(value[order]) - value[order]
     first = np.flatnonzero(np.diff(key[order], prepend=-1))
     total -= np.repeat(total[first], np.diff(np.append(first, len(key))))
