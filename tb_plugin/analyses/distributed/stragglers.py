@@ -314,7 +314,8 @@ def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tupl
     for one in np.flatnonzero(slow.any(axis=1)).tolist():
         name, every[one] = pattern(slow[one])
         alone = persistent[one] if steps == 1 else lost[one].max() > limit
-        often = alone or int(times[one]) > FEWEST  # three in a row of noise lie at equal distances now and then
+        # A few steps of noise lie at equal distances now and then.
+        often = alone or (bool(mostly[one]) and int(times[one]) > FEWEST)
         kept = {PERSISTENT: persistent[one], IRREGULAR: mostly[one], SINGLE: alone, PERIODIC: often}.get(name, True)
         names[one] = name if kept else ""
     return tuple(names), every, slow
