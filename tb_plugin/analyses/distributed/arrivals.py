@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.distributed.codes import codes
+from tb_plugin.analyses.distributed.codes import codes, occurrence
+from tb_plugin.analyses.distributed.quantiles import median_by
 from tb_plugin.analyses.distributed.waiting import ESTIMATED, MEASURED, TIMINGS, Waiting
 
 Int64 = npt.NDArray[np.int64]
@@ -113,7 +114,9 @@ def arrivals(met: Met) -> Arrivals:
     raw = np.where((raw > noise) & told, raw, 0)
     there, late = row[last] >= 0, np.maximum(row[last], 0)
     blocked = met.blocked_ns[before]
-    cost = np.where(there, np.maximum(blocked - met.blocked_ns[late], 0), np.minimum(blocked, raw))
+    usual = _usually_blocked(met, row, worker, which, first, last)
+    lacking = np.where(usual >= 0, np.maximum(blocked - usual, 0), np.minimum(blocked, raw))
+    cost = np.where(there, np.maximum(blocked - met.blocked_ns[late], 0), lacking)
     cost = np.where(raw > 0, cost, 0)
     inherited = _inherited(met, row[last], before, cost)
     own = cost - inherited
@@ -166,6 +169,27 @@ def _next_to_last(met: Met, row: Int64, arrival: Int64, first: Int64, last: Int6
     return found
 
 
+def _usually_blocked(met: Met, row: Int64, worker: Int64, which: Int64, first: Int64, last: Int64) -> Int64:
+    """For how long a call that is made up would block its worker: as it does where that worker is last at the same place.
+
+    That is the median over the steps; -1 where the call is none that is made up, or nobody knows.
+    """
+    made_up = np.flatnonzero(row[last] < 0)
+    found = np.full(len(last), -1)
+    if not len(made_up):
+        return found
+    number = occurrence(codes(met.worker, met.group, met.step))
+    # A worker that lacks a call counts too few: the others tell the place.
+    place = np.maximum.reduceat(np.where(row >= 0, number[np.maximum(row, 0)], -1), first)
+    key = codes(worker[last], met.group[row[first]], place)
+    known = np.flatnonzero(row[last] >= 0)
+    count = int(key.max()) + 1
+    usual = median_by(key[known], met.blocked_ns[row[last[known]]], count)
+    there = np.bincount(key[known], minlength=count) > 0
+    found[made_up] = np.where(there[key[made_up]], usual[key[made_up]], -1)
+    return found
+
+
 def _with_missing(met: Met, rows: Int64, which: Int64, arrival: Int64) -> tuple[Int64, Int64, Int64, Int64]:
     """Adds an arrival for each worker that lacks the call and is taken to have been last at it, as ``waiting`` found."""
     waiting = met.waiting
@@ -175,9 +199,13 @@ def _with_missing(met: Met, rows: Int64, which: Int64, arrival: Int64) -> tuple[
         return rows, met.worker[rows], which, arrival
     # All others wait until it comes: it comes as much after the latest of them as that one's call is longer than usual.
     order = some[np.lexsort((arrival[some], which[some]))]
-    latest = order[np.flatnonzero(np.diff(which[order], append=-1))]
+    end = np.flatnonzero(np.diff(which[order], append=-1))
+    latest, before = order[end], order[np.maximum(end - 1, 0)]
     calls = rows[latest]
     later = met.dur_ns[calls] - waiting.transfer_ns[calls]
+    # Where another one is far behind and the rest is as noise, that one is whom all wait for.
+    last = later >= arrival[latest] - arrival[before]
+    latest, calls, later = latest[last], calls[last], later[last]
     return (
         np.concatenate((rows, np.full(len(latest), -1))),
         np.concatenate((met.worker[rows], waiting.last[calls])),
@@ -207,11 +235,11 @@ def waited_elsewhere(met: Met) -> Int64:
     group = codes(met.group, met.two_ended.astype(np.int64))
     wait = np.where(met.match >= 0, met.dur_ns - met.waiting.transfer_ns, 0)
     wait = np.minimum(wait, met.blocked_ns)
-    every = _before(met.worker, met.start_ns, wait)
+    every = _before(np.argsort(met.worker, kind="stable"), met.worker, wait)
     row, of = _together_with(met.worker, group, met.two_ended)
-    own, start = codes(met.worker[row], of), met.start_ns[row]
-    others = every[row] - _before(own, start, wait[row])
-    order = np.lexsort((start, own))
+    own = codes(met.worker[row], of)
+    order = np.argsort(own, kind="stable")
+    others = every[row] - _before(order, own, wait[row])
     found = others[order]
     # What was waited elsewhere up to the last call before it that blocked; nothing up to the first call of a worker.
     first = np.flatnonzero(np.diff(own[order], prepend=-1))
@@ -227,7 +255,7 @@ def waited_elsewhere(met: Met) -> Int64:
 
 
 def _together_with(worker: Int64, group: Int64, two_ended: Bool) -> tuple[Int64, Int64]:
-    """Each call with its group, and with each other group of its worker that has no worker besides this group's."""
+    """Each call with its group, and with each other group of its worker that has no worker besides this group's; in order."""
     rows = np.arange(len(worker))
     _, place = np.unique(codes(worker, group), return_index=True)
     # Ends of messages meet no group.
@@ -255,12 +283,13 @@ def _together_with(worker: Int64, group: Int64, two_ended: Bool) -> tuple[Int64,
     more = count[mine]
     added = np.repeat(rows, more)
     at = np.repeat(begin[mine], more) + np.arange(len(added)) - np.repeat(np.cumsum(more) - more, more)
-    return np.concatenate((rows, added)), np.concatenate((group, inner[order[at]]))
+    row, of = np.concatenate((rows, added)), np.concatenate((group, inner[order[at]]))
+    in_time = np.argsort(row, kind="stable")
+    return row[in_time], of[in_time]
 
 
-def _before(key: Int64, start: Int64, value: Int64) -> Int64:
-    """For each row the sum of a value over the rows of its key that begin before it."""
-    order = np.lexsort((start, key))
+def _before(order: Int64, key: Int64, value: Int64) -> Int64:
+    """For each row the sum of a value over the earlier rows of its key; ``order`` has those of each key together."""
     total = np.cumsum(value[order]) - value[order]
     first = np.flatnonzero(np.diff(key[order], prepend=-1))
     total -= np.repeat(total[first], np.diff(np.append(first, len(key))))

@@ -20,6 +20,8 @@ have arrived later than those that are here, so transfer is at most, waiting at 
 worker that is here lacks the call and the others' calls are longer than usual, so it is probably the one that arrived last:
 transfer is the median of the same collective where no worker lacks it.
 """
+_SPREADS = 7
+"""Calls are longer than usual where they are so by so many median deviations: about five standard deviations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +56,12 @@ def waiting(calls: Calls, label: Int64, dur_ns: Int64, group_size: Int64, all_he
     none_lacks_it = workers >= taking_part
     complete = np.where(size >= 1, workers >= size, none_lacks_it & all_here)
     transfer = dur_ns[shortest]
-    usual = _usual(codes(calls.group[shortest], calls.kind[shortest]), transfer, none_lacks_it)
-    late = ~complete & ~none_lacks_it & (usual < transfer)
+    signature = codes(calls.group[shortest], calls.kind[shortest])
+    usual = _usual(signature, transfer, none_lacks_it)
+    spread = np.where(none_lacks_it, np.abs(transfer - usual), 0)
+    spread = _SPREADS * _usual(signature, spread, none_lacks_it)
+    spread[~np.isin(signature, signature[none_lacks_it])] = 0
+    late = ~complete & ~none_lacks_it & (usual + spread < transfer)
     if len(first):
         here, all_of_group = np.add.reduceat(calls.worker[order], first), np.zeros(int(calls.group.max()) + 1, np.int64)
         np.add.at(all_of_group, calls.group[pairs], calls.worker[pairs])
