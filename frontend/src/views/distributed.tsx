@@ -1,16 +1,13 @@
 // Distributed: what the workers of a run did together, who waited for whom, and how fast the data moved.
-import { SegmentedControl } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../api/client'
-import type { Series, Table, View } from '../api/payloads'
-import { columnScale, format } from '../lib/format'
+import type { Table, View } from '../api/payloads'
+import { format } from '../lib/format'
 import type { Row } from '../lib/pages'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
-import { setRoute, useRoute } from '../state/route'
 import { Bones, Card } from '../widgets/basics'
 import { Headline } from '../widgets/figures'
-import { HeatMap } from '../widgets/heat'
 import { NoticeList } from '../widgets/notices'
 import { SizePlot } from '../widgets/sizePlot'
 import { SmallTable } from '../widgets/smallTable'
@@ -18,6 +15,7 @@ import { RowFacts } from './parts/answerPage'
 import { BarsCard } from './parts/bars'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard } from './parts/headline'
+import { LinkMaps } from './parts/linkMaps'
 import { Partners } from './parts/onOtherRanks'
 import { pick } from './parts/pick'
 import { OpenRank, openRank, type Place, RankPictures } from './parts/rankPictures'
@@ -180,7 +178,7 @@ function Stated({ view }: { view: View }) {
       {stated.map((series) => (
         <BarsCard key={series.name} series={series} wide={stated.length === 1} />
       ))}
-      {links.length > 0 && <MapCard maps={links} row="From" param="links" label="What the map of links shows" />}
+      {links.length > 0 && <LinkMaps maps={links} />}
     </div>
   )
 }
@@ -243,32 +241,4 @@ function namedFirst(table: Table): Table {
   const named = (key: string) => first.includes(key) && table.rows.some((row) => row[key])
   const columns = [...table.columns].sort((a, b) => Number(named(b.metric.key)) - Number(named(a.metric.key)))
   return { ...table, columns }
-}
-
-/** Heat maps of which one is shown; which one stands in the URL. */
-function MapCard({ maps, row, param, label }: { maps: Series[]; row: string; param: string; label: string }) {
-  const route = useRoute()
-  const shown = maps.find((series) => series.name === route[param]) ?? maps[0]
-  const unit = columnScale(
-    shown.lines[0]?.metric.unit ?? 'number',
-    shown.lines.flatMap((line) => line.values),
-  )
-  return (
-    <Card
-      className={layoutCss.span12}
-      title={`${shown.title} (${unit.symbol})`}
-      subtitle={shown.subtitle}
-      actions={
-        <SegmentedControl
-          size="xs"
-          value={shown.name}
-          onChange={(next) => setRoute({ [param]: next === maps[0].name ? '' : next })}
-          aria-label={label}
-          data={maps.map((series) => ({ value: series.name, label: series.title }))}
-        />
-      }
-    >
-      <HeatMap series={shown} row={row} />
-    </Card>
-  )
 }

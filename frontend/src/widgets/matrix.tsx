@@ -34,8 +34,11 @@ export function MatrixPicture(props: {
   tell: (cell: number) => Told
   /** What the columns are. */
   axis: string
+  /** What a cell without a value is. */
+  empty?: string
 }) {
   const { matrix, unit, category, label, noun, height, tallest, selected, onSelect, onOpen, tell, axis } = props
+  const { empty = 'not known' } = props
   const theme = useTheme()
   const frame = useRef<HTMLDivElement>(null)
   const canvas = useRef<HTMLCanvasElement>(null)
@@ -76,7 +79,7 @@ export function MatrixPicture(props: {
           {domain.isCut && ' on'}
         </span>
         {domain.isAlike && <span>· all of them lie within 2 %</span>}
-        {matrix.values.includes(null) && <span>· empty: not known</span>}
+        {matrix.values.includes(null) && <span>· empty: {empty}</span>}
         {perLine > 1 && (
           <span>
             · a line is {perLine} {noun}: the largest is drawn
