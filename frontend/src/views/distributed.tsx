@@ -60,6 +60,7 @@ export function Distributed({ base, profile }: ViewProps) {
           view="distributed"
           base={query}
           groups={[...GROUPS, ...[TRAFFIC, ...STATED].filter(({ table }) => pick(shown, table, 'table'))]}
+          bounded
           placeholder="Search workers and collectives, text or /regex/"
           detail={(row, table) => (
             <>
