@@ -4,6 +4,7 @@ import type { Query } from '../api/client'
 import type { Table, View } from '../api/payloads'
 import { format } from '../lib/format'
 import type { Row } from '../lib/pages'
+import { withoutTraces } from '../lib/profiles'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
 import { Bones, Card } from '../widgets/basics'
@@ -18,7 +19,7 @@ import { HeadlineCard } from './parts/headline'
 import { LinkMaps } from './parts/linkMaps'
 import { Partners } from './parts/onOtherRanks'
 import { pick } from './parts/pick'
-import { OpenRank, openRank, type Place, RankPictures } from './parts/rankPictures'
+import { OpenRank, openRank, type Place, RankPictures, ROWS } from './parts/rankPictures'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
 import layoutCss from '../widgets/layout.module.css'
@@ -30,11 +31,11 @@ const GROUPS: Group[] = [
   { table: 'collectives', label: 'Single collectives' },
   { table: 'workers', label: 'Workers' },
   { table: 'steps', label: 'Steps' },
-  { table: 'bandwidths', label: 'Bandwidths' },
+  { table: 'bandwidths', label: 'Bandwidths', filters: ['collective', 'group'] },
   { table: 'clocks', label: 'Clocks' },
 ]
 /** What went from rank to rank, where calls say it. */
-const TRAFFIC: Group = { table: 'traffic', label: 'Traffic', nameStyle: 'plain' }
+const TRAFFIC: Group = { table: 'traffic', label: 'Traffic', nameStyle: 'plain', filters: ['group'] }
 /** Tables of what profiles state, and of what flight recorders kept, where there are any. */
 const STATED: Group[] = [
   { table: 'recorders', label: 'Flight recorders' },
@@ -44,35 +45,38 @@ const STATED: Group[] = [
   { table: 'links', label: 'Links', nameStyle: 'plain' },
 ]
 
-export function Distributed({ base, profile }: ViewProps) {
+export function Distributed({ base, profile, catalog }: ViewProps) {
   // The view is about all workers: which one is open does not matter to the answer.
   const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
   const resource = useView('distributed', query)
   const shown = resource.data
-  const place = { run: profile.run, span: profile.span }
+  const { run, span } = profile
+  const place = useMemo(() => ({ run, span, absent: withoutTraces(catalog, { run, span }) }), [catalog, run, span])
   return (
     <div className={css.distributed}>
       <ViewFrame resource={resource} bones={<Reading fraction={resource.fraction} />} steps={String(base.steps ?? '')}>
         {(view) => <Page view={view} base={query} place={place} />}
       </ViewFrame>
       {shown && (
-        <TableSection
-          view="distributed"
-          base={query}
-          groups={[...GROUPS, ...[TRAFFIC, ...STATED].filter(({ table }) => pick(shown, table, 'table'))]}
-          bounded
-          placeholder="Search workers and collectives, text or /regex/"
-          detail={(row, table) => (
-            <>
-              <RowFacts row={row} table={table}>
-                {typeof row.worker === 'string' && (
-                  <OpenRank place={place} worker={row.worker} steps={typeof row.step === 'string' ? row.step : ''} />
-                )}
-              </RowFacts>
-              {table.name === 'collectives' && <OtherCalls base={query} row={row} />}
-            </>
-          )}
-        />
+        <div id={ROWS} className={css.rows}>
+          <TableSection
+            view="distributed"
+            base={query}
+            groups={[...GROUPS, ...[TRAFFIC, ...STATED].filter(({ table }) => pick(shown, table, 'table'))]}
+            bounded
+            placeholder="Search workers and collectives, text or /regex/"
+            detail={(row, table) => (
+              <>
+                <RowFacts row={row} table={table}>
+                  {typeof row.worker === 'string' && (
+                    <OpenRank place={place} worker={row.worker} steps={typeof row.step === 'string' ? row.step : ''} />
+                  )}
+                </RowFacts>
+                {table.name === 'collectives' && <OtherCalls base={query} row={row} />}
+              </>
+            )}
+          />
+        </div>
       )}
     </div>
   )

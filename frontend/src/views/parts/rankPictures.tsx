@@ -7,6 +7,7 @@ import { categoryColor } from '../../lib/color'
 import { columnScale, format } from '../../lib/format'
 import { byPlace, byStep, type Matrix, orders } from '../../lib/ranks'
 import { useView } from '../../state/data'
+import { joinList } from '../../state/hash'
 import { openElsewhere, setRoute, useRoute } from '../../state/route'
 import { Bones, Card, Swatch, Value } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
@@ -29,8 +30,14 @@ const PLACE_HEIGHT = 30
 const FEW = 4
 const LINES = ['slice0', 'slice2', 'slice1', 'slice3']
 
-/** Run and span of the profiles that the ranks are. */
-export type Place = Record<'run' | 'span', string>
+/** Run and span of the profiles that the ranks are, and workers whose traces are not here. */
+export interface Place {
+  run: string
+  span: string
+  absent: ReadonlySet<string>
+}
+/** The id of the tables below the pictures. */
+export const ROWS = 'rows-of-ranks'
 
 export function RankPictures({ base, place }: { base: Query; place: Place }) {
   const { by = '' } = useRoute()
@@ -161,9 +168,16 @@ function whereIs(heat: Heat, rank: number): [string, string][] {
   )
 }
 
-/** Opens a rank alone, at some steps where these are named. */
+/** Opens a rank alone, at some steps where these are named; where its trace is not here its rows below. */
 export function openRank(place: Place, worker: string, view: string, steps: string): void {
-  openElsewhere({ ...place, worker }, view, steps ? { steps } : {})
+  if (place.absent.has(worker)) showRows(worker)
+  else openElsewhere({ run: place.run, span: place.span, worker }, view, steps ? { steps } : {})
+}
+
+function showRows(worker: string): void {
+  const none = { sort: '', desc: '', cols: '', row: '', search: '' }
+  setRoute({ ...none, group: 'workers', where: joinList([`worker:${worker}`]) }, true)
+  document.getElementById(ROWS)?.scrollIntoView()
 }
 
 const WAYS = [
@@ -173,6 +187,15 @@ const WAYS = [
 
 /** Ways to one rank's own views. */
 export function OpenRank({ place, worker, steps }: { place: Place; worker: string; steps: string }) {
+  if (place.absent.has(worker))
+    return (
+      <span className={textCss.row}>
+        <Button size="compact-xs" variant="default" onClick={() => showRows(worker)}>
+          Rows of {worker}
+        </Button>
+        <span className={textCss.mute}>Its trace is not here, only its summary.</span>
+      </span>
+    )
   return (
     <span className={textCss.row}>
       {WAYS.map(({ view, label }) => (
