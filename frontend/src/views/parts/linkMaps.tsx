@@ -61,7 +61,6 @@ function Picture({ series }: { series: Series }) {
       height={HEIGHT}
       selected={kept < matrix.values.length ? kept : -1}
       onSelect={keep}
-      onOpen={() => undefined}
       tell={tell}
       axis="From / to"
       empty="nothing recorded"
@@ -78,5 +77,6 @@ const matrixOf = (series: Series): Matrix => ({
   columnBands: [],
   rowMarks: [],
   columnMarks: [],
+  marked: [],
   rankOf: () => -1,
 })
