@@ -26,6 +26,7 @@ from tb_plugin.analyses.distributed.pipeline import pipeline
 from tb_plugin.analyses.distributed.profile import frame, profile_part
 from tb_plugin.analyses.distributed.tables import frames, worker_rows
 from tb_plugin.analyses.distributed.together import Row, Together, together
+from tb_plugin.analyses.distributed.topology import rank_nodes
 from tb_plugin.analyses.distributed.traffic import traffic_frame, traffic_map
 from tb_plugin.analyses.distributed.worst import fewer, worst_frame
 from tb_plugin.analyses.replicas import FRAME
@@ -137,7 +138,7 @@ class Distributed:
         if more:
             told = sorted([*told, *more], key=lambda notice: get_args(Severity).index(notice.severity))
         payloads = _payloads(data, rows, told, tables["operations"])
-        payloads |= {f"map_{name}": traffic_map(each) for name, each in sent.items()}
+        payloads |= {f"map_{name}": traffic_map(each, rank_nodes(data)) for name, each in sent.items()}
         if staged is not None:
             payloads["stages"] = staged[0]
         whole = Part(
