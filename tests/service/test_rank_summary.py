@@ -138,14 +138,17 @@ def test_tables_that_no_part_has():
 def test_text_that_is_no_text_is_refused():
     calls = part().frames["collectives"].data
     place = calls.column_names.index("group")
-    offsets = np.arange(len(calls) + 1, dtype=np.int32)
-    bad = pa.StringArray.from_buffers(len(calls), pa.py_buffer(offsets), pa.py_buffer(b"\xff" * len(calls)))
-    assert refused(with_frame("collectives", calls.set_column(place, "group", bad))) == "is damaged"
-    offsets = offsets.copy()
-    offsets[len(calls) // 2] = 2**30
-    outside = pa.StringArray.from_buffers(len(calls), pa.py_buffer(offsets), pa.py_buffer(b"a" * len(calls)))
+
+    def named(text: bytes, *ends: int) -> bytes:
+        offsets = pa.py_buffer(np.array([0, *ends], np.int32))
+        words = pa.StringArray.from_buffers(len(ends), offsets, pa.py_buffer(text))
+        group = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(calls), np.int32)), words)
+        return with_frame("collectives", calls.set_column(place, "group", group))
+
+    assert part_of(named(b"ab", 2), WANTED).frames["collectives"].data["group"].to_pylist() == ["ab"] * len(calls)
+    assert refused(named(b"\xff", 1)) == "is damaged"
     with pytest.raises(SummaryRefused):
-        part_of(with_frame("collectives", calls.set_column(place, "group", outside)), WANTED)
+        part_of(named(b"a", 2**30, 1), WANTED)
 
 
 def test_the_stamp_speaks_of_columns_and_meaning(monkeypatch):
