@@ -13,6 +13,7 @@ from tb_plugin.analyses.distributed.profile import CALL, DEVICE, GROUP, STEP
 from tests.builders import trace
 
 TENSOR, STAGES, NODE = 8, 4, 8
+DIMENSIONS = {"default_pg": "", "tp": "tensor", "pp": "pipeline", "dp": "data"}
 STEP_NS, COMPUTE_NS, MOVING_NS, LATE_NS = 400_000_000, 300_000_000, 20_000_000, 30_000_000
 
 
@@ -77,6 +78,7 @@ def _part(blank: Part, rank: int, ranks: int, slow: int, spare: np.ndarray) -> P
         "group": [*groups], "group_description": [*groups], "dimension": [""] * len(groups),
         "backend": ["nccl"] * len(groups),
         "group_size": [len(each) for each in groups.values()], "group_ranks": [str(each) for each in groups.values()],
+        "dimension": [DIMENSIONS[name] for name in groups],
     }  # fmt: skip
     device = {
         "node": [f"node{rank // NODE}"], "process": [f"rank {rank}"], "device": ["0"], "device_name": ["Accelerator"],

@@ -415,6 +415,11 @@ def test_groups_that_are_whole_are_measured_though_the_job_has_more_ranks() -> N
     for world, timing in ((4, "bound"), (2, "measured"), (None, "measured")):
         parts = [part_of("rank0", unknown, world), part_of("rank1", unknown, world)]
         assert {row["timing"] for row in table_of(parts, "collectives")} == {timing}
+    # The list of its ranks does.
+    for ranks, timing in (("[0, 1]", "measured"), ("[0, 1, 2]", "bound")):
+        listed = [replace(one, ranks=ranks) for one in unknown]
+        parts = [part_of("rank0", listed, 4), part_of("rank1", listed, 4)]
+        assert {row["timing"] for row in table_of(parts, "collectives")} == {timing}
 
 
 def test_a_call_that_the_straggler_lacks_is_estimated_from_the_others() -> None:

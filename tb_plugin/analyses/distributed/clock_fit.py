@@ -10,15 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.distributed.anchors import Anchors
-from tb_plugin.analyses.distributed.quantiles import median_by, quantile_by
+from tb_plugin.analyses.distributed.quantiles import TO_DEVIATION, median_by, quantile_by
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 LARGEST_DRIFT = 1e-4
 """Crystals hardly drift more. A drift is told where the anchors can tell at least so large a one from none."""
-TO_DEVIATION = 1.4826
-"""The standard deviation of normal values over the median of their distances from the middle."""
 
 _ROUNDS = 30
 _SOLVING = 80

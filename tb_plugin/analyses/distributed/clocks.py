@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.distributed.anchors import Anchors
-from tb_plugin.analyses.distributed.clock_fit import LARGEST_DRIFT, TO_DEVIATION, Ends, connected, fitted, relative
-from tb_plugin.analyses.distributed.quantiles import median_by, quantile_by
+from tb_plugin.analyses.distributed.clock_fit import LARGEST_DRIFT, Ends, connected, fitted, relative
+from tb_plugin.analyses.distributed.quantiles import TO_DEVIATION, median_by, quantile_by
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]

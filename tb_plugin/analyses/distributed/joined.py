@@ -93,14 +93,15 @@ def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
         give_back_memory()
     groups = groups_in(data, _stated_groups(parts))
     ranks = _ranks(names, [*parts, *strangers])
-    calls, clocks = _calls(data, labels, ranks.slice(0, len(parts)), size, groups.code)
+    members = _members(groups)
+    calls, clocks = _calls(data, labels, ranks.slice(0, len(parts)), size, (groups.code, numbers_of(members, "size")))
     tables = {
         RANKS: ranks,
         LABELS: pa.table({"step": pa.array(labels, pa.string())}),
         COMMON: _common(every),
         CLOCKS: clocks,
         CALLS: calls,
-        MEMBERS: _members(groups),
+        MEMBERS: members,
         STEPS: _stacked(parts, STEPS),
         GROUPS: _groups(parts, world_size),
         DEVICES: _devices(parts, names),
@@ -236,19 +237,21 @@ def _stated_groups(parts: Sequence[Part]) -> list[StatedGroup]:
 
 
 def _members(groups: Groups) -> pa.Table:
-    """The ranks of the group of each ``group_code``, null where they are not known, or not all of them."""
-    known = [list(each.listed) if each.listed and not each.cut else None for each in groups.ranks]
-    return pa.table({"ranks": pa.array(known, pa.list_(pa.int64()))})
+    """The ranks of the group of each ``group_code``, and how many: null where they are not known, or not all of them."""
+    known = pa.array(
+        [list(each.listed) if each.listed and not each.cut else None for each in groups.ranks], pa.list_(pa.int64())
+    )
+    return pa.table({"ranks": known, "size": pc.list_value_length(known).cast(pa.int64())})
 
 
 def _calls(
-    data: pa.Table, labels: Sequence[str], ranks: pa.Table, world_size: int | None, groups: Int64
+    data: pa.Table, labels: Sequence[str], ranks: pa.Table, world_size: int | None, of_groups: tuple[Int64, Int64]
 ) -> tuple[pa.Table, pa.Table]:
     """The calls of all workers, worker by worker in order of time, with what the others say about each of them.
 
-    And what is known of the clocks of the workers. ``groups`` are codes of groups.
+    And what is known of the clocks of the workers. ``of_groups``: the group of each call, and how many ranks each has.
     """
-    workers = ranks.num_rows
+    workers, (groups, members) = ranks.num_rows, of_groups
     worker: Int64 = data["worker"].to_numpy().astype(np.int64)
     dur, size = numbers_of(data, "dur_ns"), numbers_of(data, "group_size")
     collective, names = texts_of(data, "collective")
@@ -258,7 +261,8 @@ def _calls(
     met = matched(calls) if workers > 1 else nothing(len(worker))
     label, two_ended = met.label, is_one_of(collective, names, POINT_TO_POINT)
     all_here = world_size is None or world_size <= workers
-    times = waiting(calls, label, dur, np.where(two_ended, 2, size), all_here)
+    ranks_of_group = np.where(size >= 1, size, members[groups])
+    times = waiting(calls, label, dur, np.where(two_ended, 2, ranks_of_group), all_here)
     synchronizing = is_one_of(collective, names, SYNCHRONIZING)
     start, on_device = numbers_of(data, "start_ns"), data["on_device"].to_numpy()
     anchors = anchors_of(worker, label, calls.group, start + dur, on_device, synchronizing)

@@ -9,6 +9,9 @@ from tb_plugin.analyses.distributed.codes import ordered
 
 Int64 = npt.NDArray[np.int64]
 
+TO_DEVIATION = 1.4826
+"""The standard deviation of normal values over the median of their distances from the middle."""
+
 
 def quantile_by(key: Int64, values: Int64, count: int, hundredths: int) -> Int64:
     """Returns for each of ``count`` keys the smallest value that so many hundredths of its rows do not exceed; 0 for no row.

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.distributed.codes import ordered
 from tb_plugin.analyses.distributed.match import Calls, codes
+from tb_plugin.analyses.distributed.quantiles import TO_DEVIATION, quantile_by
 from tb_plugin.trace.intervals import union
 
 Int64 = npt.NDArray[np.int64]
@@ -17,11 +18,13 @@ MEASURED, BOUND, ESTIMATED = "measured", "bound", "estimated"
 TIMINGS = (MEASURED, BOUND, ESTIMATED)
 """How sure waiting and transfer are. ``measured``: every rank of the group is here. ``bound``: a rank is missing; it may
 have arrived later than those that are here, so transfer is at most, waiting at least what stands there. ``estimated``: a
-worker that is here lacks the call and the others' calls are longer than usual, so it is probably the one that arrived last:
-transfer is the median of the same collective where no worker lacks it.
+worker that is here lacks the call, and the shortest of the others' calls is longer than that of the same collective ever is
+by chance where no worker lacks it (``_usual``), so it probably arrived last: transfer is the median of those.
 """
-_SPREADS = 7
-"""Calls are longer than usual where they are so by so many median deviations: about five standard deviations."""
+FEWEST_USUAL = 4
+"""Fewer collectives of a kind that nobody lacks hardly say how much such times vary: then twice as long is long."""
+LEAST_SHARE = 20
+"""Longer than usual is by more than one in so many of the usual time, however alike the others are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +59,8 @@ def waiting(calls: Calls, label: Int64, dur_ns: Int64, group_size: Int64, all_he
     none_lacks_it = workers >= taking_part
     complete = np.where(size >= 1, workers >= size, none_lacks_it & all_here)
     transfer = dur_ns[shortest]
-    signature = codes(calls.group[shortest], calls.kind[shortest])
-    usual = _usual(signature, transfer, none_lacks_it)
-    spread = np.where(none_lacks_it, np.abs(transfer - usual), 0)
-    spread = _SPREADS * _usual(signature, spread, none_lacks_it)
-    spread[~np.isin(signature, signature[none_lacks_it])] = 0
-    late = ~complete & ~none_lacks_it & (usual + spread < transfer)
+    usual, most = _usual(codes(calls.group[shortest], calls.kind[shortest]), transfer, none_lacks_it)
+    late = ~complete & ~none_lacks_it & (transfer > most)
     if len(first):
         here, all_of_group = np.add.reduceat(calls.worker[order], first), np.zeros(int(calls.group.max()) + 1, np.int64)
         np.add.at(all_of_group, calls.group[pairs], calls.worker[pairs])
@@ -82,16 +81,25 @@ def waiting(calls: Calls, label: Int64, dur_ns: Int64, group_size: Int64, all_he
     return Waiting(**columns)
 
 
-def _usual(signature: Int64, transfer: Int64, sound: npt.NDArray[np.bool_]) -> Int64:
-    """For each match the median transfer of the sound ones with its signature; its own where there is none."""
-    order = np.flatnonzero(sound)
-    order = order[np.lexsort((transfer[order], signature[order]))]
-    kinds, first, count = np.unique(signature[order], return_index=True, return_counts=True)
-    if not len(kinds):
-        return transfer
-    place = np.minimum(np.searchsorted(kinds, signature), len(kinds) - 1)
-    median = transfer[order][first + count // 2][place]
-    return np.where(kinds[place] == signature, median, transfer)
+def _usual(signature: Int64, transfer: Int64, sound: npt.NDArray[np.bool_]) -> tuple[Int64, Int64]:
+    """For each match the median transfer of the sound ones with its signature, and the longest that is still usual.
+
+    That is the largest of: the median and three standard deviations (by the median of the distances from it), the median and
+    twice the way from there to what 95 of 100 do not exceed, and the median and its twentieth; of few sound ones twice the
+    median at least. Of a single one, or none, no time is unusual.
+    """
+    _, of = np.unique(signature, return_inverse=True)
+    kinds = int(of.max(initial=-1)) + 1
+    key, known = of[sound], transfer[sound]
+    median = quantile_by(key, known, kinds, 50)
+    away = quantile_by(key, np.abs(known - median[key]), kinds, 50)
+    high = quantile_by(key, known, kinds, 95) - median
+    scatter = np.maximum(np.ceil(3 * TO_DEVIATION * away).astype(np.int64), 2 * high)
+    most = median + np.maximum(scatter, median // LEAST_SHARE)
+    count = np.bincount(key, minlength=kinds)
+    most = np.where(count < FEWEST_USUAL, np.maximum(most, 2 * median), most)
+    most[count < 2] = np.iinfo(np.int64).max
+    return median[of], most[of]
 
 
 def caused_by(key: Int64, start: Int64, moving: Int64, end: Int64, last: Int64) -> tuple[Int64, Int64, Int64]:
