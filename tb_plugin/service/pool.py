@@ -142,7 +142,8 @@ class Pool:
             if self._closed:
                 raise Cancelled("The worker pool is closed.")
             self._pending.append(job)
-            if len(self._seats) < self.size and len(self._pending) > sum(seat.is_free for seat in self._seats):
+            asking = sum(not isinstance(each.question, Ready) for each in self._pending)
+            if len(self._seats) < self.size and max(asking, 1) > sum(seat.is_free for seat in self._seats):
                 self._seats.append(_Seat(min(LIMIT_BYTES, self._retire_bytes // _MEMO_SHARE)))
                 threading.Thread(
                     target=self._work, args=(self._seats[-1],), name="torch-trace-pool", daemon=True
