@@ -119,7 +119,7 @@ def test_they_are_there_whatever_view_is_asked_for(capsys, slow):
 def test_a_job_has_findings_too(capsys):
     document = json.loads(printed(capsys, "report", SAMPLES / "synthetic_ddp", "--format", "json"))
     (group,) = document["groups"]
-    assert set(group) == {"run", "span", "workers", "findings", "data_notices", "tables"}
+    assert set(group) == {"run", "span", "facts", "workers", "findings", "data_notices", "tables"}
     assert all(set(found) == KEYS and "{" not in found["text"] for found in group["findings"])
 
 
