@@ -10,9 +10,9 @@ import { followLink } from '../state/links'
 import { Bones, Card } from '../widgets/basics'
 import { Headline } from '../widgets/figures'
 import { NoticeList } from '../widgets/notices'
-import { SizePlot } from '../widgets/sizePlot'
 import { SmallTable } from '../widgets/smallTable'
 import { RowFacts } from './parts/answerPage'
+import { Bandwidth } from './parts/bandwidth'
 import { BarsCard } from './parts/bars'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard } from './parts/headline'
@@ -185,28 +185,6 @@ function Stated({ view }: { view: View }) {
       ))}
       {links.length > 0 && <LinkMaps maps={links} />}
     </div>
-  )
-}
-
-/** How fast data move, where sizes are known. */
-function Bandwidth({ view }: { view: View }) {
-  const bandwidth = pick(view, 'bandwidth', 'series')
-  const fits = pick(view, 'bandwidth_fits', 'table')
-  const nodes = pick(view, 'nodes', 'table')
-  return (
-    <>
-      {bandwidth && (
-        <Card title={bandwidth.title} subtitle={bandwidth.subtitle}>
-          <SizePlot series={bandwidth} height={280} />
-          {fits && <SmallTable table={fits} />}
-        </Card>
-      )}
-      {nodes && nodes.rows.length > 1 && (
-        <Card className={css.short} title={nodes.title} subtitle="slowest first">
-          <SmallTable table={nodes} />
-        </Card>
-      )}
-    </>
   )
 }
 
