@@ -1,7 +1,7 @@
 // Distributed: what the workers of a run did together, who waited for whom, and how fast the data moved.
 import { useMemo } from 'react'
 import type { Query } from '../api/client'
-import type { Table, View } from '../api/payloads'
+import type { View } from '../api/payloads'
 import { format } from '../lib/format'
 import type { Row } from '../lib/pages'
 import { withoutTraces } from '../lib/profiles'
@@ -15,6 +15,7 @@ import { RowFacts } from './parts/answerPage'
 import { Bandwidth } from './parts/bandwidth'
 import { BarsCard } from './parts/bars'
 import { ViewFrame } from './parts/frame'
+import { Groups } from './parts/groupsOfRanks'
 import { HeadlineCard } from './parts/headline'
 import { LinkMaps } from './parts/linkMaps'
 import { Partners } from './parts/onOtherRanks'
@@ -140,7 +141,7 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
       <Stages view={view} />
       <Bandwidth view={view} />
       <Stated view={view} />
-      <Devices view={view} />
+      <Groups view={view} />
     </div>
   )
 }
@@ -186,42 +187,4 @@ function Stated({ view }: { view: View }) {
       {links.length > 0 && <LinkMaps maps={links} />}
     </div>
   )
-}
-
-function Devices({ view }: { view: View }) {
-  const groups = pick(view, 'process_groups', 'table')
-  const devices = pick(view, 'devices', 'table')
-  return (
-    <>
-      {devices && (
-        <Card className={css.short} title={devices.title} subtitle="per node and process">
-          <SmallTable table={devices} />
-        </Card>
-      )}
-      {groups && (
-        <Card
-          className={groups.rows.length > SHORT ? css.short : ''}
-          title={groups.title}
-          subtitle={`${groups.matched_rows.toLocaleString('en-US')}, as recorded`}
-        >
-          {groups.rows.length > 0 ? (
-            <SmallTable table={namedFirst(groups)} />
-          ) : (
-            <p className={textCss.none}>The traces name no process group.</p>
-          )}
-        </Card>
-      )}
-    </>
-  )
-}
-
-/** So many groups are seen without scrolling. */
-const SHORT = 24
-
-/** What a group is called and its ranks before the name that the library gave it. */
-function namedFirst(table: Table): Table {
-  const first = ['group_description', 'group_ranks']
-  const named = (key: string) => first.includes(key) && table.rows.some((row) => row[key])
-  const columns = [...table.columns].sort((a, b) => Number(named(b.metric.key)) - Number(named(a.metric.key)))
-  return { ...table, columns }
 }
