@@ -1,14 +1,17 @@
 // Distributed: what the workers of a run did together, who waited for whom, and how fast the data moved.
 import { useMemo } from 'react'
 import type { Query } from '../api/client'
-import type { View } from '../api/payloads'
+import type { Series, View } from '../api/payloads'
+import { areAlike } from '../lib/alike'
+import { categoryColor } from '../lib/color'
 import { format } from '../lib/format'
 import type { Row } from '../lib/pages'
 import { withoutTraces } from '../lib/profiles'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
-import { Bones, Card } from '../widgets/basics'
-import { Headline } from '../widgets/figures'
+import { Bones, Card, MetricName, Swatch } from '../widgets/basics'
+import { Chart } from '../widgets/chart'
+import { FigureList, Headline } from '../widgets/figures'
 import { NoticeList } from '../widgets/notices'
 import { SmallTable } from '../widgets/smallTable'
 import { RowFacts } from './parts/answerPage'
@@ -23,6 +26,7 @@ import { pick } from './parts/pick'
 import { OpenRank, openRank, type Place, RankPictures, ROWS } from './parts/rankPictures'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
+import breakdownCss from '../widgets/breakdown.module.css'
 import layoutCss from '../widgets/layout.module.css'
 import textCss from '../widgets/text.module.css'
 import css from './distributed.module.css'
@@ -152,24 +156,50 @@ function Bars({ view }: { view: View }) {
   if (!overlap && !waiting) return null
   return (
     <div className={`${layoutCss.grid} ${css.cards}`}>
-      {overlap && <BarsCard series={overlap} wide={!waiting} />}
-      {waiting && <BarsCard series={waiting} wide={false} />}
+      {overlap && <RankBars series={overlap} wide={!waiting} />}
+      {waiting && <RankBars series={waiting} wide={false} />}
     </div>
   )
 }
 
-/** Stages of a pipeline, where messages between ranks tell them. */
+/** A bar for each rank, but the numbers of one where many are alike. */
+function RankBars({ series, wide }: { series: Series; wide: boolean }) {
+  if (!areAlike(series)) return <BarsCard series={series} wide={wide} />
+  const middle = Math.floor(series.x.length / 2)
+  return (
+    <Card
+      className={wide ? layoutCss.span12 : layoutCss.span6}
+      title={series.title}
+      subtitle={`mean step of one rank: the ${series.x.length} compared lie within 2 %`}
+    >
+      <FigureList
+        figures={series.lines.map(({ metric, values }) => ({ metric, value: values[middle] ?? null, note: '' }))}
+      />
+    </Card>
+  )
+}
+
+/** Stages of a pipeline, where messages between ranks tell them: a bar for each, and what of it is a bubble. */
 function Stages({ view }: { view: View }) {
   const stages = pick(view, 'stages', 'series')
   const bubbles = pick(view, 'stage_bubbles', 'table')
   if (!stages || !bubbles) return null
   return (
-    <div className={`${layoutCss.grid} ${css.cards}`}>
-      <BarsCard series={stages} wide={false} />
-      <Card className={layoutCss.span6} title={bubbles.title} subtitle="mean step of a rank">
-        <SmallTable table={bubbles} />
-      </Card>
-    </div>
+    <Card title={stages.title} subtitle={stages.subtitle}>
+      <div className={layoutCss.grid}>
+        <div className={layoutCss.span6}>
+          <ul className={breakdownCss.key}>
+            {stages.lines.map(({ metric, category }) => (
+              <li key={metric.key}>
+                <Swatch color={categoryColor(category)} /> <MetricName metric={metric} />
+              </li>
+            ))}
+          </ul>
+          <Chart series={stages} height={240} compact />
+        </div>
+        <SmallTable className={layoutCss.span6} table={bubbles} />
+      </div>
+    </Card>
   )
 }
 

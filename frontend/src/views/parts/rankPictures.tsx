@@ -24,8 +24,9 @@ import css from './rankPictures.module.css'
 /** Asks for the measure that tells most. */
 const FIRST = 'first'
 const MAP_HEIGHT = 520
-const PLACES_HEIGHT = 240
-const PLACE_HEIGHT = 30
+/** As high as the picture beside it. */
+const PLACES_HEIGHT = 290
+const PLACE_HEIGHT = 72
 /** Of so few ranks each has a line of its own. */
 const FEW = 4
 const LINES = ['slice0', 'slice2', 'slice1', 'slice3']
@@ -294,7 +295,7 @@ function PlacesOf(props: {
   wide: boolean
   many: Heat['groupings']
   shown: Heat['groupings'][number]
-  matrix: Matrix & { isTurned: boolean }
+  matrix: Matrix & { isTurned: boolean; outer: string }
 }) {
   const { heat, place, wide, many, shown, matrix } = props
   const [kept, keep] = useKept(matrix)
@@ -312,7 +313,7 @@ function PlacesOf(props: {
     <Card
       className={wide ? layoutCss.span12 : layoutCss.span6}
       title="Where the ranks stand"
-      subtitle={`a ${matrix.isTurned ? 'row' : 'column'} is ${shown.key === 'node' ? 'a node' : 'a group'}; ${heat.metric.title.toLowerCase()}, mean step`}
+      subtitle={`a ${matrix.isTurned ? 'row' : 'column'} is ${shown.key === 'node' ? 'a node' : 'a group'}; ${heat.metric.title.toLowerCase()}, mean step${matrix.outer && `; parts: place in ${matrix.outer}`}`}
       actions={
         many.length > 1 && (
           <NativeSelect
