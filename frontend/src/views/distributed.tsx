@@ -7,6 +7,7 @@ import { categoryColor } from '../lib/color'
 import { format } from '../lib/format'
 import type { Row } from '../lib/pages'
 import { withoutTraces } from '../lib/profiles'
+import { recordersText } from '../lib/recorders'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
 import { Bones, Card, MetricName, Swatch } from '../widgets/basics'
@@ -116,6 +117,7 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
   const headline = pick(view, 'headline', 'figures')
   const findings = pick(view, 'findings', 'notices')
   const worst = pick(view, 'worst', 'table')
+  const recorders = pick(view, 'recorders', 'table')
   const ranks = headline?.figures.find(({ metric }) => metric.key === 'workers')?.value
   const mapFirst = Number(ranks ?? 0) > MAP_FIRST
   const pictures = <RankPictures base={base} place={place} />
@@ -129,6 +131,13 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
       {findings && findings.notices.length > 0 && (
         <Card title={findings.title} subtitle={String(findings.notices.length)}>
           <NoticeList notices={findings.notices} onLink={followLink} none="" />
+        </Card>
+      )}
+      {recorders && recorders.rows.length > 0 && (
+        <Card>
+          <p className={css.say} data-testid="recorders">
+            {recordersText(recorders)}
+          </p>
         </Card>
       )}
       {worst && (

@@ -54,8 +54,8 @@ function Nodes({ table }: { table: Table }) {
     <Card title={table.title} subtitle="the same collectives on each; slowest first">
       <p className={css.say}>{slowestText(sets)}</p>
       <div className={`${layoutCss.grid} ${css.sets}`}>
-        {sets.map(({ title, rows }) => (
-          <div key={title} className={sets.length > 1 ? layoutCss.span6 : layoutCss.span12}>
+        {sets.map(({ title, rows }, at) => (
+          <div key={title} className={sets.length > 1 && at < 2 ? layoutCss.span6 : layoutCss.span12}>
             <h3>
               {title} <small>{rows.length > SHOWN ? `the ${SHOWN} slowest` : counted(rows.length, 'row')}</small>
             </h3>

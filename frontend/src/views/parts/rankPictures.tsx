@@ -25,7 +25,7 @@ import css from './rankPictures.module.css'
 const FIRST = 'first'
 const MAP_HEIGHT = 520
 /** As high as the picture beside it. */
-const PLACES_HEIGHT = 290
+const PLACES_HEIGHT = 260
 const PLACE_HEIGHT = 72
 /** Of so few ranks each has a line of its own. */
 const FEW = 4
@@ -64,7 +64,8 @@ export function RankPictures({ base, place }: { base: Query; place: Place }) {
 function Pictures({ view, place }: { view: View; place: Place }) {
   const heat = pick(view, 'heat', 'heat')
   const spread = pick(view, 'spread', 'series')
-  if (!heat || heat.rows.length === 0 || heat.x.length === 0) return null
+  // One rank alone is compared with nobody.
+  if (!heat || heat.rows.length < 2 || heat.x.length === 0) return null
   const hasPlaces = heat.groupings.some((grouping) => grouping.groups.length > 1)
   const hasSpread = spread !== null && heat.x.length > 1 && heat.rows.length > 1
   return (
