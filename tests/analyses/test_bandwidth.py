@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.distributed.bandwidth import line_of
+from tb_plugin.analyses.distributed.bandwidth_shown import nodes_short
 from tb_plugin.analyses.distributed.profile import CALL, DEVICE, GROUP, table
 from tb_plugin.devices.peaks import peak_of
 from tb_plugin.payloads import Notices, Series, Table, View
@@ -135,6 +136,25 @@ def test_planted_latency_and_bandwidth_come_back_beside_outliers(
     assert found[1] == pytest.approx(per_byte, rel=0.01 if wrong else 1e-6)
     if not wrong:
         assert found[0] == pytest.approx(latency, rel=1e-6, abs=1e-6 * (1 + per_byte * 1e3))
+
+
+def test_sizes_of_latency_alone_are_in_the_table_and_not_in_the_chart() -> None:
+    def chart(*sizes: int) -> Series:
+        calls = [reduced(10**7 * i, 5000 + 100 * i, size, i, group_ranks="[0, 1]") for i, size in enumerate(sizes)]
+        found = view([part_of(name, "n0", calls) for name in "ab"]).payloads["bandwidth"]
+        assert isinstance(found, Series)
+        return found
+
+    mixed = chart(4, 1024, 1 << 20)
+    assert mixed.x == [1024, 1 << 20] and "sizes below 512 B" in mixed.subtitle
+    # Where there is nothing larger it is what there is.
+    small = chart(4, 256)
+    assert small.x == [4, 256] and "sizes below" not in small.subtitle
+
+
+def test_many_nodes_are_their_number_the_first_and_the_last() -> None:
+    assert nodes_short(["a", "b"]) == "a, b"
+    assert nodes_short([f"n{at:02}" for at in range(32)]) == "32 nodes: n00 … n31"
 
 
 def test_a_slow_pair_of_nodes_is_named() -> None:

@@ -236,8 +236,11 @@ function drawColumnLabels(context: CanvasRenderingContext2D, { matrix, layout, a
     return x + size / 2 + 10
   }
   let free = 0
-  for (const { title, from, to } of matrix.columnBands) {
-    free = write(title, layout.left + ((from + to) / 2) * wide, BANDS / 2 - 1, free)
+  const isRoom = matrix.columnBands.every(
+    ({ title, from, to }) => context.measureText(title).width <= (to - from) * wide - 10,
+  )
+  for (const { title, short = title, from, to } of matrix.columnBands) {
+    free = write(isRoom ? title : short, layout.left + ((from + to) / 2) * wide, BANDS / 2 - 1, free)
   }
   free = 0
   matrix.columns.forEach((column, at) => {

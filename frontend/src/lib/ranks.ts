@@ -4,6 +4,8 @@ import type { Grouping, Heat } from '../api/payloads'
 /** Neighbouring rows or columns that belong together. */
 export interface Band {
   title: string
+  /** Where there is no room for titles. */
+  short?: string
   from: number
   /** Behind the last. */
   to: number
@@ -119,7 +121,7 @@ function markedOf(heat: Heat, ranks: readonly number[]): number[] {
 }
 
 /** Ranks by place (rows) and group (columns) of one grouping, with the mean of each; larger groups lie down. */
-export function byPlace(heat: Heat, key: string): (Matrix & { isTurned: boolean }) | null {
+export function byPlace(heat: Heat, key: string): (Matrix & { isTurned: boolean; outer: string }) | null {
   const grouping = heat.groupings.find((each) => each.key === key) ?? heat.groupings[0]
   if (!grouping) return null
   const [size, count] = [grouping.place.reduce((most, place) => Math.max(most, place), 0) + 1, grouping.groups.length]
@@ -131,7 +133,7 @@ export function byPlace(heat: Heat, key: string): (Matrix & { isTurned: boolean 
     if (group >= 0 && place >= 0) ranks[isTurned ? group * width + place : place * width + group] = rank
   })
   const places = Array.from({ length: size }, (_, place) => String(place))
-  const bands = outerOf(heat, grouping)
+  const { bands, outer } = outerOf(heat, grouping)
   const node = heat.groupings.find((each) => each.key === 'node' && each !== grouping)
   const nodes = node && sharedBy(grouping, node.of)
   const starts = nodes ? bandsOf(nodes, String).map((band) => band.from) : []
@@ -148,6 +150,7 @@ export function byPlace(heat: Heat, key: string): (Matrix & { isTurned: boolean 
     marked: [],
     rankOf: (row, at) => ranks[row * width + at],
     isTurned,
+    outer,
   }
 }
 
@@ -155,16 +158,18 @@ export function byPlace(heat: Heat, key: string): (Matrix & { isTurned: boolean 
 const MOST_BANDS = 32
 
 /** Neighbouring groups that have a place in another grouping, or a node, in common: the fewest such parts. */
-function outerOf(heat: Heat, grouping: Grouping): Band[] {
-  let best: Band[] = []
+function outerOf(heat: Heat, grouping: Grouping): { bands: Band[]; outer: string } {
+  let best = { bands: [] as Band[], outer: '' }
   for (const other of heat.groupings) {
     if (other === grouping) continue
     const isNode = other.key === 'node'
     const shared = sharedBy(grouping, isNode ? other.of : other.place)
     if (!shared) continue
-    const bands = bandsOf(shared, (value) => (isNode ? other.groups[value] : `${other.title} ${value}`))
+    const titled = bandsOf(shared, (value) => (isNode ? other.groups[value] : `${other.title} ${value}`))
+    const bands = isNode ? titled : titled.map((band) => ({ ...band, short: `place ${shared[band.from]}` }))
     const isParted = bands.length > 1 && bands.length <= MOST_BANDS && bands.length < shared.length
-    if (isParted && (best.length === 0 || bands.length < best.length)) best = bands
+    const isFewer = best.bands.length === 0 || bands.length < best.bands.length
+    if (isParted && isFewer) best = { bands, outer: isNode ? '' : other.title }
   }
   return best
 }

@@ -1,20 +1,25 @@
 // Distributed: what the workers of a run did together, who waited for whom, and how fast the data moved.
 import { useMemo } from 'react'
 import type { Query } from '../api/client'
-import type { Table, View } from '../api/payloads'
+import type { Series, View } from '../api/payloads'
+import { areAlike } from '../lib/alike'
+import { categoryColor } from '../lib/color'
 import { format } from '../lib/format'
 import type { Row } from '../lib/pages'
 import { withoutTraces } from '../lib/profiles'
+import { recordersText } from '../lib/recorders'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
-import { Bones, Card } from '../widgets/basics'
-import { Headline } from '../widgets/figures'
+import { Bones, Card, MetricName, Swatch } from '../widgets/basics'
+import { Chart } from '../widgets/chart'
+import { FigureList, Headline } from '../widgets/figures'
 import { NoticeList } from '../widgets/notices'
-import { SizePlot } from '../widgets/sizePlot'
 import { SmallTable } from '../widgets/smallTable'
 import { RowFacts } from './parts/answerPage'
+import { Bandwidth } from './parts/bandwidth'
 import { BarsCard } from './parts/bars'
 import { ViewFrame } from './parts/frame'
+import { Groups } from './parts/groupsOfRanks'
 import { HeadlineCard } from './parts/headline'
 import { LinkMaps } from './parts/linkMaps'
 import { Partners } from './parts/onOtherRanks'
@@ -22,6 +27,7 @@ import { pick } from './parts/pick'
 import { BESIDE, OpenRank, openBeside, openRank, type Place, RankPictures, ROWS } from './parts/rankPictures'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
+import breakdownCss from '../widgets/breakdown.module.css'
 import layoutCss from '../widgets/layout.module.css'
 import textCss from '../widgets/text.module.css'
 import css from './distributed.module.css'
@@ -126,6 +132,7 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
   const headline = pick(view, 'headline', 'figures')
   const findings = pick(view, 'findings', 'notices')
   const worst = pick(view, 'worst', 'table')
+  const recorders = pick(view, 'recorders', 'table')
   const ranks = headline?.figures.find(({ metric }) => metric.key === 'workers')?.value
   const mapFirst = Number(ranks ?? 0) > MAP_FIRST
   const pictures = <RankPictures base={base} place={place} />
@@ -139,6 +146,13 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
       {findings && findings.notices.length > 0 && (
         <Card title={findings.title} subtitle={String(findings.notices.length)}>
           <NoticeList notices={findings.notices} onLink={followLink} none="" />
+        </Card>
+      )}
+      {recorders && recorders.rows.length > 0 && (
+        <Card>
+          <p className={css.say} data-testid="recorders">
+            {recordersText(recorders)}
+          </p>
         </Card>
       )}
       {worst && (
@@ -158,7 +172,7 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
       <Stages view={view} />
       <Bandwidth view={view} />
       <Stated view={view} />
-      <Devices view={view} />
+      <Groups view={view} />
     </div>
   )
 }
@@ -169,24 +183,50 @@ function Bars({ view }: { view: View }) {
   if (!overlap && !waiting) return null
   return (
     <div className={`${layoutCss.grid} ${css.cards}`}>
-      {overlap && <BarsCard series={overlap} wide={!waiting} />}
-      {waiting && <BarsCard series={waiting} wide={false} />}
+      {overlap && <RankBars series={overlap} wide={!waiting} />}
+      {waiting && <RankBars series={waiting} wide={false} />}
     </div>
   )
 }
 
-/** Stages of a pipeline, where messages between ranks tell them. */
+/** A bar for each rank, but the numbers of one where many are alike. */
+function RankBars({ series, wide }: { series: Series; wide: boolean }) {
+  if (!areAlike(series)) return <BarsCard series={series} wide={wide} />
+  const middle = Math.floor(series.x.length / 2)
+  return (
+    <Card
+      className={wide ? layoutCss.span12 : layoutCss.span6}
+      title={series.title}
+      subtitle={`mean step of one rank: the ${series.x.length} compared lie within 2 %`}
+    >
+      <FigureList
+        figures={series.lines.map(({ metric, values }) => ({ metric, value: values[middle] ?? null, note: '' }))}
+      />
+    </Card>
+  )
+}
+
+/** Stages of a pipeline, where messages between ranks tell them: a bar for each, and what of it is a bubble. */
 function Stages({ view }: { view: View }) {
   const stages = pick(view, 'stages', 'series')
   const bubbles = pick(view, 'stage_bubbles', 'table')
   if (!stages || !bubbles) return null
   return (
-    <div className={`${layoutCss.grid} ${css.cards}`}>
-      <BarsCard series={stages} wide={false} />
-      <Card className={layoutCss.span6} title={bubbles.title} subtitle="mean step of a rank">
-        <SmallTable table={bubbles} />
-      </Card>
-    </div>
+    <Card title={stages.title} subtitle={stages.subtitle}>
+      <div className={layoutCss.grid}>
+        <div className={layoutCss.span6}>
+          <ul className={breakdownCss.key}>
+            {stages.lines.map(({ metric, category }) => (
+              <li key={metric.key}>
+                <Swatch color={categoryColor(category)} /> <MetricName metric={metric} />
+              </li>
+            ))}
+          </ul>
+          <Chart series={stages} height={240} compact />
+        </div>
+        <SmallTable className={layoutCss.span6} table={bubbles} />
+      </div>
+    </Card>
   )
 }
 
@@ -204,64 +244,4 @@ function Stated({ view }: { view: View }) {
       {links.length > 0 && <LinkMaps maps={links} />}
     </div>
   )
-}
-
-/** How fast data move, where sizes are known. */
-function Bandwidth({ view }: { view: View }) {
-  const bandwidth = pick(view, 'bandwidth', 'series')
-  const fits = pick(view, 'bandwidth_fits', 'table')
-  const nodes = pick(view, 'nodes', 'table')
-  return (
-    <>
-      {bandwidth && (
-        <Card title={bandwidth.title} subtitle={bandwidth.subtitle}>
-          <SizePlot series={bandwidth} height={280} />
-          {fits && <SmallTable table={fits} />}
-        </Card>
-      )}
-      {nodes && nodes.rows.length > 1 && (
-        <Card className={css.short} title={nodes.title} subtitle="slowest first">
-          <SmallTable table={nodes} />
-        </Card>
-      )}
-    </>
-  )
-}
-
-function Devices({ view }: { view: View }) {
-  const groups = pick(view, 'process_groups', 'table')
-  const devices = pick(view, 'devices', 'table')
-  return (
-    <>
-      {devices && (
-        <Card className={css.short} title={devices.title} subtitle="per node and process">
-          <SmallTable table={devices} />
-        </Card>
-      )}
-      {groups && (
-        <Card
-          className={groups.rows.length > SHORT ? css.short : ''}
-          title={groups.title}
-          subtitle={`${groups.matched_rows.toLocaleString('en-US')}, as recorded`}
-        >
-          {groups.rows.length > 0 ? (
-            <SmallTable table={namedFirst(groups)} />
-          ) : (
-            <p className={textCss.none}>The traces name no process group.</p>
-          )}
-        </Card>
-      )}
-    </>
-  )
-}
-
-/** So many groups are seen without scrolling. */
-const SHORT = 24
-
-/** What a group is called and its ranks before the name that the library gave it. */
-function namedFirst(table: Table): Table {
-  const first = ['group_description', 'group_ranks']
-  const named = (key: string) => first.includes(key) && table.rows.some((row) => row[key])
-  const columns = [...table.columns].sort((a, b) => Number(named(b.metric.key)) - Number(named(a.metric.key)))
-  return { ...table, columns }
 }

@@ -18,6 +18,7 @@ from tb_plugin.analyses.distributed.findings import findings
 from tb_plugin.analyses.distributed.heat import pictures
 from tb_plugin.analyses.distributed.job import job_findings, job_frames, job_notices, job_series
 from tb_plugin.analyses.distributed.joined import COMMON, MEMBERS, RANKS, REPEATED, is_joined, join, join_again
+from tb_plugin.analyses.distributed.kinds import kind_frames
 from tb_plugin.analyses.distributed.meetings import TABLE as MEETINGS
 from tb_plugin.analyses.distributed.meetings import WITHIN, meetings, stretches_of
 from tb_plugin.analyses.distributed.metrics import METRICS
@@ -119,7 +120,7 @@ class Distributed:
             found = {MEETINGS: _meetings(data, params)}
             return answer_view(self, Part(coverage, frames=found), params)
         rows, staged, sent = worker_rows(data), pipeline(data), _traffic(joined, data)
-        tables = {**frames(data), **bandwidth_frames(data), **sent}
+        tables = {**frames(data), **bandwidth_frames(data), **kind_frames(data), **sent}
         if (worst := worst_frame(data, rows)) is not None:
             tables["worst"] = worst
         if staged is not None:

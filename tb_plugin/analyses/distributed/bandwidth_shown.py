@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 import numpy as np
@@ -36,6 +36,10 @@ _NODES = {
 DRAWN = 5
 """So many kinds of groups and collectives are in the chart: those with most time."""
 MOST_SIZES = 200
+LEAST_SIZE = 512
+"""Bytes: what transfers of less take is latency alone, and would stretch both axes by decades."""
+NAMED_NODES = 4
+"""Of more nodes the first and the last are named."""
 _SCALE = 10**6
 NAMED = 3
 """So many slow nodes and pairs of nodes are findings of their own."""
@@ -86,7 +90,7 @@ def _bandwidth_rows(data: Together) -> list[Row]:
                 "collective": found.collectives[int(found.collective[one])],
                 "comm_bytes": size,
                 "group_size": int(found.size[one]),
-                "nodes": ", ".join(nodes) or None,
+                "nodes": nodes_short(nodes) or None,
                 "met": count,
                 "median_transfer_ns": int(classes.transfer_ns[i]),
                 "algorithm_bandwidth": size * count * 1e9 / total,
@@ -96,6 +100,13 @@ def _bandwidth_rows(data: Together) -> list[Row]:
             }
         )
     return rows
+
+
+def nodes_short(nodes: Sequence[str]) -> str:
+    """Returns nodes by name, of many their number, the first and the last."""
+    if len(nodes) <= NAMED_NODES:
+        return ", ".join(nodes)
+    return f"{len(nodes)} nodes: {nodes[0]} … {nodes[-1]}"
 
 
 def _peaks(data: Together) -> dict[str, int]:
@@ -155,12 +166,16 @@ def _node_rows(data: Together) -> list[Row]:
             middle = median(time for _, time in mine)
             for where, time in mine:
                 ratios[where].append(time / middle)
+    short = [nodes_short(nodes) for nodes in places]
+    uses = Counter(short)
+    # A name is one row's.
+    names = [one if uses[one] == 1 else ", ".join(nodes) for one, nodes in zip(short, places, strict=True)]
     moved = np.bincount(place, weights=some.bytes * some.factor, minlength=len(places))
     time = np.bincount(place, weights=some.transfer_ns, minlength=len(places))
     met = np.bincount(place, minlength=len(places))
     rows: list[Row] = [
         {
-            "nodes": ", ".join(nodes),
+            "nodes": names[at],
             "node_count": len(nodes),
             "met": int(met[at]),
             "slowdown": median(ratios[at]) if ratios[at] else None,
@@ -216,9 +231,11 @@ def slow_nodes(data: Together) -> list[Notice]:
 
 def bandwidth_series(data: Together) -> list[Series]:
     """Returns the chart of bandwidth against size with the fits, of the kinds of groups and collectives with most time."""
-    found = meetings(data)
-    if not len(found):
+    every = meetings(data)
+    if not len(every):
         return []
+    large = np.flatnonzero(every.bytes >= LEAST_SIZE)
+    found = _some(every, large) if len(large) else every
     pool = codes(found.kind, found.size, found.collective)
     time = np.bincount(pool, weights=found.transfer_ns)
     shown = sorted(np.unique(pool).tolist(), key=lambda number: -time[number])[:DRAWN]
@@ -226,6 +243,8 @@ def bandwidth_series(data: Together) -> list[Series]:
     of = pool[classes.first]
     sizes = np.unique(found.bytes[classes.first[np.isin(of, shown)]])
     subtitle = "median transfer of each size; lines: latency and bandwidth that fit all sizes"
+    if len(found) < len(every):
+        subtitle += "; sizes below 512 B, latency alone, are in the table Bandwidths"
     if len(sizes) > MOST_SIZES:
         drawn = np.isin(pool, shown)
         time_of = np.bincount(np.searchsorted(sizes, found.bytes[drawn]), weights=found.transfer_ns[drawn])

@@ -79,6 +79,8 @@ METRICS = SHARED.adding(
                 "What the group divides, by its description: tensor, pipeline, data, expert or context, or several of them. "
                 "Empty where the description names none.",
             ),
+            "first_ranks": ("First", "Ranks of the first group of this kind."),
+            "last_ranks": ("Last", "Ranks of the last group of this kind."),
             "group_shape": (
                 "Pattern",
                 "Which ranks the group has: all, neighbours, or every n-th. Empty where they follow no rule or are unknown.",
@@ -362,7 +364,9 @@ METRICS = SHARED.adding(
         {
             "met": ("Collectives", "Collectives of which all ranks are here, with a known size and factor."),
             "fit_sizes": ("Sizes", "Sizes of collectives that the line is fitted to."),
-            "node_count": ("Number", "Number of nodes."),
+            "node_count": ("Nodes", "Number of nodes."),
+            "same_groups": ("Groups", "Process groups of this kind."),
+            "same_devices": ("Devices", "Devices of this kind."),
             "node_sets": ("Compared", "Sets of as many nodes that the same collectives run on."),
         },
     ),

@@ -26,8 +26,9 @@ import css from './rankPictures.module.css'
 /** Asks for the measure that tells most. */
 const FIRST = 'first'
 const MAP_HEIGHT = 520
-const PLACES_HEIGHT = 240
-const PLACE_HEIGHT = 30
+/** As high as the picture beside it. */
+const PLACES_HEIGHT = 260
+const PLACE_HEIGHT = 72
 /** Of so few ranks each has a line of its own. */
 const FEW = 4
 const LINES = ['slice0', 'slice2', 'slice1', 'slice3']
@@ -65,7 +66,8 @@ export function RankPictures({ base, place }: { base: Query; place: Place }) {
 function Pictures({ view, place }: { view: View; place: Place }) {
   const heat = pick(view, 'heat', 'heat')
   const spread = pick(view, 'spread', 'series')
-  if (!heat || heat.rows.length === 0 || heat.x.length === 0) return null
+  // One rank alone is compared with nobody.
+  if (!heat || heat.rows.length < 2 || heat.x.length === 0) return null
   const hasPlaces = heat.groupings.some((grouping) => grouping.groups.length > 1)
   const hasSpread = spread !== null && heat.x.length > 1 && heat.rows.length > 1
   return (
@@ -316,7 +318,7 @@ function PlacesOf(props: {
   wide: boolean
   many: Heat['groupings']
   shown: Heat['groupings'][number]
-  matrix: Matrix & { isTurned: boolean }
+  matrix: Matrix & { isTurned: boolean; outer: string }
 }) {
   const { heat, place, wide, many, shown, matrix } = props
   const [kept, keep] = useKept(matrix)
@@ -334,7 +336,7 @@ function PlacesOf(props: {
     <Card
       className={wide ? layoutCss.span12 : layoutCss.span6}
       title="Where the ranks stand"
-      subtitle={`a ${matrix.isTurned ? 'row' : 'column'} is ${shown.key === 'node' ? 'a node' : 'a group'}; ${heat.metric.title.toLowerCase()}, mean step`}
+      subtitle={`a ${matrix.isTurned ? 'row' : 'column'} is ${shown.key === 'node' ? 'a node' : 'a group'}; ${heat.metric.title.toLowerCase()}, mean step${matrix.outer && `; parts: place in ${matrix.outer}`}`}
       actions={
         many.length > 1 && (
           <NativeSelect
