@@ -52,8 +52,11 @@ _STEP_PARTS = (
 _BOUNDED = {"wait_ns": "Synchronizing, at least", "transfer_ns": "Data transfer, at most"}
 
 
-GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices", "clocks", "stragglers")
-STATED_TABLES = ("rank_steps", "operation_types", "kinds_of_links", "links", DUMPS)
+GROUP_TABLES = (
+    "workers", "collectives", "operations", "process_groups", "devices", "clocks", "stragglers", "bandwidths",
+    "bandwidth_fits", "nodes",
+)  # fmt: skip
+STATED_TABLES = ("traffic", "rank_steps", "operation_types", "kinds_of_links", "links", DUMPS)
 GROUP_FACTS = {
     "compute_ns": "compute_ns",
     "overlap_ns": "overlap_ns",
