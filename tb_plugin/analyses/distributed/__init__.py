@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.base import Frame, Missing, Params, Part, Scope, Traits, answer_view, coverage_of, page
 from tb_plugin.analyses.distributed.absent import DUMPS, recorder_notices
 from tb_plugin.analyses.distributed.bandwidth_shown import bandwidth_frames, bandwidth_series, slow_nodes
+from tb_plugin.analyses.distributed.compared import numbers_of
 from tb_plugin.analyses.distributed.findings import findings, sum_of
 from tb_plugin.analyses.distributed.heat import pictures
 from tb_plugin.analyses.distributed.job import job_findings, job_frames, job_notices, job_series
@@ -191,7 +192,9 @@ def _payloads(data: Together, rows: list[Row], told: list[Notice], operations: F
     if not data.alone:
         parts = (("transfer_ns", "transfer"), ("wait_ns", "wait"))
         titles = _BOUNDED if sum_of(rows, "bounded") else {}
-        payloads["waiting"] = _bars(data, rows, "waiting", "Synchronizing and data transfer", parts, titles)
+        payloads["waiting"] = _bars(
+            data, _in_steps(data, rows), "waiting", "Synchronizing and data transfer", parts, titles
+        )
     payloads |= {series.name: series for series in bandwidth_series(data)}
     payloads |= {series.name: series for series in job_series(data.stated, measured=not data.alone)}
     for name, payload in payloads.items():
@@ -202,12 +205,12 @@ def _payloads(data: Together, rows: list[Row], told: list[Notice], operations: F
 
 def _headline(data: Together, rows: list[Row], told: list[Notice], operations: Frame) -> Figures:
     figures = [METRICS.figure("workers", len(data.names)), _size(data)]
-    total, matched = sum_of(rows, "step_total_ns"), sum_of(rows, "matched")
+    matched = sum_of(rows, "matched")
     if not data.alone:
         figures += [
             METRICS.figure(
                 "wait_share",
-                sum_of(rows, "wait_ns") / total if total and matched else None,
+                _wait_share(data) if matched else None,
                 "Waiting, at least" if sum_of(rows, "bounded") else "",
             ),
             *_slow(data, rows, told),
@@ -218,6 +221,22 @@ def _headline(data: Together, rows: list[Row], told: list[Notice], operations: F
     else:
         figures.append(METRICS.figure("latency_ns", sum_of(rows, "latency_ns"), "Communication, including wait"))
     return Figures("headline", "Headline", "", figures, "headline")
+
+
+def _wait_share(data: Together) -> float | None:
+    """Waiting of calls in steps over these steps; of each step no more than it lasts, as calls may last beyond it."""
+    total = numbers_of(data.step_table, "step_total_ns")
+    known, wait = total > 0, data.times[1][data.step_places]
+    return float(np.minimum(wait, total)[known].sum() / total[known].sum()) if known.any() else None
+
+
+def _in_steps(data: Together, rows: list[Row]) -> list[Row]:
+    """The same rows with waiting and transfer of calls in steps alone, where the worker has steps."""
+    _, wait, transfer = (times[:, :-1].sum(axis=1).tolist() for times in data.times)
+    return [
+        {**row, "wait_ns": wait[w], "transfer_ns": transfer[w]} if count else row
+        for w, (row, count) in enumerate(zip(rows, data.step_counts.tolist(), strict=True))
+    ]
 
 
 def _slow(data: Together, rows: list[Row], told: list[Notice]) -> list[Figure]:

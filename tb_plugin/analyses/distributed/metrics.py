@@ -394,7 +394,7 @@ METRICS = SHARED.adding(
                 "Bubble, at most",
                 "Receiving and the time in which nothing runs, over the steps of the ranks of the stage.",
             ),
-            "wait_share": ("Waiting", "Synchronizing over the duration of the steps, mean of the workers."),
+            "wait_share": ("Waiting", "Synchronizing in steps over the duration of the steps, all workers together."),
             "last_share": (
                 "Arrives last",
                 "Share of the matched collectives it takes part in that waited for this worker.",
