@@ -148,6 +148,7 @@ METRICS = SHARED.adding(
                 "Set aside",
                 "Anchors too far off to say anything of a clock; they are not in the residual.",
             ),
+            "clocks_rough": ("Rough clocks", "Workers whose residual is larger than all clocks are apart."),
             "clocks_unknown": ("Unknown clocks", "Workers whose clock cannot be compared with those of most others."),
             "arrivals": ("Collectives", "Collectives of which clocks tell something."),
             "arrivals_known": (
