@@ -23,8 +23,9 @@ import msgspec
 from tb_plugin.analyses.base import FLAGS, Params
 from tb_plugin.analyses.snapshot import export as memory
 from tb_plugin.errors import MissingPackage, NotFound
+from tb_plugin.facts import facts_of
 from tb_plugin.findings import Finding, data_notices, findings
-from tb_plugin.payloads import CaptureInfo, ReadInfo, View, WindowInfo
+from tb_plugin.payloads import CaptureInfo, ReadInfo, Scalar, View, WindowInfo
 from tb_plugin.registry import model_of
 from tb_plugin.service.answers import Numbers
 from tb_plugin.service.catalog import Place, ProfileCatalog
@@ -343,6 +344,16 @@ class Job:
     def ranks(self) -> pd.DataFrame:
         """Returns a row for each worker: compute, communication, waiting, and what the others waited for it."""
         return self.table("workers")
+
+    @property
+    def facts(self) -> dict[str, Scalar]:
+        """Returns all named numbers of the job, flat; of one profile ``worker(name).facts`` has more.
+
+        >>> facts = open("samples/synthetic_ddp").facts
+        >>> facts["distributed.straggler_rank"], facts["distributed.stragglers"], facts["distributed.absent_ranks"]
+        (2, 1, 0)
+        """
+        return facts_of(self._view)
 
     @property
     def findings(self) -> list[Finding]:

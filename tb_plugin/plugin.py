@@ -64,7 +64,7 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
                 from tb_plugin.service.watch import answer_seconds
                 from tb_plugin.service.workspace import Workspace, open_catalog
                 from tb_plugin.storage.cache import open_store
-                from tb_plugin.storage.files import parse_spec
+                from tb_plugin.storage.urls import parse_spec
 
                 locations = parse_spec(self._logdir_spec) if self._logdir_spec else [("", self._logdir)]
                 pool = Pool(limit_seconds=answer_seconds())

@@ -66,6 +66,8 @@ class Job:
             waiting=waiting(calls, label, c["dur"], c["size"], all_here),
             lateness_ns=np.full(len(label), UNKNOWN),
             noise_ns=none,
+            level_ns=np.full(len(label), UNKNOWN),
+            level_noise_ns=none,
             recorded_late=none > 0,
         )
 

@@ -75,7 +75,8 @@ def _part(blank: Part, rank: int, ranks: int, slow: int, spare: np.ndarray) -> P
         "exposed_communication_ns": second_end - begin - compute, "step_other_ns": STEP_NS - (second_end - begin),
     }  # fmt: skip
     listed = {
-        "group": [*groups], "group_description": [*groups], "backend": ["nccl"] * len(groups),
+        "group": [*groups], "group_description": [*groups],
+        "backend": ["nccl"] * len(groups),
         "group_size": [len(each) for each in groups.values()], "group_ranks": [str(each) for each in groups.values()],
         "dimension": [DIMENSIONS[name] for name in groups],
     }  # fmt: skip

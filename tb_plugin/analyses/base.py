@@ -9,7 +9,7 @@ In one file, for whoever writes an analysis needs all of it and nothing else.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -212,8 +212,11 @@ class Analysis(Protocol[M]):
 class Joining(Protocol):
     """A view of all workers whose parts are made one before anything is asked, once for a run: ``answer`` gets that part."""
 
-    def join(self, parts: Sequence[Part], beside: Sequence[Part] = ()) -> Part:
-        """Returns the parts of all workers as one; ``beside`` are those of the view that ``Traits.beside`` names."""
+    def join(self, parts: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
+        """Returns the parts of all workers as one; ``beside`` are those of the view that ``Traits.beside`` names.
+
+        It lets go of parts that it is done with.
+        """
         ...
 
 

@@ -94,6 +94,10 @@ METRICS = SHARED.adding(
 )
 
 
+STATE = {"state_category": pa.string(), "state_block_bytes": pa.int64(), "state_blocks": pa.int64()}
+"""Columns of a ``states_frame``."""
+
+
 def states_frame(code: npt.NDArray[np.integer], begin: Int64, end: Int64, size: Int64, at: int | None = None) -> Frame:
     """Returns how many blocks of each size a rank has of each state after event ``at``, by default when it holds most.
 

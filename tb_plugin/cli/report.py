@@ -15,6 +15,7 @@ from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
 from tb_plugin.cli.session import capture_told, keep_failure, load_all, open_workspace, place_of
 from tb_plugin.cli.terminal import complain, write_json
 from tb_plugin.errors import BadRequest, Cancelled, TorchTraceError, UserError
+from tb_plugin.facts import facts_of
 from tb_plugin.findings import data_notices, findings
 from tb_plugin.format import format_time
 from tb_plugin.payloads import Profile, Table, View, ViewInfo
@@ -95,6 +96,7 @@ def _groups(
         facts = analysis.traits.facts.items()
         workers = {row["worker"]: {fact: row[column] for fact, column in facts} for row in tables.pop("workers", [])}
         said = {
+            "facts": facts_of(view),
             "findings": findings(view.payloads.values(), answers=True),
             "data_notices": data_notices(view.payloads.values()),
         }

@@ -13,7 +13,16 @@ from tb_plugin.service.found import Found
 from tb_plugin.service.opened import OpenModels
 from tb_plugin.service.parse import expected
 from tb_plugin.service.question import Report
-from tb_plugin.service.rank_summary import MOST_BYTES, VIEW, About, SummaryRefused, about_of, check_stamp
+from tb_plugin.service.rank_summary import (
+    MOST_BYTES,
+    VIEW,
+    About,
+    SummaryRefused,
+    Wanted,
+    about_of,
+    check,
+    check_stamp,
+)
 from tb_plugin.service.summary import Summary
 from tb_plugin.storage.files import open_local
 from tb_plugin.storage.opening import Located
@@ -31,6 +40,8 @@ class OpenSummary:
     file: str | Located
     model: str
     where: str
+    wanted: Wanted | None = None
+    """What it has to be of; None: whatever its place says."""
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
         """Returns it as if the trace had been loaded. Raises UnreadableTrace, StorageError."""
@@ -38,7 +49,10 @@ class OpenSummary:
             content = stream.read(MOST_BYTES + 1)
         try:
             about = about_of(content)
-            check_stamp(about)
+            if self.wanted is None:
+                check_stamp(about)
+            else:
+                check(about, self.wanted)
         except SummaryRefused as error:
             raise UnreadableTrace(f"The trace is not here, and its summary {error}.", self.where, _ANEW) from error
         return _summary(about, self.model)

@@ -17,9 +17,11 @@ from tb_plugin.service.cluster import Cluster, Scheduler
 from tb_plugin.service.found import Found
 from tb_plugin.service.pool import Workers
 from tb_plugin.service.rank_summary import Wanted
-from tb_plugin.service.summaries import Item, TakeParts
+from tb_plugin.service.summaries import RankSummary
 from tb_plugin.service.summarizing import Outcome, RankJob, job_of
+from tb_plugin.service.together import TakePart
 from tb_plugin.storage.cache import FileStore
+from tb_plugin.storage.opening import Located
 
 log = logging.getLogger("torch_trace")
 
@@ -137,8 +139,9 @@ class ClusterParts:
             return f"the cluster: {outcome.reason}"
         copy = self._store.put(f"cluster|{part.target}", _COPY, lambda path: path.write_bytes(outcome.body))
         try:
-            item = Item(str(copy), Wanted.of(part.job.files, part.job.settings), part.target)
-            (refused,) = self._workers.submit(TakeParts((item,)), key=part.target, about=outcome.name).future.result()
+            summary = RankSummary(Located(str(copy)), Wanted.of(part.job.files, part.job.settings))
+            asked = TakePart(summary, part.target)
+            refused = self._workers.submit(asked, key=part.target, about=outcome.name).future.result()
         except TorchTraceError as error:
             return f"the cluster: {error}"
         finally:

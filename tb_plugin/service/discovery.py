@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tb_plugin.errors import UserError
-from tb_plugin.readers.base import Candidate, JobInfo, ListedFile, Reader, identifying
+from tb_plugin.readers.base import JobInfo, ListedFile, Reader, identifying
 from tb_plugin.readers.foreign import LOOKED_INTO, foreign, in_short, place_of
 from tb_plugin.service import ignore, jobs
-from tb_plugin.service.found import Found, Root, located, run_name
+from tb_plugin.service.drafts import Claims, Draft, numbered
+from tb_plugin.service.found import Found, Root, located
 from tb_plugin.service.heads import read_head
 from tb_plugin.service.ignore import Ignore
 from tb_plugin.service.listed_summaries import NOTHING_LIKE_IT, SUFFIX, ListedSummaries, away_from, stated_job
-from tb_plugin.service.tokens import nanoseconds_of, time_of
 from tb_plugin.storage.listing import Listing, StoredFile
 
 NOT_A_TRACE = "It does not look like a profiler trace."
@@ -69,7 +69,7 @@ class Scanner:
         """
         discovery = Discovery()
         results: list[_Sorted] = []
-        drafts: list[_Draft] = []
+        drafts: list[Draft] = []
         used: set[_SniffKey] = set()
         for root, listing in zip(self.roots, self._list_all(), strict=True):
             if isinstance(listing, UserError):
@@ -92,7 +92,7 @@ class Scanner:
         if self._last is not None and unchanged and _are_same(results, self._last[0]):
             return self._last[1]
         self._sniffed = {key: why for key, why in self._sniffed.items() if key in used}
-        found = _number(drafts, len(self.roots) > 1, [reader.id for reader in self.readers])
+        found = numbered(drafts, len(self.roots) > 1, [reader.id for reader in self.readers])
         beside = {result.root: result.summaries for result in results}
         discovery.found, final = self._joined([self._summaries.with_summary(one, beside[one.root]) for one in found])
         if self._summaries.problem is not None:
@@ -137,14 +137,14 @@ class Scanner:
         files = {file.path: file for file in listing.files if not file.path.endswith(SUFFIX)}
         listed = tuple(ListedFile(file.path, file.size, file.fingerprint) for file in files.values())
         drafts = [
-            _Draft(root, reader, candidate, [files[name] for name in candidate.names])
+            Draft(root, reader, candidate, [files[name] for name in candidate.names])
             for reader in self.readers
             for candidate in reader.find(listed)
         ]
         # Of equal claims that of the first reader stands.
         drafts.sort(key=lambda draft: draft.candidate.strength, reverse=True)
-        taken = _Claims()
-        refused: dict[_Draft, str] = {}
+        taken = Claims()
+        refused: dict[Draft, str] = {}
         final = True
         small = [draft for draft in drafts if _is_doubtful(draft)]
         doubts = dict(zip(small, self._sniff(small), strict=True))
@@ -168,7 +168,7 @@ class Scanner:
                 refused[draft] = why
         away = {main: file for main, file in summaries.items() if main not in files}
         for reader, candidate in away_from(self.readers, away):
-            taken.add(_Draft(root, reader, candidate, [away[candidate.names[0]]], is_here=False))
+            taken.add(Draft(root, reader, candidate, [away[candidate.names[0]]], is_here=False))
         left = {draft.candidate: why for draft, why in refused.items() if taken.leaves(draft)}
         shown = {candidate.place: why for candidate, why in left.items() if not candidate.is_quiet}
         told, looked, is_all = self._others(
@@ -209,9 +209,9 @@ class Scanner:
         told += [(key[1], why) for key in keys if (why := self._sniffed.get(key))]
         return in_short(told), keys, all(key in self._sniffed for key in keys)
 
-    def _sniff(self, drafts: Sequence[_Draft]) -> list[str | UserError]:
+    def _sniff(self, drafts: Sequence[Draft]) -> list[str | UserError]:
         """Why each of these is not taken; empty when it is. Known answers are reused until the file changes."""
-        unknown: dict[_File, list[_Draft]] = defaultdict(list)
+        unknown: dict[_File, list[Draft]] = defaultdict(list)
         for draft in drafts:
             if _sniff_key(draft) not in self._sniffed:
                 unknown[_first_file(draft)].append(draft)
@@ -238,44 +238,12 @@ def _list(root: Root) -> Listing | UserError:
         return error
 
 
-@dataclass(frozen=True, eq=False)
-class _Draft:
-    root: Root
-    reader: Reader[Any]
-    candidate: Candidate
-    files: list[StoredFile]
-    is_here: bool = True
-    """False where its rank summary is all that is there."""
-
-
-class _Claims:
-    """Profiles of one root that do not overlap: whoever comes first has its files."""
-
-    def __init__(self) -> None:
-        self.drafts: list[_Draft] = []
-        self._files: set[str] = set()
-
-    def leaves(self, draft: _Draft) -> bool:
-        """Whether nobody has claimed any file of it."""
-        return self._files.isdisjoint(draft.candidate.names) and self._files.isdisjoint(draft.candidate.also)
-
-    def leaves_file(self, path: str) -> bool:
-        """Whether nobody has claimed this file."""
-        return path not in self._files
-
-    def add(self, draft: _Draft) -> None:
-        """Takes a profile unless it overlaps with another one."""
-        if self.leaves(draft):
-            self.drafts.append(draft)
-            self._files.update(draft.candidate.names, draft.candidate.also)
-
-
 @dataclass(frozen=True)
 class _Sorted:
     """What a listing of one root turned out to hold; ``sniffed`` are the uncertain files."""
 
     root: Root
-    drafts: list[_Draft]
+    drafts: list[Draft]
     refused: list[tuple[str, str]]
     sniffed: list[_SniffKey]
     final: bool
@@ -295,21 +263,21 @@ def _ignored(root: Root, file: StoredFile | None) -> Ignore | None:
         return None
 
 
-def _is_doubtful(draft: _Draft) -> bool:
+def _is_doubtful(draft: Draft) -> bool:
     """Whether a file with a certain name is so small that it may be something else."""
     most = _SMALL if draft.root.folder.is_local else 0
     return draft.candidate.certain and not draft.candidate.root and draft.files[0].size <= most
 
 
-def _sniff_key(draft: _Draft) -> _SniffKey:
+def _sniff_key(draft: Draft) -> _SniffKey:
     return (*_first_file(draft), draft.reader.id)
 
 
-def _first_file(draft: _Draft) -> _File:
+def _first_file(draft: Draft) -> _File:
     return (draft.root, draft.files[0].path, draft.files[0].fingerprint)
 
 
-def _look(drafts: Sequence[_Draft]) -> Sequence[str | UserError]:
+def _look(drafts: Sequence[Draft]) -> Sequence[str | UserError]:
     """Why a file is no profile of each reader that asks, or empty; the error when the storage does not give its first bytes.
 
     One look answers all readers. A file that is known for what it is goes to none of them that reads single files. One with
@@ -364,52 +332,3 @@ def _ask(one: Found) -> JobInfo | UserError | None:
         return None
     except UserError as error:
         return error
-
-
-def _number(drafts: Iterable[_Draft], several: bool, readers: Sequence[str]) -> list[Found]:
-    """Gives every profile a span id that is unique in its worker: "1", "2", ... by time, then those without a token.
-
-    Of these the first is what opens: in the order of the readers, so that PyTorch's JSON stands before packets of the same
-    recording, which say less.
-    """
-    groups: dict[tuple[str, str], list[_Draft]] = defaultdict(list)
-    for draft in drafts:
-        groups[run_name(draft.root, draft.candidate.run, several), draft.candidate.worker].append(draft)
-    found: list[Found] = []
-    for (run, worker), group in sorted(groups.items(), key=lambda item: item[0]):
-        timed = [d for d in group if _order(d) is not None]
-        timed.sort(key=lambda d: _order(d) or (0, ()))
-        untimed = [d for d in group if _order(d) is None]
-        untimed.sort(key=lambda d: (readers.index(d.reader.id), d.candidate.names))
-        ids = [str(i + 1) for i in range(len(timed))]
-        ids += ["default" if i == 0 else f"default-{i + 1}" for i in range(len(untimed))]
-        found += [_found(run, worker, span, draft) for span, draft in zip(ids, timed + untimed, strict=True)]
-    return found
-
-
-def _found(run: str, worker: str, span: str, draft: _Draft) -> Found:
-    return Found(
-        run=run,
-        worker=worker,
-        span=span,
-        time_unix_ms=_time_of(draft.candidate),
-        root=draft.root,
-        files=tuple(draft.files),
-        reader=draft.reader,
-        place=draft.candidate.place,
-        is_here=draft.is_here,
-    )
-
-
-def _order(draft: _Draft) -> tuple[int, tuple[str, ...]] | None:
-    """What the spans of a worker are sorted by; None when the names tell neither a time nor a number."""
-    candidate = draft.candidate
-    time = candidate.time_unix_ns if candidate.time_unix_ns is not None else nanoseconds_of(candidate.span)
-    if time is None and candidate.span is None:
-        return None
-    return (int(candidate.span or "0") if time is None else time, candidate.names)
-
-
-def _time_of(candidate: Candidate) -> int | None:
-    stated = candidate.time_unix_ns
-    return time_of(candidate.span) if stated is None else stated // 1_000_000

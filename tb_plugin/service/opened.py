@@ -14,7 +14,7 @@ from tb_plugin.analyses.replays.captures import captured_in
 from tb_plugin.analyses.timeline.pyramid import Pyramid
 from tb_plugin.errors import KeptLost, NotFound
 from tb_plugin.models.levels import levels_of
-from tb_plugin.service import parts
+from tb_plugin.service import mapped, parts
 from tb_plugin.stack_profile.nodes import captured_by_node
 from tb_plugin.stack_profile.table import StackProfile
 from tb_plugin.storage.cache import put_whole
@@ -107,7 +107,8 @@ class OpenModels:
 
         The last ones stay open, since every page of a table asks for them again.
         """
-        return MEMO.get(self, (path, worker), lambda: self.read_part(path, worker))
+        size = 0 if path.endswith(mapped.SUFFIX) else None  # its pages are the file's
+        return MEMO.get(self, (path, worker), lambda: self.read_part(path, worker), size)
 
     def read_part(self, path: str, worker: str) -> Part:
         """Returns the same without keeping it open. Raises KeptLost."""
@@ -165,6 +166,6 @@ def _kept_part(path: str, analysis: Analysis[Any], params: Params) -> Part | Non
 def _load_part(path: str) -> Part:
     """A part that was kept. Raises KeptLost."""
     try:
-        return parts.load(Path(path).read_bytes())
+        return mapped.read(path) if path.endswith(mapped.SUFFIX) else parts.load(Path(path).read_bytes())
     except (OSError, ValueError, LookupError) as error:
         raise KeptLost("A kept part is gone or damaged.", path, "It is made anew: ask again.") from error

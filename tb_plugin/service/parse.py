@@ -37,14 +37,6 @@ from tb_plugin.trace.window import Survey, choose, parse_window
 
 
 @dataclass(frozen=True)
-class Ready:
-    """Asks for nothing: whoever does wants a worker that has all that it needs imported."""
-
-    def answer(self, models: OpenModels, report: Report) -> None:
-        """Returns at once."""
-
-
-@dataclass(frozen=True)
 class Open:
     """Asks to open a loaded profile and what is kept beside it, ahead of the first question about it."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import msgspec
 import pyarrow as pa
@@ -24,7 +25,9 @@ class _StoredFrame(Struct, frozen=True):
     sort: Sort | None
 
 
-class _StoredPart(Struct, frozen=True):
+class StoredPart(Struct, frozen=True):
+    """A part as it is kept."""
+
     coverage: CoverageInfo
     facts: dict[str, Number]
     frames: dict[str, _StoredFrame]
@@ -37,11 +40,24 @@ class _StoredPart(Struct, frozen=True):
 
 def dump(part: Part) -> bytes:
     """Returns a part as MessagePack, its tables as Arrow, behind a checksum."""
+    return sealed(msgspec.msgpack.encode(stored(part, _write)))
+
+
+def load(content: bytes, read: Callable[[str, bytes], pa.Table] = lambda name, data: _read(data)) -> Part:
+    """Returns the part that ``dump`` wrote. Raises ValueError when the content is damaged.
+
+    ``read`` makes a table of its name and Arrow stream.
+    """
+    return from_stored(msgspec.msgpack.decode(unsealed(content), type=StoredPart), read)
+
+
+def stored(part: Part, write: Callable[[pa.Table], bytes]) -> StoredPart:
+    """Returns a part as it is kept; ``write`` gives the bytes that a table stands for."""
     frames = {
-        name: _StoredFrame(f.name, f.title, list(f.columns), _write(f.data), list(f.row_key), f.name_column, f.sort)
+        name: _StoredFrame(f.name, f.title, list(f.columns), write(f.data), list(f.row_key), f.name_column, f.sort)
         for name, f in part.frames.items()
     }
-    stored = _StoredPart(
+    return StoredPart(
         part.coverage,
         dict(part.facts),
         frames,
@@ -51,29 +67,33 @@ def dump(part: Part) -> bytes:
         list(part.steps),
         part.searched,
     )
-    return sealed(msgspec.msgpack.encode(stored))
 
 
-def load(content: bytes, read: Callable[[str, bytes], pa.Table] = lambda name, data: _read(data)) -> Part:
-    """Returns the part that ``dump`` wrote. Raises ValueError when the content is damaged.
-
-    ``read`` makes a table of its name and Arrow stream.
-    """
-    stored = msgspec.msgpack.decode(unsealed(content), type=_StoredPart)
+def from_stored(kept: StoredPart, read: Callable[[str, bytes], pa.Table]) -> Part:
+    """Returns the part that was kept; ``read`` makes a table of its name and bytes, in the order of ``stored``."""
     frames = {
         name: Frame(f.name, f.title, f.columns, read(name, f.data), f.row_key, f.name_column, f.sort)
-        for name, f in stored.frames.items()
+        for name, f in kept.frames.items()
     }
     return Part(
-        stored.coverage,
-        stored.facts,
+        kept.coverage,
+        kept.facts,
         frames,
-        stored.payloads,
-        stored.layout,
-        stored.worker,
-        tuple(stored.steps),
-        stored.searched,
+        kept.payloads,
+        kept.layout,
+        kept.worker,
+        tuple(kept.steps),
+        kept.searched,
     )
+
+
+def borrowed(part: Part, other: Part | None, names: Sequence[str]) -> Part:
+    """Returns ``part`` with the named tables and payloads of another one, where there is one."""
+    if other is None:
+        return part
+    frames = {name: other.frames[name] for name in names if name in other.frames}
+    payloads = {name: other.payloads[name] for name in names if name in other.payloads}
+    return replace(part, frames={**part.frames, **frames}, payloads={**part.payloads, **payloads})
 
 
 def _read(data: bytes) -> pa.Table:

@@ -21,7 +21,7 @@ from tb_plugin.service import watch, worker
 from tb_plugin.service.budget import budget_bytes
 from tb_plugin.service.job import Answer, Job
 from tb_plugin.service.opened import OpenModels
-from tb_plugin.service.question import Progress, Question, Report
+from tb_plugin.service.question import Progress, Question, Ready, Report
 from tb_plugin.service.seat import Death, Process, Seat
 from tb_plugin.service.worker import Bug, Done, Failed
 from tb_plugin.trace.memo import LIMIT_BYTES
@@ -142,7 +142,8 @@ class Pool:
             if self._closed:
                 raise Cancelled("The worker pool is closed.")
             self._pending.append(job)
-            if len(self._seats) < self.size and len(self._pending) > sum(seat.idle for seat in self._seats):
+            asking = sum(not isinstance(each.question, Ready) for each in self._pending)
+            if len(self._seats) < self.size and max(asking, 1) > sum(seat.is_free for seat in self._seats):
                 self._seats.append(_Seat(min(LIMIT_BYTES, self._retire_bytes // _MEMO_SHARE)))
                 threading.Thread(
                     target=self._work, args=(self._seats[-1],), name="torch-trace-pool", daemon=True
@@ -327,6 +328,11 @@ class _Seat(Seat):
     @property
     def idle(self) -> bool:
         return self.job is None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it takes the next job at once, or before another process could be started for it."""
+        return self.job is None or isinstance(self.job.question, Ready)
 
 
 class _GaveWay(Exception):

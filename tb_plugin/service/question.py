@@ -7,6 +7,7 @@ answer: ``Workers.submit(question)`` gives a job of just that type.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from tb_plugin.payloads import Figure
@@ -46,3 +47,11 @@ class Question(Protocol[Answer_co]):
         Raises UserError.
         """
         ...
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Asks for nothing: whoever does wants a worker that has all that it needs imported."""
+
+    def answer(self, models: OpenModels, report: Report) -> None:
+        """Returns at once."""

@@ -108,11 +108,13 @@ def about_of(content: bytes) -> About:
 
 def part_of(content: bytes, wanted: Wanted) -> Part:
     """Returns the part of a summary of what is ``wanted``; looks at everything in it. Raises SummaryRefused."""
-    return opened(content, wanted)[0]
+    part = unchecked(content, wanted)
+    check_values([part])
+    return part
 
 
-def opened(content: bytes, wanted: Wanted) -> tuple[Part, bytes]:
-    """Returns the same, and the bytes that ``parts.load`` makes it of. Raises SummaryRefused."""
+def unchecked(content: bytes, wanted: Wanted) -> Part:
+    """Returns the same, with tables of the right columns whose values nobody has looked at yet. Raises SummaryRefused."""
     about, packed = _opened(content)
     check(about, wanted)
     size = about.part_bytes
@@ -120,13 +122,25 @@ def opened(content: bytes, wanted: Wanted) -> tuple[Part, bytes]:
         raise SummaryRefused("says that its part has a size that it cannot have")
     try:
         body = pa.decompress(packed, decompressed_size=size, codec="zstd", asbytes=True)
-        part = parts.load(body, _checked_table)
+        part = parts.load(body, _table)
     except SummaryRefused:
         raise
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError) as error:
         raise SummaryRefused("is damaged") from error
     _check(part)
-    return part, body
+    return part
+
+
+def check_values(unseen: Sequence[Part]) -> None:
+    """Looks at all values of parts together. Raises SummaryRefused where one of them holds what none has."""
+    for name in dict.fromkeys(name for part in unseen for name in part.frames):
+        # Nothing is copied, and no text or list followed, before it is known to be sound.
+        table = pa.concat_tables([part.frames[name].data for part in unseen if name in part.frames])
+        try:
+            table.validate(full=True)
+        except pa.ArrowException as error:
+            raise SummaryRefused("is damaged") from error
+        _check_values(name, table)
 
 
 def check(about: About, wanted: Wanted) -> None:
@@ -163,8 +177,8 @@ def _opened(content: bytes) -> tuple[About, memoryview]:
         raise SummaryRefused("is damaged") from error
 
 
-def _checked_table(name: str, data: bytes) -> pa.Table:
-    """The table of an Arrow stream when it is what a part has under that name."""
+def _table(name: str, data: bytes) -> pa.Table:
+    """The table of an Arrow stream when it has the columns that a part has under that name."""
     shape = part_shapes().get(name)
     if shape is None:
         raise SummaryRefused("holds a table that nobody knows")
@@ -174,15 +188,18 @@ def _checked_table(name: str, data: bytes) -> pa.Table:
     table = stream.read_all()
     if table.num_rows > MOST_ROWS:
         raise SummaryRefused("has too many rows")
-    table.validate(full=True)
+    return table
+
+
+def _check_values(name: str, table: pa.Table) -> None:
     for column in (pc.list_flatten(each) if pa.types.is_list(each.type) else each for each in table.columns):
         if pa.types.is_int64(column.type) and len(column):
-            ends = pc.min_max(column).as_py()
-            if ends["max"] is not None and (ends["max"] > _MOST_NS or ends["min"] < -_MOST_NS):
+            ends = pc.min_max(column)
+            high, low = ends["max"].as_py(), ends["min"].as_py()
+            if high is not None and (high > _MOST_NS or low < -_MOST_NS):
                 raise SummaryRefused("holds numbers that no trace has")
     if any(table[key].null_count for key in NEVER_NULL.get(name, ())):
         raise SummaryRefused("lacks values")
-    return table
 
 
 def _check(part: Part) -> None:

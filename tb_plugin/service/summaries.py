@@ -1,217 +1,142 @@
-"""Parts of ranks from elsewhere: from rank summaries that are listed, and from a cluster that computes what is missing.
+"""Rank summaries that are listed, as sources of parts: what each has to be of, where it lies, and which were refused.
 
-Nothing of a summary is decoded here: a worker process takes it apart, looks at everything, and writes the part that it
-holds into the cache, where it is what a part computed here would be.
+Nothing of a summary is decoded here: the worker process that joins the ranks of a run takes them apart and looks at
+everything (``together.WriteJoined``).
 """
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
-from tb_plugin.analyses.distributed.shapes import stamp
-from tb_plugin.errors import CacheRefused, TorchTraceError, UserError
+from tb_plugin.analyses.base import Part
+from tb_plugin.errors import UserError
 from tb_plugin.service.found import Found, SummaryFile
-from tb_plugin.service.opened import OpenModels
-from tb_plugin.service.pool import Workers
-from tb_plugin.service.question import Report
-from tb_plugin.service.rank_summary import MOST_BYTES, SummaryRefused, Wanted, opened
+from tb_plugin.service.rank_summary import MOST_BYTES, Settings, SummaryRefused, Wanted, check_values, unchecked
 from tb_plugin.service.states import Entry
 from tb_plugin.service.summarizing import settings_here
-from tb_plugin.storage.cache import FileStore, put_whole
+from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import open_local
 from tb_plugin.storage.opening import Located
 
-log = logging.getLogger("torch_trace")
-
-SUFFIX = ".part"
 _COPY = ".ttsummary"
-_BATCH = 16
-"""Summaries that one question to a worker is about."""
 _COPIES = 16
 """Remote summaries that are copied at a time."""
-_DAMAGED = "cannot be taken"
 
 
 @dataclass(frozen=True)
-class Item:
-    """One summary on this machine, what it has to be of, and where its part goes."""
+class RankSummary:
+    """A rank summary on this machine, and what it has to be of."""
 
-    file: str | Located
+    file: Located
     wanted: Wanted
-    target: str
+
+    @property
+    def key(self) -> str:
+        """Returns what names this version of it."""
+        settings = self.wanted.settings
+        return f"{self.file.path} {self.file.fingerprint} {self.wanted.files} {settings.steps} {settings.classes}"
 
 
-@dataclass(frozen=True)
-class TakeParts:
-    """Asks to take the parts out of summaries."""
+def parts_of(summaries: Sequence[RankSummary]) -> tuple[list[Part], dict[int, str]]:
+    """Returns the parts in summaries; by place why some are refused, as the end of a sentence: then no part counts.
 
-    items: tuple[Item, ...]
-
-    def answer(self, models: OpenModels, report: Report) -> list[str]:
-        """Returns for each why it was refused, as the end of a sentence; empty where it was taken. Raises CacheRefused."""
-        return [_taken(item) for item in self.items]
-
-
-def _taken(item: Item) -> str:
+    Their values are looked at all together, and one by one only where something is wrong with them.
+    """
+    made: list[Part] = []
+    refused: dict[int, str] = {}
+    places: list[int] = []
+    for place, summary in enumerate(summaries):
+        try:
+            with open_local(summary.file) as stream:
+                content = stream.read(MOST_BYTES + 1)
+            made.append(unchecked(content, summary.wanted))
+            places.append(place)
+        except SummaryRefused as error:
+            refused[place] = str(error)
+        except UserError as error:
+            refused[place] = f"cannot be read ({error.what})"
     try:
-        with open_local(item.file) as stream:
-            content = stream.read(MOST_BYTES + 1)
-        _, body = opened(content, item.wanted)
-    except (SummaryRefused, UserError) as error:
-        return str(error) if isinstance(error, SummaryRefused) else f"cannot be read ({error.what})"
-    put_whole(item.target, lambda partial: partial.write_bytes(body))
-    return ""
-
-
-@dataclass
-class Taken:
-    """What is known of the part of one rank: ``path`` once it is there, ``refused`` once it is known not to come."""
-
-    path: Path | None = None
-    refused: str = ""
-    under_way: Future[str] | None = field(default=None, repr=False)
+        check_values(made)
+    except SummaryRefused:
+        for place, part in zip(places, made, strict=True):
+            try:
+                check_values([part])
+            except SummaryRefused as error:
+                refused[place] = str(error)
+    return made, refused
 
 
 class Summaries:
-    """Takes parts out of summaries ahead of the question, several at a time; remembers what was refused."""
+    """The summaries of profiles: those of remote folders are copied ahead of the question, refused ones remembered."""
 
-    def __init__(self, workers: Workers, store: FileStore) -> None:
-        self._workers = workers
+    def __init__(self, store: FileStore) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._known: dict[str, Future[str]] = {}
-        """By key: what ``TakeParts`` said of the summary."""
+        self._here: WeakKeyDictionary[Found, RankSummary] = WeakKeyDictionary()
+        self._copies: dict[str, Future[Path]] = {}
         self._copying: ThreadPoolExecutor | None = None
+        self._refused: dict[RankSummary, str] = {}
 
-    def begin(self, entries: Sequence[Entry]) -> None:
-        """Has workers take what is not there yet of the summaries of these profiles. Returns at once."""
-        new: list[tuple[SummaryFile, Item, Future[str]]] = []
+    def begin(self, entries: Sequence[Entry]) -> dict[Entry, RankSummary | str | None]:
+        """Returns what there is of each profile that has a summary: it, None while it is copied, or why it is refused."""
+        settings = settings_here()
+        found = {}
         for entry in entries:
-            found = entry.found
-            if found.summary is None or entry.window:
-                continue
-            key = _key(found)
-            with self._lock:
-                known = self._known.get(key)
-                is_lost = known is not None and known.done() and not known.result() and not self._there(key)
-                if known is not None and not is_lost:
-                    continue
-                future: Future[str] = Future()
-                self._known[key] = future
-                if known is None and self._there(key):
-                    future.set_result("")
-                    continue
-            item = Item("", _wanted(found), str(self._store.path(key, SUFFIX)))
-            new.append((found.summary, item, future))
-        for start in range(0, len(new), _BATCH):
-            self._take(new[start : start + _BATCH])
+            if entry.found.summary is not None and not entry.window:
+                found[entry] = self._of(entry.found, entry.found.summary, settings)
+        return found
 
-    def of(self, entry: Entry) -> Taken | None:
-        """Returns what is known of the part of a profile, after ``begin``; None where it has no summary."""
-        if entry.found.summary is None or entry.window:
-            return None
-        key = _key(entry.found)
-        known = self._known.get(key)
-        if known is None or not known.done():
-            return Taken(under_way=known or Future())
-        refused = known.result()
-        path = None if refused else self._store.get(key, SUFFIX)
-        return Taken(path, refused, None if refused or path else known)
-
-    def file_of(self, entry: Entry) -> str | Located | None:
-        """Returns where on this machine the summary of a profile lies, None where its copy is gone."""
-        summary = entry.found.summary
-        if summary is None:
-            return None
-        if summary.folder.is_local:
-            return summary.folder.located(summary.file)
-        copy = self._store.get(_copy_key(summary), _COPY)
-        return None if copy is None else str(copy)
-
-    def wait(self, entries: Sequence[Entry]) -> None:
-        """Waits until nothing is under way for these profiles."""
-        wait([taken.under_way for entry in entries if (taken := self.of(entry)) and taken.under_way is not None])
-
-    def _there(self, key: str) -> bool:
-        return self._store.get(key, SUFFIX) is not None
-
-    def _take(self, batch: Sequence[tuple[SummaryFile, Item, Future[str]]]) -> None:
-        if all(file.folder.is_local for file, _, _ in batch):
-            items = [Item(file.folder.located(file.file), item.wanted, item.target) for file, item, _ in batch]
-            self._ask(items, [future for _, _, future in batch])
-            return
+    def wait(self) -> None:
+        """Waits until no copy is under way."""
         with self._lock:
-            if self._copying is None:
-                self._copying = ThreadPoolExecutor(_COPIES, "torch-trace-summaries")
-            copying = self._copying
-        copies = [copying.submit(self._copy, file) for file, _, _ in batch]
-        threading.Thread(target=self._ask_copied, args=(copies, batch), daemon=True).start()
+            copies = list(self._copies.values())
+        wait(copies)
 
-    def _copy(self, file: SummaryFile) -> Path:
-        """The local copy of a remote summary. Raises StorageError."""
+    def refuse(self, summary: RankSummary, why: str) -> None:
+        """Remembers why a summary cannot be used; ``why`` is the end of a sentence that begins with "its summary"."""
+        with self._lock:
+            self._refused[summary] = why
+
+    def _of(self, found: Found, file: SummaryFile, settings: Settings) -> RankSummary | str | None:
+        summary = self._here.get(found)
+        if summary is None or summary.wanted.settings != settings or not self._is_there(file, summary):
+            place = file.folder.located(file.file) if file.folder.is_local else self._copied(file)
+            if place is None or not isinstance(place, Located):
+                return place
+            # A summary whose trace is not here may be of any size; that the trace has its name, says its place.
+            summary = self._here[found] = RankSummary(
+                place, Wanted.of(found.files if found.is_here else None, settings)
+            )
+        return self._refused.get(summary, summary)
+
+    def _is_there(self, file: SummaryFile, summary: RankSummary) -> bool:
+        return file.folder.is_local or self._store.get(_copy_key(file), _COPY) is not None
+
+    def _copied(self, file: SummaryFile) -> Located | str | None:
+        """The local copy of a remote summary, None while it comes, or why there is none."""
         key = _copy_key(file)
-        return self._store.get(key, _COPY) or self._store.put(
-            key, _COPY, lambda target: file.folder.copy(file.file, target)
-        )
-
-    def _ask_copied(
-        self, copies: Sequence[Future[Path]], batch: Sequence[tuple[SummaryFile, Item, Future[str]]]
-    ) -> None:
-        items, futures = [], []
-        for copy, (_, item, future) in zip(copies, batch, strict=True):
-            try:
-                items.append(Item(str(copy.result()), item.wanted, item.target))
-                futures.append(future)
-            except Exception as error:  # the edge of a thread
-                future.set_result(f"cannot be read ({error.what if isinstance(error, UserError) else error})")
-        self._ask(items, futures)
-
-    def _ask(self, items: Sequence[Item], futures: Sequence[Future[str]]) -> None:
-        if not items:
-            return
-        try:
-            job = self._workers.submit(TakeParts(tuple(items)), key=items[0].target, about="rank summaries")
-        except TorchTraceError:
-            for future in futures:
-                future.set_result(_DAMAGED)
-            return
-        job.future.add_done_callback(partial(self._settle, futures))
-
-    def _settle(self, futures: Sequence[Future[str]], answer: Future[list[str]]) -> None:
-        error = answer.exception()
-        if isinstance(error, CacheRefused) and self._store.leave(error):
-            said = [""] * len(futures)  # and nothing is there: they are taken again into the other folder
-        elif error is None:
-            said = answer.result()
-        else:
-            said = [_DAMAGED] * len(futures)
-        if error is not None and not isinstance(error, UserError):
-            log.warning("Rank summaries could not be taken: %s", error)
-        for future, refused in zip(futures, said, strict=True):
-            future.set_result(refused)
-        with suppress(OSError):
-            self._store.evict()
+        if path := self._store.get(key, _COPY):
+            return Located(str(path))
+        with self._lock:
+            copy = self._copies.get(key)
+            if copy is None or (copy.done() and copy.exception() is None):  # the cache let go of it
+                if self._copying is None:
+                    self._copying = ThreadPoolExecutor(_COPIES, "torch-trace-summaries")
+                copy = self._copies[key] = self._copying.submit(
+                    self._store.put, key, _COPY, lambda target: file.folder.copy(file.file, target)
+                )
+        if not copy.done():
+            return None
+        error = copy.exception()
+        if error is None:
+            return Located(str(copy.result()))
+        return f"cannot be read ({error.what if isinstance(error, UserError) else error})"
 
 
 def _copy_key(summary: SummaryFile) -> str:
     return f"summary|{summary.url}|{summary.file.fingerprint}"
-
-
-def _key(found: Found) -> str:
-    """Names the part of a profile's summary in the cache: this version of the summary, for this version of the profile."""
-    summary = found.summary
-    assert summary is not None
-    files = "|".join(f"{file.path} {file.size}" for file in found.files) if found.is_here else "away"
-    return f"rank|{stamp()}|{settings_here()}|{summary.url}|{summary.file.fingerprint}|{files}"
-
-
-def _wanted(found: Found) -> Wanted:
-    """A summary whose trace is not here may be of any size; that the trace has its name, says the place of the summary."""
-    return Wanted.of(found.files if found.is_here else None, settings_here())

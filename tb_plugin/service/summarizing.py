@@ -14,7 +14,7 @@ import threading
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +24,7 @@ from tb_plugin.analyses.base import Analysis, Params, Part
 from tb_plugin.analyses.distributed.shapes import stamp
 from tb_plugin.errors import StorageError, TorchTraceError, UserError
 from tb_plugin.readers.base import JobInfo, Reader, ReadOptions, identifying, no_progress
-from tb_plugin.service import rank_summary
+from tb_plugin.service import parts, rank_summary
 from tb_plugin.service.budget import MEMORY_VARIABLE, budget_bytes, need_bytes, seen_sizes, unseen_sizes
 from tb_plugin.service.class_rules import class_rules
 from tb_plugin.service.found import Found
@@ -214,15 +214,8 @@ def part_with_borrowed(analysis: Analysis[Any], made: Any) -> Part:
     for view_id, names in analysis.borrows.items():
         other = registry.analysis_named(view_id)
         if other.missing(made) is None:
-            part = borrowed(part, other.part(made, Params()), names)
+            part = parts.borrowed(part, other.part(made, Params()), names)
     return part
-
-
-def borrowed(part: Part, other: Part, names: Sequence[str]) -> Part:
-    """Returns ``part`` with the named tables and payloads of another."""
-    frames = {name: other.frames[name] for name in names if name in other.frames}
-    payloads = {name: other.payloads[name] for name in names if name in other.payloads}
-    return replace(part, frames={**part.frames, **frames}, payloads={**part.payloads, **payloads})
 
 
 def _job_info(reader: Reader[Any], folder: Folder, files: Sequence[StoredFile]) -> JobInfo | None:

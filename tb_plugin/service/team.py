@@ -24,18 +24,18 @@ from tb_plugin.service.loader import LEASE_SECONDS, Loader
 from tb_plugin.service.pool import Workers
 from tb_plugin.service.rank_summary import VIEW
 from tb_plugin.service.states import Entry
-from tb_plugin.service.summaries import Summaries
-from tb_plugin.service.together import WritePart
+from tb_plugin.service.summaries import RankSummary, Summaries
+from tb_plugin.service.together import Source, WritePart
 from tb_plugin.storage.cache import FileStore
 
 _SUFFIX = ".part"
 
 
 @dataclass
-class _State:
-    """The parts of a group of profiles: (worker, file) of those that are there, and what stands in the way."""
+class State:
+    """The parts of a group of profiles: (worker, where it is) of those that are there, and what stands in the way."""
 
-    ready: list[tuple[str, str]] = field(default_factory=list)
+    ready: list[tuple[str, Source]] = field(default_factory=list)
     failed: list[tuple[str, UserError]] = field(default_factory=list)
     waiting: list[Entry] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Team:
         self._captures = captures
         self._workers = workers
         self._store = store
-        self.summaries = Summaries(workers, store)
+        self.summaries = Summaries(store)
         self._cluster = cluster
         self._jobs: dict[str, Job[str]] = {}
         self._asked: dict[str, float] = {}
@@ -82,25 +82,31 @@ class Team:
         params: Params,
         wait: bool = False,
         capture: Callable[[Entry], str] = lambda entry: "",
-    ) -> _State:
+    ) -> State:
         """Begins or continues; with ``wait`` until no profile is waiting. Never raises for one profile of several.
 
         ``params.steps`` chooses steps of each of them, ``capture`` names what tells of the graphs of each.
         """
         while True:
-            state = _State()
-            if is_summarised := analysis.id == VIEW:
-                self.summaries.begin(entries)
-            if wait and is_summarised:
-                self.summaries.wait(entries)
+            state = State()
+            summaries = self.summaries.begin(entries) if analysis.id == VIEW else {}
             for entry in entries:
                 asked = _Asked(entry, analysis, replace(params, table=None), capture(entry))
-                self._advance(asked, state, wait, len(entries) > 1)
+                try:
+                    analysis_named(analysis.id, model_of(entry.found.reader))
+                except NotFound as error:
+                    state.failed.append((entry.found.worker, error))
+                    continue
+                if entry in summaries and not asked.capture:
+                    self._take(asked, summaries[entry], state, wait, len(entries) > 1)
+                else:
+                    self._advance(asked, state, wait, len(entries) > 1)
             if not state.waiting or not wait:
                 return state
+            self.summaries.wait()
             for entry in state.waiting:
-                if is_summarised and (taken := self.summaries.of(entry)) is not None and not taken.refused:
-                    continue  # its part was lost meanwhile, and is taken out of the summary again
+                if entry in summaries and summaries[entry] is None and not capture(entry):
+                    continue  # its summary is copied now
                 try:
                     self._captures.waited(self._loader.wait(entry, lambda fraction: None), capture(entry))
                 except TorchTraceError:
@@ -115,23 +121,26 @@ class Team:
         for job in jobs:
             self._workers.leave(job)
 
-    def _advance(self, asked: _Asked, state: _State, wait: bool, several: bool) -> None:
-        entry, analysis = asked.entry, asked.analysis
+    def _take(self, asked: _Asked, summary: RankSummary | str | None, state: State, wait: bool, several: bool) -> None:
+        """Has the part come out of a rank's summary, where that can be used."""
+        entry = asked.entry
+        if summary is None:
+            state.waiting.append(entry)
+        elif not isinstance(summary, str):
+            state.ready.append((entry.found.worker, summary))
+            state.fraction += 1.0
+        elif entry.found.is_here:
+            state.refused.append((entry.found.worker, f"its summary {summary}"))
+            self._advance(asked, state, wait, several)
+        else:
+            state.failed.append((entry.found.worker, not_here(entry.found, summary)))
+
+    def _advance(self, asked: _Asked, state: State, wait: bool, several: bool) -> None:
+        entry = asked.entry
         try:
-            analysis_named(analysis.id, model_of(entry.found.reader))
-        except NotFound as error:
-            state.failed.append((entry.found.worker, error))
-            return
-        try:
-            taken = self.summaries.of(entry) if analysis.id == VIEW and not asked.capture else None
-            if taken is not None and taken.refused:
-                state.refused.append((entry.found.worker, f"its summary {taken.refused}"))
-            if taken is not None and not taken.refused:
-                path = taken.path
-            elif entry.found.is_here:
-                path = self._computed(asked, state, wait, several)
-            else:
-                raise not_here(entry.found, taken.refused if taken else "")
+            if not entry.found.is_here:
+                raise not_here(entry.found)
+            path = self._computed(asked, state, wait, several)
         except UserError as error:
             state.failed.append((entry.found.worker, error))
             return
@@ -142,7 +151,7 @@ class Team:
             state.ready.append((entry.found.worker, str(path)))
             state.fraction += 1.0
 
-    def _computed(self, asked: _Asked, state: _State, wait: bool, several: bool) -> Path | None:
+    def _computed(self, asked: _Asked, state: State, wait: bool, several: bool) -> Path | None:
         """The file of a part that is computed: by the cluster where there is one, else here. Raises UserError."""
         key = self._key(asked)
         path = self._store.get(key, _SUFFIX)

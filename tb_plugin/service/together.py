@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -12,12 +13,14 @@ from tb_plugin.errors import NotFound
 from tb_plugin.payloads import StepInfo, Table, View
 from tb_plugin.payloads.export import to_json
 from tb_plugin.registry import analysis_named
-from tb_plugin.service import parts
+from tb_plugin.service import mapped, parts
 from tb_plugin.service.opened import ModelFile, OpenModels
 from tb_plugin.service.question import Report
 from tb_plugin.service.sheets import as_arrow, as_csv
 from tb_plugin.service.step_choice import chosen_steps
+from tb_plugin.service.summaries import RankSummary, parts_of
 from tb_plugin.storage.cache import put_whole
+from tb_plugin.trace.freeing import give_back_memory
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class WritePart:
         analysis = analysis_named(self.view_id)
         numbers = models.part(self.file, analysis, self.params)
         for view_id, names in analysis.borrows.items():
-            numbers = _with(numbers, self._borrowed(models, view_id), names)
+            numbers = parts.borrowed(numbers, self._borrowed(models, view_id), names)
         put_whole(self.target, lambda partial: partial.write_bytes(parts.dump(numbers)))
         return self.target
 
@@ -47,33 +50,71 @@ class WritePart:
 
 
 @dataclass(frozen=True)
-class WriteJoined:
-    """Asks to write the parts of all workers of a run, (worker, file) each, as one to ``target``."""
+class TakePart:
+    """Asks to write the part in a rank summary to ``target``."""
 
-    parts: tuple[tuple[str, str], ...]
-    beside: tuple[tuple[str, str], ...]
+    summary: RankSummary
+    target: str
+
+    def answer(self, models: OpenModels, report: Report) -> str:
+        """Returns why it is refused, as the end of a sentence; empty where it was taken. Raises CacheRefused."""
+        made, refused = parts_of([self.summary])
+        if not refused:
+            put_whole(self.target, lambda partial: partial.write_bytes(parts.dump(made[0])))
+        return refused.get(0, "")
+
+
+Source = str | RankSummary
+"""Where the part of a rank is: in a file of the cache, or in a summary that anybody may have written."""
+
+
+@dataclass(frozen=True)
+class WriteJoined:
+    """Asks to write the parts of all workers of a run, (worker, where its part is) each, as one to ``target``."""
+
+    parts: tuple[tuple[str, Source], ...]
+    beside: tuple[tuple[str, Source], ...]
     """The same of profiles of another kind in the run."""
     view_id: str
     target: str
 
-    def answer(self, models: OpenModels, report: Report) -> str:
-        """Returns ``target``. Raises KeptLost, CacheRefused."""
+    def answer(self, models: OpenModels, report: Report) -> dict[int, str]:
+        """Returns by place in ``parts`` why summaries are refused, as the end of a sentence: nothing is written then.
+
+        Raises KeptLost, CacheRefused.
+        """
         analysis = analysis_named(self.view_id)
         if not isinstance(analysis, Joining):
             raise NotFound("The parts of this view are not joined.", self.view_id, "Ask for its answer.")
-        mine, beside = ([models.read_part(path, worker) for worker, path in each] for each in (self.parts, self.beside))
-        joined = analysis.join(mine, beside)
-        put_whole(self.target, lambda partial: partial.write_bytes(parts.dump(joined)))
-        return self.target
+        mine, refused = _read(models, self.parts)
+        if refused:
+            return refused
+        beside, _ = _read(models, self.beside)
+        mine.reverse()
+        joined = analysis.join(_handed_over(mine), beside)
+        put_whole(self.target, partial(mapped.write, joined))
+        del joined
+        give_back_memory()
+        return {}
 
 
-def _with(part: Part, other: Part | None, names: Sequence[str]) -> Part:
-    """``part`` with the named tables and payloads of another."""
-    if other is None:
-        return part
-    frames = {name: other.frames[name] for name in names if name in other.frames}
-    payloads = {name: other.payloads[name] for name in names if name in other.payloads}
-    return replace(part, frames={**part.frames, **frames}, payloads={**part.payloads, **payloads})
+def _handed_over(parts: list[Part]) -> Iterator[Part]:
+    """The parts from the last to the first; the list holds none of them any more."""
+    while parts:
+        yield parts.pop()
+
+
+def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[list[Part], dict[int, str]]:
+    """The parts of workers, and by place which summaries are refused: then the parts do not count."""
+    places = [place for place, (_, source) in enumerate(sources) if isinstance(source, RankSummary)]
+    taken, refused = parts_of([source for _, source in sources if isinstance(source, RankSummary)])
+    if refused:
+        return [], {places[at]: why for at, why in refused.items()}
+    left = iter(taken)
+    return [
+        models.read_part(source, worker) if isinstance(source, str) else replace(next(left), worker=worker)
+        for worker, source in sources
+    ], {}
 
 
 @dataclass(frozen=True)
@@ -105,7 +146,10 @@ class AskViewTogether(_Together):
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns the JSON. Raises NotFound, BadRequest, KeptLost."""
-        return to_json(self._answer(models))
+        answer = self._answer(models)
+        if isinstance(answer, View):
+            give_back_memory()  # a page of a table needs little of what the first look at a run takes
+        return to_json(answer)
 
 
 @dataclass(frozen=True)

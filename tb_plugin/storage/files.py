@@ -10,7 +10,6 @@ import errno
 import logging
 import os
 import random
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,11 +26,11 @@ from tb_plugin.storage.local import LINKS_VARIABLE, follows_links
 from tb_plugin.storage.opening import Located, open_regular
 from tb_plugin.storage.secrets import clean_logs, redact
 from tb_plugin.storage.times import nanoseconds
+from tb_plugin.storage.urls import SCHEME, expand, scheme_of
 from tb_plugin.storage.writing import write_below
 
 log = logging.getLogger("torch_trace")
 
-_SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.\-]*)://")
 _VERSIONS = ("generation", "ETag", "etag", "md5Hash", "content_md5")
 """Names under which a store states which content an object has; the first is enough."""
 _CHANGES = ("mtime", "LastModified", "last_modified", "updated")
@@ -78,7 +77,7 @@ class Folder:
         if self.is_local:
             path = Path(os.path.abspath(self.url))  # noqa: PTH100 (links keep the name the person gave)
             return (path.parent if path.is_file() else path).name or "root"
-        path_text = _SCHEME.sub("", self.url).rstrip("/")
+        path_text = SCHEME.sub("", self.url).rstrip("/")
         if self._is_file:
             path_text = path_text.rpartition("/")[0]
         return path_text.rpartition("/")[2] or self.url.rstrip("/:")
@@ -309,33 +308,6 @@ class FileSource:
     def size(self, name: str) -> int:
         """Returns the stored size in bytes."""
         return Path(self._paths[name]).stat().st_size
-
-
-def expand(url: str) -> str:
-    """Returns a path with ``~`` and ``$VARS`` expanded and no trailing slash; URLs of other schemes as they are."""
-    for prefix in ("file://", "local://"):
-        url = url.removeprefix(prefix)
-    if scheme_of(url) is not None:
-        return url.rstrip("/") if not url.endswith("://") else url
-    path = os.path.expandvars(os.path.expanduser(url))  # noqa: PTH111 (both expansions on text)
-    return path.rstrip("/") or "/" if path else "."
-
-
-def scheme_of(url: str) -> str | None:
-    """Returns ``s3`` of ``s3://bucket``; None for a local path."""
-    match = _SCHEME.match(url)
-    return match.group(1).lower() if match else None
-
-
-def parse_spec(spec: str) -> list[tuple[str, str]]:
-    """Reads ``name:path,name:path`` of ``--logdir_spec`` as (name, path); the name is empty where none was given."""
-    pairs = []
-    for item in filter(None, (part.strip() for part in spec.split(","))):
-        # As TensorBoard reads it; a drive letter is only one on Windows.
-        named = scheme_of(item) is None and ":" in item and item[0] != "/" and not os.path.splitdrive(item)[0]
-        name, _, path = item.partition(":") if named else ("", "", item)
-        pairs.append((name, path))
-    return pairs
 
 
 def open_local(path: str | Located) -> BinaryIO:

@@ -6,7 +6,6 @@ intent; the cache folder is the person's own (0700).
 
 from __future__ import annotations
 
-import mmap
 import os
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +14,8 @@ from isal import isal_zlib
 
 _BLOCK_BYTES = 1024 * 1024
 _DIGITS = 8
+STAMP_BYTES = _DIGITS + 1
+"""What ``stamp`` puts behind a file."""
 
 
 class Seal(NamedTuple):
@@ -57,9 +58,12 @@ def stamp(path: Path | str) -> None:
 
 def is_stamped(path: Path | str) -> bool:
     """Returns whether a file is as it was when it was stamped. Raises OSError."""
-    with Path(path).open("rb") as stream:
-        size = stream.seek(0, os.SEEK_END)
-        if size <= _DIGITS + 1:
+    crc, block = 0, memoryview(bytearray(_BLOCK_BYTES))
+    with Path(path).open("rb", buffering=0) as stream:
+        left = stream.seek(0, os.SEEK_END) - STAMP_BYTES
+        if left <= 0:
             return False
-        with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content, memoryview(content) as view:
-            return bytes(view[-_DIGITS - 1 :]) == b"%08x\n" % isal_zlib.crc32(view[: -_DIGITS - 1])
+        stream.seek(0)
+        while left and (count := stream.readinto(block[: min(left, _BLOCK_BYTES)])):
+            crc, left = isal_zlib.crc32(block[:count], crc), left - count
+        return not left and stream.read() == b"%08x\n" % crc

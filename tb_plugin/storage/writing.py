@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from tb_plugin.storage.clouds import EXTRAS
@@ -14,7 +15,12 @@ _ATOMIC = {*EXTRAS, "https", "http"}
 
 
 def write_below(fs: Any, root: str, path: str, content: bytes) -> None:
-    """Writes ``root``/``path``: of an fsspec file system, of this machine for None. Raises what the file system raises."""
+    """Writes ``root``/``path``: of an fsspec file system, of this machine for None. Raises what the file system raises.
+
+    The path may be the name of an object in a store that others write to. Raises ValueError where it leaves the root.
+    """
+    if ".." in re.split(r"[/\\]", path) or PureWindowsPath(path).anchor:
+        raise ValueError("a name that leads out of the directory")
     if fs is None:
         _write_local(Path(root) / path, content)
         return

@@ -22,6 +22,8 @@ class Ranges:
         return len(self.start)
 
 
+_MOST = 2**62
+"""A product up to which places of several keys fit on one axis."""
 EMPTY = Ranges(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -125,13 +127,24 @@ class _Sweep:
 
 def measure_by(key: Int64, start: Int64, end: Int64, count: int) -> Int64:
     """Returns the length of the union of each key's intervals, nanoseconds. Keys are 0 .. count - 1, rows in any order."""
-    order = np.lexsort((start, key))
-    key, start, end = key[order], start[order], end[order]
-    # The latest end so far within a key: a running maximum of places, which later keys hold the higher ones of.
-    by_end = np.lexsort((end, key))
-    place = np.empty(len(key), np.int64)
-    place[by_end] = np.arange(len(key))
-    reach = end[by_end][np.maximum.accumulate(place)]
+    if not len(key):
+        return np.zeros(count, np.int64)
+    low = min(int(start.min()), int(end.min()))
+    span = max(int(start.max()), int(end.max())) - low + 1
+    if span * count < _MOST:
+        # The keys lie apart on one axis, and the latest end so far of a key is one running maximum.
+        order = np.argsort(key * span + (start - low), kind="stable")
+        key, start, end = key[order], start[order], end[order]
+        shift = key * span - low
+        reach = np.maximum.accumulate(end + shift) - shift
+    else:
+        order = np.lexsort((start, key))
+        key, start, end = key[order], start[order], end[order]
+        # The same by places, which later keys hold the higher ones of.
+        by_end = np.lexsort((end, key))
+        place = np.empty(len(key), np.int64)
+        place[by_end] = np.arange(len(key))
+        reach = end[by_end][np.maximum.accumulate(place)]
     begin = start.copy()
     begin[1:] = np.where(key[1:] == key[:-1], np.maximum(start[1:], reach[:-1]), start[1:])
     total = np.zeros(count, np.int64)

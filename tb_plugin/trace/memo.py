@@ -155,8 +155,12 @@ def _own(owner: object) -> frozenset[int]:
         known: frozenset[int] = seen[2]
         return known
     parts = [part for part in list(held.values()) if is_dataclass(part) and not isinstance(part, type)]
-    arrays = [one for each in (held, *map(vars, parts)) for one in list(each.values()) if isinstance(one, np.ndarray)]
-    known = frozenset({id(owner), *map(id, parts), *(id(_root(array)) for array in arrays)})
+    named = [part for each in list(held.values()) if isinstance(each, Mapping) for part in each.values()]
+    every = [one for each in (held, *map(vars, parts)) for one in list(each.values())]
+    every += [one for part in named if is_dataclass(part) for one in list(vars(part).values())]
+    arrays = [id(_root(one)) for one in every if isinstance(one, np.ndarray)]
+    tables = [address for one in every if isinstance(one, pa.Table) for address, _ in _buffers(one)]
+    known = frozenset({id(owner), *map(id, parts), *arrays, *tables})
     held[_OWN] = (len(held) + (seen is None), [(part, len(vars(part))) for part in parts], known)
     return known
 
@@ -168,9 +172,15 @@ def _walk(value: object, own: frozenset[int], found: dict[int, int]) -> int:
     who = id(value)
     if who in found or who in own:
         return 0
-    if isinstance(value, np.ndarray | pa.Table | pa.ChunkedArray | pa.Array):
+    if isinstance(value, np.ndarray):
         found[who] = int(value.nbytes) + _OBJECT_BYTES
         return found[who]
+    if isinstance(value, pa.Table | pa.ChunkedArray | pa.Array):
+        # A column stands in many tables, and some lie in a file that is mapped: what is held are buffers.
+        fresh = {address: size for address, size in _buffers(value) if address not in found and address not in own}
+        found.update(fresh)
+        found[who] = _OBJECT_BYTES
+        return _OBJECT_BYTES + sum(fresh.values())
     found[who] = _OBJECT_BYTES
     if isinstance(value, int | float | None):
         return _OBJECT_BYTES
@@ -200,6 +210,15 @@ def _parts(value: object) -> Iterator[object]:
         yield from (getattr(value, name) for name in value.__struct_fields__)
     elif hasattr(value, "__dict__") and not isinstance(value, type) and not callable(value):
         yield from (item for name, item in vars(value).items() if name not in (_PLACE, _OWN))
+
+
+def _buffers(value: pa.Table | pa.ChunkedArray | pa.Array) -> Iterator[tuple[int, int]]:
+    """Address and bytes of each buffer of an Arrow value: what holds a part of one holds all of it."""
+    columns = value.columns if isinstance(value, pa.Table) else [value]
+    for column in columns:
+        for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+            for array in (chunk, chunk.dictionary) if isinstance(chunk, pa.DictionaryArray) else (chunk,):
+                yield from ((buffer.address, buffer.size) for buffer in array.buffers() if buffer is not None)
 
 
 def _root(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

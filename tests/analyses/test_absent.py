@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.distributed import Distributed
-from tb_plugin.analyses.distributed.absent import not_here, ranks_named
+from tb_plugin.analyses.distributed.about import rank_of
+from tb_plugin.analyses.distributed.absent import not_here
+from tb_plugin.analyses.distributed.compared import texts_of
 from tb_plugin.analyses.distributed.profile import CALL, GROUP, table
 from tb_plugin.analyses.ranks_collectives import RanksCollectives
 from tb_plugin.payloads import Notice, Notices, View
@@ -98,6 +101,66 @@ def test_numbers_of_other_groups_say_nothing(more: dict[str, Any]) -> None:
     assert not {"rank_stopped", "rank_recorded"} & set(notices)
 
 
-def test_ranks_that_are_not_here() -> None:
-    assert not_here([0, 2, 3], 5) == [1, 4] and not_here([0, None], 5) == not_here([0], None) == []
-    assert ranks_named([7]) == "rank 7" and ranks_named(range(10)) == "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more"
+def test_a_name_of_several_groups_accuses_nobody() -> None:
+    """Where ranks number their groups on their own, one name is of several groups, of which each counts by itself."""
+    parts = []
+    for rank, members in enumerate(("[0, 1]", "[0, 1]", "[2, 3]", "[2, 3]")):
+        part = traced(f"rank{rank}", range(10 if rank < 2 else 20))
+        calls = part.frames["collectives"]
+        data = calls.data.set_column(
+            calls.data.column_names.index("group_ranks"),
+            "group_ranks",
+            pa.array([members] * calls.data.num_rows).dictionary_encode(),
+        )
+        parts.append(replace(part, frames={**part.frames, "collectives": replace(calls, data=data)}))
+    (row,), notices = told(parts, [dumped("rank5", range(12))])
+    assert (row["called_in_traces"], row["not_called"]) == (0, 0) and "rank_stopped" not in notices
+
+
+def test_ranks_without_a_trace_are_named() -> None:
+    assert not_here([0, 2, 3], 5) == "ranks 1, 4" and not_here([1, 0, 3], 4) == "rank 2"
+    assert not_here([9], 11) == "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more"
+    assert not_here([0], 1 << 24).endswith("8 and 16,777,207 more")
+    for ranks, size in (([0, 1], 2), ([0, 1, 2], 2), ([0, None], 5), ([0, 0], 2), ([0], None)):
+        assert not_here(ranks, size) == "", (ranks, size)
+
+
+def test_the_page_names_the_rank_that_lacks() -> None:
+    facts = [{"distributed.world_size": 3, "distributed.rank": rank} for rank in (0, 2)]
+    parts = [replace(traced(f"rank{one['distributed.rank']}", [1, 2]), facts=one) for one in facts]
+    view = VIEW.answer(parts, Params())
+    assert isinstance(view, View)
+    notices = view.payloads["findings"]
+    assert isinstance(notices, Notices)
+    (notice,) = (each for each in notices.notices if each.rule == "bounds")
+    assert "without a trace: rank 1." in notice.text
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"rank": 2**64 - 1},
+        {"rank": 1.5},
+        {"world_size": 2**64 - 1},
+        {"base_time_ns": 1e300},
+        {"base_time_ns": -(2**63)},
+    ],
+)
+def test_numbers_that_nothing_real_has_spoil_no_answer(stated: Mapping[str, Any]) -> None:
+    told = {f"distributed.{key}": value for key, value in stated.items()}
+    odd = replace(PAIR[1], facts={**PAIR[1].facts, **told})
+    assert isinstance(VIEW.answer([VIEW.join([PAIR[0], odd])], Params()), View)
+
+
+def test_a_rank_is_a_whole_number_from_0_on() -> None:
+    for value in (True, -1, 2**40, "3", 1.0, None):
+        assert rank_of({"distributedInfo": {"rank": value}}) is None, value
+    assert rank_of({"distributedInfo": {"rank": 7}}) == 7
+
+
+def test_texts_are_told_apart_by_what_they_say() -> None:
+    texts = pa.array(["a", "b", "a", None, ""])
+    places = pa.array([0, 1, None, 2, 3, 4], pa.int32())
+    column = pa.DictionaryArray.from_arrays(places, texts)
+    place, names = texts_of(pa.table({"text": column}), "text")
+    assert [names[each] for each in place] == ["a", "b", "", "a", "", ""] and len(set(names)) == len(names) == 3

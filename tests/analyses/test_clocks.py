@@ -248,7 +248,7 @@ def test_a_drift_that_short_recordings_cannot_tell_is_not_made_up() -> None:
 
 @pytest.mark.parametrize("workers", [8, 1024])
 def test_a_drift_within_three_errors_is_none(workers: int) -> None:
-    """Clocks that do not drift, over 10 s: noise of the ends alone gives each a slope, and a time far off would move with it."""
+    """Clocks that do not drift, for 10 s: noise of the ends alone gives each a slope to be carried far off."""
     clocks = plant(0, [range(workers)], count=40, span_ns=10 * S, drift=0).clocks
     drifts = np.array([HOW[how] for how in clocks.how]) == DRIFT
     assert drifts.mean() < 0.02

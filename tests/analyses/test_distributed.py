@@ -23,7 +23,7 @@ from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.collective_names import bus_factor, collective_name
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.distributed.order import longest_common
-from tb_plugin.analyses.distributed.waiting import caused_ns
+from tb_plugin.analyses.distributed.waiting import caused_by
 from tb_plugin.analyses.dtypes import element_bytes
 from tb_plugin.payloads import Figures, Heat, Notices, Series, Table, View
 from tb_plugin.trace.table import TraceTable
@@ -331,7 +331,8 @@ def test_caused_waits_are_what_every_nanosecond_says(data: st.DataObject) -> Non
         for cause in range(3):
             waits = {t for k, (a, b, _), w in rows if (k, w) == (place, cause) for t in range(a, b)}
             expected[cause] += len(waits - transfers)
-    assert caused_ns(key, start, moving, end, last, 3).tolist() == expected
+    cause, _, length = caused_by(key, start, moving, end, last)
+    assert [int(length[cause == worker].sum()) for worker in range(3)] == expected
 
 
 @st.composite

@@ -84,9 +84,13 @@ def test_an_unknown_measure_says_which_there_are(job: Part) -> None:
     with pytest.raises(BadRequest) as told:
         measured(job, "beauty_ns")
     assert "caused_wait_ns" in told.value.do
-    assert measured(job, "first")[0].metric.key == "caused_wait_ns"
+    assert measured(job, "first")[0].metric.key == "lost_ns"
     keys = [metric.key for metric in measured(job, "wait_ns")[0].choices]
-    assert keys[0] == "caused_wait_ns" and {"step_total_ns", "compute_ns", "exposed_communication_ns"} <= set(keys)
+    assert keys[:2] == ["lost_ns", "caused_wait_ns"] and {
+        "step_total_ns",
+        "compute_ns",
+        "exposed_communication_ns",
+    } <= set(keys)
 
 
 def test_one_worker_alone_has_no_waiting() -> None:
@@ -161,6 +165,22 @@ def test_the_worst_rank_stands_first_with_what_stands_out(job: Part) -> None:
     assert worst[0]["outlying_ns"] - worst[0]["outlying_usual_ns"] == pytest.approx(LATE_NS, rel=0.05)
     assert worst[0]["outlying_share"] == pytest.approx(LATE_NS / COMPUTE_NS, rel=0.05)
     assert worst[0]["caused_step_ns"] == round(worst[0]["caused_wait_ns"] / 6)
+    assert worst[0]["lost_ns"] == pytest.approx(LATE_NS, rel=0.05)
+    assert worst[0]["lost_ns"] == max(row["lost_ns"] for row in worst)
+    mates = {int(row["usual_worker"].removeprefix("rank")) for row in worst[:1]}
+    assert mates < {*range(8)} - {SLOW}  # of its group
+
+
+def test_the_map_of_what_is_lost_is_that_of_the_stragglers(job: Part) -> None:
+    lost = values_of(measured(job, "lost_ns")[0])
+    assert lost.argmax(axis=0).tolist() == [SLOW] * 6
+    assert lost[SLOW].mean() == pytest.approx(table_of(job, "worst")[0]["lost_ns"])
+
+
+def test_where_nobody_is_a_straggler_waits_tell_most() -> None:
+    even = VIEW.join(many_parts(8, 3, slow=-1))
+    assert measured(even, "first")[0].metric.key != "lost_ns"
+    assert "Costs the others most" not in {each.metric.title for each in view_of(even).payloads["headline"].figures}
 
 
 @pytest.mark.parametrize(("ranks", "bars"), [(32, 32), (64, 12)])
@@ -177,8 +197,9 @@ def test_bars_of_many_ranks_are_the_worst_the_median_and_the_best(job: Part, ran
 
 def test_the_headline_names_the_slow_rank_and_its_cost(job: Part) -> None:
     figures = {figure.metric.title: figure.value for figure in view_of(job).payloads["headline"].figures}
-    assert figures["Waited for most"] == f"rank{SLOW}"
-    assert figures["Others waited a step"] == table_of(job, "worst")[0]["caused_step_ns"]
+    assert next(iter(figures.items())) == ("Costs the others most", f"rank{SLOW}")
+    assert figures["Lost a step"] == table_of(job, "worst")[0]["lost_ns"] == pytest.approx(LATE_NS, rel=0.05)
+    assert figures["Lost share"] == pytest.approx(table_of(job, "worst")[0]["lost_share"])
 
 
 def messages(parts: Sequence[Part]) -> list[Part]:

@@ -235,7 +235,8 @@ def test_planted_stragglers_with_missing_calls_and_an_absent_rank(kind: str, see
     assert {found.pattern[w] for w in late_ones} == {kind}
     assert found.slow[late_ones].tolist() == [[when[kind](w, s) for s in range(20)] for w in late_ones]
     planted = sum(cost for (r, s, _), cost in made.cost_ns.items() if r < 5 and when[kind](r, s))
-    assert int(found.lost_ns[found.slow].sum()) == pytest.approx(planted, rel=0.01)
+    # The absent rank may have been the one before the last, by the jitter of two arrivals.
+    assert int(found.lost_ns[found.slow].sum()) == pytest.approx(planted, rel=0.01, abs=8_000)
     assert not found.lost_low_ns.any()  # rank 5 may have been later than all
     before = {key: made.columns[key] for key in COMPONENTS}
     met = made.met()
@@ -323,6 +324,26 @@ def test_the_truth_of_an_invented_job(cause: str, seed: int) -> None:
     assert cells["late_cause_ns"] == pytest.approx(planted["amount_ns"], rel=0.03)
     if cause in ("kernel", "work"):
         assert cells["late_kernel"] == planted["kernel_name"]
+
+
+@pytest.mark.parametrize("seed", JOBS)
+def test_the_truth_with_lost_calls_an_absent_rank_and_jitter(seed: int) -> None:
+    """The ends of calls jitter by 2 us, a tenth of one rank's collectives is lost (each second time the straggler's own)."""
+    late, cause = 1 + seed % 3, list(CAUSES)[seed % len(CAUSES)]
+    given = Straggler(late, cause)
+    lost = ((late if seed % 2 else 4, 0.1),)
+    made = plan(
+        SyntheticJob(
+            ranks=6, steps=5, seed=seed, noise=0.0, stragglers=(given,), missing=lost, absent=(5,), drift_ppb=2000
+        )
+    )
+    told = blamed(made)
+    assert [told.names[w] for w in told.costly] == [f"rank{late}"]
+    (one,) = told.costly
+    (planted,) = truth(made.job, made)["stragglers"]
+    assert told.found.pattern[one] == "persistent"
+    assert int(told.found.lost_ns[one, 1:].sum()) == pytest.approx(sum(planted["gain_ns"][1:]), rel=0.01)
+    assert why(told, one)["late_cause"] == CAUSES[cause][0]
 
 
 @pytest.mark.parametrize("seed", JOBS)

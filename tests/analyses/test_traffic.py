@@ -117,8 +117,16 @@ def test_a_thousand_ranks_are_cut_to_the_largest_and_it_is_said(monkeypatch: pyt
     assert found is not None and found.data.num_rows == 5000
     assert found.title == "Traffic, the 5,000 largest of 9,900 pairs"
     assert found.data["traffic_bytes"].to_pylist() == sorted(found.data["traffic_bytes"].to_pylist(), reverse=True)
+    whole = sum(found.data["traffic_bytes"].to_pylist())
+    # Blocks of two ranks, or nodes: nothing that the table holds is left out of the map.
     drawn = traffic_map(found)
-    assert len(drawn.lines) == 64 and "the first 64 of 100 ranks" in drawn.subtitle
+    assert len(drawn.lines) == 50 and drawn.lines[49].metric.title == "98-99" and "sums of 100 ranks" in drawn.subtitle
+    assert sum(value or 0 for line in drawn.lines for value in line.values) == whole
+    drawn = traffic_map(found, {rank: f"node{rank // 8}" for rank in range(ranks)})
+    assert drawn.x == [f"node{at}" for at in range(13)] and drawn.subtitle.startswith("from node (row) to node")
+    assert sum(value or 0 for line in drawn.lines for value in line.values) == whole
+    # A node of which not all ranks are known is no row.
+    assert traffic_map(found, {0: "a", 1: "b"}).x[0] == "0-1"
 
 
 # Partners

@@ -93,6 +93,16 @@ def test_an_event_of_another_rank_opens_its_own_panel(open_tab: Open) -> None:
     assert (facts["start_ns"], facts["dur_ns"]) == (start, dur)
     assert str(facts["name"]) in frame.get_by_role("region", name="Event details").inner_text()
     assert not tab.axe()
+    # Hits and the table are those of the rank whose event is chosen.
+    tab.follow(**{key: unquote(value) for key, value in tab.state().items()}, search=str(facts["name"]))
+    frame = tab.settle()
+    frame.get_by_role("button", name="Next hit").click()
+    frame = tab.settle()
+    assert "rank3: " in frame.get_by_test_id("hits").inner_text() and tab.state()["at"] == "rank3"
+    frame.get_by_role("button", name="As text").click()
+    tab.settle()
+    frame.get_by_role("table", name="Events in sight").get_by_text(str(facts["name"])).first.wait_for()
+    assert frame.get_by_label("Rank as text").input_value() == "rank3"
 
 
 def test_ranks_are_chosen_from_the_menu_and_one_that_fails_says_so(open_tab: Open) -> None:
@@ -102,13 +112,20 @@ def test_ranks_are_chosen_from_the_menu_and_one_that_fails_says_so(open_tab: Ope
     frame.get_by_role("checkbox", name="rank2").click()
     frame = tab.settle()
     assert tab.state()["ranks"] == "rank2" and [name for name, _ in sections(frame)] == ["rank0", "rank2"]
-    frame.get_by_role("button", name="Ranks (2)").click()
+    # The menu stays open though the page for several ranks is another one.
+    frame.get_by_label("Filter ranks").fill("1, 3-7")
+    assert frame.get_by_test_id("rank").all_inner_texts() == ["rank1", "rank3"]
+    frame.get_by_label("Filter ranks").fill("")
     frame.get_by_role("button", name="Show all 4").click()
     frame = tab.settle()
     assert tab.state()["ranks"] == "*" and len(sections(frame)) == 4
     frame.get_by_role("radio", name="From the first step").click()
     frame = tab.settle()
     assert tab.state()["align"] == "start" and "from the first step" in foot(frame)
+    tab.follow(**{key: unquote(value) for key, value in tab.state().items()} | {"ranks": "rank3,rank2,rank1"})
+    frame.get_by_label("Order of the ranks").select_option("rank")
+    frame = tab.settle()
+    assert [name for name, _ in sections(frame)] == ["rank0", "rank1", "rank2", "rank3"]
     frame.get_by_role("button", name="Only rank0").click()
     frame = tab.settle()
     assert "ranks" not in tab.state() and not frame.get_by_test_id("section").count()

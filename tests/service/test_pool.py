@@ -14,6 +14,7 @@ import pytest
 from tb_plugin.errors import Cancelled, UnreadableTrace, WorkerDied
 from tb_plugin.service.job import Job
 from tb_plugin.service.pool import InlineWorkers, Pool, WorkerBug, default_size
+from tb_plugin.service.question import Ready
 from tests.service.fakes import Arrays, Chatty, DieTimes, Echo, LastingPool, Noisy, Pid, Refuse, Slow, Stumble, until
 
 
@@ -181,6 +182,16 @@ def test_a_key_goes_back_to_its_worker(pool):
     first = pool.submit(Pid(), key="mine").future.result(20)
     slow.future.result(20)
     assert {pool.submit(Pid(), key="mine").future.result(20) for _ in range(5)} == {first}
+
+
+def test_a_worker_that_gets_ready_takes_the_first_question():
+    pool = Pool(size=3)
+    try:
+        pool.submit(Ready())
+        pool.submit(Ready()).future.result(60)
+        assert len(pool._seats) == 1, "a second process would not be ready any sooner"
+    finally:
+        pool.close()
 
 
 def test_close_ends_processes_and_jobs():

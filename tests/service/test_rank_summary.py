@@ -137,18 +137,24 @@ def test_tables_that_no_part_has():
 
 def test_text_that_is_no_text_is_refused():
     calls = part().frames["collectives"].data
-    place = calls.column_names.index("group")
+    count, place = len(calls), calls.column_names.index("group")
 
-    def named(text: bytes, *ends: int) -> bytes:
-        offsets = pa.py_buffer(np.array([0, *ends], np.int32))
-        words = pa.StringArray.from_buffers(len(ends), offsets, pa.py_buffer(text))
-        group = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(calls), np.int32)), words)
-        return with_frame("collectives", calls.set_column(place, "group", group))
+    def summary(offsets: np.ndarray, text: bytes, first: int = 0) -> bytes:
+        """A summary whose groups are those bytes, a character each; ``first`` is the place of the first call's."""
+        texts = pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text))
+        places = pa.array(np.array([first, *range(1, count)], np.int32))
+        column = pa.DictionaryArray.from_arrays(places, texts, safe=False)
+        return with_frame("collectives", calls.set_column(place, "group", column))
 
-    assert part_of(named(b"ab", 2), WANTED).frames["collectives"].data["group"].to_pylist() == ["ab"] * len(calls)
-    assert refused(named(b"\xff", 1)) == "is damaged"
+    offsets = np.arange(count + 1, dtype=np.int32)
+    assert part_of(summary(offsets, b"a" * count), WANTED)
+    assert refused(summary(offsets, b"\xff" * count)) == "is damaged"
+    for first in (-1, count, 2**30):
+        assert refused(summary(offsets, b"a" * count, first)) == "is damaged"
+    offsets = offsets.copy()
+    offsets[count // 2] = 2**30
     with pytest.raises(SummaryRefused):
-        part_of(named(b"a", 2**30, 1), WANTED)
+        part_of(summary(offsets, b"a" * count), WANTED)
 
 
 def test_the_stamp_speaks_of_columns_and_meaning(monkeypatch):

@@ -107,7 +107,9 @@ def test_parts_are_kept_and_the_columns_are_not_needed_again(logs, tmp_path):
 
 def test_pages_of_tables_and_other_steps_combine_no_parts_again(logs, tmp_path, monkeypatch):
     joins = []
-    monkeypatch.setattr(distributed, "join", lambda parts, beside: joins.append(len(parts)) or join(parts))
+    monkeypatch.setattr(
+        distributed, "join", lambda parts, beside: joins.append(len(parts := list(parts))) or join(parts)
+    )
     for offset in (0, 10):
         workspace = inline(logs, tmp_path / "cache")  # another process, as far as memory goes
         for steps in ("", "1"):
@@ -156,7 +158,9 @@ def test_groups_of_the_report(capsys, monkeypatch, tmp_path):
     assert cli.main(["report", str(SAMPLES / "synthetic_ddp"), "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     (group,) = document["groups"]
-    assert set(group) == {"run", "span", "workers", "tables", "findings", "data_notices"} and group["span"] == "1"
+    assert (
+        set(group) == {"run", "span", "facts", "workers", "tables", "findings", "data_notices"} and group["span"] == "1"
+    )
     truth = json.loads(Path(SAMPLES / "truth" / "synthetic_ddp.json").read_text())["workers"]
     for worker, row in group["workers"].items():
         keys = ("compute_ns", "overlap_ns", "exposed_communication_ns", "wait_ns", "transfer_ns", "other_ns")

@@ -12,7 +12,8 @@ from fsspec.registry import _registry
 
 from tb_plugin.errors import NotFound, StorageError
 from tb_plugin.storage import files
-from tb_plugin.storage.files import Folder, expand, open_local, parse_spec
+from tb_plugin.storage.files import Folder, open_local
+from tb_plugin.storage.urls import expand, parse_spec
 
 
 def put(path, data=b"{}"):

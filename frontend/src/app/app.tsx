@@ -7,7 +7,7 @@ import { nounOf } from '../lib/models'
 import { shortenMiddle } from '../lib/names'
 import { offered, openedView, resolveAddress, seenAs, spanOf, viewInfo } from '../lib/profiles'
 import { useCatalog, useProfile } from '../state/data'
-import { openProfile, setDefaultView, useRoute } from '../state/route'
+import { openProfile, openView, setDefaultView, useRoute } from '../state/route'
 import { viewOf } from '../views'
 import { Bones } from '../widgets/basics'
 import { CaptureProblem } from '../widgets/capturePicker'
@@ -199,6 +199,8 @@ function Body(props: {
   if (profile.state !== 'ready') return <LoadingPanel profile={profile} span={span} />
   const info = viewInfo(profile, view)
   if (info && !info.available) {
+    const here = profile.views.filter(({ available }) => available)
+    const only = here.length === 1 ? here[0] : null
     return (
       <div className={basicsCss.panel}>
         <h2>{info.title}</h2>
@@ -207,6 +209,11 @@ function Body(props: {
           <p>
             To enable it: <code>{info.enable}</code>
           </p>
+        )}
+        {only && (
+          <Button size="xs" onClick={() => openView(only.id, {})}>
+            Back to {only.title}
+          </Button>
         )}
       </div>
     )

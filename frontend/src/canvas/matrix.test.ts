@@ -10,6 +10,7 @@ const plain: Matrix = {
   columnBands: [],
   rowMarks: [],
   columnMarks: [],
+  marked: [],
   rankOf: (row) => row,
 }
 
@@ -29,4 +30,12 @@ test('the pointer finds the largest of what shares a pixel, and nothing beside t
   expect(cellAt(plain, layout, left, layout.top + 1.5)).toBe(6)
   expect(cellAt(plain, layout, layout.left - 1, layout.top + 0.5)).toBe(-1)
   expect(cellAt(plain, layout, left, layout.top + layout.height + 1)).toBe(-1)
+})
+
+test('names of marked rows have room beside the cells, where rows are too thin for names of their own', () => {
+  const rows = Array.from({ length: 1000 }, (_, i) => `rank${i}`)
+  const [bare, named] = [[], [700]].map((marked) => layoutOf({ ...plain, rows, marked }, 600, 500))
+  expect(named.right).toBeGreaterThan(bare.right + 40)
+  expect(named.left + named.width + named.right).toBe(600)
+  expect(layoutOf({ ...plain, marked: [2] }, 600, 500).right).toBe(bare.right)
 })

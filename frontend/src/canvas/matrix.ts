@@ -1,11 +1,13 @@
 // A matrix of numbers as coloured cells: numbers where they fit, the largest of several where a pixel holds more than one.
 import { categoryColor, inkOn, mix } from '../lib/color'
-import { type Band, type Domain, folded, largestOf, type Matrix, partOf } from '../lib/ranks'
+import { apart, type Band, type Domain, folded, largestOf, type Matrix, partOf } from '../lib/ranks'
 import { cut, FONT, type Theme } from './surface'
 
 export const AXIS = 20
 export const BANDS = 18
 const RIGHT = 2
+/** From the cells to the name of a marked row. */
+const MARK = 18
 const TALLEST = 22
 const SHADES = 256
 /** Opacity of nothing: a cell with a value is never quite the surface. */
@@ -18,6 +20,8 @@ export interface MatrixLayout {
   left: number
   top: number
   width: number
+  /** Pixels beside the cells, for the names of marked rows. */
+  right: number
   height: number
   /** First row of each line of pixels that is drawn, and the end; so of the columns. */
   rowFold: number[]
@@ -45,12 +49,16 @@ export function layoutOf(matrix: Matrix, width: number, most: number, tallest = 
   const left = Math.max(44, Math.min(Math.round(width * 0.25), 12 + Math.ceil(6.4 * Math.min(longest, 26))))
   // The label of a thin first row is as high as any other.
   const top = matrix.columnBands.length > 0 ? BANDS : rows * tallest > most ? LINE / 2 : 0
-  const inner = Math.max(1, width - left - RIGHT)
   const height = Math.round(Math.min(rows * tallest, most))
+  const marked = height / rows < LINE - 3 ? matrix.marked : []
+  const names = marked.reduce((length, row) => Math.max(length, matrix.rows[row].length), 0)
+  const right = names > 0 ? MARK + Math.ceil(6.4 * Math.min(names, 16)) : RIGHT
+  const inner = Math.max(1, width - left - right)
   return {
     left,
     top,
     width: inner,
+    right,
     height,
     rowFold: folded(rows, height),
     columnFold: folded(columns, Math.floor(inner)),
@@ -90,12 +98,32 @@ export function drawMatrix(context: CanvasRenderingContext2D, scene: MatrixScene
   drawBands(context, scene)
   drawRowLabels(context, scene)
   drawColumnLabels(context, scene)
-  for (const [cell, color] of [
-    [scene.hover, theme.mute],
-    [scene.selected, theme.ink],
-  ] as const) {
-    if (cell >= 0 && cell < matrix.values.length) outline(context, scene, cell, color)
-  }
+  drawMarked(context, scene)
+  // One cell at a time: what the pointer is over, else what is kept.
+  const isOver = scene.hover >= 0 && scene.hover < matrix.values.length
+  const cell = isOver ? scene.hover : scene.selected
+  if (cell >= 0 && cell < matrix.values.length) outline(context, scene, cell, theme.ink)
+}
+
+/** Names of the marked rows, each with a line to where it is. */
+function drawMarked(context: CanvasRenderingContext2D, { matrix, layout, theme }: MatrixScene): void {
+  if (layout.right <= MARK) return
+  const high = layout.height / matrix.rows.length
+  const places = matrix.marked.map((row) => layout.top + (row + 0.5) * high)
+  const from = layout.left + layout.width + 2
+  context.textAlign = 'left'
+  context.strokeStyle = theme.ink
+  context.fillStyle = theme.ink
+  context.lineWidth = 1
+  apart(places, LINE, layout.top + layout.height).forEach((y, at) => {
+    context.beginPath()
+    context.moveTo(from, places[at])
+    context.lineTo(from + 4, places[at])
+    context.lineTo(from + 10, y)
+    context.lineTo(from + 13, y)
+    context.stroke()
+    context.fillText(cut(context, matrix.rows[matrix.marked[at]], layout.right - MARK + 2), from + MARK - 3, y + 0.5)
+  })
 }
 
 function drawCells(context: CanvasRenderingContext2D, { matrix, layout, domain, category, theme }: MatrixScene): void {

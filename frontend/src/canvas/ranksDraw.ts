@@ -3,7 +3,7 @@
 import { BUSY, COMMUNICATION } from './ranksBars'
 import { inSight, SECTION } from './ranksLayout'
 import { drawLinks } from './ranksLinks'
-import type { RanksScene, Shown } from './ranksScene'
+import { isSame, type RanksScene, type Shown } from './ranksScene'
 import { cut, FONT, FONT_TITLE } from './surface'
 import type { Strip } from './timelineColors'
 import { drawGrid, drawOver, drawRegion, hatch, triangle } from './timelineDraw'
@@ -72,12 +72,22 @@ function drawBars(
   shown.forEach((one, i) => {
     if (!one.scene) return
     const rows = [bars.row(tops[i] + BUSY.top), bars.row(tops[i] + COMMUNICATION)]
-    fillBars(context, one.scene, one.overview, pieces[i], bars, rows, pixels, tops[i])
-    if (!one.scene.model.head.busy_is_device) putCalls(scene, one, bars, rows[1], pixels)
+    const { view, level, colors, match, model } = one.scene
+    const isHost = !model.head.busy_is_device
+    const of = [view.start, view.end, level, pixels, colors, match, model.store.version, isHost && scene.meetings]
+    const isAgain = one.kept !== null && isSame(one.kept.of, of)
+    if (isAgain && one.kept?.pixels) {
+      bars.paste(rows[0], one.kept.pixels)
+      return
+    }
+    const isWhole = fillBars(context, one.scene, one.overview, pieces[i], bars, rows, pixels, tops[i])
+    if (isHost) putCalls(scene, one, bars, rows[1], pixels)
+    one.kept = isWhole ? { of, pixels: isAgain ? bars.copy(rows.length) : null } : null
   })
   bars.draw(context, scene.gutter, wide, BUSY.height)
 }
 
+/** Gives whether every tile was there. */
 function fillBars(
   context: CanvasRenderingContext2D,
   scene: Scene,
@@ -87,8 +97,9 @@ function fillBars(
   rows: readonly number[],
   pixels: number,
   top: number,
-): void {
+): boolean {
   const { model, view, colors, match } = scene
+  let isWhole = true
   const communication = model.head.categories.indexOf('communication')
   const fine = pixels / (view.end - view.start)
   for (const lane of lanes) {
@@ -101,6 +112,7 @@ function fillBars(
     for (const { tile, start: from, end: until, goesOn } of found) {
       if (!tile) {
         const [x0, x1] = [Math.max(scene.gutter, toX(scene, from)), Math.min(scene.width, toX(scene, until))]
+        isWhole = false
         hatch(context, x0, x1, top + BUSY.top, BUSY.height, scene.theme.line)
         continue
       }
@@ -125,6 +137,7 @@ function fillBars(
       }
     }
   }
+  return isWhole
 }
 
 /** Where the host communicates, events do not tell it apart: the collectives do. */

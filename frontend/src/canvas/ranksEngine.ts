@@ -1,12 +1,16 @@
 // The engine of several ranks on one axis: sections below each other, each drawn as a timeline of its own in its own time.
+
+import type { KernelClasses } from '../lib/kernelClasses'
 import { fromAxis, toAxis } from '../lib/rankAxis'
 import { clamp } from '../lib/scale'
 import { COMMUNICATION } from './ranksBars'
 import { drawRanks } from './ranksDraw'
 import { inHead, inTracks, spotsOf } from './ranksHit'
 import { inSight, nearSight, SECTION, sectionAt, stack } from './ranksLayout'
-import { chosenMeeting } from './ranksLinks'
+import { chosenMeeting, linksOf } from './ranksLinks'
 import { type Meeting, ownView, partnersOf, type RankSection, type RanksScene, type Shown } from './ranksScene'
+import { Sight } from './ranksSight'
+import { restTiles, wantTiles } from './ranksTiles'
 import { NO_PLACING, type Placing, trackId, tracksOf, works } from './ranksTracks'
 import { fit as sharpen, type Theme } from './surface'
 import { type ColorBy, Colors, Strip } from './timelineColors'
@@ -15,7 +19,7 @@ import { type Movable, type Move, type TimelineEvents, TimelineHands } from './t
 import { TimelineKeys } from './timelineKeys'
 import { GUTTER, GUTTERS, HEAD, layout, rowTop } from './timelineLayout'
 import type { Item, Range, Spot, TimelineModel } from './timelineModel'
-import { type Arrow, arrowAt, type Scene, type Step, toTime, inSight as tracksInSight } from './timelineScene'
+import { type Arrow, arrowAt, type Scene, type Step, toTime } from './timelineScene'
 import { TimelineWindow } from './timelineWindow'
 
 export interface RanksEvents extends TimelineEvents {
@@ -26,14 +30,14 @@ export interface RanksEvents extends TimelineEvents {
 /** The event that is selected: whose it is, where, and what belongs to it in its own trace. */
 export interface RankSpot {
   rank: string
+  /** Row of the event in its trace table. */
+  event: number
   spot: Spot
   arrows: readonly Arrow[]
 }
 
-/** Tiles asked for ahead of each section. */
-const AHEAD = 24
-/** Who scrolls is not held up: the page hears this often of what is in sight. */
-const TELL_MS = 200
+/** While something moves tiles are asked for this often, and none ahead: what is passed on the way needs few. */
+const ASK_MS = 60
 
 export class RanksEngine extends TimelineWindow implements Movable {
   private readonly canvas: HTMLCanvasElement
@@ -44,19 +48,22 @@ export class RanksEngine extends TimelineWindow implements Movable {
   readonly scene: RanksScene
   private readonly bars = new Strip()
   private readonly strip = new Strip()
+  private readonly sight: Sight
   private placing = NO_PLACING
   private colorBy: ColorBy = 'kind'
+  private classes: KernelClasses | null = null
   private matches: ((name: string) => boolean) | null = null
   private chosen: RankSpot | null = null
-  private told = ''
-  private sight: readonly string[] = []
-  private telling = 0
+  private asking = 0
+  /** What was in sight when tiles were asked for last, and when that was. */
+  private wanted: { view: Range | null; scroll: number; at: number } = { view: null, scroll: 0, at: 0 }
   private frame = 0
 
   constructor(canvas: HTMLCanvasElement, theme: Theme, view: Range, events: RanksEvents, keysFrom: readonly Window[]) {
     super()
     this.canvas = canvas
     this.events = events
+    this.sight = new Sight((keys) => events.onSight(keys))
     const { arrows, marks, bookmarks } = NO_EXTRAS
     this.scene = {
       model: { ...NO_PLACING.whole, head: NO_PLACING.busy },
@@ -78,8 +85,10 @@ export class RanksEngine extends TimelineWindow implements Movable {
       places: [],
       content: 0,
       meetings: [],
+      links: [],
       partners: new Map(),
       rank: '',
+      event: -1,
     }
     this.observer = new ResizeObserver(() => this.scrollBy(0))
     this.observer.observe(canvas)
@@ -91,7 +100,8 @@ export class RanksEngine extends TimelineWindow implements Movable {
     this.hands.destroy()
     this.keys.destroy()
     this.observer.disconnect()
-    window.clearTimeout(this.telling)
+    this.sight.destroy()
+    window.clearTimeout(this.asking)
     cancelAnimationFrame(this.frame)
   }
 
@@ -127,6 +137,7 @@ export class RanksEngine extends TimelineWindow implements Movable {
     scene.places = places
     scene.content = content
     scene.model = { ...placing.whole, head: placing.busy }
+    scene.links = linksOf(scene.sections, scene.meetings)
     const now = scene.sections.findIndex(({ section }) => section.key === held)
     if (now > 0) scene.scroll = places[now].top + Math.min(away, places[now].height - 1)
     this.scrollBy(0)
@@ -135,15 +146,23 @@ export class RanksEngine extends TimelineWindow implements Movable {
   private shown(section: RankSection, before: Shown | undefined): Shown {
     const isOpen = this.placing.open.has(section.key)
     const { model } = section
-    if (!model) return { section, isOpen, scene: null, overview: [] }
-    const scene = before?.scene?.model === model ? before.scene : this.sceneOf(model)
+    if (!model) return { section, isOpen, scene: null, overview: [], kept: null, asked: null }
+    const isKnown = before?.scene?.model === model
+    const scene = isKnown && before.scene ? before.scene : this.sceneOf(model)
     scene.layout = tracksOf(section.key, model, this.placing)
     const devices = model.lanes.flatMap((one, lane) => (works(one) ? [lane] : []))
-    return { section, isOpen, scene, overview: devices.length > 0 ? devices : model.lanes.map((_, lane) => lane) }
+    return {
+      section,
+      isOpen,
+      scene,
+      overview: devices.length > 0 ? devices : model.lanes.map((_, lane) => lane),
+      kept: isKnown ? before.kept : null,
+      asked: isKnown ? before.asked : null,
+    }
   }
 
   private sceneOf(model: TimelineModel): Scene {
-    const { theme, view } = this.scene
+    const { view } = this.scene
     return {
       ...this.scene,
       ...NO_EXTRAS,
@@ -151,7 +170,7 @@ export class RanksEngine extends TimelineWindow implements Movable {
       view,
       level: 0,
       layout: layout([], [], 0, new Set(), 0),
-      colors: new Colors(theme, this.colorBy, model.head.categories, model.store),
+      colors: this.colorsOf(model),
       strip: this.strip,
       match: this.matchOf(model),
       selected: null,
@@ -172,14 +191,18 @@ export class RanksEngine extends TimelineWindow implements Movable {
 
   setTheme(theme: Theme): void {
     this.scene.theme = theme
-    this.setColors(this.colorBy)
+    this.setColors(this.colorBy, this.classes)
   }
 
-  setColors(by: ColorBy): void {
+  setColors(by: ColorBy, classes: KernelClasses | null): void {
     this.colorBy = by
-    for (const { scene } of this.scene.sections)
-      if (scene) scene.colors = new Colors(this.scene.theme, by, scene.model.head.categories, scene.model.store)
+    this.classes = classes
+    for (const { scene } of this.scene.sections) if (scene) scene.colors = this.colorsOf(scene.model)
     this.redraw()
+  }
+
+  private colorsOf({ head, store }: TimelineModel): Colors {
+    return new Colors(this.scene.theme, this.colorBy, head.categories, store, this.classes)
   }
 
   setSearch(matches: ((name: string) => boolean) | null): void {
@@ -190,6 +213,7 @@ export class RanksEngine extends TimelineWindow implements Movable {
 
   setMeetings(meetings: readonly Meeting[]): void {
     this.scene.meetings = meetings
+    this.scene.links = linksOf(this.scene.sections, meetings)
     this.scene.partners = partnersOf(meetings)
     this.redraw()
   }
@@ -200,6 +224,7 @@ export class RanksEngine extends TimelineWindow implements Movable {
     this.chosen = chosen
     this.scene.selected = chosen?.spot ?? null
     this.scene.rank = chosen?.rank ?? ''
+    this.scene.event = chosen?.event ?? -1
     if (isNew) this.bring(chosen.rank, chosen.spot)
     this.redraw()
   }
@@ -296,7 +321,7 @@ export class RanksEngine extends TimelineWindow implements Movable {
       own.selected = isChosen ? chosen.spot : null
       own.arrows = isChosen ? chosen.arrows : []
       const call = partners.find(({ rank }) => rank === section.key)
-      own.hits = call ? spotsOf(own, call.start, call.end) : []
+      own.hits = call ? spotsOf(own, call) : []
     }
   }
 
@@ -305,42 +330,30 @@ export class RanksEngine extends TimelineWindow implements Movable {
     const { scene } = this
     const room = scene.height - HEAD
     const [first, last] = inSight(scene.places, scene.scroll, room)
-    scene.sections.forEach((shown, at) => {
-      if (shown.scene && (at < first || at >= last)) shown.scene.model.store.rest()
-    })
-    for (let at = last - 1; at >= first; at--) this.wantOf(scene.sections[at])
+    const now = performance.now()
+    const isMoving = scene.view !== this.wanted.view || scene.scroll !== this.wanted.scroll
+    if (isMoving) this.asking ||= window.setTimeout(() => this.askLate(), ASK_MS)
+    if (!isMoving || now >= this.wanted.at + ASK_MS) {
+      this.wanted = { view: scene.view, scroll: scene.scroll, at: now }
+      scene.sections.forEach((shown, at) => {
+        if (at < first || at >= last) restTiles(shown)
+      })
+      for (let at = last - 1; at >= first; at--) wantTiles(scene.sections[at], isMoving ? 0 : last - first)
+    }
+    this.watch(room)
+  }
+
+  private askLate(): void {
+    this.asking = 0
+    this.redraw()
+  }
+
+  /** Tells the page which sections are in sight, once they are others. */
+  private watch(room: number): void {
+    const { scene } = this
     const [from, to] = nearSight(scene.places, scene.scroll, room)
     const keys = scene.sections.slice(from, to).map(({ section }) => section.key)
-    const text = keys.join(' ')
-    if (text === this.told) return
-    const isFirst = this.told === ''
-    this.told = text
-    this.sight = keys
-    if (isFirst) this.events.onSight(keys)
-    else if (this.telling === 0) this.telling = window.setTimeout(() => this.tell(), TELL_MS)
-  }
-
-  private tell(): void {
-    this.telling = 0
-    this.events.onSight(this.sight)
-  }
-
-  private wantOf({ scene: own, overview, isOpen }: Shown): void {
-    if (!own) return
-    const { model, level, view } = own
-    const groups = new Set(overview.map((lane) => model.lanes[lane].group))
-    if (isOpen)
-      for (const { track } of tracksInSight(own, false))
-        if (track.kind === 'lane') groups.add(model.lanes[track.lane].group)
-    const span = view.end - view.start
-    const around = { start: view.start - span / 2, end: view.end + span / 2 }
-    const coarsest = model.head.levels.length - 1
-    const ahead = [
-      ...model.tiles(coarsest, groups, view),
-      ...model.tiles(Math.min(level + 1, coarsest), groups, around),
-      ...model.tiles(level, groups, around),
-    ]
-    model.store.want([...model.tiles(level, groups, view), ...ahead.slice(0, AHEAD)])
+    this.sight.see(keys)
   }
 
   private at(y: number): { at: number; inside: number } | null {

@@ -1,6 +1,8 @@
 // What is at a place of a section, and where an event of it is.
+import type { Call } from './ranksScene'
+import type { Tile } from './tileStore'
 import { rowAt, rowTop } from './timelineLayout'
-import type { Item, Spot } from './timelineModel'
+import { firstEndingAfter, type Item, type Spot } from './timelineModel'
 import type { Scene } from './timelineScene'
 
 /** The event in the head of a section: of all lanes that it sums up what communicates, or what does not. */
@@ -27,13 +29,26 @@ export function inTracks(own: Scene, inside: number, time: number, slack: number
   return off < -1 || off > 16 ? null : own.model.itemAt(own.level, placed.track.lane, row, time, slack)
 }
 
+/** Number of the item of a line that is a call; -1 = there is none, or others stand for it. */
+export function itemOf(tile: Tile, line: number, { event, start, end }: Call): number {
+  // An item without duration ends where it starts.
+  for (let i = firstEndingAfter(tile, line, start - 0.5); i < tile.ranges[line + 1] && tile.start[i] <= start; i++)
+    if (event < 0 ? tile.start[i] === start && tile.dur[i] === end - start : tile.event[i] === event) return i
+  return -1
+}
+
 /** Where a call is drawn in its section: its lane is not known, its time is. */
-export function spotsOf(own: Scene, start: number, end: number): Spot[] {
+export function spotsOf(own: Scene, call: Call): Spot[] {
+  const { model, level } = own
   const found: Spot[] = []
   for (const [lane, { placed }] of own.layout.lanes)
-    for (let row = 0; row < placed.rows; row++) {
-      const item = own.model.itemAt(own.level, lane, row, start, 0)
-      if (item && item.start === start && item.dur === end - start) found.push({ lane, row, start, end })
+    for (const { tile, goesOn, start } of model.pieces(level, model.lanes[lane].group, call)) {
+      if (!tile) continue
+      for (let row = 0; row < placed.rows; row++) {
+        const i = itemOf(tile, model.lineOf(lane, row), call)
+        if (i >= 0 && !(goesOn && tile.start[i] < start))
+          found.push({ lane, row, start: tile.start[i], end: tile.start[i] + tile.dur[i] })
+      }
     }
   return found
 }

@@ -1,18 +1,26 @@
 // The same collective on several ranks: bands that lead from section to section.
-import { fromAxis, toAxis } from '../lib/rankAxis'
+import { toAxis } from '../lib/rankAxis'
 import { BUSY, COMMUNICATION } from './ranksBars'
+import { itemOf } from './ranksHit'
 import { SECTION } from './ranksLayout'
-import type { Call, Meeting, RanksScene, Shown } from './ranksScene'
-import { callKey } from './ranksScene'
+import { type Call, type Meeting, meetingOf, type RanksScene, type Shown } from './ranksScene'
 import { paint } from './surface'
 import { BAR, HEAD, rowTop } from './timelineLayout'
-import { firstEndingAfter, type Piece } from './timelineModel'
+import type { Piece } from './timelineModel'
 import { toX } from './timelineScene'
 
 /** More collectives than these in sight are not linked: nobody could follow a band. */
 export const LINKED = 120
 /** Colours of ranks that came last. */
 const COLORS = 10
+
+/** A collective and its calls from top to bottom, each with the number of its section. */
+export interface Link {
+  meeting: Meeting
+  /** Names the colour of the rank that came last. */
+  kind: string
+  ends: readonly { at: number; call: Call }[]
+}
 
 /** One end of a band: the time of a call, and where it leaves the section upwards and downwards. */
 interface End {
@@ -22,23 +30,37 @@ interface End {
   bottom: number
 }
 
+type Band = [from: End, to: End]
+
 /** The collective of the event under the pointer. */
-export function pointedMeeting({ hover, sections, partners }: RanksScene): Meeting | undefined {
+export function pointedMeeting(scene: RanksScene): Meeting | undefined {
+  const { hover, sections } = scene
   const placed = sections.find(({ section }) => section.key === hover?.rank)?.section.placement
-  if (!hover || !placed) return undefined
-  return partners.get(callKey(hover.rank ?? '', Math.round(fromAxis(placed, hover.start))))
+  return hover && placed ? meetingOf(scene, hover.rank ?? '', hover.event, hover.start, placed) : undefined
 }
 
 /** The collective of the event under the pointer, else of the selected one. */
 export function chosenMeeting(scene: RanksScene): Meeting | undefined {
-  const { selected, rank, partners } = scene
-  return pointedMeeting(scene) ?? (selected ? partners.get(callKey(rank, selected.start)) : undefined)
+  const { selected, rank, event } = scene
+  return pointedMeeting(scene) ?? (selected ? meetingOf(scene, rank, event, selected.start) : undefined)
 }
 
-/** Colour of a rank, by its place among the sections. */
-export const rankColor = (scene: RanksScene, rank: string) => {
-  const at = scene.sections.findIndex(({ section }) => section.key === rank)
-  return paint(at < 0 ? 'other' : `slice${at % COLORS}`, 1, scene.theme).fill
+/** Names the colour of a rank, by its place among the sections; the same for all that are not shown. */
+export const rankKind = (place: number | undefined) => (place === undefined ? 'other' : `slice${place % COLORS}`)
+
+/** What is linked, worked out once for meetings and sections: every picture of them takes it from here. */
+export function linksOf(sections: readonly Shown[], meetings: readonly Meeting[]): Link[] {
+  const place = new Map(sections.map(({ section }, at) => [section.key, at]))
+  return meetings.map((meeting) => ({
+    meeting,
+    kind: rankKind(place.get(meeting.last)),
+    ends: meeting.calls
+      .flatMap((call) => {
+        const at = place.get(call.rank)
+        return at === undefined ? [] : [{ at, call }]
+      })
+      .sort((one, other) => one.at - other.at),
+  }))
 }
 
 export function drawLinks(
@@ -48,42 +70,64 @@ export function drawLinks(
   pieces: readonly Map<number, Piece[]>[],
 ): void {
   const chosen = chosenMeeting(scene)
-  const many = scene.meetings.length > LINKED
+  const many = scene.links.length > LINKED
   context.save()
   context.beginPath()
   context.rect(scene.gutter, HEAD, scene.width - scene.gutter, scene.height - HEAD)
   context.clip()
-  const place = new Map(scene.sections.map(({ section }, i) => [section.key, i]))
-  for (const meeting of scene.meetings) {
-    const isChosen = meeting === chosen
-    if (many && !isChosen) continue
-    const ends = meeting.calls
-      .flatMap((call) => {
-        const at = place.get(call.rank)
-        return at === undefined ? [] : [{ at, call }]
-      })
-      .sort((one, other) => one.at - other.at)
-    const color = rankColor(scene, meeting.last)
-    let before: { at: number; end: End } | null = null
-    for (const { at, call } of ends) {
-      const end = endOf(scene, at, call, pieces[at - first])
-      // A band between two sections that are both beyond the same edge is not seen.
-      if (before && before.at < last && at >= first) band(context, before.end, end, color, isChosen)
-      if (isChosen && at >= first && at < last) outline(context, scene, at, end)
-      before = { at, end }
-    }
+  // All bands of a colour are one path: a path of its own for each of thousands costs more than what is in it.
+  const bands = new Map<string, Band[]>()
+  for (const link of scene.links) {
+    if (link.meeting === chosen || many) continue
+    const own = bands.get(link.kind) ?? []
+    if (own.length === 0) bands.set(link.kind, own)
+    bandsOf(scene, link, first, last, pieces, own)
+  }
+  for (const [kind, own] of bands) drawBands(context, own, paint(kind, 1, scene.theme).fill, false)
+  const link = chosen && scene.links.find(({ meeting }) => meeting === chosen)
+  if (link) {
+    const own: Band[] = []
+    const ends = bandsOf(scene, link, first, last, pieces, own)
+    drawBands(context, own, paint(link.kind, 1, scene.theme).fill, true)
+    for (const { at, end } of ends) if (at >= first && at < last) outline(context, scene, at, end)
   }
   context.restore()
 }
 
-function band(context: CanvasRenderingContext2D, from: End, to: End, color: string, isChosen: boolean): void {
-  const [y0, y1] = [from.bottom, to.top]
+/** Adds the bands of a link that are seen; gives the ends of those. */
+function bandsOf(
+  scene: RanksScene,
+  { ends }: Link,
+  first: number,
+  last: number,
+  pieces: readonly Map<number, Piece[]>[],
+  bands: Band[],
+): { at: number; end: End }[] {
+  const found: { at: number; end: End }[] = []
+  for (const [i, { at, call }] of ends.entries()) {
+    // Of those beyond an edge only the nearest has a band that leads into sight.
+    if (at < first && (ends[i + 1]?.at ?? last) < first) continue
+    const before = found.at(-1)
+    if (before && before.at >= last) break
+    const end = endOf(scene, at, call, pieces[at - first])
+    if (before && isSeen(scene, before.end, end)) bands.push([before.end, end])
+    found.push({ at, end })
+  }
+  return found
+}
+
+const isSeen = ({ gutter, width }: RanksScene, one: End, other: End) =>
+  Math.max(one.x1, other.x1) >= gutter - 1 && Math.min(one.x0, other.x0) <= width + 1
+
+function drawBands(context: CanvasRenderingContext2D, bands: readonly Band[], color: string, isChosen: boolean): void {
   context.beginPath()
-  context.moveTo(from.x0, y0)
-  context.lineTo(Math.max(from.x1, from.x0 + 1), y0)
-  context.lineTo(Math.max(to.x1, to.x0 + 1), y1)
-  context.lineTo(to.x0, y1)
-  context.closePath()
+  for (const [from, to] of bands) {
+    context.moveTo(from.x0, from.bottom)
+    context.lineTo(Math.max(from.x1, from.x0 + 1), from.bottom)
+    context.lineTo(Math.max(to.x1, to.x0 + 1), to.top)
+    context.lineTo(to.x0, to.top)
+    context.closePath()
+  }
   context.fillStyle = color
   context.globalAlpha = isChosen ? 0.4 : 0.14
   context.fill()
@@ -91,10 +135,12 @@ function band(context: CanvasRenderingContext2D, from: End, to: End, color: stri
   context.strokeStyle = color
   context.lineWidth = isChosen ? 1.5 : 1
   context.beginPath()
-  context.moveTo(from.x0, y0)
-  context.lineTo(to.x0, y1)
-  context.moveTo(from.x1, y0)
-  context.lineTo(to.x1, y1)
+  for (const [from, to] of bands) {
+    context.moveTo(from.x0, from.bottom)
+    context.lineTo(to.x0, to.top)
+    context.moveTo(from.x1, from.bottom)
+    context.lineTo(to.x1, to.top)
+  }
   context.stroke()
   context.globalAlpha = 1
 }
@@ -125,16 +171,11 @@ function endOf(scene: RanksScene, at: number, call: Call, pieces: Map<number, Pi
 function rowOf({ scene, isOpen }: Shown, call: Call, pieces: Map<number, Piece[]>): number | undefined {
   if (!scene || !isOpen) return undefined
   const { model } = scene
-  for (const [lane, { placed }] of scene.layout.lanes) {
+  for (const [lane, { placed }] of scene.layout.lanes)
     for (const { tile, start, end } of pieces.get(model.lanes[lane].group) ?? []) {
       if (!tile || call.start < start || call.start >= end) continue
-      for (let row = 0; row < placed.rows; row++) {
-        const line = model.lineOf(lane, row)
-        const i = firstEndingAfter(tile, line, call.start)
-        if (i < tile.ranges[line + 1] && tile.start[i] === call.start && tile.dur[i] === call.end - call.start)
-          return rowTop(placed, row)
-      }
+      for (let row = 0; row < placed.rows; row++)
+        if (itemOf(tile, model.lineOf(lane, row), call) >= 0) return rowTop(placed, row)
     }
-  }
   return undefined
 }

@@ -112,6 +112,8 @@ export abstract class TileCache<Raw, Kept> {
   private wanted: readonly TileKey[] = []
   private bytes = 0
   private requests = 0
+  /** Another number whenever a tile came or went: what was drawn of them before is out of date. */
+  version = 0
   wantedAt = 0
   private paused: ReturnType<typeof setTimeout> | undefined
   private readonly fetch: Fetch<Raw>
@@ -162,6 +164,11 @@ export abstract class TileCache<Raw, Kept> {
     this.wanted = [...new Map(keys.map((tile) => [textOf(tile), tile])).values()]
     this.wantedAt = this.budget.tick()
     this.pump()
+  }
+
+  /** What was wanted last is in sight still: others' tiles go first. */
+  stay(): void {
+    this.wantedAt = this.budget.tick()
   }
 
   /** Nothing is wanted any more; what is there stays as long as there is room. */
@@ -215,6 +222,7 @@ export abstract class TileCache<Raw, Kept> {
     const tile = this.make(key, raw)
     const bytes = this.sizeOf(tile)
     this.tiles.set(textOf(key), tile)
+    this.version++
     this.bytes += bytes
     this.budget.keep(bytes)
   }
@@ -222,6 +230,7 @@ export abstract class TileCache<Raw, Kept> {
   drop(): number {
     for (const [text, old] of this.tiles) {
       this.tiles.delete(text)
+      this.version++
       const bytes = this.sizeOf(old)
       this.bytes -= bytes
       return bytes

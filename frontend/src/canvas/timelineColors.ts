@@ -172,6 +172,17 @@ export class Strip {
     }
   }
 
+  /** The pixels of the last rows. */
+  copy(rows: number): Uint32Array {
+    const last = this.tops.length * this.width
+    return this.pixels.slice(last - rows * this.width, last)
+  }
+
+  /** Puts pixels that were copied into rows from one on. */
+  paste(row: number, pixels: Uint32Array): void {
+    this.pixels.set(pixels, row * this.width)
+  }
+
   draw(context: CanvasRenderingContext2D, left: number, width: number, height: number): void {
     const inner = this.canvas?.getContext('2d')
     if (!this.canvas || !this.image || !inner || this.tops.length === 0) return

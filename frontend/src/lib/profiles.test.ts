@@ -10,6 +10,7 @@ import {
   resolveBaseline,
   seenAs,
   spanLabels,
+  withoutTraces,
 } from './profiles'
 
 /** `run: {worker: spans}` */
@@ -180,4 +181,15 @@ it('tells spans apart by time, else by file', () => {
     'w.1.json',
     'w.1.pftrace',
   ])
+})
+
+it('knows the ranks of which only the summary is here', () => {
+  const found = catalog({ job: { rank0: ['1'], rank1: ['1', '2'] } })
+  const [rank0, rank1] = found.runs[0].workers
+  rank0.spans[0].files = ['job/rank0.json']
+  rank1.spans[0].files = ['job/rank1.json.ttsummary']
+  rank1.spans[1].files = ['job/rank1.2.json', 'job/rank1.2.json.ttsummary']
+  expect([...withoutTraces(found, { run: 'job', span: '1' })]).toEqual(['rank1'])
+  expect([...withoutTraces(found, { run: 'job', span: '2' })]).toEqual([])
+  expect([...withoutTraces(found, { run: 'another', span: '1' })]).toEqual([])
 })

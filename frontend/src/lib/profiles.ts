@@ -150,3 +150,16 @@ export function openedView(profile: Profile | null, wanted: string | undefined):
   if (!profile) return wanted ?? ''
   return wanted && viewInfo(profile, wanted) ? wanted : profile.default_view
 }
+
+/** What ends the name of a rank's summary. */
+const SUMMARY = '.ttsummary'
+
+/** Workers of a run and span of which nothing but the summary is here: no view of their own has anything to show. */
+export function withoutTraces(catalog: Catalog, { run, span }: Pick<Address, 'run' | 'span'>): ReadonlySet<string> {
+  const workers = catalog.runs.find(({ name }) => name === run)?.workers ?? []
+  const absent = workers.filter(({ spans }) => {
+    const files = spans.find(({ id }) => id === span)?.files ?? []
+    return files.length > 0 && files.every((file) => file.endsWith(SUMMARY))
+  })
+  return new Set(absent.map(({ name }) => name))
+}

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Catalog } from '../api/payloads'
-import { besideOf, chosenRanks, rankKey, rankName, ranksText } from './rankChoice'
+import { besideOf, chosenRanks, inOrder, orderOf, rankFilter, rankKey, rankName, ranksText } from './rankChoice'
 
 const span = (id: string, model = 'trace') => ({ id, model })
 const run = (name: string, workers: Record<string, ReturnType<typeof span>[]>) => ({
@@ -45,4 +45,31 @@ test('names with signs of their own, other runs and spans come back as they were
 
 test('each rank once, and one that no run has stays: its section says what is wrong', () => {
   expect(workers('r1,r1,gone,r0')).toEqual(['a:r0', 'a:r1', 'a:gone'])
+})
+
+test('a filter is stretches of ranks, else a part of the name', () => {
+  const names = Array.from({ length: 40 }, (_, rank) => `host${rank >> 3}_rank${rank}`)
+  const found = (text: string) => names.filter(rankFilter(text)).map((name) => Number(name.split('rank')[1]))
+  expect(found('')).toHaveLength(40)
+  expect(found(' 8-10, 32')).toEqual([8, 9, 10, 32])
+  expect(found('3')).toEqual([3])
+  expect(found('HOST4')).toEqual([32, 33, 34, 35, 36, 37, 38, 39])
+  expect(found('8-')).toEqual([])
+  // Where a name tells no rank a number is a part of it.
+  expect(['alpha', 'beta77'].filter(rankFilter('77'))).toEqual(['beta77'])
+})
+
+test('ranks are put in order below the open one, what is not known last', () => {
+  const of = (...ranks: number[]) => ranks.map((rank) => ({ address: { ...open, worker: `rank${rank}` } }))
+  const nodes = new Map([0, 1, 2, 3].map((rank) => [`rank${rank}`, rank < 2 ? 'b' : 'a']))
+  const ranks = (order: string) =>
+    inOrder(of(5, 3, 10, 0, 2), orderOf(order), nodes, ['rank2', 'rank10']).map(({ address }) =>
+      address.worker.slice(4),
+    )
+  expect(ranks('')).toEqual(['5', '3', '10', '0', '2'])
+  expect([ranks('unheard of'), ranks('toString')]).toEqual([ranks(''), ranks('')])
+  expect(ranks('rank')).toEqual(['5', '0', '2', '3', '10'])
+  expect(ranks('node')).toEqual(['5', '2', '3', '0', '10'])
+  expect(ranks('late')).toEqual(['5', '2', '10', '0', '3'])
+  expect(inOrder([], 'rank', nodes, [])).toEqual([])
 })

@@ -1,6 +1,7 @@
 // Which ranks stand on one timeline with the profile that is open: a text of the URL, and the profiles that it means.
 import type { Catalog } from '../api/payloads'
 import { joinIds, splitIds } from './arrange'
+import { rankOf } from './beside'
 import { type Address, sameAddress } from './profiles'
 
 /** Stands for all workers of the run that have a trace of the span. */
@@ -62,4 +63,51 @@ export function ranksText(catalog: Catalog, open: Address, ranks: readonly Addre
   const all = beside.length > 1 && beside.every((one) => others.some((other) => sameAddress(one, other)))
   const rest = all ? others.filter((one) => !beside.some((other) => sameAddress(one, other))) : others
   return joinIds([...(all ? [EVERY] : []), ...rest.map((one) => rankKey(open, one))])
+}
+
+/** Ways to put sections below each other; the open rank stays the first of them. */
+export const ORDERS = {
+  '': 'As chosen',
+  rank: 'By rank',
+  node: 'By node, then by rank',
+  late: 'By cost to the others, largest first',
+}
+export type Order = keyof typeof ORDERS
+
+export const orderOf = (text: string | undefined): Order =>
+  text !== undefined && Object.hasOwn(ORDERS, text) ? (text as Order) : ''
+
+/** What is not known of a rank stands last; among equals the order is the one before. */
+export function inOrder<One extends { address: Address }>(
+  [first, ...others]: readonly One[],
+  order: Order,
+  nodes: ReadonlyMap<string, string>,
+  late: readonly string[],
+): One[] {
+  const rank = ({ address }: One) => rankOf(address.worker) ?? Number.MAX_SAFE_INTEGER
+  const places = (names: readonly string[]) => new Map(names.map((name, i) => [name, i]))
+  const [nodePlaces, latePlaces] = [places([...new Set(nodes.values())].sort()), places(late)]
+  const keys = {
+    '': () => 0,
+    rank,
+    node: ({ address }: One) => nodePlaces.get(nodes.get(address.worker) ?? '') ?? Number.MAX_SAFE_INTEGER,
+    late: ({ address }: One) => latePlaces.get(address.worker) ?? Number.MAX_SAFE_INTEGER,
+  }
+  const key = keys[order]
+  const sorted = order === '' ? others : others.sort((a, b) => key(a) - key(b) || rank(a) - rank(b))
+  return first === undefined ? [] : [first, ...sorted]
+}
+
+/** Which workers a filter means: numbers and stretches of ranks, else what the name contains. */
+export function rankFilter(text: string): (worker: string) => boolean {
+  const wanted = text.trim().toLowerCase()
+  const parts = wanted.split(/[\s,]+/).filter((part) => part !== '')
+  const stretches = parts.map((part) => /^(\d+)(?:-(\d+))?$/.exec(part))
+  if (parts.length === 0 || stretches.some((found) => found === null))
+    return (worker) => worker.toLowerCase().includes(wanted)
+  const ends = stretches.map((found) => [Number(found?.[1]), Number(found?.[2] ?? found?.[1])])
+  return (worker) => {
+    const rank = rankOf(worker)
+    return rank === null ? worker.includes(wanted) : ends.some(([low, high]) => rank >= low && rank <= high)
+  }
 }

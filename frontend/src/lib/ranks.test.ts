@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Heat, Metric } from '../api/payloads'
-import { beside, byPlace, byStep, domainOf, folded, largestOf, ordered, orders, partOf } from './ranks'
+import { apart, beside, byPlace, byStep, domainOf, folded, largestOf, ordered, orders, partOf } from './ranks'
 
 const metric = (key: string): Metric => ({ key, title: key, unit: 'ns', definition: '', window: '' })
 
@@ -94,17 +94,17 @@ test('of lines that share a pixel the largest is found, the first where nothing 
 })
 
 test('colours span from 0, from the smallest of values that lie close together, and end before one that is far off', () => {
-  expect(domainOf([0, 5, 10, null])).toEqual({ low: 0, high: 10, isCut: false, isAlike: false })
-  expect(domainOf([90, 100])).toEqual({ low: 90, high: 100, isCut: false, isAlike: false })
-  expect(domainOf([99.5, 100])).toEqual({ low: 0, high: 100, isCut: false, isAlike: true })
-  expect(domainOf([-4, 2])).toEqual({ low: -4, high: 2, isCut: false, isAlike: false })
-  expect(domainOf([null])).toEqual({ low: 0, high: 0, isCut: false, isAlike: false })
+  expect(domainOf([0, 5, 10, null])).toEqual({ low: 0, high: 10, isLog: false, isAlike: false })
+  expect(domainOf([90, 100])).toEqual({ low: 90, high: 100, isLog: false, isAlike: false })
+  expect(domainOf([99.5, 100])).toEqual({ low: 0, high: 100, isLog: false, isAlike: true })
+  expect(domainOf([-4, 2])).toEqual({ low: -4, high: 2, isLog: false, isAlike: false })
+  expect(domainOf([null])).toEqual({ low: 0, high: 0, isLog: false, isAlike: false })
   const usual = Array.from({ length: 99 }, () => 10)
-  expect(domainOf([...usual, 1000])).toEqual({ low: 0, high: 10, isCut: true, isAlike: false })
+  expect(domainOf([...usual, 1000])).toEqual({ low: 10, high: 1000, isLog: true, isAlike: false })
   // One rank alone that is late: zeros say nothing about what is far off.
-  expect(domainOf([...usual.map(() => 0), 30])).toEqual({ low: 0, high: 30, isCut: false, isAlike: false })
-  expect(partOf({ low: 10, high: 20 }, 15)).toBe(0.5)
-  expect(partOf({ low: 0, high: 10 }, 99)).toBe(1)
+  expect(domainOf([...usual.map(() => 0), 30])).toEqual({ low: 0, high: 30, isLog: false, isAlike: false })
+  expect(partOf({ low: 10, high: 20, isLog: false }, 15)).toBe(0.5)
+  expect(partOf({ low: 0, high: 10, isLog: false }, 99)).toBe(1)
 })
 
 test('arrow keys walk over all cells and stop at the edges', () => {
@@ -116,4 +116,23 @@ test('arrow keys walk over all cells and stop at the edges', () => {
   expect(beside(matrix, 3, 'ArrowLeft')).toBe(2)
   expect(beside(matrix, 14, 'End')).toBe(15)
   expect(beside(matrix, 15, 'ArrowDown')).toBe(15)
+})
+
+test('on a logarithmic scale a band does not look like the few that are many times as large', () => {
+  const scale = { low: 1, high: 1000, isLog: true }
+  expect([0, 1, 10, 1000].map((value) => Math.round(30 * partOf(scale, value)))).toEqual([0, 0, 10, 30])
+})
+
+test('the ranks with the largest means are marked, where they stand in each order, unless all are alike', () => {
+  const rows = Array.from({ length: 40 }, (_, i) => `r${i}`)
+  const means = rows.map((_, i) => (i === 30 ? 90 : i === 7 ? 80 : 10))
+  const heat = { ...HEAT, rows, means, x: ['0'], values: means, groupings: [], worst: [] }
+  expect(byStep(heat, 'name').marked).toEqual([7, 30])
+  expect(byStep(heat, 'value').marked).toEqual([0, 1])
+  expect(byStep({ ...heat, means: rows.map(() => 5) }, 'name').marked).toEqual([])
+})
+
+test('labels keep apart and within the picture', () => {
+  expect(apart([10, 12, 50], 14, 100)).toEqual([10, 24, 50])
+  expect(apart([90, 95, 99], 14, 100)).toEqual([72, 86, 100])
 })

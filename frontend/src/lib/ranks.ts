@@ -20,6 +20,8 @@ export interface Matrix {
   /** Rows and columns that begin another node. */
   rowMarks: readonly number[]
   columnMarks: readonly number[]
+  /** Rows that are to be found however thin they are. */
+  marked: readonly number[]
   /** Position of the rank in the heat of each cell, -1 where none stands. */
   rankOf: (row: number, column: number) => number
 }
@@ -97,8 +99,23 @@ export function byStep(heat: Heat, order: string): Matrix {
     columnBands: [],
     rowMarks: [],
     columnMarks: [],
+    marked: markedOf(heat, ranks),
     rankOf: (row) => ranks[row],
   }
+}
+
+/** So many ranks are marked. */
+const MOST_MARKED = 10
+
+/** Rows of the ranks with the largest means, of those that lie above the middle by more than is worth telling apart. */
+function markedOf(heat: Heat, ranks: readonly number[]): number[] {
+  const mean = (row: number) => heat.means[ranks[row]] ?? Number.NEGATIVE_INFINITY
+  const rows = ranks.map((_, row) => row).filter((row) => heat.means[ranks[row]] !== null)
+  rows.sort((a, b) => mean(b) - mean(a) || a - b)
+  if (rows.length <= MOST_MARKED) return []
+  const middle = mean(rows[Math.floor(rows.length / 2)])
+  const above = rows.filter((row) => mean(row) > middle + LEAST_SPREAD * Math.abs(middle))
+  return above.slice(0, MOST_MARKED).sort((a, b) => a - b)
 }
 
 /** Ranks by place (rows) and group (columns) of one grouping, with the mean of each; larger groups lie down. */
@@ -128,6 +145,7 @@ export function byPlace(heat: Heat, key: string): (Matrix & { isTurned: boolean 
     columnBands: isTurned ? [] : bands,
     rowMarks: isTurned ? marks : [],
     columnMarks: isTurned ? [] : marks,
+    marked: [],
     rankOf: (row, at) => ranks[row * width + at],
     isTurned,
   }
@@ -189,34 +207,38 @@ export function largestOf(
 export interface Domain {
   low: number
   high: number
-  /** Some values are larger than `high` and drawn as it. */
-  isCut: boolean
+  /** Colours tell how many times a value is another: a few are so large that all others would look the same. */
+  isLog: boolean
   /** No value is far enough from another to be told apart. */
   isAlike: boolean
 }
 
 /** Nothing is worth telling apart by colour that differs less. */
 const LEAST_SPREAD = 0.02
-/** Values so many times the 98th of a hundred are not what the scale ends with. */
+/** A value so many times the 98th of a hundred makes all others look the same. */
 const FAR = 4
 
 /** What the colours span: from 0, but from the smallest value where all lie close together above it. */
 export function domainOf(values: readonly (number | null)[]): Domain {
   const known = values.filter((value): value is number => value !== null).sort((a, b) => a - b)
-  if (known.length === 0) return { low: 0, high: 0, isCut: false, isAlike: false }
+  if (known.length === 0) return { low: 0, high: 0, isLog: false, isAlike: false }
   const [least, most] = [known[0], known[known.length - 1]]
   const positive = known.slice(known.findIndex((value) => value > 0))
-  const usual = most > 0 ? positive[Math.floor(0.98 * (positive.length - 1))] : 0
-  const isCut = most > 0 && most > FAR * usual
-  const high = isCut ? usual : Math.max(most, 0)
+  const part = (share: number) => positive[Math.floor(share * (positive.length - 1))]
+  if (most > 0 && most > FAR * part(0.98)) return { low: part(0.02), high: most, isLog: true, isAlike: false }
+  const high = Math.max(most, 0)
   const isClose = least > 0 && high - least <= LEAST_SPREAD * high
   const low = least > high / 2 && !isClose ? least : Math.min(least, 0)
-  return { low, high, isCut, isAlike: isClose && !isCut && known.length > 1 }
+  return { low, high, isLog: false, isAlike: isClose && known.length > 1 }
 }
 
 /** Place of a value in the domain, 0 to 1. */
-export const partOf = ({ low, high }: Pick<Domain, 'low' | 'high'>, value: number): number =>
-  high > low ? Math.min(1, Math.max(0, (value - low) / (high - low))) : value > 0 ? 1 : 0
+export function partOf({ low, high, isLog }: Pick<Domain, 'low' | 'high' | 'isLog'>, value: number): number {
+  if (high <= low) return value > 0 ? 1 : 0
+  if (isLog && value <= low) return 0
+  const part = isLog ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low)
+  return Math.min(1, Math.max(0, part))
+}
 
 /** The cell beside another one, as arrow keys walk; the first where none is chosen. */
 export function beside(matrix: Matrix, cell: number, key: string): number {
@@ -230,4 +252,12 @@ export function beside(matrix: Matrix, cell: number, key: string): number {
   if (key === 'Home') return row * width
   if (key === 'End') return row * width + width - 1
   return row * width + clamp(column + 1, width)
+}
+
+/** Places of labels, in order, so near to where they belong as `gap` between them and the end `most` allow. */
+export function apart(places: readonly number[], gap: number, most: number): number[] {
+  const found: number[] = []
+  for (const place of places) found.push(Math.max(place, found.length > 0 ? found[found.length - 1] + gap : 0))
+  for (let at = found.length - 1, end = most; at >= 0; at--, end -= gap) found[at] = Math.min(found[at], end)
+  return found
 }

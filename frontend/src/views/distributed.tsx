@@ -1,16 +1,14 @@
 // Distributed: what the workers of a run did together, who waited for whom, and how fast the data moved.
-import { SegmentedControl } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../api/client'
-import type { Series, Table, View } from '../api/payloads'
-import { columnScale, format } from '../lib/format'
+import type { Table, View } from '../api/payloads'
+import { format } from '../lib/format'
 import type { Row } from '../lib/pages'
+import { withoutTraces } from '../lib/profiles'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
-import { setRoute, useRoute } from '../state/route'
 import { Bones, Card } from '../widgets/basics'
 import { Headline } from '../widgets/figures'
-import { HeatMap } from '../widgets/heat'
 import { NoticeList } from '../widgets/notices'
 import { SizePlot } from '../widgets/sizePlot'
 import { SmallTable } from '../widgets/smallTable'
@@ -18,9 +16,10 @@ import { RowFacts } from './parts/answerPage'
 import { BarsCard } from './parts/bars'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard } from './parts/headline'
+import { LinkMaps } from './parts/linkMaps'
 import { Partners } from './parts/onOtherRanks'
 import { pick } from './parts/pick'
-import { OpenRank, openRank, type Place, RankPictures } from './parts/rankPictures'
+import { BESIDE, OpenRank, openBeside, openRank, type Place, RankPictures, ROWS } from './parts/rankPictures'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
 import layoutCss from '../widgets/layout.module.css'
@@ -30,13 +29,16 @@ import css from './distributed.module.css'
 const GROUPS: Group[] = [
   { table: 'operations', label: 'Operations' },
   { table: 'collectives', label: 'Single collectives' },
+  { table: 'stragglers', label: 'Stragglers' },
   { table: 'workers', label: 'Workers' },
   { table: 'steps', label: 'Steps' },
-  { table: 'bandwidths', label: 'Bandwidths' },
+  { table: 'bandwidths', label: 'Bandwidths', filters: ['collective', 'group'] },
   { table: 'clocks', label: 'Clocks' },
 ]
+/** One worker alone is nobody's straggler. */
+const ALWAYS = new Set(GROUPS.map(({ table }) => table).filter((table) => table !== 'stragglers'))
 /** What went from rank to rank, where calls say it. */
-const TRAFFIC: Group = { table: 'traffic', label: 'Traffic', nameStyle: 'plain' }
+const TRAFFIC: Group = { table: 'traffic', label: 'Traffic', nameStyle: 'plain', filters: ['group'] }
 /** Tables of what profiles state, and of what flight recorders kept, where there are any. */
 const STATED: Group[] = [
   { table: 'recorders', label: 'Flight recorders' },
@@ -46,37 +48,53 @@ const STATED: Group[] = [
   { table: 'links', label: 'Links', nameStyle: 'plain' },
 ]
 
-export function Distributed({ base, profile }: ViewProps) {
+export function Distributed({ base, profile, catalog }: ViewProps) {
   // The view is about all workers: which one is open does not matter to the answer.
   const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
   const resource = useView('distributed', query)
   const shown = resource.data
-  const place = { run: profile.run, span: profile.span }
+  const { run, span } = profile
+  const place = useMemo(() => ({ run, span, absent: withoutTraces(catalog, { run, span }) }), [catalog, run, span])
   return (
     <div className={css.distributed}>
       <ViewFrame resource={resource} bones={<Reading fraction={resource.fraction} />} steps={String(base.steps ?? '')}>
         {(view) => <Page view={view} base={query} place={place} />}
       </ViewFrame>
       {shown && (
-        <TableSection
-          view="distributed"
-          base={query}
-          groups={[...GROUPS, ...[TRAFFIC, ...STATED].filter(({ table }) => pick(shown, table, 'table'))]}
-          placeholder="Search workers and collectives, text or /regex/"
-          detail={(row, table) => (
-            <>
-              <RowFacts row={row} table={table}>
-                {typeof row.worker === 'string' && (
-                  <OpenRank place={place} worker={row.worker} steps={typeof row.step === 'string' ? row.step : ''} />
-                )}
-              </RowFacts>
-              {table.name === 'collectives' && <OtherCalls base={query} row={row} />}
-            </>
-          )}
-        />
+        <div id={ROWS} className={css.rows}>
+          <TableSection
+            view="distributed"
+            base={query}
+            groups={[...GROUPS, TRAFFIC, ...STATED].filter(
+              ({ table }) => ALWAYS.has(table) || pick(shown, table, 'table'),
+            )}
+            bounded
+            placeholder="Search workers and collectives, text or /regex/"
+            detail={(row, table) => (
+              <>
+                <RowFacts row={row} table={table}>
+                  {typeof row.worker === 'string' && (
+                    <OpenRank
+                      place={place}
+                      worker={row.worker}
+                      steps={typeof row.step === 'string' ? row.step : ''}
+                      usual={typeof row.usual_worker === 'string' ? row.usual_worker : undefined}
+                    />
+                  )}
+                </RowFacts>
+                {table.name === 'collectives' && <OtherCalls base={query} row={row} />}
+              </>
+            )}
+          />
+        </div>
       )}
     </div>
   )
+}
+
+/** The way to the timeline with a rank and the one that is usual beside it. */
+function besideOf(place: Place, { worker, usual_worker: usual }: Row): (() => void) | null {
+  return typeof usual === 'string' ? () => openBeside(place, String(worker), usual, '') : null
 }
 
 /** The calls of other workers that a single collective is. */
@@ -124,11 +142,14 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
         </Card>
       )}
       {worst && (
-        <Card
-          title={worst.title}
-          subtitle={worst.rows.length > 1 ? `the ${worst.rows.length} ranks of the largest waits` : ''}
-        >
-          <SmallTable table={worst} onName={(row) => openRank(place, String(row.worker), 'overview', '')} counted />
+        <Card title={worst.title} subtitle={worst.rows.length > 1 ? `the worst ${worst.rows.length} ranks` : ''}>
+          <SmallTable
+            table={worst}
+            without={['usual_worker']}
+            onName={(row) => openRank(place, String(row.worker), 'overview', '')}
+            show={{ label: BESIDE, of: (row) => besideOf(place, row) }}
+            counted
+          />
         </Card>
       )}
       {mapFirst && pictures}
@@ -180,7 +201,7 @@ function Stated({ view }: { view: View }) {
       {stated.map((series) => (
         <BarsCard key={series.name} series={series} wide={stated.length === 1} />
       ))}
-      {links.length > 0 && <MapCard maps={links} row="From" param="links" label="What the map of links shows" />}
+      {links.length > 0 && <LinkMaps maps={links} />}
     </div>
   )
 }
@@ -243,32 +264,4 @@ function namedFirst(table: Table): Table {
   const named = (key: string) => first.includes(key) && table.rows.some((row) => row[key])
   const columns = [...table.columns].sort((a, b) => Number(named(b.metric.key)) - Number(named(a.metric.key)))
   return { ...table, columns }
-}
-
-/** Heat maps of which one is shown; which one stands in the URL. */
-function MapCard({ maps, row, param, label }: { maps: Series[]; row: string; param: string; label: string }) {
-  const route = useRoute()
-  const shown = maps.find((series) => series.name === route[param]) ?? maps[0]
-  const unit = columnScale(
-    shown.lines[0]?.metric.unit ?? 'number',
-    shown.lines.flatMap((line) => line.values),
-  )
-  return (
-    <Card
-      className={layoutCss.span12}
-      title={`${shown.title} (${unit.symbol})`}
-      subtitle={shown.subtitle}
-      actions={
-        <SegmentedControl
-          size="xs"
-          value={shown.name}
-          onChange={(next) => setRoute({ [param]: next === maps[0].name ? '' : next })}
-          aria-label={label}
-          data={maps.map((series) => ({ value: series.name, label: series.title }))}
-        />
-      }
-    >
-      <HeatMap series={shown} row={row} />
-    </Card>
-  )
 }

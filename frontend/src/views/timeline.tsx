@@ -1,5 +1,5 @@
 // Timeline: every event of the trace. The server sends what the pixels can show; moving asks for more.
-import { ActionIcon, Button } from '@mantine/core'
+import { Button } from '@mantine/core'
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Catalog, Problem, Profile } from '../api/payloads'
@@ -13,20 +13,20 @@ import { useActivity } from '../state/activity'
 import { PANEL, setPrefs, usePrefs } from '../state/prefs'
 import { hostWindow, setRoute, useRoute } from '../state/route'
 import { Bones, useTheme } from '../widgets/basics'
-import { DownIcon, UpIcon } from '../widgets/icons'
 import { ProblemPanel } from '../widgets/problem'
 import { Split } from '../widgets/split'
 import { TimelineCanvas, type TimelineHandle } from '../widgets/timeline'
 import { addBookmark, BookmarksMenu } from './parts/bookmarksMenu'
 import { EventPanel } from './parts/eventPanel'
 import { HitChip } from './parts/hitChip'
+import { FOUND_WIDTH, HitSteps } from './parts/hitSteps'
 import { OpenInPerfetto } from './parts/perfetto'
 import { RangePanel } from './parts/rangePanel'
-import { RanksMenu } from './parts/ranksMenu'
+import { type Opened, RanksMenu } from './parts/ranksMenu'
 import { ShowMenu, useColors, usualColors } from './parts/showMenu'
 import { SearchBox } from './parts/tableSection'
-import { type TimelineExtras, useExtras } from './parts/timelineExtras'
-import { count, holdsOf, TimelineFoot } from './parts/timelineFoot'
+import { useExtras } from './parts/timelineExtras'
+import { holdsOf, TimelineFoot } from './parts/timelineFoot'
 import { TimelineText } from './parts/timelineText'
 import { TracksMenu, useTracks } from './parts/tracksMenu'
 import { useKernelClasses } from './parts/useKernelClasses'
@@ -34,7 +34,6 @@ import { firstView, useTimeline } from './parts/useTimeline'
 import { rangeOf, useWindow } from './parts/useWindow'
 import type { ViewProps } from './view'
 import basicsCss from '../widgets/basics.module.css'
-import textCss from '../widgets/text.module.css'
 import frameCss from './parts/frame.module.css'
 import toolbarCss from './parts/toolbar.module.css'
 import css from './timeline.module.css'
@@ -45,8 +44,6 @@ const KEY = 13
 const RanksTimeline = lazy(() => import('./parts/ranksTimeline'))
 const NO_RANKS: ReadonlyMap<string, string> = new Map()
 const NO_LEGEND: readonly LegendEntry[] = []
-/** Pixels that what is found takes in the search field. */
-const FOUND_WIDTH = 190
 /** The keys of the page around ours are for the timeline as well: it has the focus until somebody clicks. */
 const KEYS_FROM = [...new Set([window, hostWindow])]
 
@@ -56,7 +53,10 @@ export function TimelineView(props: ViewProps) {
   const { ranks: text } = useRoute()
   const open = useMemo(() => ({ run, worker, span }), [run, worker, span])
   const ranks = useMemo(() => chosenRanks(catalog, open, text), [catalog, open, text])
-  if (ranks.length < 2) return <OneTimeline {...props} />
+  // The page for several ranks is another one: whoever chooses them goes on in the menu that is open.
+  const [opened, onOpened] = useState(false)
+  const menu = useMemo(() => ({ opened, onOpened }), [opened])
+  if (ranks.length < 2) return <OneTimeline {...props} menu={menu} />
   return (
     <Suspense fallback={<Waiting />}>
       <RanksTimeline
@@ -66,6 +66,7 @@ export function TimelineView(props: ViewProps) {
         open={open}
         ranks={ranks}
         base={base}
+        menu={menu}
       />
     </Suspense>
   )
@@ -77,7 +78,7 @@ function Waiting() {
   return <Bones height="calc(100vh - 90px)" />
 }
 
-function OneTimeline({ catalog, profile: opened, base }: ViewProps) {
+function OneTimeline({ catalog, profile: opened, base, menu }: ViewProps & { menu: Opened }) {
   const { steps, ...rest } = base
   const key = JSON.stringify(rest)
   const profile = useMemo(() => JSON.parse(key) as Query, [key])
@@ -98,6 +99,7 @@ function OneTimeline({ catalog, profile: opened, base }: ViewProps) {
       problem={problem}
       handle={handle}
       catalog={catalog}
+      menu={menu}
       perfetto={(shown) => (
         <OpenInPerfetto
           address={catalog.perfetto_url}
@@ -123,9 +125,10 @@ function Page(props: {
   /** What there is to see at most. */
   all: string
   catalog: Catalog
+  menu: Opened
   perfetto: (shown: Range) => ReactNode
 }) {
-  const { all, catalog, perfetto, model, first, opened, profile, busy, drawn, problem, handle } = props
+  const { all, catalog, menu, perfetto, model, first, opened, profile, busy, drawn, problem, handle } = props
   const route = useRoute()
   const { run, worker, span } = opened
   const place = useMemo(() => ({ run, worker, span }), [run, worker, span])
@@ -213,11 +216,11 @@ function Page(props: {
           placeholder="Search names, text or /regex/"
           onStep={go}
           error={found?.problem}
-          found={{ width: found ? FOUND_WIDTH : 0, content: found && <Hits found={found} go={go} /> }}
+          found={{ width: found ? FOUND_WIDTH : 0, content: found && <HitSteps found={found} go={go} /> }}
         />
         <ShowMenu usual={usual} hasModules={model.head.has_modules} hasDevices={hasDevices} />
         <TracksMenu all={named} tracks={tracks} />
-        <RanksMenu catalog={catalog} open={place} ranks={[place]} clocks={null} said={NO_RANKS} />
+        <RanksMenu catalog={catalog} open={place} ranks={[place]} clocks={null} said={NO_RANKS} {...menu} />
         <BookmarksMenu
           bookmarks={extras.bookmarks}
           open={note}
@@ -308,22 +311,5 @@ function Page(props: {
         </section>
       </Split>
     </div>
-  )
-}
-
-/** Which hit is the chosen one, and the way from hit to hit. */
-function Hits({ found, go }: { found: NonNullable<TimelineExtras['found']>; go: TimelineExtras['go'] }) {
-  const { total, position } = found
-  const text = position === null ? `${count(total)} found` : `${count(position + 1)} of ${count(total)}`
-  return (
-    <span data-testid="hits" className={css.hits} role="status">
-      <span className={textCss.num}>{found.problem ? '' : text}</span>
-      <ActionIcon variant="subtle" size="sm" aria-label="Previous hit" disabled={!total} onClick={() => go(-1)}>
-        <UpIcon />
-      </ActionIcon>
-      <ActionIcon variant="subtle" size="sm" aria-label="Next hit" disabled={!total} onClick={() => go(1)}>
-        <DownIcon />
-      </ActionIcon>
-    </span>
   )
 }

@@ -4,7 +4,8 @@ import { placeTip } from '../lib/placeTip'
 import css from './tip.module.css'
 
 /** `x`, `y`: the pointer's place in the window. */
-export function FloatTip({ x, y, children }: { x: number; y: number; children: ReactNode }) {
+export function FloatTip(props: { x: number; y: number; children: ReactNode; wide?: boolean }) {
+  const { x, y, children, wide } = props
   const box = useRef<HTMLDivElement>(null)
   // What it says, and so its size, may change without the pointer.
   useLayoutEffect(() => {
@@ -16,7 +17,7 @@ export function FloatTip({ x, y, children }: { x: number; y: number; children: R
     node.style.top = `${at.y}px`
   })
   return (
-    <div ref={box} data-testid="tip" className={`${css.tip} ${css.float}`}>
+    <div ref={box} data-testid="tip" className={`${css.tip} ${css.float} ${wide ? css.wide : ''}`}>
       {children}
     </div>
   )

@@ -17,6 +17,9 @@ export interface Told {
   lines: readonly [string, string][]
 }
 
+/** Wider is room beside the cells for names. */
+const MARKED = 20
+
 export function MatrixPicture(props: {
   matrix: Matrix
   unit: Unit
@@ -30,12 +33,16 @@ export function MatrixPicture(props: {
   tallest?: number
   selected: number
   onSelect: (cell: number) => void
-  onOpen: (cell: number) => void
+  /** Absent: a cell leads nowhere. */
+  onOpen?: (cell: number) => void
   tell: (cell: number) => Told
   /** What the columns are. */
   axis: string
+  /** What a cell without a value is. */
+  empty?: string
 }) {
   const { matrix, unit, category, label, noun, height, tallest, selected, onSelect, onOpen, tell, axis } = props
+  const { empty = 'not known' } = props
   const theme = useTheme()
   const frame = useRef<HTMLDivElement>(null)
   const canvas = useRef<HTMLCanvasElement>(null)
@@ -55,10 +62,11 @@ export function MatrixPicture(props: {
   })
   const find = ({ nativeEvent: { offsetX, offsetY } }: PointerEvent) => cellAt(matrix, layout, offsetX, offsetY)
   const onKey = (event: KeyboardEvent) => {
+    setHover(null)
     if (event.key.startsWith('Arrow') || event.key === 'Home' || event.key === 'End') {
       onSelect(beside(matrix, selected, event.key))
     } else if (event.key === 'Escape') onSelect(-1)
-    else if (event.key === 'Enter' && selected >= 0) onOpen(selected)
+    else if (event.key === 'Enter' && onOpen && selected >= 0) onOpen(selected)
     else return
     event.preventDefault()
   }
@@ -68,15 +76,13 @@ export function MatrixPicture(props: {
   return (
     <div className={css.frame} data-testid="matrix" data-rows={matrix.rows.length} data-columns={matrix.columns.length}>
       <div className={css.legend} data-testid="matrix-legend">
-        <span>{format(domain.low, unit)}</span>
+        <span>{`${domain.isLog ? 'up to ' : ''}${format(domain.low, unit)}`}</span>
         <i style={{ background: `linear-gradient(to right, ${shades[0]}, ${shades[shades.length - 1]})` }} />
-        <span>
-          {domain.isCut && 'from '}
-          {format(domain.high, unit)}
-          {domain.isCut && ' on'}
-        </span>
+        <span>{format(domain.high, unit)}</span>
+        {domain.isLog && <span>· logarithmic: a few are many times the others</span>}
+        {layout.right > MARKED && <span>· named at the right: the largest means</span>}
         {domain.isAlike && <span>· all of them lie within 2 %</span>}
-        {matrix.values.includes(null) && <span>· empty: not known</span>}
+        {matrix.values.includes(null) && <span>· empty: {empty}</span>}
         {perLine > 1 && (
           <span>
             · a line is {perLine} {noun}: the largest is drawn
@@ -91,7 +97,7 @@ export function MatrixPicture(props: {
           style={{ width: '100%', height: drawn }}
           tabIndex={0}
           role="application"
-          aria-label={`${label}. Arrow keys walk from cell to cell, Enter opens the rank, Escape lets go. The tables hold the same numbers.`}
+          aria-label={`${label}. Arrow keys walk from cell to cell, ${onOpen ? 'Enter opens the rank, ' : ''}Escape lets go. The tables hold the same numbers.`}
           onPointerMove={(event) => {
             const cell = find(event)
             setHover(cell < 0 ? null : { cell, x: event.clientX, y: event.clientY })
@@ -111,12 +117,12 @@ export function MatrixPicture(props: {
 
 function Tip({ told, x, y }: { told: Told; x: number; y: number }) {
   return (
-    <FloatTip x={x} y={y}>
+    <FloatTip x={x} y={y} wide>
       <div className={tipCss.head}>{told.title}</div>
       {told.lines.map(([name, value]) => (
         <div className={tipCss.row} key={name}>
           <span className={tipCss.name}>{name}</span>
-          <span className={textCss.num}>{value}</span>
+          <span className={`${textCss.num} ${css.value}`}>{value}</span>
         </div>
       ))}
     </FloatTip>

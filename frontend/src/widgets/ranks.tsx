@@ -8,6 +8,8 @@ import type { ColorBy } from '../canvas/timelineColors'
 import { GUTTER } from '../canvas/timelineLayout'
 import type { Range } from '../canvas/timelineModel'
 import type { Bookmark, Step } from '../canvas/timelineScene'
+import { format } from '../lib/format'
+import type { KernelClasses } from '../lib/kernelClasses'
 import { useTheme } from './basics'
 import { type Hover, HoverTip, type TimelineHandle } from './timeline'
 import { useEngine, type Windowed } from './useEngine'
@@ -20,6 +22,7 @@ export interface RanksProps extends Windowed, Omit<RanksEvents, 'onHover' | 'onO
   meetings: readonly Meeting[]
   matches: ((name: string) => boolean) | null
   colors: ColorBy
+  classes: KernelClasses | null
   selected: RankSpot | null
   range: Range | null
   steps: readonly Step[]
@@ -35,7 +38,7 @@ export interface RanksProps extends Windowed, Omit<RanksEvents, 'onHover' | 'onO
 const ONE = {}
 
 export function RanksCanvas(props: RanksProps) {
-  const { placing, meetings, matches, colors, selected, range, steps, bookmarks, gutter, handle } = props
+  const { placing, meetings, matches, colors, classes, selected, range, steps, bookmarks, gutter, handle } = props
   const theme = useTheme()
   const canvas = useRef<HTMLCanvasElement>(null)
   const engine = useRef<RanksEngine | null>(null)
@@ -66,7 +69,7 @@ export function RanksCanvas(props: RanksProps) {
     return made
   })
   useEffect(() => engine.current?.setTheme(theme), [theme])
-  useEffect(() => engine.current?.setColors(colors), [colors])
+  useEffect(() => engine.current?.setColors(colors, classes), [colors, classes])
   useEffect(() => engine.current?.setGutter(gutter || GUTTER), [gutter])
   useEffect(() => engine.current?.setSearch(matches), [matches])
   useEffect(() => engine.current?.setPlacing(placing), [placing])
@@ -107,5 +110,7 @@ function saidOf(scene: RanksScene, { item }: Hover): [string, string][] {
   if (meeting) said.push(['Collective', `${meeting.collective}, ${meeting.calls.length} ranks here`])
   const last = meeting && title(meeting.last)
   if (last) said.push(['Came last', last])
+  const late = meeting?.calls.find(({ rank }) => rank === item?.rank)?.lateness ?? null
+  if (late !== null) said.push(['Began', `${format(Math.abs(late), 'ns')} ${late < 0 ? 'before' : 'after'} the median`])
   return said
 }

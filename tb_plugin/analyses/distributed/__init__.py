@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import get_args
 
 import numpy as np
-import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame, Missing, Params, Part, Scope, Traits, answer_view, coverage_of, page
 from tb_plugin.analyses.distributed.absent import DUMPS, recorder_notices
 from tb_plugin.analyses.distributed.bandwidth_shown import bandwidth_frames, bandwidth_series, slow_nodes
-from tb_plugin.analyses.distributed.compared import numbers_of
-from tb_plugin.analyses.distributed.findings import findings, sum_of
+from tb_plugin.analyses.distributed.blame import blame, why
+from tb_plugin.analyses.distributed.facts import FACTS, job_facts, largest, total_of, wait_share
+from tb_plugin.analyses.distributed.findings import findings
 from tb_plugin.analyses.distributed.heat import pictures
 from tb_plugin.analyses.distributed.job import job_findings, job_frames, job_notices, job_series
-from tb_plugin.analyses.distributed.joined import COMMON, MEMBERS, RANKS, REPEATED, is_joined, join
+from tb_plugin.analyses.distributed.joined import COMMON, MEMBERS, RANKS, REPEATED, is_joined, join, join_again
 from tb_plugin.analyses.distributed.meetings import TABLE as MEETINGS
 from tb_plugin.analyses.distributed.meetings import WITHIN, meetings, stretches_of
 from tb_plugin.analyses.distributed.metrics import METRICS
@@ -26,8 +26,9 @@ from tb_plugin.analyses.distributed.pipeline import pipeline
 from tb_plugin.analyses.distributed.profile import frame, profile_part
 from tb_plugin.analyses.distributed.tables import frames, worker_rows
 from tb_plugin.analyses.distributed.together import Row, Together, together
+from tb_plugin.analyses.distributed.topology import rank_nodes
 from tb_plugin.analyses.distributed.traffic import traffic_frame, traffic_map
-from tb_plugin.analyses.distributed.worst import by_cost, fewer, per_step, worst_frame
+from tb_plugin.analyses.distributed.worst import fewer, worst_frame
 from tb_plugin.analyses.replicas import FRAME
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import (
@@ -100,7 +101,7 @@ class Distributed:
         """Returns what one worker contributes. Raises BadRequest for unknown steps."""
         return profile_part(trace, params)
 
-    def join(self, parts: Sequence[Part], beside: Sequence[Part] = ()) -> Part:
+    def join(self, parts: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
         """Returns the parts of all workers as one, matched; ``beside`` are those of flight recorders."""
         return join(parts, beside)
 
@@ -109,7 +110,7 @@ class Distributed:
 
         With the parameter ``measure`` it is the map of that measure and its bands alone.
         """
-        joined = parts[0] if is_joined(parts) else join(parts)
+        joined = parts[0] if is_joined(parts) else join_again(parts)
         if params.table == PARTNERS:
             return page(partners_frame(joined, params), params)
         params = replace(params, steps=_steps(joined, params))
@@ -140,7 +141,7 @@ class Distributed:
         if more:
             told = sorted([*told, *more], key=lambda notice: get_args(Severity).index(notice.severity))
         payloads = _payloads(data, rows, told, tables["operations"])
-        payloads |= {f"map_{name}": traffic_map(each) for name, each in sent.items()}
+        payloads |= {f"map_{name}": traffic_map(each, rank_nodes(data)) for name, each in sent.items()}
         if staged is not None:
             payloads["stages"] = staged[0]
         whole = Part(
@@ -153,7 +154,7 @@ class Distributed:
 
 
 def _meetings(data: Together, params: Params) -> Frame:
-    within = stretches_of(params.values(WITHIN)) if params.table == MEETINGS else []
+    within = stretches_of(params.values(WITHIN))
     calls = frames(data)["collectives"].data
     found = meetings(calls, data.names, data.seen.worker, data.seen.match, within)
     return frame(MEETINGS, "Meetings", found, ("match", "worker"), "collective")
@@ -185,13 +186,14 @@ def _repeated(joined: Part) -> list[Notice]:
 
 def _payloads(data: Together, rows: list[Row], told: list[Notice], operations: Frame) -> dict[str, Payload]:
     payloads: dict[str, Payload] = {
-        "headline": _headline(data, rows, told, operations),
+        "headline": _headline(data, rows, operations),
+        FACTS: job_facts(data, rows, operations),
         "findings": Notices("findings", "Findings", "training", told),
         "overlap": _bars(data, rows, "overlap", "Computation and communication", _STEP_PARTS),
     }
     if not data.alone:
         parts = (("transfer_ns", "transfer"), ("wait_ns", "wait"))
-        titles = _BOUNDED if sum_of(rows, "bounded") else {}
+        titles = _BOUNDED if total_of(rows, "bounded") else {}
         payloads["waiting"] = _bars(
             data, _in_steps(data, rows), "waiting", "Synchronizing and data transfer", parts, titles
         )
@@ -199,35 +201,27 @@ def _payloads(data: Together, rows: list[Row], told: list[Notice], operations: F
     payloads |= {series.name: series for series in job_series(data.stated, measured=not data.alone)}
     for name, payload in payloads.items():
         if isinstance(payload, Series) and payload.style == "stacked_bars":
-            payloads[name] = fewer(payload, data.names, rows)
+            payloads[name] = fewer(payload, data, rows)
     return payloads
 
 
-def _headline(data: Together, rows: list[Row], told: list[Notice], operations: Frame) -> Figures:
-    figures = [METRICS.figure("workers", len(data.names)), _size(data)]
-    matched = sum_of(rows, "matched")
+def _headline(data: Together, rows: list[Row], operations: Frame) -> Figures:
+    figures = [] if data.alone else _slow(data)
+    figures += [METRICS.figure("workers", len(data.names)), _size(data)]
     if not data.alone:
         figures += [
             METRICS.figure(
                 "wait_share",
-                _wait_share(data) if matched else None,
-                "Waiting, at least" if sum_of(rows, "bounded") else "",
+                wait_share(data),
+                "Waiting, at least" if total_of(rows, "bounded") else "",
             ),
-            *_slow(data, rows, told),
             *_fast(operations),
-            METRICS.figure("matched", matched),
-            METRICS.figure("unmatched", sum_of(rows, "unmatched")),
+            METRICS.figure("matched", total_of(rows, "matched")),
+            METRICS.figure("unmatched", total_of(rows, "unmatched")),
         ]
     else:
-        figures.append(METRICS.figure("latency_ns", sum_of(rows, "latency_ns"), "Communication, including wait"))
+        figures.append(METRICS.figure("latency_ns", total_of(rows, "latency_ns"), "Communication, including wait"))
     return Figures("headline", "Headline", "", figures, "headline")
-
-
-def _wait_share(data: Together) -> float | None:
-    """Waiting of calls in steps over these steps; of each step no more than it lasts, as calls may last beyond it."""
-    total = numbers_of(data.step_table, "step_total_ns")
-    known, wait = total > 0, data.times[1][data.step_places]
-    return float(np.minimum(wait, total)[known].sum() / total[known].sum()) if known.any() else None
 
 
 def _in_steps(data: Together, rows: list[Row]) -> list[Row]:
@@ -239,27 +233,29 @@ def _in_steps(data: Together, rows: list[Row]) -> list[Row]:
     ]
 
 
-def _slow(data: Together, rows: list[Row], told: list[Notice]) -> list[Figure]:
-    """Who is late and what that costs the others, where a finding says that somebody is."""
-    if not any(notice.rule == "straggler" for notice in told):
+def _slow(data: Together) -> list[Figure]:
+    """Who costs the others most, where somebody does: how much of a step, and why."""
+    told = blame(data)
+    if not told.costly:
         return []
-    at = by_cost(rows)[0]
-    cost = per_step(data, rows[at], at)
-    return [METRICS.figure("worker", data.names[at], "Waited for most"), METRICS.figure("caused_step_ns", cost)]
+    worst = told.costly[0]
+    lost = told.lost(worst)[1]
+    return [
+        METRICS.figure("worker", data.names[worst], "Costs the others most"),
+        METRICS.figure("lost_ns", lost, "Lost a step"),
+        METRICS.figure("lost_share", lost / told.mean_ns),
+        METRICS.figure("late_cause", str(why(told, worst).get("late_cause") or "not known")),
+    ]
 
 
 def _fast(operations: Frame) -> list[Figure]:
     """The bus bandwidth of the operation that moves most, of those that have one."""
-    known = operations.data.filter(pc.is_valid(operations.data["bus_bandwidth"]))
-    if not known.num_rows or not pc.max(known["comm_bytes"]).as_py():
-        return []
-    moved = known.group_by(["collective", "dtype", "group"], use_threads=False)
-    sums = moved.aggregate([("comm_bytes", "sum"), ("bus_bandwidth", "mean")]).sort_by(
-        [("comm_bytes_sum", "descending")]
+    collective, bandwidth = largest(operations)
+    return (
+        [METRICS.figure("bus_bandwidth", bandwidth, f"Bus bandwidth of {collective}, mean")]
+        if bandwidth is not None
+        else []
     )
-    most = sums.slice(0, 1).to_pylist()[0]
-    title = f"Bus bandwidth of {most['collective']}, mean"
-    return [METRICS.figure("bus_bandwidth", most["bus_bandwidth_mean"], title)]
 
 
 def _size(data: Together) -> Figure:

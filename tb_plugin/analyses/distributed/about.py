@@ -24,6 +24,8 @@ Bool = npt.NDArray[np.bool_]
 
 MOST_ELEMENTS = 1 << 48
 """More are no message but a broken number; their bytes would not fit into 64 bits."""
+MOST_RANKS = 1 << 24
+"""No job has more: a larger number, or a negative one, is none of a rank."""
 _LARGEST = np.iinfo(np.int64).max
 
 
@@ -295,7 +297,7 @@ def world_size_of(metadata: Mapping[str, Any]) -> int | None:
 def _whole_number(metadata: Mapping[str, Any], key: str) -> int | None:
     info = metadata.get("distributedInfo")
     value = info.get(key) if isinstance(info, dict) else None
-    return value if isinstance(value, int) and abs(value) < _LARGEST else None
+    return value if type(value) is int and 0 <= value < MOST_RANKS else None
 
 
 def groups_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:

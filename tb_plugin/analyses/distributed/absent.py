@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Part
+from tb_plugin.analyses.distributed.codes import codes
+from tb_plugin.analyses.distributed.compared import numbers_of, texts_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.payloads import Notice
 
@@ -33,68 +35,76 @@ def recorders(calls: pa.Table, groups: pa.Table, traced: Iterable[str], dumps: S
     """Returns what flight recorders kept, a row for each of them and each process group in which it kept numbered calls.
 
     ``calls`` and ``groups`` are those of the traces. A group is that of a trace when name and, where both state one,
-    description are the same; numbers count in the group. The buffer of a recorder is a ring: what is numbered behind its
-    last call was not called, what is numbered before its first one nobody knows.
+    description are the same, and traces have no other group of that name; numbers count in the group. The buffer of a
+    recorder is a ring: what is numbered behind its last call was not called, what is numbered before its first one nobody
+    knows.
     """
     numbers = _numbers(calls)
     described = {row["group"]: row["group_description"] for row in groups.to_pylist()}
     here = set(traced)
     rows = []
     for part in dumps:
-        for (group, description), mine in _by_group(part.frames[CALLS_OF_RANKS].data).items():
+        for group, description, sequence, last_collective in _by_group(part.frames[CALLS_OF_RANKS].data):
             stated = described.get(group)
             theirs = numbers.get(group, np.empty(0, np.int64))
             if stated and description and stated != description:
                 theirs = theirs[:0]
-            sequence = np.array([number for number, _ in mine], np.int64)
-            last = int(np.argmax(sequence))
+            last = int(sequence.max())
             rows.append(
                 {
                     "worker": part.worker,
                     "has_trace": part.worker in here,
                     "group": group,
                     "group_description": description,
-                    "recorded_calls_count": len(mine),
-                    "last_sequence": int(sequence[last]),
-                    "last_collective": mine[last][1],
+                    "recorded_calls_count": len(sequence),
+                    "last_sequence": last,
+                    "last_collective": last_collective,
                     "called_in_traces": int(np.isin(theirs, sequence).sum()),
-                    "not_called": int((theirs > sequence[last]).sum()),
+                    "not_called": int((theirs > last).sum()),
                 }
             )
     return pa.table({key: pa.array([row[key] for row in rows], kind) for key, kind in SCHEMA.items()})
 
 
-def _by_group(calls: pa.Table) -> dict[tuple[str, str], list[tuple[int, str]]]:
-    """Numbers and collectives of the calls of each group, by its name and description."""
-    found: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
-    keys = ("group", "group_description", "sequence", "collective")
-    for group, description, sequence, collective in zip(*(calls[key].to_pylist() for key in keys), strict=True):
-        if sequence is not None:
-            found[group or "", description or ""].append((sequence, collective or ""))
-    return found
+def _by_group(calls: pa.Table) -> Iterator[tuple[str, str, Int64, str]]:
+    """Name and description of each group, in order of its first call, its numbers, and the collective of the largest one."""
+    calls = calls.filter(pc.is_valid(calls["sequence"]))
+    (group, names), (description, words), (collective, titles) = (
+        texts_of(calls, key) for key in ("group", "group_description", "collective")
+    )
+    sequence = calls["sequence"].to_numpy()
+    _, first, which = np.unique(codes(group, description), return_index=True, return_inverse=True)
+    order = np.argsort(which, kind="stable")
+    pieces = np.split(order, np.cumsum(np.bincount(which, minlength=len(first)))[:-1])
+    for at in np.argsort(first).tolist():
+        mine = pieces[at]
+        last = mine[int(np.argmax(sequence[mine]))]
+        yield names[group[last]], words[description[last]], sequence[mine], titles[collective[last]]
 
 
 def _numbers(calls: pa.Table) -> dict[str, Int64]:
-    """Numbers of the collectives that traces hold of each group, each once, in order."""
-    some = calls.select(["group", "sequence"]).filter(pc.is_valid(calls["sequence"]))
-    encoded = some["group"].combine_chunks().dictionary_encode()
-    group, number = encoded.indices.to_numpy(zero_copy_only=False), some["sequence"].to_numpy()
-    names = encoded.dictionary.to_pylist()
-    return {name: np.unique(number[group == place]) for place, name in enumerate(names)}
+    """Numbers of the collectives that traces hold of each group, each once, in order; by names that one group alone has."""
+    some = calls.select(["group", "group_code", "sequence"]).filter(pc.is_valid(calls["sequence"]))
+    (group, names), code, number = texts_of(some, "group"), numbers_of(some, "group_code"), numbers_of(some, "sequence")
+    pairs = np.unique(np.stack([group, code], axis=1), axis=0)[:, 0]
+    alone = np.bincount(pairs, minlength=len(names)) == 1
+    found = np.unique(np.stack([group, number], axis=1)[alone[group]], axis=0)
+    pieces = np.split(found[:, 1], np.flatnonzero(np.diff(found[:, 0])) + 1)
+    return dict(zip((names[place] for place in np.unique(found[:, 0]).tolist()), pieces, strict=False))
 
 
-def not_here(ranks: Iterable[int | None], world_size: int | None) -> list[int]:
-    """Returns the ranks of the job that have no trace; none where the size, or the rank of a trace, is not recorded."""
-    known = list(ranks)
-    if world_size is None or None in known:
-        return []
-    return sorted(set(range(world_size)) - set(known))
+def not_here(ranks: Sequence[int | None], world_size: int | None) -> str:
+    """Returns the ranks of the job that have no trace, the first of them by number; empty where none lacks.
 
-
-def ranks_named(ranks: Sequence[int]) -> str:
-    """Returns ranks as a text, the first of them by number."""
-    more = f" and {len(ranks) - NAMED} more" if len(ranks) > NAMED else ""
-    return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(str(rank) for rank in ranks[:NAMED]) + more
+    And where the size of the job or the rank of a trace is not recorded, or two traces say that they are of one rank.
+    """
+    known = set(ranks)
+    if world_size is None or None in known or len(known) < len(ranks):
+        return ""
+    count = world_size - sum(rank is not None and 0 <= rank < world_size for rank in known)
+    named = islice((rank for rank in range(world_size) if rank not in known), min(count, NAMED))
+    more = f" and {count - NAMED:,} more" if count > NAMED else ""
+    return f"rank{'s' if count > 1 else ''} {', '.join(map(str, named))}{more}" if count > 0 else ""
 
 
 def recorder_notices(dumps: pa.Table) -> list[Notice]:

@@ -136,13 +136,14 @@ def meetings(data: Together) -> Meetings:
         for at in first.tolist()
     ]
     kinds = sorted(set(titles))
+    place = {title: at for at, title in enumerate(kinds)}
     return Meetings(
         row=row,
         bytes=seen.bytes[row],
         factor=seen.factor[row],
         transfer_ns=seen.waiting.transfer_ns[row],
         group=which.astype(np.int64),
-        kind=np.array([kinds.index(title) for title in titles], np.int64)[which],
+        kind=np.array([place[title] for title in titles], np.int64)[which],
         kinds=kinds,
         collective=collective,
         collectives=collectives,
@@ -158,10 +159,9 @@ def _nodes(data: Together, match: Int64, group: Int64, groups: int) -> list[tupl
     of[match] = group
     mine = of[seen.match]
     named = {str(row["worker"]): str(row["node"] or "") for row in data.devices}
-    nodes = sorted(set(named.values()))
-    place = np.array(
-        [nodes.index(named.get(name, "")) if named.get(name) else len(nodes) for name in data.names], np.int64
-    )
+    nodes = sorted({node for node in named.values() if node})
+    numbers = {node: at for at, node in enumerate(nodes)}
+    place = np.array([numbers.get(named.get(name, ""), len(nodes)) for name in data.names], np.int64)
     pairs = np.unique(mine[mine >= 0] * (len(nodes) + 1) + place[seen.worker[mine >= 0]])
     found: list[list[str]] = [[] for _ in range(groups)]
     unknown = set()

@@ -227,8 +227,9 @@ def bandwidth_series(data: Together) -> list[Series]:
     sizes = np.unique(found.bytes[classes.first[np.isin(of, shown)]])
     subtitle = "median transfer of each size; lines: latency and bandwidth that fit all sizes"
     if len(sizes) > MOST_SIZES:
-        time_of = np.bincount(np.searchsorted(sizes, found.bytes.clip(sizes[0], sizes[-1])), weights=found.transfer_ns)
-        sizes = np.sort(sizes[np.argsort(-time_of[: len(sizes)], kind="stable")[:MOST_SIZES]])
+        drawn = np.isin(pool, shown)
+        time_of = np.bincount(np.searchsorted(sizes, found.bytes[drawn]), weights=found.transfer_ns[drawn])
+        sizes = np.sort(sizes[np.argsort(-time_of, kind="stable")[:MOST_SIZES]])
         subtitle += f"; the {MOST_SIZES} sizes with most time"
     told = {(fit.kind, fit.group_size, fit.collective): fit for fit in fits(data)}
     lines = []

@@ -29,7 +29,7 @@ from tb_plugin.analyses.distributed.compared import is_one_of, numbers_of, texts
 from tb_plugin.analyses.distributed.lateness import BEGAN_LATER, KNOWN
 from tb_plugin.analyses.distributed.patterns import PERIODIC
 from tb_plugin.analyses.distributed.slow_kernels import MORE_CALLS, SLOW_DEVICE, KernelTimes, Uneven, uneven
-from tb_plugin.analyses.distributed.stragglers import Stragglers, stragglers
+from tb_plugin.analyses.distributed.stragglers import WORTH, Stragglers, stragglers
 from tb_plugin.analyses.distributed.together import Together
 from tb_plugin.trace.memo import remembered
 
@@ -45,7 +45,8 @@ CAUSES = {
 """What a component is called where it is a cause."""
 STRAGGLER = {
     "worker": pa.string(), "group": pa.string(), "stands_out": pa.bool_(), "late_pattern": pa.string(),
-    "late_steps": pa.int64(), "worst_step": pa.string(), "lost_ns": pa.float64(), "lost_share": pa.float64(),
+    "usual_worker": pa.string(), "late_steps": pa.int64(), "worst_step": pa.string(),
+    "lost_ns": pa.float64(), "lost_share": pa.float64(),
     "lost_low_ns": pa.float64(), "collectives_met": pa.int64(), "arrived_last": pa.int64(), "last_share": pa.float64(),
     "late_median_ns": pa.float64(), "late_p95_ns": pa.float64(), "late_z": pa.float64(), "late_q": pa.float64(),
     "inherited_ns": pa.float64(), "held_up_by": pa.string(), "held_up_in": pa.string(), "late_cause": pa.string(),
@@ -90,6 +91,20 @@ class Blame:
         """Returns what a step would gain if the worker were as fast as the next one, at least and at most: means."""
         found = self.found
         return self.per_step(int(found.lost_low_ns[worker].sum())), self.per_step(int(found.lost_ns[worker].sum()))
+
+    @property
+    def costly(self) -> list[int]:
+        """Returns the stragglers that cost so much of a step that it is worth a word, the costliest first."""
+        return [w for w in self.found.told.tolist() if self.mean_ns and self.lost(w)[1] >= WORTH * self.mean_ns]
+
+    def usual(self, row: int) -> int:
+        """Returns the worker to compare one in a group (a row of Stragglers) with: that of the median lateness there."""
+        found = self.found
+        others = np.flatnonzero((found.group == found.group[row]) & (found.worker != found.worker[row]))
+        if not len(others):
+            return -1
+        order = np.lexsort((found.worker[others], found.late_ns[others]))
+        return int(found.worker[others[order[(len(order) - 1) // 2]]])
 
     def pattern(self, worker: int) -> str:
         """Returns when the worker is late, in words; empty where it is no straggler."""
@@ -158,7 +173,8 @@ def _met(data: Together, step_of: Int64) -> tuple[Met, tuple[str, ...], Int64]:
         names.append(f"{name} ({description})" if description and description != name else name)
     collective, kinds = texts_of(seen.data, "collective")
     # Ends of other collectives say nothing of who came last: their starts do, where clocks are known.
-    by_clock = (seen.late.arrival == KNOWN) & ~is_one_of(collective, kinds, SYNCHRONIZING)
+    known = seen.late.arrival == KNOWN
+    by_clock = known & ~is_one_of(collective, kinds, SYNCHRONIZING)
     dur, blocked = seen.end_ns - seen.start_ns, _column(data, "blocked_ns", -1)
     met = Met(
         worker=seen.worker,
@@ -172,6 +188,8 @@ def _met(data: Together, step_of: Int64) -> tuple[Met, tuple[str, ...], Int64]:
         waiting=seen.waiting,
         lateness_ns=np.where(by_clock, seen.late.lateness_ns, UNKNOWN),
         noise_ns=np.where(by_clock, data.clocks.residual_ns[seen.worker], 0),
+        level_ns=np.where(known, seen.late.lateness_ns, UNKNOWN),
+        level_noise_ns=np.where(known, data.clocks.residual_ns[seen.worker], 0),
         recorded_late=seen.late.arrival == BEGAN_LATER,
     )
     return met, tuple(names), np.unique(np.array(kinds_of, np.str_), return_inverse=True)[1].astype(np.int64)
@@ -253,6 +271,7 @@ def _row(told: Blame, row: int) -> dict[str, object]:
         "inherited_ns": told.per_step(int(held.inherited_ns[row])),
         "held_up_by": told.names[by] if by >= 0 else None,
         "held_up_in": told.groups[int(held.group[row])] if by >= 0 else None,
+        "usual_worker": told.names[usual] if (usual := told.usual(row)) >= 0 else None,
     }
     if stands_out:
         cells["late_pattern"] = told.pattern(worker)

@@ -53,7 +53,7 @@ def _rough(data: Together) -> Notice | None:
         return None
     text = (
         "The clocks of {clocks_rough} of {workers} workers are known to {clock_residual_ns} only, more than all clocks are "
-        "apart ({clock_range_ns}): their ends of collectives scatter. Beside each other ranks are aligned no better than that."
+        "apart ({clock_range_ns}): ends of collectives scatter. Beside each other ranks are aligned no better than that."
     )
     figures = [
         METRICS.figure("clocks_rough", int(rough.sum())),

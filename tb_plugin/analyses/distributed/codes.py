@@ -26,6 +26,18 @@ def _dense(column: Int64) -> Int64:
     return np.unique(column, return_inverse=True)[1].astype(np.int64)
 
 
+def ordered(key: Int64, value: Int64) -> Int64:
+    """Returns rows in order of a key that is 0 or more, and of a value among those of one key, equal ones in any order."""
+    if not len(key):
+        return np.empty(0, np.int64)
+    low, high = int(value.min()), int(value.max())
+    span = high - low + 1
+    if span * (int(key.max()) + 1) < 2**62:
+        return np.argsort(key * span + (value - low))  # one sort in place of two
+    rows: Int64 = np.lexsort((value, key))
+    return rows
+
+
 def occurrence(key: Int64) -> Int64:
     """Returns how many rows before each have the same key."""
     order = np.argsort(key, kind="stable")

@@ -82,7 +82,13 @@ def numbers_of(data: pa.Table, key: str) -> Int64:
 
 
 def texts_of(data: pa.Table, key: str) -> tuple[Int64, list[str]]:
-    """Returns a column of texts as positions in the list of its distinct texts."""
+    """Returns a column of texts as positions in the list of its distinct texts; null is the empty one."""
     encoded = data[key].combine_chunks().dictionary_encode()
-    positions: Int64 = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return positions, encoded.dictionary.to_pylist()
+    names = [name or "" for name in encoded.dictionary.to_pylist()]
+    positions: Int64 = pc.fill_null(encoded.indices, len(names)).to_numpy(zero_copy_only=False).astype(np.int64)
+    if encoded.null_count:
+        names.append("")
+    # A column that came as a dictionary may hold a text twice.
+    place: dict[str, int] = {}
+    which = np.array([place.setdefault(name, len(place)) for name in names], np.int64)
+    return (positions, names) if len(place) == len(names) else (which[positions], list(place))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.communication import COMMUNICATION_SHARE, SEND_LESS
+from tb_plugin.analyses.distributed.absent import not_here
 from tb_plugin.analyses.distributed.blame import blame
 from tb_plugin.analyses.distributed.clock_notices import clock_notices
+from tb_plugin.analyses.distributed.facts import total_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.straggler_findings import straggler_findings, uneven_compute
 from tb_plugin.analyses.distributed.together import Row, Together
@@ -34,13 +36,15 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
     if data.alone:
         text = "Only one worker is here: durations of collectives include waiting; no bandwidth is claimed."
         notices.append(Notice("one_worker", "info", text, "Put the traces of all ranks into one run folder.", []))
-    bounded, missing = sum_of(rows, "bounded"), data.size is not None and data.size > len(data.names)
+    bounded, missing = total_of(rows, "bounded"), data.size is not None and data.size > len(data.names)
     here = [METRICS.figure("workers", len(data.names)), METRICS.figure("world_size", data.size)] if missing else []
     present = "{workers} of {world_size} ranks are here."
     if data.world_size is None:
         present = "{workers} of at least {world_size} ranks are here."
+    elif lacking := not_here(data.ranks, data.world_size):
+        present = f"{{workers}} of {{world_size}} ranks are here; without a trace: {lacking}."
     if bounded:
-        figures = [*here, METRICS.figure("bounded", bounded), METRICS.figure("matched", sum_of(rows, "matched"))]
+        figures = [*here, METRICS.figure("bounded", bounded), METRICS.figure("matched", total_of(rows, "matched"))]
         text = f"{present} " if missing else ""
         text += (
             "{bounded} of {matched} matched calls lack a rank of their group: if that one arrived last, the others waited "
@@ -49,14 +53,14 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
         notices.append(Notice("bounds", "medium", text, "Record all ranks to know who arrives last.", figures))
     elif missing and not data.alone:
         notices.append(Notice("workers_missing", "low", present, "Record all ranks to be sure.", here))
-    if estimated := sum_of(rows, "estimated"):
+    if estimated := total_of(rows, "estimated"):
         text = (
             "{estimated} calls lack a worker that probably arrived last: their transfer is estimated from the same "
             "collective where nobody lacks it."
         )
         figures = [METRICS.figure("estimated", estimated)]
         notices.append(Notice("estimated", "low", text, "Record the same steps on every rank.", figures))
-    unmatched = sum_of(rows, "unmatched")
+    unmatched = total_of(rows, "unmatched")
     if unmatched and not data.alone:
         text = "{unmatched} calls are on one worker only; they are in no waiting, transfer or bandwidth."
         figures = [METRICS.figure("unmatched", unmatched)]
@@ -112,7 +116,7 @@ def _transferring(rows: list[Row]) -> list[Notice]:
 def _moved_less(data: Together, row: Row) -> bool:
     """Whether the worker states that its data moved for less than half of what is, at most, transfer: a rank is missing."""
     moved = data.stated.moving_ns.get(str(row["worker"]))
-    return moved is not None and bool(sum_of([row], "bounded")) and 2 * moved < sum_of([row], "transfer_ns")
+    return moved is not None and bool(total_of([row], "bounded")) and 2 * moved < total_of([row], "transfer_ns")
 
 
 def _about(rule: str, losing: list[Row], what: str, todo: str) -> Notice:
@@ -121,8 +125,8 @@ def _about(rule: str, losing: list[Row], what: str, todo: str) -> Notice:
     figures = [
         METRICS.figure("worker", str(worst["worker"])),
         METRICS.figure("communication_exposed", share),
-        METRICS.figure("wait_ns", sum_of([worst], "wait_ns")),
-        METRICS.figure("transfer_ns", sum_of([worst], "transfer_ns")),
+        METRICS.figure("wait_ns", total_of([worst], "wait_ns")),
+        METRICS.figure("transfer_ns", total_of([worst], "transfer_ns")),
         METRICS.figure("workers", len(losing), "Workers of which this is true"),
     ]
     text = "In {worker} communication that nothing hides takes {communication_exposed} of the steps, and " + what
@@ -131,18 +135,13 @@ def _about(rule: str, losing: list[Row], what: str, todo: str) -> Notice:
 
 def _exposed(row: Row) -> float:
     """Share of a worker's steps."""
-    time = sum_of([row], "step_total_ns")
-    return sum_of([row], "exposed_communication_ns") / time if time else 0.0
+    time = total_of([row], "step_total_ns")
+    return total_of([row], "exposed_communication_ns") / time if time else 0.0
 
 
 def _waits(row: Row) -> bool:
-    return sum_of([row], "wait_ns") > sum_of([row], "transfer_ns")
+    return total_of([row], "wait_ns") > total_of([row], "transfer_ns")
 
 
 def _moves(row: Row) -> bool:
-    return sum_of([row], "transfer_ns") > 0
-
-
-def sum_of(rows: list[Row], key: str) -> int:
-    """Returns the sum of a column over the workers that have it."""
-    return sum(value for row in rows if isinstance(value := row[key], int))
+    return total_of([row], "transfer_ns") > 0

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
+from tb_plugin.analyses.distributed.blame import blame
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.profile import STEP
 from tb_plugin.analyses.distributed.together import Together
-from tb_plugin.analyses.distributed.waiting import caused_by
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Metric
 from tb_plugin.trace.memo import remembered
@@ -23,7 +23,9 @@ Bool = npt.NDArray[np.bool_]
 
 FIRST = "first"
 """Asks for the measure that tells most."""
+LOST = "lost_ns"
 CATEGORIES = {
+    LOST: "late",
     "caused_wait_ns": "sync",
     "wait_ns": "wait",
     "exposed_communication_ns": "communication",
@@ -65,10 +67,15 @@ def measures(data: Together) -> list[Metric]:
 
 
 def measure_named(data: Together, key: str) -> str:
-    """Returns the key of a measure; for FIRST that of the first one that is anywhere other than 0."""
+    """Returns the key of a measure; for FIRST that of the first one that is anywhere other than 0.
+
+    What is lost to stragglers tells most where there is one: else it is noise.
+    """
     if key != FIRST:
         return key
     offered = [metric.key for metric in measures(data)]
+    if LOST in offered and not blame(data).costly:
+        offered = [*(each for each in offered if each != LOST), LOST]
     return next((each for each in offered if grid_of(data, each).values.any()), offered[0] if offered else key)
 
 
@@ -91,7 +98,8 @@ def _grids(data: Together) -> Mapping[str, Grid]:
     grids["latency_ns"] = Grid(latency, known)
     if not data.alone:
         grids |= {"wait_ns": Grid(wait, known), "transfer_ns": Grid(transfer, known)}
-        grids["caused_wait_ns"] = Grid(_caused(data), known)
+        grids["caused_wait_ns"] = Grid(data.caused[:, :-1], known)
+        grids[LOST] = _lost(data)
         if "lateness_ns" in data.seen.data.column_names:
             grids["lateness_ns"] = _lateness(data)
     return {key: Grid(grid.values[:, here], grid.known[:, here]) for key, grid in grids.items() if grid.known.any()}
@@ -125,14 +133,16 @@ def _known(data: Together) -> Bool:
     return known
 
 
-def _caused(data: Together) -> Int64:
-    """How long the others wait for each worker in each step."""
-    seen, m, width = data.seen, data.seen.matched, len(data.labels) + 1
-    key = seen.worker[m] * width + seen.step[m]
-    cause, at, length = caused_by(key, seen.start_ns[m], seen.moving_ns[m], seen.end_ns[m], seen.waiting.last[m])
-    total = np.zeros((len(data.names), width), np.int64)
-    np.add.at(total, (cause, at % width), length)
-    return total[:, :-1]
+def _lost(data: Together) -> Grid:
+    """What each step would gain if the worker were as fast as the next; steps without a time are not looked at."""
+    told, grid = blame(data), _nothing(data)
+    at = {label: place for place, label in enumerate(data.labels)}
+    here = [(place, at[label]) for place, label in enumerate(told.labels) if label in at]
+    if here:
+        mine, place = np.array(here).T
+        grid.values[:, place] = told.found.lost_ns[:, mine]
+        grid.known[:, place] = _known(data)[:, place]
+    return grid
 
 
 def _lateness(data: Together) -> Grid:

@@ -6,7 +6,8 @@ It is made once for a run and kept; what is asked of chosen steps is worked out 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ from tb_plugin.analyses.distributed.redundancy import redundancy
 from tb_plugin.analyses.distributed.stated import ranks_at_least, stated_tables
 from tb_plugin.analyses.distributed.waiting import waiting
 from tb_plugin.payloads import Notices
+from tb_plugin.trace.freeing import give_back_memory
 from tb_plugin.trace.memo import remembered
 
 Int64 = npt.NDArray[np.int64]
@@ -49,6 +51,9 @@ MEMBERS = "members"
 REPEATED = "repeated"
 """Payload: the notice about what ranks hold alike."""
 
+_LARGEST = 1 << 62
+_LARGE_BYTES = 20_000_000
+"""Calls of this size are worth the moment that it takes to hand memory back."""
 _NODE = re.compile(r"^(.*)_(\d+)$")
 
 
@@ -57,24 +62,35 @@ def is_joined(parts: Sequence[Part]) -> bool:
     return len(parts) == 1 and RANKS in parts[0].frames
 
 
-def join(parts: Sequence[Part], beside: Sequence[Part] = ()) -> Part:
-    """Returns the parts of all workers of a run as one; ``beside`` are those of its flight recorders."""
-    return _join(parts[0], tuple(parts), tuple(beside))
+def join_again(parts: Sequence[Part]) -> Part:
+    """Returns ``join`` of parts; the first of them takes it along when it goes."""
+    return _joined_once(parts[0], tuple(parts))
 
 
 @remembered
-def _join(first: Part, parts: tuple[Part, ...], beside: tuple[Part, ...]) -> Part:
-    """``join``; the first part takes it along when it goes."""
-    every = parts
-    parts, strangers = _told_apart(tuple(sorted(parts, key=lambda part: natural(part.worker))))
+def _joined_once(first: Part, every: tuple[Part, ...]) -> Part:
+    return join(every)
+
+
+def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
+    """Returns the parts of all workers of a run as one; ``beside`` are those of its flight recorders.
+
+    Where nobody else holds what is given, the calls of the parts go as soon as they stand one after the other.
+    """
+    every = tuple(given)
+    parts, strangers = _told_apart(_in_order(every))
+    repeated = Notices(REPEATED, "", "training", redundancy(parts))
     names = tuple(part.worker or f"worker {i}" for i, part in enumerate(parts))
-    worlds = [w for part in parts if isinstance(w := part.facts.get("distributed.world_size"), int)]
+    worlds = [w for part in parts if (w := _fact(part, "distributed.world_size")) is not None]
     stated = stated_tables(parts, names)
     labels = _labels(parts)
     # A job whose size nobody states is at least as large as its groups.
     world_size = max(worlds, default=None)
     size = max(world_size or 0, ranks_at_least(stated)) or None
     data = _stacked(parts, "collectives")
+    every, parts, strangers = (tuple(map(_without_calls, each)) for each in (every, parts, strangers))
+    if data.nbytes > _LARGE_BYTES:
+        give_back_memory()
     groups = groups_in(data, _stated_groups(parts))
     ranks = _ranks(names, [*parts, *strangers])
     members = _members(groups)
@@ -98,9 +114,17 @@ def _join(first: Part, parts: tuple[Part, ...], beside: tuple[Part, ...]) -> Par
         coverage=coverage_of(every, Params()),
         facts={"distributed.world_size": world_size},
         frames={name: Frame(name, name, (), data, (), "") for name, data in tables.items()},
-        payloads={REPEATED: Notices(REPEATED, "", "training", redundancy(parts))},
+        payloads={REPEATED: repeated},
         steps=tuple(dict.fromkeys(label for part in every for label in part.steps)),
     )
+
+
+def _in_order(parts: Sequence[Part]) -> tuple[Part, ...]:
+    return tuple(sorted(parts, key=lambda part: natural(part.worker)))
+
+
+def _without_calls(part: Part) -> Part:
+    return replace(part, frames={name: frame for name, frame in part.frames.items() if name != "collectives"})
 
 
 def _told_apart(parts: tuple[Part, ...]) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
@@ -132,10 +156,16 @@ def _ranks(names: Sequence[str], parts: Sequence[Part]) -> pa.Table:
         {
             "worker": pa.array([*names, *(part.worker for part in parts[len(names) :])], pa.string()),
             "is_rank": pa.array([i < len(names) for i in range(len(parts))]),
-            "rank": pa.array([part.facts.get("distributed.rank") for part in parts], pa.int64()),
-            "base_time_ns": pa.array([part.facts.get("distributed.base_time_ns") for part in parts], pa.int64()),
+            "rank": pa.array([_fact(part, "distributed.rank") for part in parts], pa.int64()),
+            "base_time_ns": pa.array([_fact(part, "distributed.base_time_ns") for part in parts], pa.int64()),
         }
     )
+
+
+def _fact(part: Part, name: str) -> int | None:
+    """A whole number that a part states, None where it states none, or one that nothing real has."""
+    value = part.facts.get(name)
+    return value if isinstance(value, int) and abs(value) < _LARGEST else None
 
 
 def _common(parts: Sequence[Part]) -> pa.Table:

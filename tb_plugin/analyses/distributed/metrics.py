@@ -241,6 +241,14 @@ METRICS = SHARED.adding(
                 "Residual",
                 "95 of 100 anchors end no further than this from the median end of their collective, by corrected clocks.",
             ),
+            "skew_p95_ns": (
+                "Skew, 95 %",
+                "Arrival skew that 95 of 100 collectives stay below, of those where clocks can tell.",
+            ),
+            "clock_residual_p95_ns": (
+                "Residual, 95 %",
+                "95 of 100 workers whose clock is known have no larger residual.",
+            ),
             "trace_begins_ns": ("Begins", "When the trace begins by corrected clocks, after the first one that does."),
             "latency_ns": ("Latency", "Length of the union of the calls, from begin to end, waiting included."),
             "mean_latency_ns": ("Mean latency", "Latency over calls."),

@@ -88,9 +88,10 @@ def _move(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
     pair = codes(group, worker)
     met, agreed = np.bincount(pair, weights=shared), np.bincount(pair, weights=shared & agrees)
     odd = np.where(met > 0, agreed < AGREE * met, np.bincount(pair) > 0)[pair]
-    for each in np.unique(group[odd]).tolist():
-        here = group == each
-        if len(np.unique(worker[here])) > 1:
+    some = np.isin(group, group[odd])
+    order = np.flatnonzero(some)[np.argsort(group[some], kind="stable")]
+    for here in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        if len(here) and worker[here].min() != worker[here].max():
             _move_group(calls, rows[here], odd[here], number, inferred)
 
 
@@ -102,8 +103,9 @@ def _move_group(calls: Stream, rows: Int64, odd: Bool, number: Int64, inferred: 
     base = rows[~odd]
     there, first = np.unique(number[base], return_index=True)
     kinds, names, steps = (column[base][first] for column in (calls.kind, calls.name, calls.step))
-    for each in np.unique(worker[odd]).tolist():
-        mine = rows[worker == each]
+    order = np.flatnonzero(odd)[np.argsort(worker[odd], kind="stable")]
+    for at in np.split(order, np.flatnonzero(np.diff(worker[order])) + 1):
+        mine = rows[at]
         met = np.isin(number[mine], there)
         # Numbers that nobody else has may be of another time: there only calls of one step can be the same.
         voting = mine if met.any() else mine[calls.step[mine] != calls.no_step]

@@ -10,7 +10,6 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 PERSISTENT, ROTATING, PERIODIC, SINGLE, IRREGULAR = "persistent", "rotating", "periodic", "single", "irregular"
-PATTERNS = (PERSISTENT, ROTATING, PERIODIC, SINGLE, IRREGULAR)
 MOST = 0.6
 """A worker that is late in more than this share of the steps is so persistently."""
 SOME = 0.2

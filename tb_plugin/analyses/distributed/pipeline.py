@@ -28,6 +28,7 @@ _PARTS = {
     "stage_receiving_ns": "wait",
     "step_other_ns": "idle",
 }
+_NEEDED = {"step_total_ns", "compute_ns", "exposed_communication_ns", "step_other_ns"}
 
 
 def stages(data: Together) -> tuple[Stage, ...]:
@@ -50,7 +51,7 @@ def pipeline(data: Together) -> tuple[Series, Frame] | None:
     ranks = worker_ranks(data)
     found = [stage for stage in stages(data) if any(rank in ranks for rank in stage)]
     offered = {metric.key for metric in measures(data)}
-    if len(found) < 2 or not {"compute_ns", "step_total_ns", "exposed_communication_ns"} <= offered:
+    if len(found) < 2 or not offered >= _NEEDED:
         return None
     total, compute, exposed, other = (
         grid_of(data, key) for key in ("step_total_ns", "compute_ns", "exposed_communication_ns", "step_other_ns")

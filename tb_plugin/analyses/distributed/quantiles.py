@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.distributed.codes import ordered
+
 Int64 = npt.NDArray[np.int64]
 
 TO_DEVIATION = 1.4826
@@ -21,7 +23,7 @@ def quantile_by(key: Int64, values: Int64, count: int, hundredths: int) -> Int64
     filled = rows > 0
     if filled.any():
         at = np.cumsum(rows) - rows + np.maximum(-(-rows * hundredths // 100), 1) - 1
-        found[filled] = values[_ordered(key, values)][at[filled]]
+        found[filled] = values[ordered(key, values)][at[filled]]
     return found
 
 
@@ -31,14 +33,8 @@ def median_by(key: Int64, values: Int64, count: int) -> Int64:
     found = np.zeros(count, np.int64)
     filled = rows > 0
     if filled.any():
-        ordered = values[_ordered(key, values)]
+        in_order = values[ordered(key, values)]
         first = (np.cumsum(rows) - rows)[filled]
-        low, high = ordered[first + (rows[filled] - 1) // 2], ordered[first + rows[filled] // 2]
+        low, high = in_order[first + (rows[filled] - 1) // 2], in_order[first + rows[filled] // 2]
         found[filled] = low + (high - low) // 2
     return found
-
-
-def _ordered(key: Int64, values: Int64) -> Int64:
-    """Rows by key, and by value among those of one key."""
-    order: Int64 = np.lexsort((values, key))
-    return order

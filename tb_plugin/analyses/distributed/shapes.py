@@ -6,13 +6,12 @@ import hashlib
 from collections.abc import Mapping
 from functools import cache
 
-import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analyses.distributed.profile import CALL, DEVICE, GROUP, STEP
-from tb_plugin.analyses.distributed.stated import ROW, empty_tables
+from tb_plugin.analyses.distributed.stated import ROW, SHAPES
 from tb_plugin.analyses.distributed.worked import KERNEL
-from tb_plugin.analyses.replicas import FRAME, states_frame
+from tb_plugin.analyses.replicas import FRAME, STATE
 
 MEANING = 2
 """Raise it when a number of a part means something else than before though its column is the same, or is mended: what was
@@ -37,11 +36,13 @@ NEVER_NULL: Mapping[str, tuple[str, ...]] = {
 
 @cache
 def part_shapes() -> Mapping[str, pa.Schema]:
-    """Returns the columns of every table that a part may have."""
-    none = np.empty(0, np.int64)
-    shapes = {name: pa.schema(list(columns.items())) for name, columns in ALWAYS.items()}
-    shapes |= {name: table.schema for name, table in empty_tables().items()}
-    return shapes | {FRAME: states_frame(none, none, none, none).data.schema}
+    """Returns the columns of every table that a part may have.
+
+    No array is made for it: the first one of a process has pyarrow import pandas, and TensorBoard's asks for ``stamp``.
+    """
+    stated = {name: {**columns, ROW: pa.int64()} for name, columns in SHAPES.items()}
+    every = {**ALWAYS, **stated, FRAME: STATE}
+    return {name: pa.schema(list(columns.items())) for name, columns in every.items()}
 
 
 @cache

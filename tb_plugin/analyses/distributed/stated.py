@@ -16,7 +16,17 @@ from tb_plugin.analyses.distributed.about import rank_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.jobs.metrics import CALL_COLUMNS
 from tb_plugin.analyses.stated_steps import missing_computation
-from tb_plugin.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, STEP_TIMES, job_table, stated_in
+from tb_plugin.trace.job_tables import (
+    BANDS,
+    GROUPS,
+    LINKS,
+    OPERATIONS,
+    PACKETS,
+    SCHEMAS,
+    STEP_TIMES,
+    job_table,
+    stated_in,
+)
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
 
@@ -26,6 +36,25 @@ RANK, STEPS, CALLS, MOVED, BETWEEN, MEMBERS = (
 """Tables of a part: who it is, times of its steps, and sums of calls, kinds of links and links; and its groups."""
 STATED = (RANK, STEPS, CALLS, MOVED, BETWEEN, MEMBERS)
 ROW = "sum_row"
+SHAPES: Mapping[str, Mapping[str, pa.DataType]] = {
+    RANK: {"rank": pa.int64(), "alone": pa.bool_(), "kernels_missing": pa.bool_(), "ranks_at_least": pa.int64()},
+    STEPS: SCHEMAS[STEP_TIMES],
+    CALLS: {
+        "step": pa.string(), "kind": pa.string(), "operation": pa.string(), "group": pa.string(),
+        "elapse_ns": pa.int64(), "transit_ns": pa.int64(), "wait_ns": pa.int64(), "synchronization_ns": pa.int64(),
+        "idle_ns": pa.int64(), "calls": pa.int64(), "bytes": pa.int64(),
+    },
+    MOVED: {
+        "step": pa.string(), "kind": pa.string(), "group": pa.string(), "band": pa.string(), "part_of": pa.string(),
+        "bytes": pa.int64(), "transit_ns": pa.int64(), "packets": pa.int64(), "large": pa.float64(),
+    },
+    BETWEEN: {
+        "step": pa.string(), "kind": pa.string(), "group": pa.string(), "source": pa.int64(), "destination": pa.int64(),
+        "in_group": pa.bool_(), "transport": pa.string(), "bytes": pa.int64(), "transit_ns": pa.int64(),
+    },
+    MEMBERS: SCHEMAS[GROUPS],
+}  # fmt: skip
+"""Their columns, but for ROW."""
 _CALL = ["step", "kind", "operation", "group"]
 TOTAL = "total"
 
@@ -39,12 +68,6 @@ def stated_frames(trace: TraceTable) -> dict[str, Frame]:
     alone = only_communicates(trace)
     cut = not alone and missing_computation(trace) is not None
     return {name: numbered(name, table) for name, table in _tables(tables, rank_of(trace.metadata), alone, cut).items()}
-
-
-def empty_tables() -> dict[str, pa.Table]:
-    """Returns the same tables of a profile that states nothing: which columns they have."""
-    tables = {name: job_table(name, {}) for name in (STEP_TIMES, OPERATIONS, BANDS, PACKETS, LINKS, GROUPS)}
-    return {name: numbered(name, table).data for name, table in _tables(tables, None, False, False).items()}
 
 
 def _tables(tables: Mapping[str, pa.Table], rank: int | None, alone: bool, cut: bool) -> dict[str, pa.Table]:

@@ -42,7 +42,7 @@ _KEYS = {title: key for key, title in CAUSES.items()}
 
 def straggler_findings(told: Blame, rows: list[Row]) -> list[Notice]:
     """Returns a notice for each of the costliest stragglers, or one for all that are late in turn."""
-    worth = [w for w in told.found.told.tolist() if told.mean_ns and told.lost(w)[1] >= WORTH * told.mean_ns]
+    worth = told.costly
     turning = [w for w in told.found.told.tolist() if told.found.pattern[w] == ROTATING]
     if turning:
         notice = _in_turn(told, turning)

@@ -21,6 +21,11 @@ OF_STRAGGLERS = (
                 "worker in turn. single: in one step. irregular: in 20 % of the steps at least.",
             ),
             "worst_step": ("Worst step", "The step in which it costs most."),
+            "usual_worker": (
+                "Beside",
+                "Whom to compare it with: of its group the worker with the median lateness; of a worker that is in no group "
+                "of several the one with the median cost.",
+            ),
             "late_how": (
                 "How",
                 "How its kernels differ: more calls, longer calls (more or larger input), slow device (all by one factor).",
@@ -50,6 +55,14 @@ OF_STRAGGLERS = (
         "count",
         {
             "stragglers": ("Stragglers", "Workers that stand out."),
+            "straggler_rank": (
+                "Worst straggler",
+                "Number of the rank that costs most; null where none is worth a word.",
+            ),
+            "absent_ranks": (
+                "Absent ranks",
+                "Ranks of the job without a trace; null where their numbers are not recorded.",
+            ),
             "late_steps": ("Late steps", "Steps in which it costs more than noise, and 1 % of the step at least."),
             "late_every": ("Every", "It is late at every so many steps."),
             "job_steps": ("Steps", "Steps that are looked at."),

@@ -10,8 +10,10 @@ import numpy.typing as npt
 from tb_plugin.analyses.distributed.arrivals import Arrivals
 from tb_plugin.analyses.distributed.codes import codes
 from tb_plugin.analyses.distributed.patterns import (
+    FEWEST,
     IRREGULAR,
     MOST,
+    PERIODIC,
     PERSISTENT,
     ROTATING,
     SINGLE,
@@ -34,11 +36,11 @@ Z_LIMIT = 3.5
 """From this robust z on a value stands out."""
 _TO_SIGMA = 1.4826
 """A median absolute deviation times this is the standard deviation of normal values; 0.6745 is one over it."""
-_SIGMAS = 5
+_SIGMAS = 8
 """A step in which a worker is late by less than so many standard deviations of the others is like any other."""
 _AGAIN = 2
 """So many are enough for one that is late again and again: there chance is excluded by how often it is last."""
-_ALONE = 3
+_ALONE = 5
 """A worker that is late once has to cost so many times as much as what else comes up now and then."""
 _NOW_AND_THEN = 3
 """So many larger ones are passed over before that is looked up: there may be several that are late once."""
@@ -312,6 +314,8 @@ def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tupl
     for one in np.flatnonzero(slow.any(axis=1)).tolist():
         name, every[one] = pattern(slow[one])
         alone = persistent[one] if steps == 1 else lost[one].max() > limit
-        kept = {PERSISTENT: persistent[one], IRREGULAR: mostly[one], SINGLE: alone}.get(name, True)
+        # A few steps of noise lie at equal distances now and then.
+        often = alone or (bool(mostly[one]) and int(times[one]) > FEWEST)
+        kept = {PERSISTENT: persistent[one], IRREGULAR: mostly[one], SINGLE: alone, PERIODIC: often}.get(name, True)
         names[one] = name if kept else ""
     return tuple(names), every, slow

@@ -17,7 +17,7 @@ from tb_plugin.analyses.distributed.clocks import Clocks, clocks_from
 from tb_plugin.analyses.distributed.compared import numbers_of
 from tb_plugin.analyses.distributed.lateness import Lateness, Sure, sure_of
 from tb_plugin.analyses.distributed.stated import STATED, StatedJob, stated_job
-from tb_plugin.analyses.distributed.waiting import Waiting, caused_ns
+from tb_plugin.analyses.distributed.waiting import Waiting, caused_by
 from tb_plugin.trace.intervals import measure_by
 from tb_plugin.trace.memo import remembered
 
@@ -148,12 +148,21 @@ class Together:
         return latency.reshape(shape), wait.reshape(shape), transfer.reshape(shape)
 
     @cached_property
+    def caused(self) -> Int64:
+        """Returns how long the others wait for each worker in each step, [worker, step]; the last column: in no step."""
+        seen, m, width = self.seen, self.seen.matched, len(self.labels) + 1
+        cause, at, length = caused_by(
+            self._place[m], seen.start_ns[m], seen.moving_ns[m], seen.end_ns[m], seen.waiting.last[m]
+        )
+        total = np.zeros((len(self.names), width), np.int64)
+        np.add.at(total, (cause, at % width), length)
+        return total
+
+    @cached_property
     def caused_ns(self) -> Int64:
         """Returns for each worker how long the others wait for it, summed over workers and steps as the times are."""
-        seen, m = self.seen, self.seen.matched
-        return caused_ns(
-            self._place[m], seen.start_ns[m], seen.moving_ns[m], seen.end_ns[m], seen.waiting.last[m], len(self.names)
-        )
+        found: Int64 = self.caused.sum(axis=1)
+        return found
 
     @property
     def _place(self) -> Int64:

@@ -44,6 +44,12 @@ def worker_ranks(data: Together) -> Mapping[int, int]:
     return ranks if len(ranks) == len(recorded) else {}
 
 
+def rank_nodes(data: Together) -> dict[int, str]:
+    """Returns the node of each rank, where it is known."""
+    node = {str(row["worker"]): str(row["node"]) for row in data.devices if row["node"]}
+    return {rank: node[data.names[at]] for rank, at in worker_ranks(data).items() if data.names[at] in node}
+
+
 def groupings(data: Together) -> list[Grouping]:
     """Returns the nodes, where there are several, and kinds of groups that part the workers, neighbours before others."""
     made = [node] if (node := _nodes(data)) is not None else []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -63,27 +64,46 @@ def traffic_frame(calls: pa.Table, members: pa.Table, ranks: Sequence[int | None
     return Frame("traffic", title, columns, pa.table(data), keys, "group", Sort("traffic_bytes", True))
 
 
-def traffic_map(frame: Frame) -> Series:
-    """Returns the map of bytes from rank (row) to rank (column), of the first ranks that send or receive."""
+def traffic_map(frame: Frame, nodes: Mapping[int, str] = MappingProxyType({})) -> Series:
+    """Returns the map of bytes from row to column: of ranks, of more than ``MOST_DRAWN`` of their nodes, else of blocks.
+
+    ``nodes`` is the node of each rank, where it is known. Blocks are neighbouring ranks, as many in each, from rank 0 on.
+    """
     source, target, size = (frame.data[key].to_numpy() for key in ("source_rank", "destination_rank", "traffic_bytes"))
     ranks = np.unique(np.concatenate((source, target)))
-    drawn = ranks[:MOST_DRAWN]
-    cells = np.zeros((len(drawn), len(drawn)), np.int64)
-    keep = np.isin(source, drawn) & np.isin(target, drawn)
-    np.add.at(cells, (np.searchsorted(drawn, source[keep]), np.searchsorted(drawn, target[keep])), size[keep])
-    subtitle = "from rank (row) to rank (column), as calls state it"
-    if len(ranks) > len(drawn):
-        subtitle += f", the first {len(drawn)} of {len(ranks):,} ranks"
+    what, titles, row_of = _rows(ranks, nodes)
+    cells = np.zeros((len(titles), len(titles)), np.int64)
+    np.add.at(cells, tuple(row_of[np.searchsorted(ranks, each)] for each in (source, target)), size)
+    subtitle = f"from {what} (row) to {what} (column), as calls state it"
+    if len(ranks) > len(titles):
+        subtitle += f": sums of {len(ranks):,} ranks"
     metric, x = METRICS["traffic_bytes"], METRICS.metric("destination_rank", "To")
     lines = [
         Line(
-            Metric(f"rank_{rank}", str(rank), metric.unit, metric.definition, metric.window),
+            Metric(f"rank_{title}", title, metric.unit, metric.definition, metric.window),
             "communication",
             [value or None for value in row],
         )
-        for rank, row in zip(drawn.tolist(), cells.tolist(), strict=True)
+        for title, row in zip(titles, cells.tolist(), strict=True)
     ]
-    return Series("map_traffic", frame.title, subtitle, x, [str(rank) for rank in drawn.tolist()], lines, "lines")
+    return Series("map_traffic", frame.title, subtitle, x, [*titles], lines, "lines")
+
+
+def _rows(ranks: Int64, nodes: Mapping[int, str]) -> tuple[str, list[str], Int64]:
+    """What a row of the map is, what each is called, and the row of each rank."""
+    if len(ranks) <= MOST_DRAWN:
+        return "rank", [str(rank) for rank in ranks.tolist()], np.arange(len(ranks))
+    named = [nodes.get(rank) for rank in ranks.tolist()]
+    places = {name: at for at, name in enumerate(dict.fromkeys(name for name in named if name))}
+    if None not in named and 1 < len(places) <= MOST_DRAWN:
+        return "node", [*places], np.array([places[name] for name in named if name], np.int64)
+    # Powers of two are what nodes and groups of ranks mostly are.
+    width = 1
+    while int(ranks[-1]) // width - int(ranks[0]) // width >= MOST_DRAWN:
+        width *= 2
+    blocks, row_of = np.unique(ranks // width, return_inverse=True)
+    titles = [f"{block * width}-{min((block + 1) * width - 1, int(ranks[-1]))}" for block in blocks.tolist()]
+    return f"block of {width} ranks", titles, row_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.distributed.codes import ordered
 from tb_plugin.analyses.distributed.match import Calls, codes
 from tb_plugin.analyses.distributed.quantiles import TO_DEVIATION, quantile_by
 from tb_plugin.trace.intervals import union
@@ -101,14 +102,6 @@ def _usual(signature: Int64, transfer: Int64, sound: npt.NDArray[np.bool_]) -> t
     return median[of], most[of]
 
 
-def caused_ns(key: Int64, start: Int64, moving: Int64, end: Int64, last: Int64, workers: int) -> Int64:
-    """Returns for each of the workers how long the others wait for it, nanoseconds, all keys together (``caused_by``)."""
-    cause, _, length = caused_by(key, start, moving, end, last)
-    total = np.zeros(workers, np.int64)
-    np.add.at(total, cause, length)
-    return total
-
-
 def caused_by(key: Int64, start: Int64, moving: Int64, end: Int64, last: Int64) -> tuple[Int64, Int64, Int64]:
     """Returns waits: the worker that causes each, the key in which others wait, and how long, nanoseconds.
 
@@ -117,7 +110,7 @@ def caused_by(key: Int64, start: Int64, moving: Int64, end: Int64, last: Int64) 
     """
     # One axis of places on which the keys lie apart; ``time`` says when a place is.
     keys, times = np.tile(key, 3), np.concatenate((start, moving, end))
-    order = np.lexsort((times, keys))
+    order = ordered(keys, times)
     fresh = (np.diff(keys[order], prepend=-1) != 0) | (np.diff(times[order], prepend=0) != 0)
     place = np.empty(len(order), np.int64)
     place[order] = np.cumsum(fresh) - 1

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.distributed.blame import blame, why
 from tb_plugin.analyses.distributed.grid import grid_of, measures
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.together import Row, Together
@@ -28,40 +29,62 @@ OUTLYING_SHARE, OUTLYING_DEVIATIONS = 0.05, 3.0
 Float64 = npt.NDArray[np.float64]
 
 
-def by_cost(rows: Sequence[Row]) -> list[int]:
-    """Returns the places of the workers, those first that the others wait for longest, then those that compute longest."""
-    return sorted(
-        range(len(rows)), key=lambda at: (-_number(rows[at], "caused_wait_ns"), -_number(rows[at], "compute_ns"), at)
-    )
+def by_cost(data: Together, rows: Sequence[Row]) -> list[int]:
+    """Returns the places of the workers, the worst first.
+
+    Where stragglers are known it is what each costs a step, else and then how long the others wait for it, then how long it
+    computes: where messages go from rank to rank, whoever stands behind another one waits for it by the plan.
+    """
+    lost = _lost(data)
+
+    def key(at: int) -> tuple[float, int, int, int]:
+        return -float(lost[at]), -_number(rows[at], "caused_wait_ns"), -_number(rows[at], "compute_ns"), at
+
+    return sorted(range(len(rows)), key=key)
 
 
-def shown_of(rows: Sequence[Row]) -> list[int]:
+def _lost(data: Together) -> Float64:
+    """What each worker costs a step, the mean; 0 where nobody is a straggler: then it is noise."""
+    told = blame(data)
+    if data.alone or not told.costly:
+        return np.zeros(len(data.names))
+    mean: Float64 = told.found.lost_ns.sum(axis=1) / max(told.count, 1)
+    return mean
+
+
+def shown_of(data: Together, rows: Sequence[Row]) -> list[int]:
     """Returns the places of the workers that bars show: all, or of many the worst, the median and the best."""
     if len(rows) <= MANY:
         return list(range(len(rows)))
-    order = by_cost(rows)
+    order = by_cost(data, rows)
     return [*order[:MOST], order[len(order) // 2], order[-1]]
 
 
-def fewer(series: Series, names: Sequence[str], rows: Sequence[Row]) -> Series:
+def fewer(series: Series, data: Together, rows: Sequence[Row]) -> Series:
     """Returns bars of workers with those that ``shown_of`` names, which they are called by as well; all of few."""
+    names = data.names
     if len(names) <= MANY or len(series.x) <= MANY:
         return series
-    chosen = [names[at] for at in shown_of(rows)]
+    chosen = [names[at] for at in shown_of(data, rows)]
     place = {x: at for at, x in enumerate(series.x)}
     kept = [(number, place[name]) for number, name in enumerate(chosen) if name in place]
     says = {MOST: " (median)", MOST + 1: " (best)"}
     lines = [Line(line.metric, line.category, [line.values[at] for _, at in kept]) for line in series.lines]
-    subtitle = f"{series.subtitle}; the {MOST} of {len(names):,} that others wait for most, the median and the best"
+    subtitle = f"{series.subtitle}; the {MOST} of {len(names):,} that {_ranked(data)}, the median and the best"
     x: list[int | float | str] = [f"{chosen[number]}{says.get(number, '')}" for number, _ in kept]
     return msgspec.structs.replace(series, subtitle=subtitle, x=x, lines=lines)
 
 
 def worst_frame(data: Together, rows: Sequence[Row]) -> Frame | None:
-    """Returns a table of the workers that others wait for most; None where nobody waits, or for too few to compare."""
-    order = [at for at in by_cost(rows)[:MOST] if _number(rows[at], "caused_wait_ns")]
-    if len(data.names) < LEAST or not order:
+    """Returns a table of the workers that cost most; None where nobody waits, or for too few to compare."""
+    if len(data.names) < LEAST:
         return None
+    lost, whole = _lost(data), by_cost(data, rows)
+    order = [at for at in whole[:MOST] if lost[at] or _number(rows[at], "caused_wait_ns")]
+    if not order:
+        return None
+    told = blame(data)
+    known, straggling = bool(lost.any()), set(told.costly)
     node = {str(row["worker"]): str(row["node"]) for row in data.devices}
     offered = {metric.key for metric in measures(data)}
     means = {key: grid_of(data, key).means for key in COMPARED if key in offered}
@@ -70,6 +93,11 @@ def worst_frame(data: Together, rows: Sequence[Row]) -> Frame | None:
     table = {
         "worker": pa.array([data.names[at] for at in order], pa.string()),
         "node": pa.array([node.get(data.names[at]) or None for at in order], pa.string()),
+        "lost_ns": pa.array([float(lost[at]) if known else None for at in order], pa.float64()),
+        "lost_share": pa.array([float(lost[at] / told.mean_ns) if known else None for at in order], pa.float64()),
+        "late_cause": pa.array(
+            [why(told, at).get("late_cause") if at in straggling else None for at in order], pa.string()
+        ),
         "caused_wait_ns": pa.array([rows[at]["caused_wait_ns"] for at in order], pa.int64()),
         "caused_step_ns": pa.array([per_step(data, rows[at], at) for at in order], pa.int64()),
         "last_share": pa.array([rows[at]["last_share"] for at in order], pa.float64()),
@@ -77,11 +105,29 @@ def worst_frame(data: Together, rows: Sequence[Row]) -> Frame | None:
             key: pa.array([found[key] for found in out], kind)
             for key, kind in zip(keys, (pa.string(), pa.int64(), pa.int64(), pa.float64()), strict=True)
         },
+        "usual_worker": pa.array([_beside(data, at, whole) for at in order], pa.string()),
     }
     unknown = {key for key, column in table.items() if column.null_count == len(column)}
     columns = [Column(METRICS.metric(key), hidden=key in unknown) for key in table]
-    title = "Whom the others wait for"
-    return Frame("worst", title, columns, pa.table(table), ("worker",), "worker", Sort("caused_wait_ns", True))
+    title = "Who costs the others most" if known else "Whom the others wait for"
+    sort = Sort("lost_ns" if known else "caused_wait_ns", True)
+    return Frame("worst", title, columns, pa.table(table), ("worker",), "worker", sort)
+
+
+def _ranked(data: Together) -> str:
+    return "cost the others most" if _lost(data).any() else "others wait for most"
+
+
+def _beside(data: Together, at: int, order: Sequence[int]) -> str | None:
+    """Whom to lay beside a worker: who is usual in the group in which it costs most, else of all."""
+    told = blame(data)
+    usual = -1
+    if bool((told.found.worker == at).any()):
+        usual = told.usual(told.found.main_group(at))
+    if usual < 0:
+        others = [one for one in order if one != at]
+        usual = others[len(others) // 2]
+    return data.names[usual]
 
 
 def _outlying(means: dict[str, Float64], at: int) -> Row:

@@ -3,10 +3,13 @@ import { ActionIcon, Button, NativeSelect } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Heat, Series, Unit, View } from '../../api/payloads'
+import { joinIds } from '../../lib/arrange'
 import { categoryColor } from '../../lib/color'
 import { columnScale, format } from '../../lib/format'
+import { rankKey } from '../../lib/rankChoice'
 import { byPlace, byStep, type Matrix, orders } from '../../lib/ranks'
 import { useView } from '../../state/data'
+import { joinList } from '../../state/hash'
 import { openElsewhere, setRoute, useRoute } from '../../state/route'
 import { Bones, Card, Swatch, Value } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
@@ -29,8 +32,14 @@ const PLACE_HEIGHT = 30
 const FEW = 4
 const LINES = ['slice0', 'slice2', 'slice1', 'slice3']
 
-/** Run and span of the profiles that the ranks are. */
-export type Place = Record<'run' | 'span', string>
+/** Run and span of the profiles that the ranks are, and workers whose traces are not here. */
+export interface Place {
+  run: string
+  span: string
+  absent: ReadonlySet<string>
+}
+/** The id of the tables below the pictures. */
+export const ROWS = 'rows-of-ranks'
 
 export function RankPictures({ base, place }: { base: Query; place: Place }) {
   const { by = '' } = useRoute()
@@ -161,10 +170,26 @@ function whereIs(heat: Heat, rank: number): [string, string][] {
   )
 }
 
-/** Opens a rank alone, at some steps where these are named. */
+/** Opens a rank alone, at some steps where these are named; where its trace is not here its rows below. */
 export function openRank(place: Place, worker: string, view: string, steps: string): void {
-  openElsewhere({ ...place, worker }, view, steps ? { steps } : {})
+  if (place.absent.has(worker)) showRows(worker)
+  else openElsewhere({ run: place.run, span: place.span, worker }, view, steps ? { steps } : {})
 }
+
+function showRows(worker: string): void {
+  const none = { sort: '', desc: '', cols: '', row: '', search: '' }
+  setRoute({ ...none, group: 'workers', where: joinList([`worker:${worker}`]) }, true)
+  document.getElementById(ROWS)?.scrollIntoView()
+}
+
+/** Opens the timeline with two ranks on it, one below the other. */
+export function openBeside(place: Place, worker: string, other: string, steps: string): void {
+  const open = { run: place.run, span: place.span, worker }
+  const ranks = joinIds([rankKey(open, { ...open, worker: other })])
+  openElsewhere(open, 'timeline', steps ? { ranks, steps } : { ranks })
+}
+
+export const BESIDE = 'Beside each other on the timeline'
 
 const WAYS = [
   { view: 'overview', label: 'Overview' },
@@ -172,7 +197,17 @@ const WAYS = [
 ]
 
 /** Ways to one rank's own views. */
-export function OpenRank({ place, worker, steps }: { place: Place; worker: string; steps: string }) {
+export function OpenRank(props: { place: Place; worker: string; steps: string; usual?: string }) {
+  const { place, worker, steps, usual } = props
+  if (place.absent.has(worker))
+    return (
+      <span className={textCss.row}>
+        <Button size="compact-xs" variant="default" onClick={() => showRows(worker)}>
+          Rows of {worker}
+        </Button>
+        <span className={textCss.mute}>Its trace is not here, only its summary.</span>
+      </span>
+    )
   return (
     <span className={textCss.row}>
       {WAYS.map(({ view, label }) => (
@@ -180,6 +215,16 @@ export function OpenRank({ place, worker, steps }: { place: Place; worker: strin
           {label} of {worker}
         </Button>
       ))}
+      {usual && (
+        <Button
+          size="compact-xs"
+          variant="default"
+          title={`${worker} and ${usual}, which is usual`}
+          onClick={() => openBeside(place, worker, usual, steps)}
+        >
+          {BESIDE}
+        </Button>
+      )}
     </span>
   )
 }

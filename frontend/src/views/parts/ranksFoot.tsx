@@ -1,13 +1,18 @@
 // The line below the timelines of several ranks: how much is in sight, how their times were laid beside each other, what is linked.
-import type { RankSection } from '../../canvas/ranksScene'
+import { rankKind } from '../../canvas/ranksLinks'
+import type { Meeting, RankSection } from '../../canvas/ranksScene'
+import type { ColorBy } from '../../canvas/timelineColors'
 import type { Range } from '../../canvas/timelineModel'
 import { categoryColor } from '../../lib/color'
 import { counted, format } from '../../lib/format'
+import type { KernelClasses } from '../../lib/kernelClasses'
 import type { Way } from '../../lib/rankAxis'
 import { Swatch } from '../../widgets/basics'
 import type { Clocks, Met } from './useMeetings'
 import css from './timelineFoot.module.css'
 
+/** Ranks that came last of which the colour is told. */
+const LASTS = 6
 const KINDS: [string, string][] = [
   ['kernel', 'kernel'],
   ['communication', 'communication'],
@@ -22,10 +27,20 @@ export function RanksFoot(props: {
   clocks: Clocks | null
   wish: Way
   sections: readonly RankSection[]
+  /** What is linked, by keys of sections. */
   met: Met | null
-  colors: 'kind' | 'name'
+  colors: ColorBy
+  /** Of the open rank. */
+  classes: KernelClasses | null
 }) {
-  const { view, axis, clocks, wish, sections, met, colors } = props
+  const { view, axis, clocks, wish, sections, met, colors, classes } = props
+  const lasts = met && met.linked > 0 ? lastOf(met.meetings, sections) : []
+  const kinds: [string, string][] =
+    colors === 'class'
+      ? [...new Map([...(classes?.values() ?? [])].map(({ key, title }) => [key, title]))]
+      : colors === 'kind'
+        ? KINDS
+        : []
   return (
     <footer data-testid="timeline-foot" className={css.foot}>
       <span className={css.now}>
@@ -34,16 +49,36 @@ export function RanksFoot(props: {
         {` · ${alignmentText(sections, wish, clocks)} · times of ${axis}`}
       </span>
       <span className={css.key} data-testid="timeline-key">
-        {met && met.linked > 0 && <span>bands have the colour of the rank that came last</span>}
-        {colors === 'kind' &&
-          KINDS.map(([kind, label]) => (
-            <span key={kind}>
-              <Swatch color={categoryColor(kind)} /> {label}
-            </span>
-          ))}
+        {lasts.length > 0 && <span title="Bands have the colour of the rank that came last">bands, came last:</span>}
+        {lasts.map(({ title, kind, count }) => (
+          <span key={title} title={`came last at ${counted(count, 'collective')} in sight`}>
+            <Swatch color={categoryColor(kind)} /> {title}
+          </span>
+        ))}
+        {lasts.length > 0 && kinds.length > 0 && <span>bars:</span>}
+        {kinds.map(([kind, label]) => (
+          <span key={kind}>
+            <Swatch color={categoryColor(kind)} /> {label}
+          </span>
+        ))}
       </span>
     </footer>
   )
+}
+
+/** Who came last at collectives in sight, most often first, and in which colour. */
+function lastOf(meetings: readonly Meeting[], sections: readonly RankSection[]) {
+  const place = new Map(sections.map(({ key }, at) => [key, at]))
+  const counts = new Map<string, number>()
+  for (const { last } of meetings) counts.set(last, (counts.get(last) ?? 0) + 1)
+  const found = [...counts].sort((a, b) => b[1] - a[1])
+  const shown = found.flatMap(([key, count]) => {
+    const at = place.get(key)
+    return at === undefined ? [] : [{ title: sections[at].title, kind: rankKind(at), count }]
+  })
+  const rest = meetings.length - shown.reduce((sum, { count }) => sum + count, 0)
+  const others = rest > 0 ? [{ title: 'not shown or not known', kind: rankKind(undefined), count: rest }] : []
+  return [...shown.slice(0, LASTS), ...others]
 }
 
 const TEXT: Record<Way, string> = {

@@ -1,139 +1,216 @@
 // Which ranks stand on the timeline, and how their clocks are laid beside each other. It stands in the URL.
 import { Button, Checkbox, NativeSelect, Popover, Radio, TextInput } from '@mantine/core'
-import { useMemo, useState } from 'react'
+import { type ReactNode, useMemo, useState } from 'react'
+import type { Query } from '../../api/client'
 import type { Catalog } from '../../api/payloads'
 import { rankOf } from '../../lib/beside'
 import { type Address, sameAddress } from '../../lib/profiles'
-import { besideOf, rankKey, rankName, ranksText } from '../../lib/rankChoice'
+import { besideOf, ORDERS, type Order, orderOf, rankFilter, rankKey, rankName, ranksText } from '../../lib/rankChoice'
 import { setRoute, useRoute } from '../../state/route'
-import type { Clocks } from './useMeetings'
+import { type Clocks, useClocks, useLate } from './useMeetings'
 import textCss from '../../widgets/text.module.css'
+import ranksCss from './ranksMenu.module.css'
 import toolbarCss from './toolbar.module.css'
 import css from './tracksMenu.module.css'
 
-/** More ranks than these are not listed: the filter finds them. */
-const LISTED = 200
+/** Rows of the list of ranks that are seen at once, and how high one is. */
+const ROWS = 10
+const ROW = 26
+/** The costliest so many are one choice. */
+const WORST = 7
 
-export function RanksMenu(props: {
+/** Whether the menu is open: it stays so while the page goes from one rank to several. */
+export interface Opened {
+  opened: boolean
+  onOpened: (opened: boolean) => void
+}
+
+interface MenuProps {
   catalog: Catalog
   open: Address
   ranks: readonly Address[]
+  /** What the job says of its ranks; null = nobody asked yet. */
   clocks: Clocks | null
   /** What a person reads of a rank that is shown. */
   said: ReadonlyMap<string, string>
-}) {
-  const { catalog, open, ranks, clocks, said } = props
-  const [filter, setFilter] = useState('')
-  const [run, setRun] = useState(open.run)
+}
+
+export function RanksMenu({ opened, onOpened, ...props }: MenuProps & Opened) {
+  const { catalog, open, ranks } = props
   const beside = useMemo(() => besideOf(catalog, open), [catalog, open])
-  const others = useMemo(() => tracesOf(catalog, run), [catalog, run])
   if (beside.length < 2 && ranks.length < 2) return null
-  const choose = (next: readonly Address[]) => setRoute({ ranks: ranksText(catalog, open, next) }, true)
-  const listed = (run === open.run ? beside : others).filter(({ worker }) =>
-    worker.toLowerCase().includes(filter.toLowerCase()),
-  )
-  const isShown = (one: Address) => ranks.some((other) => sameAddress(one, other))
-  const sets = clocks ? setsOf(clocks, beside) : []
-  const runs = catalog.runs.filter(({ name }) => tracesOf(catalog, name).length > 0).map(({ name }) => name)
   return (
-    <Popover position="bottom-end" withinPortal trapFocus>
+    <Popover position="bottom-end" withinPortal trapFocus opened={opened} onChange={onOpened}>
       <Popover.Target>
-        <Button size="sm" variant="default">
+        <Button size="sm" variant="default" onClick={() => onOpened(!opened)}>
           Ranks{ranks.length > 1 ? ` (${ranks.length})` : ''}
         </Button>
       </Popover.Target>
-      <Popover.Dropdown>
-        <div className={`${toolbarCss.menu} ${css.tracks}`}>
-          <TextInput
-            size="xs"
-            aria-label="Filter ranks"
-            placeholder="Filter ranks by name"
-            value={filter}
-            onChange={(event) => setFilter(event.currentTarget.value)}
-          />
-          <Button.Group>
-            <Button
-              size="compact-xs"
-              variant="default"
-              onClick={() => choose([...ranks, ...listed.filter((one) => !isShown(one))])}
-            >
-              Show {filter ? 'these' : 'all'} {listed.length}
-            </Button>
-            <Button size="compact-xs" variant="default" disabled={ranks.length < 2} onClick={() => choose([open])}>
-              Only {open.worker}
-            </Button>
-          </Button.Group>
-          {sets.length > 0 && (
-            <NativeSelect
-              size="xs"
-              aria-label="Ranks of a node or group"
-              data={[
-                { value: '', label: 'Of a node or group…' },
-                ...sets.map(({ name }) => ({ value: name, label: name })),
-              ]}
-              value=""
-              onChange={(event) => {
-                const set = sets.find(({ name }) => name === event.currentTarget.value)
-                if (set) choose([open, ...set.ranks])
-              }}
-            />
-          )}
-          {ranks.length > 1 && <AlignMenu />}
-          {runs.length > 1 && (
-            <NativeSelect
-              size="xs"
-              aria-label="Run of the ranks"
-              data={runs}
-              value={run}
-              onChange={(event) => setRun(event.currentTarget.value)}
-            />
-          )}
-          {listed.slice(0, LISTED).map((one) => {
-            const key = rankKey(open, one)
-            const isOpen = sameAddress(one, open)
-            const more = said.get(isOpen ? '' : key) ?? ''
-            return (
-              <div data-testid="rank" key={key} className={css.row}>
-                <Checkbox
-                  size="xs"
-                  checked={isShown(one)}
-                  disabled={isOpen}
-                  onChange={() =>
-                    choose(isShown(one) ? ranks.filter((other) => !sameAddress(one, other)) : [...ranks, one])
-                  }
-                  label={
-                    <>
-                      {rankName(key)} <span className={textCss.mute}>{more}</span>
-                    </>
-                  }
-                />
-              </div>
-            )
-          })}
-          {listed.length > LISTED && (
-            <p className={textCss.mute}>{listed.length - LISTED} more: narrow the list with the filter.</p>
-          )}
-        </div>
-      </Popover.Dropdown>
+      <Popover.Dropdown>{opened && <Choice {...props} beside={beside} />}</Popover.Dropdown>
     </Popover>
   )
 }
 
-function AlignMenu() {
-  const { align = '' } = useRoute()
+function Choice({ catalog, open, ranks, clocks, said, beside }: MenuProps & { beside: readonly Address[] }) {
+  const [filter, setFilter] = useState('')
+  const [run, setRun] = useState(open.run)
+  const others = useMemo(() => tracesOf(catalog, run), [catalog, run])
+  const listed = useMemo(() => {
+    const wanted = rankFilter(filter)
+    return (run === open.run ? beside : others).filter(({ worker }) => wanted(worker))
+  }, [filter, run, open.run, beside, others])
+  const shown = useMemo(() => new Set(ranks.map((one) => rankKey(open, one))), [open, ranks])
+  const choose = (next: readonly Address[]) => setRoute({ ranks: ranksText(catalog, open, next) }, true)
+  const runs = useMemo(
+    () => catalog.runs.filter(({ name }) => tracesOf(catalog, name).length > 0).map(({ name }) => name),
+    [catalog],
+  )
   return (
-    <Radio.Group
+    <div className={`${toolbarCss.menu} ${css.tracks}`}>
+      <TextInput
+        size="xs"
+        aria-label="Filter ranks"
+        placeholder="Filter by name, or ranks: 8-15, 32"
+        value={filter}
+        onChange={(event) => setFilter(event.currentTarget.value)}
+      />
+      <Button.Group>
+        <Button size="compact-xs" variant="default" onClick={() => choose([...ranks, ...listed])}>
+          Show {filter ? 'these' : 'all'} {listed.length}
+        </Button>
+        <Button size="compact-xs" variant="default" disabled={ranks.length < 2} onClick={() => choose([open])}>
+          Only {open.worker}
+        </Button>
+      </Button.Group>
+      <Sets open={open} beside={beside} clocks={clocks} onChoose={(next) => choose([open, ...next])} />
+      {ranks.length > 1 && <AlignMenu />}
+      {runs.length > 1 && (
+        <NativeSelect
+          size="xs"
+          aria-label="Run of the ranks"
+          data={runs}
+          value={run}
+          onChange={(event) => setRun(event.currentTarget.value)}
+        />
+      )}
+      <Rows count={listed.length}>
+        {(at) => {
+          const one = listed[at]
+          const key = rankKey(open, one)
+          const isOpen = sameAddress(one, open)
+          const isShown = isOpen || shown.has(key)
+          return (
+            <div data-testid="rank" key={key} className={ranksCss.row}>
+              <Checkbox
+                size="xs"
+                checked={isShown}
+                disabled={isOpen}
+                onChange={() => choose(isShown ? ranks.filter((other) => !sameAddress(one, other)) : [...ranks, one])}
+                label={
+                  <>
+                    {rankName(key)} <span className={textCss.mute}>{said.get(isOpen ? '' : key) ?? ''}</span>
+                  </>
+                }
+              />
+            </div>
+          )
+        }}
+      </Rows>
+    </div>
+  )
+}
+
+/** Ranks that belong together, and those that the others wait for most. */
+function Sets(props: {
+  open: Address
+  beside: readonly Address[]
+  clocks: Clocks | null
+  onChoose: (ranks: readonly Address[]) => void
+}) {
+  const { open, beside, clocks, onChoose } = props
+  const [asked, ask] = useState(false)
+  const { window } = useRoute()
+  const query = useMemo<Query>(() => ({ run: open.run, span: open.span, window: window ?? '' }), [open, window])
+  const own = useClocks(query, asked && clocks === null, false)
+  const isAsked = clocks !== null || asked
+  const late = useLate(query, isAsked)
+  const found = clocks ?? own
+  const sets = useMemo(() => setsOf(found, late, beside), [found, late, beside])
+  if (beside.length < 2) return null
+  if (!isAsked)
+    return (
+      <Button size="compact-xs" variant="default" onClick={() => ask(true)}>
+        By node, group or cost: reads all {beside.length} traces
+      </Button>
+    )
+  if (sets.length === 0)
+    return (
+      <p className={textCss.mute}>
+        {found.busy
+          ? 'The job is being read.'
+          : 'No rank stands out, and no node or group has some of the ranks alone.'}
+      </p>
+    )
+  return (
+    <NativeSelect
       size="xs"
-      label="Times of ranks"
-      value={align === '' ? 'clocks' : align}
-      onChange={(next) => setRoute({ align: next })}
+      aria-label="Ranks of a node or group"
+      data={[
+        { value: '', label: 'The costliest, of a node or group…' },
+        ...sets.map(({ name }) => ({ value: name, label: name })),
+      ]}
+      value=""
+      onChange={(event) => {
+        const set = sets.find(({ name }) => name === event.currentTarget.value)
+        if (set) onChoose(set.ranks)
+      }}
+    />
+  )
+}
+
+/** Only the rows in sight are there: a thousand ranks open as fast as ten. */
+function Rows({ count, children }: { count: number; children: (at: number) => ReactNode }) {
+  const [top, setTop] = useState(0)
+  const first = Math.max(0, Math.floor(Math.min(top, (count - ROWS) * ROW) / ROW))
+  const last = Math.min(count, first + ROWS + 1)
+  return (
+    <div
+      className={ranksCss.rows}
+      style={{ height: Math.min(count, ROWS) * ROW }}
+      onScroll={(event) => setTop(event.currentTarget.scrollTop)}
     >
-      <div className={toolbarCss.menu}>
-        <Radio size="xs" value="clocks" label="By corrected clocks" />
-        <Radio size="xs" value="wall" label="By wall clocks, as recorded" />
-        <Radio size="xs" value="start" label="From the first step of each" />
+      <div style={{ height: count * ROW - first * ROW, marginTop: first * ROW }}>
+        {Array.from({ length: last - first }, (_, i) => children(first + i))}
       </div>
-    </Radio.Group>
+    </div>
+  )
+}
+
+function AlignMenu() {
+  const { align = '', ranks_by } = useRoute()
+  const order = orderOf(ranks_by)
+  return (
+    <>
+      <NativeSelect
+        size="xs"
+        label="Order of the ranks"
+        data={Object.entries(ORDERS).map(([value, label]) => ({ value, label }))}
+        value={order}
+        onChange={(event) => setRoute({ ranks_by: event.currentTarget.value as Order })}
+      />
+      <Radio.Group
+        size="xs"
+        label="Times of ranks"
+        value={align === '' ? 'clocks' : align}
+        onChange={(next) => setRoute({ align: next })}
+      >
+        <div className={toolbarCss.menu}>
+          <Radio size="xs" value="clocks" label="By corrected clocks" />
+          <Radio size="xs" value="wall" label="By wall clocks, as recorded" />
+          <Radio size="xs" value="start" label="From the first step of each" />
+        </div>
+      </Radio.Group>
+    </>
   )
 }
 
@@ -145,18 +222,22 @@ const tracesOf = (catalog: Catalog, run: string): Address[] =>
       .map(({ id }) => ({ run, worker: worker.name, span: id })),
   )
 
-/** Nodes and process groups that leave a choice: not all ranks, and not one. */
-function setsOf({ nodes, groups }: Clocks, beside: readonly Address[]): { name: string; ranks: Address[] }[] {
+/** The costliest, and nodes and process groups that leave a choice: not all ranks, and not one. */
+function setsOf(
+  { nodes, groups }: Clocks,
+  late: readonly string[],
+  beside: readonly Address[],
+): { name: string; ranks: Address[] }[] {
+  const members = (node: string) => beside.filter(({ worker }) => nodes.get(worker) === node)
   const names = [...new Set(nodes.values())].filter((node) => node !== '')
   const found = [
-    ...names.map((node) => ({
-      name: `node ${node}`,
-      ranks: beside.filter(({ worker }) => nodes.get(worker) === node),
-    })),
-    ...[...groups].map(([name, members]) => ({
+    ...names.map((node) => ({ name: `node ${node}`, ranks: members(node) })),
+    ...[...groups].map(([name, ranks]) => ({
       name: `group ${name}`,
-      ranks: beside.filter(({ worker }) => members.has(rankOf(worker) ?? -1)),
+      ranks: beside.filter(({ worker }) => ranks.has(rankOf(worker) ?? -1)),
     })),
-  ]
-  return found.filter(({ ranks }) => ranks.length > 1 && ranks.length < beside.length)
+  ].filter(({ ranks }) => ranks.length > 1 && ranks.length < beside.length)
+  const worst = late.slice(0, WORST).flatMap((worker) => beside.filter((one) => one.worker === worker))
+  const name = worst.length === 1 ? 'the costliest rank' : `the ${worst.length} costliest ranks`
+  return worst.length > 0 ? [{ name, ranks: worst }, ...found] : found
 }

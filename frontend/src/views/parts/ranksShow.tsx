@@ -3,12 +3,14 @@ import { Button, Checkbox, Popover, Radio } from '@mantine/core'
 import type { Detail } from '../../canvas/ranksTracks'
 import { setRoute, useRoute } from '../../state/route'
 import { useColors } from './showMenu'
+import textCss from '../../widgets/text.module.css'
+import css from './ranksMenu.module.css'
 import toolbarCss from './toolbar.module.css'
 
 export const useDetail = (): Detail => (useRoute().detail === 'all' ? 'all' : 'streams')
 export const useLinks = (): boolean => useRoute().links !== 'none'
 
-export function RanksShow() {
+export function RanksShow({ hasModules, hasDevices }: { hasModules: boolean; hasDevices: boolean }) {
   const detail = useDetail()
   const links = useLinks()
   const colors = useColors('kind')
@@ -41,14 +43,19 @@ export function RanksShow() {
           <Radio.Group
             size="xs"
             label="Colours"
-            value={colors === 'name' ? 'name' : 'kind'}
+            value={colors}
             onChange={(next) => setRoute({ colors: next === 'kind' ? '' : next })}
           >
             <div className={toolbarCss.menu}>
               <Radio size="xs" value="kind" label="By kind" />
               <Radio size="xs" value="name" label="By name" />
+              <Radio size="xs" value="module" label="By module" disabled={!hasModules} />
+              <Radio size="xs" value="class" label="By class of kernel" disabled={!hasDevices} />
             </div>
           </Radio.Group>
+          <p className={`${textCss.mute} ${css.alone}`}>
+            Of one rank alone there are also arrows in sight, gaps, charts, and pinned or moved tracks.
+          </p>
         </div>
       </Popover.Dropdown>
     </Popover>

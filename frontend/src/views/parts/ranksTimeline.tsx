@@ -1,5 +1,5 @@
 // Several ranks on one timeline: a section each, on the axis of the profile that is open; what they did together is linked.
-import { Button } from '@mantine/core'
+import { Button, NativeSelect } from '@mantine/core'
 import { useCallback, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog, Profile } from '../../api/payloads'
@@ -10,8 +10,8 @@ import { Budget } from '../../canvas/tileCache'
 import type { Range, TimelineModel } from '../../canvas/timelineModel'
 import { joinIds, splitIds } from '../../lib/arrange'
 import { type Address, sameAddress } from '../../lib/profiles'
-import { SAME, toAxis, type Way } from '../../lib/rankAxis'
-import { besideOf, rankKey } from '../../lib/rankChoice'
+import { fromAxis, type Placement, SAME, toAxis, type Way } from '../../lib/rankAxis'
+import { besideOf, inOrder, orderOf, rankKey, rankName } from '../../lib/rankChoice'
 import { matcher } from '../../lib/search'
 import { wholeOf } from '../../lib/wholeOf'
 import { readBookmarks } from '../../state/bookmarks'
@@ -23,22 +23,25 @@ import { RanksCanvas, type RanksHandle } from '../../widgets/ranks'
 import { Split } from '../../widgets/split'
 import { addBookmark, BookmarksMenu } from './bookmarksMenu'
 import { EventPanel } from './eventPanel'
+import { FOUND_WIDTH, HitSteps } from './hitSteps'
 import { RangePanel } from './rangePanel'
 import { type Named, renamed, saidOf, sectionOf, stretches, usePlacements } from './rankSections'
 import { RanksFoot } from './ranksFoot'
-import { RanksMenu } from './ranksMenu'
+import { type Opened, RanksMenu } from './ranksMenu'
 import { RanksShow, useDetail, useLinks } from './ranksShow'
 import { useColors } from './showMenu'
 import { SearchBox } from './tableSection'
-import { useChosen } from './timelineExtras'
-import { useClocks, useMeetings } from './useMeetings'
+import { useChosen, useHits } from './timelineExtras'
+import { TimelineText } from './timelineText'
+import { useKernelClasses } from './useKernelClasses'
+import { useClocks, useLate, useMeetings } from './useMeetings'
 import { isSettled, type Rank, RankSource } from './useRank'
 import { firstView } from './useTimeline'
 import { rangeOf, useWindow } from './useWindow'
 import basicsCss from '../../widgets/basics.module.css'
 import textCss from '../../widgets/text.module.css'
+import css from '../timeline.module.css'
 import frameCss from './frame.module.css'
-import css from './ranksTimeline.module.css'
 import toolbarCss from './toolbar.module.css'
 
 /** Bytes of tiles of all ranks together, and requests for them under way at once. */
@@ -48,6 +51,8 @@ const REQUESTS = 4
 const READ = 4
 /** So many traces of a run are read for its clocks without being asked; of more only where half of them are shown anyway. */
 const FEW = 16
+/** Pixels of the rank whose hits are stepped through, in the search field. */
+const NAME_WIDTH = 70
 const KEYS_FROM = [...new Set([window, hostWindow])]
 const NOTHING: ReadonlyMap<string, Range> = new Map()
 
@@ -57,6 +62,7 @@ export default function RanksTimeline(props: {
   open: Address
   ranks: readonly Address[]
   base: Query
+  menu: Opened
 }) {
   const { catalog, open, ranks, base } = props
   const handle = useRef<RanksHandle>(null)
@@ -113,6 +119,7 @@ function Page(props: {
   open: Address
   ranks: readonly Address[]
   base: Query
+  menu: Opened
   named: readonly Named[]
   known: ReadonlyMap<string, Rank>
   /** Of the open profile. */
@@ -121,7 +128,7 @@ function Page(props: {
   sight: readonly string[]
   onSight: (keys: readonly string[]) => void
 }) {
-  const { catalog, opened, open, ranks, base, named, known, model, handle, sight, onSight } = props
+  const { catalog, opened, open, ranks, base, menu, known, model, handle, sight, onSight } = props
   const route = useRoute()
   const prefs = usePrefs()
   const detail = useDetail()
@@ -129,10 +136,13 @@ function Page(props: {
   const wish: Way = route.align === 'wall' || route.align === 'start' ? route.align : 'clocks'
   const run = useMemo<Query>(() => ({ run: open.run, span: open.span, window: base.window }), [open, base.window])
   const workers = useMemo(() => besideOf(catalog, open).length, [catalog, open])
-  const own = named.filter(({ address }) => address.run === open.run && address.span === open.span).length
+  const own = props.named.filter(({ address }) => address.run === open.run && address.span === open.span).length
   // Corrected clocks and links need what every worker of the run contributes.
   const isFree = own > 1 && (workers <= FEW || own * 2 >= workers || route.align === 'clocks')
   const clocks = useClocks(run, isFree, wish === 'clocks')
+  const order = orderOf(route.ranks_by)
+  const late = useLate(run, isFree && order === 'late')
+  const named = useMemo(() => inOrder(props.named, order, clocks.nodes, late), [props.named, order, clocks.nodes, late])
   const placements = usePlacements(named, known, clocks.of, open, wish)
   const sections = useMemo(
     () => named.map((one) => sectionOf(one, open, known.get(one.key), placements.get(one.key), clocks.nodes)),
@@ -159,11 +169,22 @@ function Page(props: {
     [chosen?.address, open, base.window],
   )
   const { spot, arrows } = useChosen(query, event)
-  const selected = useMemo(() => spot && { rank: at, spot, arrows }, [spot, arrows, at])
+  const onAxis = placements.get(at) ?? SAME
+  const name = at === '' ? open.worker : rankName(at)
+  const { found, go } = useRankHits(query, view, onAxis, event, handle)
+  const [isText, setText] = useState(false)
+  const selected = useMemo(
+    () => (spot && event !== null ? { rank: at, event, spot, arrows } : null),
+    [spot, arrows, at, event],
+  )
   const search = route.search ?? ''
   const matches = useMemo(() => matcher(search), [search])
   const range = rangeOf(route.from_ns, route.to_ns)
-  const colors = useColors('kind') === 'name' ? 'name' : 'kind'
+  const hasDevices = model.head.busy_is_device
+  const wished = useColors('kind')
+  const colors = wished === 'class' && !hasDevices ? 'kind' : wished
+  const opens = useMemo<Query>(() => ({ ...open, window: base.window }), [open, base.window])
+  const { classes } = useKernelClasses(opens, colors === 'class')
   const bookmarks = useMemo(() => readBookmarks(route.bookmarks), [route.bookmarks])
   const [note, setNote] = useState<number | null>(null)
   const steps = useMemo(
@@ -175,7 +196,6 @@ function Page(props: {
     addBookmark(bookmarks, time)
     setNote(time)
   }
-  const onAxis = placements.get(at) ?? SAME
   const panels =
     range === null && event === null ? null : (
       <div className={css.panels}>
@@ -210,10 +230,16 @@ function Page(props: {
         <SearchBox
           value={search}
           onChange={(next) => setRoute({ search: next })}
-          placeholder="Highlight names, text or /regex/"
+          placeholder="Search names, text or /regex/"
+          onStep={go}
+          error={found?.problem}
+          found={{
+            width: found ? FOUND_WIDTH + NAME_WIDTH : 0,
+            content: found && <HitSteps found={found} go={go} of={name} />,
+          }}
         />
-        <RanksShow />
-        <RanksMenu catalog={catalog} open={open} ranks={ranks} clocks={clocks} said={saidOf(sections)} />
+        <RanksShow hasModules={model.head.has_modules} hasDevices={hasDevices} />
+        <RanksMenu catalog={catalog} open={open} ranks={ranks} clocks={clocks} said={saidOf(sections)} {...menu} />
         <BookmarksMenu
           bookmarks={bookmarks}
           open={note}
@@ -225,6 +251,18 @@ function Page(props: {
         <Button size="sm" variant="default" onClick={() => handle.current?.reset()}>
           Everything
         </Button>
+        <Button size="sm" variant="default" aria-pressed={isText} onClick={() => setText(!isText)}>
+          {isText ? 'As picture' : 'As text'}
+        </Button>
+        {isText && (
+          <NativeSelect
+            size="sm"
+            aria-label="Rank as text"
+            data={sections.map(({ key, title }) => ({ value: key, label: title }))}
+            value={chosen ? at : ''}
+            onChange={({ currentTarget }) => setRoute({ event: '', at: currentTarget.value })}
+          />
+        )}
         {own > 1 && !isFree && (
           <Button size="sm" variant="default" onClick={() => setRoute({ align: 'clocks' })}>
             Align and link: reads all {workers} traces
@@ -246,45 +284,80 @@ function Page(props: {
               </li>
             ))}
           </ul>
-          <RanksCanvas
-            placing={placing}
-            meetings={meetings}
-            view={view}
-            told={told}
-            matches={matches}
-            colors={colors}
-            selected={selected}
-            range={range}
-            steps={steps}
-            bookmarks={bookmarks}
-            gutter={prefs.gutter}
-            keysFrom={KEYS_FROM}
-            onView={onView}
-            onUndo={undo}
-            onPick={(item) => setRoute({ event: item ? String(item.event) : '', at: item?.rank ?? '' })}
-            onFollow={(next) => setRoute({ event: String(next) })}
-            onRange={(next) =>
-              setRoute({ from_ns: next ? String(next.start) : '', to_ns: next ? String(next.end) : '' })
-            }
-            onToggle={toggle}
-            onBookmark={bookmark}
-            onGutter={(gutter) => setPrefs({ gutter })}
-            onSight={onSight}
-            handle={handle}
-          />
+          {isText && (
+            <TimelineText
+              profile={query}
+              view={ownRange(onAxis, view)}
+              search={search}
+              onOpen={(next) => setRoute({ event: next, at })}
+            />
+          )}
+          {!isText && (
+            <RanksCanvas
+              placing={placing}
+              meetings={meetings}
+              view={view}
+              told={told}
+              matches={matches}
+              colors={colors}
+              classes={classes}
+              selected={selected}
+              range={range}
+              steps={steps}
+              bookmarks={bookmarks}
+              gutter={prefs.gutter}
+              keysFrom={KEYS_FROM}
+              onView={onView}
+              onUndo={undo}
+              onPick={(item) => setRoute({ event: item ? String(item.event) : '', at: item?.rank ?? '' })}
+              onFollow={(next) => setRoute({ event: String(next) })}
+              onRange={(next) =>
+                setRoute({ from_ns: next ? String(next.start) : '', to_ns: next ? String(next.end) : '' })
+              }
+              onToggle={toggle}
+              onBookmark={bookmark}
+              onGutter={(gutter) => setPrefs({ gutter })}
+              onSight={onSight}
+              handle={handle}
+            />
+          )}
           <RanksFoot
             view={view}
             axis={open.worker}
             clocks={isFree ? clocks : null}
             wish={wish}
             sections={sections}
-            met={linked ? met : null}
+            met={linked ? { ...met, meetings } : null}
             colors={colors}
+            classes={classes}
           />
         </section>
       </Split>
     </div>
   )
+}
+
+/** The window in the time of a rank: the server takes whole nanoseconds. */
+const ownRange = (placement: Placement, { start, end }: Range): Range => ({
+  start: Math.round(fromAxis(placement, start)),
+  end: Math.round(fromAxis(placement, end)),
+})
+
+/** The hits of the chosen rank, and the way from one to the next on the axis. */
+function useRankHits(
+  query: Query,
+  view: Range,
+  placed: Placement,
+  event: number | null,
+  handle: React.RefObject<RanksHandle | null>,
+) {
+  const own = useMemo(() => ownRange(placed, view), [placed, view])
+  const within = useMemo<Query>(() => ({ ...query, start_ns: own.start, end_ns: own.end }), [query, own])
+  const reveal = useCallback(
+    ({ start, end }: Range) => handle.current?.reveal({ start: toAxis(placed, start), end: toAxis(placed, end) }),
+    [placed, handle],
+  )
+  return useHits(query, within, own, event, reveal)
 }
 
 /** Sections and their tracks that are not as they are at first. */

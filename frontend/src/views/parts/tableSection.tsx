@@ -103,8 +103,10 @@ export function TableSection(props: {
   /** The row under the pointer or the focus. */
   onPoint?: (row: Row | null, table: Table) => void
   detail: (row: Row, table: Table) => ReactNode
+  /** Rows scroll within one screen; absent: with the page. */
+  bounded?: boolean
 }) {
-  const { view, base, groups, nameStyle, placeholder, lead, filters, cleared, onPoint, detail } = props
+  const { view, base, groups, nameStyle, placeholder, lead, filters, cleared, onPoint, detail, bounded = false } = props
   const route = useRoute()
   const group = groups.find((item) => item.table === route.group) ?? groups[0]
   const { sort, desc, search, where } = route
@@ -132,7 +134,7 @@ export function TableSection(props: {
 
   return (
     <section
-      className={css.section}
+      className={bounded ? `${css.section} ${css.bounded}` : css.section}
       style={{ '--tt-tools': `${toolsHeight}px` } as CSSProperties}
       aria-label={group.label}
     >
@@ -181,7 +183,7 @@ export function TableSection(props: {
         detail={detail}
         onClear={() => setRoute({ search: '', where: '', ...cleared }, true)}
         onPoint={onPoint}
-        inPage
+        inPage={!bounded}
         label={group.label}
       />
     </section>

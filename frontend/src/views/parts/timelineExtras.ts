@@ -209,7 +209,13 @@ function soughtOf({ search = '', hit = '' }: ReturnType<typeof readRoute>): Quer
 }
 
 /** Hits of what is looked for. */
-function useHits(profile: Query, window: Query, view: Range, event: number | null, reveal: (spot: Spot) => void) {
+export function useHits(
+  profile: Query,
+  window: Query,
+  view: Range,
+  event: number | null,
+  reveal: (spot: Spot) => void,
+) {
   const { search, hit } = useRoute()
   const what = useMemo(() => soughtOf({ search: search ?? '', hit: hit ?? '' }), [search, hit])
   const wanted = what !== null

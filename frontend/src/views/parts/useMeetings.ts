@@ -1,11 +1,12 @@
 // What the workers of a run know together of their timelines: corrected clocks, nodes, groups, and where they met.
-import { useMemo } from 'react'
+import { useEffect, useMemo, useState } from 'react'
 import { type Answer, getTable, type Query } from '../../api/client'
 import type { Problem, Table } from '../../api/payloads'
 import { LINKED } from '../../canvas/ranksLinks'
 import type { Meeting } from '../../canvas/ranksScene'
 import type { Range } from '../../canvas/timelineModel'
 import type { Corrected } from '../../lib/rankAxis'
+import { useActivity } from '../../state/activity'
 import { type Resource, useResource } from '../../state/data'
 
 type Rows = Table['rows']
@@ -13,6 +14,7 @@ type Rows = Table['rows']
 /** Rows of one answer, and of all answers at most: more links could not be told apart. */
 const PAGE = 1000
 const MOST = 4000
+const REST_MS = 250
 
 /** All rows of a table, page by page; `total` is more than there are rows where it has more than may be asked for. */
 async function allRows(
@@ -66,6 +68,12 @@ export function useClocks(run: Query, wanted: boolean, corrects: boolean): Clock
   )
 }
 
+/** Workers that the others wait for, the costliest first. */
+export function useLate(run: Query, wanted: boolean): readonly string[] {
+  const { data } = useRows('stragglers', run, MANY, wanted)
+  return useMemo(() => [...new Set((data?.rows ?? []).map(({ worker }) => String(worker)))], [data])
+}
+
 function correctedOf(row: Rows[number]): [[string, Corrected]] | null {
   const { worker, trace_begins_ns, clock_drift_ppb, clock_residual_ns, clock_set } = row
   if (typeof trace_begins_ns !== 'number') return null
@@ -98,12 +106,25 @@ export function useMeetings(run: Query, within: ReadonlyMap<string, Range>, want
     ...run,
     within: [...within].map(([worker, { start, end }]) => `${worker}:${Math.floor(start)}:${Math.ceil(end)}`),
   }
-  const { data, problem } = useRows('meetings', query, MOST, wanted && within.size > 1)
+  const text = useRested(JSON.stringify(query))
+  const rested = useMemo(() => JSON.parse(text) as Query, [text])
+  const { data, problem } = useRows('meetings', rested, MOST, wanted && within.size > 1)
   return useMemo(() => {
     const found = wanted && data && data.total <= MOST ? meetingsOf(data.rows) : []
     const linked = found.length > LINKED ? 0 : found.length
     return { meetings: found, linked, calls: linked === 0 ? (data?.total ?? 0) : 0, problem }
   }, [data, problem, wanted])
+}
+
+/** A text once it has stayed the same for a while: who scrolls over a thousand ranks does not ask for links at every stop. */
+function useRested(text: string): string {
+  const [rested, setRested] = useState(text)
+  useActivity(rested !== text)
+  useEffect(() => {
+    const timer = window.setTimeout(() => setRested(text), REST_MS)
+    return () => window.clearTimeout(timer)
+  }, [text])
+  return rested
 }
 
 /** Rows of one collective stand together. */
@@ -121,7 +142,13 @@ export function meetingsOf(rows: Rows): Meeting[] {
       found.set(match, meeting)
     }
     const start = Number(row.start_ns)
-    meeting.calls.push({ rank: encodeURIComponent(String(row.worker)), start, end: start + Number(row.dur_ns) })
+    meeting.calls.push({
+      rank: encodeURIComponent(String(row.worker)),
+      start,
+      end: start + Number(row.dur_ns),
+      event: typeof row.event === 'number' ? row.event : -1,
+      lateness: typeof row.lateness_ns === 'number' ? row.lateness_ns : null,
+    })
   }
   return [...found.values()]
 }

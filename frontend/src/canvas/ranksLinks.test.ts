@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest'
+import { itemOf } from './ranksHit'
+import { linksOf } from './ranksLinks'
+import { type Call, isSame, type Meeting, meetingOf, partnersOf, type Shown } from './ranksScene'
+import type { Tile } from './tileStore'
+
+const call = (rank: string, start: number, event: number): Call => ({ rank, start, end: start + 5, event, lateness: 7 })
+const meeting = (match: number, ...calls: Call[]): Meeting => ({ match, collective: 'allreduce', last: 'c', calls })
+const meetings = [
+  meeting(3, call('a', 10, 100), call('c', 20, -1)),
+  meeting(4, call('a', 30, 101), call('gone', 30, 9)),
+]
+const sections = ['c', 'b', 'a'].map((key) => ({ section: { key } }) as unknown as Shown)
+
+test('calls of a collective are linked from top to bottom, in the colour of the rank that came last', () => {
+  const links = linksOf(sections, meetings)
+  expect(links.map(({ ends }) => ends.map(({ at, call }) => [at, call.start]))).toEqual([
+    [
+      [0, 20],
+      [2, 10],
+    ],
+    [[2, 30]],
+  ])
+  expect(links.map(({ kind }) => kind)).toEqual(['slice0', 'slice0'])
+  expect(linksOf(sections.slice(1), meetings)[0].kind).toBe('other')
+})
+
+test('an event is known by its number, by its start only where nothing tells its number', () => {
+  const scene = { partners: partnersOf(meetings) }
+  expect(meetingOf(scene, 'a', 100, 10)?.match).toBe(3)
+  // Another event that begins at the same time is no collective.
+  expect(meetingOf(scene, 'a', 55, 10)).toBeUndefined()
+  expect(meetingOf(scene, 'c', 55, 20)?.match).toBe(3)
+})
+
+test('the item of a call is that of its event, among others that begin with it', () => {
+  const tile = {
+    start: Float64Array.of(0, 10, 10, 20),
+    dur: Float64Array.of(10, 0, 10, 3),
+    event: Int32Array.of(1, 2, 3, 4),
+    ranges: Int32Array.of(0, 4),
+  } as unknown as Tile
+  const found = (event: number, start: number) => itemOf(tile, 0, { ...call('', start, event), end: 20 })
+  expect([found(1, 0), found(2, 10), found(3, 10), found(4, 20)]).toEqual([0, 1, 2, 3])
+  expect([found(-1, 10), found(9, 10)]).toEqual([2, -1])
+})
+
+test('what is kept is drawn again only of the same', () => {
+  const match = () => true
+  expect(isSame([1, match, null], [1, match, null])).toBe(true)
+  expect(isSame([1, match, null], [1, () => true, null])).toBe(false)
+  expect(isSame([1], [1, 2])).toBe(false)
+})

@@ -1,0 +1,226 @@
+"""Answers about several profiles: all workers of a run, or a baseline and an experiment.
+
+Their parts are gathered (``team.py``), joined into one where the view asks for it, and answered by a worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tb_plugin import registry
+from tb_plugin.analyses.base import Analysis, Joining, Params, asked_of
+from tb_plugin.errors import CacheRefused, Cancelled, KeptLost
+from tb_plugin.payloads import Profile
+from tb_plugin.service import mapped
+from tb_plugin.service.asking import Desk
+from tb_plugin.service.captures import Captures
+from tb_plugin.service.catalog import PARTS, Place, ProfileCatalog
+from tb_plugin.service.loader import Loader, code_stamp
+from tb_plugin.service.question import Question
+from tb_plugin.service.states import Entry
+from tb_plugin.service.step_choice import chosen_steps
+from tb_plugin.service.summaries import RankSummary
+from tb_plugin.service.team import Team, progress
+from tb_plugin.service.together import Source, WriteJoined
+from tb_plugin.storage.cache import FileStore
+
+CHANGES = 10
+"""How often what is read may change or vanish under way before a caller that waits gives up."""
+_NAMED = 5
+"""Workers of a run that a message names."""
+
+OfSeveral = Callable[[tuple[tuple[str, str], ...], str, Params, str], Question[bytes]]
+"""Makes a question of (worker, file of its part) pairs, a view, parameters and a choice of steps."""
+
+
+class Several:
+    """Gathers, joins and asks."""
+
+    def __init__(
+        self,
+        catalog: ProfileCatalog,
+        loader: Loader,
+        captures: Captures,
+        team: Team,
+        desk: Desk,
+        store: FileStore,
+    ) -> None:
+        self._catalog = catalog
+        self._loader = loader
+        self._captures = captures
+        self._team = team
+        self._desk = desk
+        self._store = store
+
+    def ask(
+        self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool = False
+    ) -> bytes | Profile:
+        """Has a worker combine the parts of several profiles; returns their common state while they are not there.
+
+        Raises UserError.
+        """
+        params = asked_of(analysis, params)
+        gather = self._of_pair if analysis.scope == "pair" else self._of_workers
+        for _ in range(CHANGES):
+            try:
+                return gather(ask, place, analysis, params, steps, wait)
+            except KeptLost as error:  # a part; it is computed again
+                self._store.remove(Path(error.where))
+        raise Cancelled("The cache is cleared all the time.")
+
+    def _of_workers(
+        self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool
+    ) -> bytes | Profile:
+        """About all workers of a run and span, as far as they are what the view is about."""
+        asked = params
+        every = self._catalog.workers(place)
+        capture = self._captures.for_all(place.capture, place.worker, len(every))
+        entries = [one for one in every if registry.model_of(one.found.reader).type is analysis.model] or every
+        state = self._team.gather(entries, analysis, replace(params, steps=None), wait, capture)
+        if state.waiting:
+            return progress(entries[0], len(entries), state.fraction)
+        if not state.ready:
+            raise state.failed[0][1]
+        if state.failed:
+            names = ", ".join(f"{worker} ({error.what})" for worker, error in state.failed)
+            params = replace(params, extra=(*params.extra, ("failed", names)))
+        if state.refused:
+            params = replace(params, extra=(*params.extra, ("refused", _by_reason(state.refused))))
+        about = _about(analysis, state.ready)
+        if not isinstance(analysis, Joining):
+            return self._combine(ask, _files(state.ready), analysis, params, steps, about)
+        others = self._beside(entries[0], analysis)
+        beside: Sequence[tuple[str, Source]] = ()
+        if others:
+            found = self._team.gather(others, registry.analysis_named(analysis.traits.beside), Params(), wait)
+            if found.waiting:
+                return progress(entries[0], len(entries) + len(others), state.fraction + found.fraction)
+            beside = found.ready
+        joined = self._joined(state.ready, beside, analysis, about)
+        if joined is None:  # their traces are read instead, where they are here
+            return self._of_workers(ask, place, analysis, asked, steps, wait)
+        return self._combine(ask, [("", joined)], analysis, params, steps, about)
+
+    def _beside(self, entry: Entry, analysis: Analysis[Any]) -> list[Entry]:
+        """The profiles of another kind in the run of an entry that the view wants to know of, the last of each worker."""
+        if not analysis.traits.beside:
+            return []
+        kind = registry.analysis_named(analysis.traits.beside).model
+        found = self._catalog.matching(Place(entry.found.run))
+        return list(
+            {one.found.worker: one for one in found if registry.model_of(one.found.reader).type is kind}.values()
+        )
+
+    def _joined(
+        self,
+        parts: Sequence[tuple[str, Source]],
+        beside: Sequence[tuple[str, Source]],
+        analysis: Analysis[Any],
+        about: str,
+    ) -> str | None:
+        """The file of parts as one, which a worker makes once; None when summaries are refused, from now on.
+
+        Raises UserError.
+        """
+        named = "|".join(f"{worker} {_named(source)}" for worker, source in (*parts, *beside))
+        key = f"joined|{code_stamp()}|{analysis.id}|{len(parts)}|{named}"
+        for _ in range(CHANGES):
+            if path := self._store.get(key, mapped.SUFFIX):
+                return str(path)
+            target = str(self._store.path(key, mapped.SUFFIX))
+            try:
+                # The worker that makes it is asked about it, too: it has it at hand.
+                refused = self._desk.ask(WriteJoined(tuple(parts), tuple(beside), analysis.id, target), target, about)
+                for place, why in refused.items():
+                    summary = parts[place][1]
+                    assert isinstance(summary, RankSummary)
+                    self._team.summaries.refuse(summary, why)
+                if refused:
+                    return None
+            except CacheRefused as error:
+                if not self._store.leave(error):
+                    raise
+                continue
+            self._store.evict(keep=Path(target))
+        raise Cancelled("The cache is cleared all the time.")
+
+    def _of_pair(
+        self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool
+    ) -> bytes | Profile:
+        """About a baseline and an experiment, each with its own steps; by default all that it has. Raises UserError."""
+        exp = self._catalog.find(place)
+        base = self._catalog.find(_baseline(exp, params))
+        ready: list[tuple[str, str]] = []
+        fraction = 0.0
+        sides = ((base, params.get("base_steps"), params.get("base_capture")), (exp, steps, place.capture))
+        for entry, text, named in sides:
+            loaded = self._loader.wait(entry, lambda fraction: None) if wait else self._loader.ready(entry)
+            if loaded.summary is None:
+                fraction += entry.fraction
+                continue
+            only = self._captures.for_all(named, None, 1)
+            labels = chosen_steps(text, loaded.summary.steps) or tuple(step.label for step in loaded.summary.steps)
+            state = self._team.gather([entry], analysis, replace(params, steps=labels or None), wait, only)
+            if state.failed:
+                raise state.failed[0][1]
+            ready += _files(state.ready)
+            fraction += state.fraction
+        if len(ready) < 2:
+            return progress(exp, 2, fraction)
+        return self._combine(ask, ready, analysis, params, "", _about(analysis, ready))
+
+    def _combine(
+        self,
+        ask: OfSeveral,
+        ready: Sequence[tuple[str, str]],
+        analysis: Analysis[Any],
+        params: Params,
+        steps: str,
+        about: str,
+    ) -> bytes:
+        key = "|".join(path for _, path in ready)
+        return self._desk.ask(ask(tuple(ready), analysis.id, params, steps), key, about)
+
+
+def _named(source: Source) -> str:
+    return source if isinstance(source, str) else source.key
+
+
+def _files(parts: Sequence[tuple[str, Source]]) -> list[tuple[str, str]]:
+    """The parts that are files of the cache: all of a view that no summary holds."""
+    return [(worker, source) for worker, source in parts if isinstance(source, str)]
+
+
+def _by_reason(refused: Sequence[tuple[str, str]]) -> str:
+    """Workers by the reason that several of them may share."""
+    workers: dict[str, list[str]] = {}
+    for worker, why in refused:
+        workers.setdefault(why, []).append(worker)
+    told = []
+    for why, names in list(workers.items())[:_NAMED]:
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        told.append(f"{', '.join(names[:_NAMED])}{more} ({why})")
+    return "; ".join(told)
+
+
+def _about(analysis: Analysis[Any], parts: Sequence[tuple[str, Source]]) -> str:
+    """What the log says a question is about."""
+    named = ", ".join(worker for worker, _ in parts[:_NAMED]) + (", ..." if len(parts) > _NAMED else "")
+    return f"{analysis.title} of {named}"
+
+
+def view_of_several(view_id: str) -> Analysis[Any] | None:
+    """Returns the analysis of that view when it speaks of several profiles."""
+    return next((a for a in registry.analyses() if a.id == view_id and a.scope != "profile"), None)
+
+
+def _baseline(exp: Entry, params: Params) -> Place:
+    """The profile that ``base_run``, ``base_worker`` and ``base_span`` name; what they leave out is the experiment's.
+
+    ``base_window`` is not: steps of one trace say nothing about another.
+    """
+    run, worker, span = (params.get(f"base_{which}") or own for which, own in zip(PARTS, exp.key, strict=True))
+    return Place(run, worker, span, params.get("base_window"))

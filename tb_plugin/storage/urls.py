@@ -1,0 +1,35 @@
+"""Addresses of log directories as people write them."""
+
+from __future__ import annotations
+
+import os
+import re
+
+SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.\-]*)://")
+
+
+def expand(url: str) -> str:
+    """Returns a path with ``~`` and ``$VARS`` expanded and no trailing slash; URLs of other schemes as they are."""
+    for prefix in ("file://", "local://"):
+        url = url.removeprefix(prefix)
+    if scheme_of(url) is not None:
+        return url.rstrip("/") if not url.endswith("://") else url
+    path = os.path.expandvars(os.path.expanduser(url))  # noqa: PTH111 (both expansions on text)
+    return path.rstrip("/") or "/" if path else "."
+
+
+def scheme_of(url: str) -> str | None:
+    """Returns ``s3`` of ``s3://bucket``; None for a local path."""
+    match = SCHEME.match(url)
+    return match.group(1).lower() if match else None
+
+
+def parse_spec(spec: str) -> list[tuple[str, str]]:
+    """Reads ``name:path,name:path`` of ``--logdir_spec`` as (name, path); the name is empty where none was given."""
+    pairs = []
+    for item in filter(None, (part.strip() for part in spec.split(","))):
+        # As TensorBoard reads it; a drive letter is only one on Windows.
+        named = scheme_of(item) is None and ":" in item and item[0] != "/" and not os.path.splitdrive(item)[0]
+        name, _, path = item.partition(":") if named else ("", "", item)
+        pairs.append((name, path))
+    return pairs
