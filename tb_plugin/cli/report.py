@@ -86,15 +86,15 @@ def _groups(
     for analysis, place in _group_places(workspace, entries, arguments):
         ask = partial(_group_rows, workspace, place, analysis.id, arguments.steps)
         try:
-            tables = {name: ask(name) for name in analysis.traits.tables}
-            answer = workspace.group(place, analysis.id, Params(limit=1), arguments.steps)
+            view = msgspec.json.decode(workspace.group(place, analysis.id, Params(limit=1), arguments.steps), type=View)
+            # Of a worker alone nobody can say who is late: that table is not there.
+            tables = {name: ask(name) if name in view.payloads else [] for name in analysis.traits.tables}
+            tables |= {name: ask(name) for name in analysis.traits.where_stated if name in view.payloads}
         except UserError as error:
             errors.append(error)
             continue
         facts = analysis.traits.facts.items()
         workers = {row["worker"]: {fact: row[column] for fact, column in facts} for row in tables.pop("workers", [])}
-        view = msgspec.json.decode(answer, type=View)
-        tables |= {name: ask(name) for name in analysis.traits.where_stated if name in view.payloads}
         said = {
             "facts": facts_of(view),
             "findings": findings(view.payloads.values(), answers=True),

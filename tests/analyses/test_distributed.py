@@ -846,3 +846,23 @@ def test_single_rank_follows_the_definitions(name: str, count: int) -> None:
     found = [(row["collective"], row["comm_bytes"], round(row["bus_factor"], 9), row["dur_ns"]) for row in stated]
     assert sorted(found) == sorted(expected) and len(expected) == count
     assert all(row["algorithm_bandwidth"] is None and row["wait_ns"] is None for row in rows)
+
+
+def test_calls_outside_of_steps_are_counted_and_are_no_share_of_them() -> None:
+    """Rank 0 waits 20 ns in a step of 100 ns, and 5000 ns before it."""
+    first = [call("barrier", -9000, 5010, sequence=0), call("all_reduce", 10, 30, step="0", sequence=1)]
+    second = [call("barrier", -3990, 10, sequence=0), call("all_reduce", 30, 10, step="0", sequence=1)]
+    parts = [part_of("rank0", first, 2, step_ns=100), part_of("rank1", second, 2, step_ns=100)]
+    rows, (step, _) = workers_of(parts), table_of(parts, "steps")
+    assert (rows["rank0"]["wait_ns"], rows["rank0"]["latency_ns"], step["wait_ns"]) == (5020, 5040, 20)
+    view = view_of(parts)
+    headline, bars = view.payloads["headline"], view.payloads["waiting"]
+    assert isinstance(headline, Figures) and isinstance(bars, Series)
+    assert [figure.value for figure in headline.figures if figure.metric.key == "wait_share"] == [0.1]
+    assert [line.values for line in bars.lines] == [[10, 10], [20, 0]]
+    # A call may last beyond its step: all of the step was waited, no more.
+    longer = [replace(first[1], dur_ns=330)], [replace(second[1], start_ns=330)]
+    parts = [part_of(f"rank{w}", calls, 2, step_ns=100) for w, calls in enumerate(longer)]
+    headline = view_of(parts).payloads["headline"]
+    assert isinstance(headline, Figures)
+    assert [figure.value for figure in headline.figures if figure.metric.key == "wait_share"] == [0.5]

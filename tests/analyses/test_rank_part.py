@@ -393,3 +393,32 @@ def test_another_process_gives_the_same_bytes() -> None:
 
 def digest(path: Path) -> str:
     return hashlib.sha256(dump(profile_part(model(path), Params()))).hexdigest()
+
+
+def test_an_operator_that_takes_its_output_says_how_much_is_gathered() -> None:
+    """S of all_gather is the output; the range inside of the operator knows its input alone, and no size of the group."""
+    types = {"Input type": ["signed char", "signed char", ""]}
+    for shapes, elements in (
+        ([[64], [16], []], 64), ([[16], [16], []], 16), ([[20], [16], []], 16), ([[], [16], []], 16),
+    ):  # fmt: skip
+        table = (
+            trace()
+            .op("c10d::_allgather_base_", 0, 0.009, 1, shapes=shapes, **types)
+            .op("nccl:_all_gather_base", 0.001, 0.005, 2, shapes=[[16]], category="user_annotation", **types)
+            .table()
+        )
+        (row,) = part_rows(table)
+        assert (row["elements"], row["comm_bytes"], row["group_size"]) == (elements, elements, None)
+
+
+def test_the_other_end_of_a_transfer_in_a_group_of_two_is_the_other_rank() -> None:
+    for groups, ends in (
+        ([[0, 1]], [(1, 0), (0, 1)]), ([[0, 1], [1, 0]], [(1, 0), (0, 1)]),
+        ([[0, 1], [1, 2]], [(None, None)] * 2), ([[0, 1, 2]], [(None, None)] * 2), ([[2, 3]], [(None, None)] * 2),
+        ([[0, 1], None], [(None, None)] * 2),
+    ):  # fmt: skip
+        builder = trace().op("c10d::send", 0, 0.002, 1).op("c10d::recv_", 0.01, 0.002, 2)
+        listed = [{"pg_name": str(n), "pg_size": 2, "ranks": ranks} for n, ranks in enumerate(groups)]
+        builder.root["distributedInfo"] = {"rank": 1, "pg_config": listed}
+        rows = part_rows(builder.table())
+        assert [(row["source_rank"], row["destination_rank"]) for row in rows] == ends

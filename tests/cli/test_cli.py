@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -230,6 +231,26 @@ def test_what_is_no_trace_beside_those_of_a_job_is_left_out_of_it(capsys, tmp_pa
     (group,) = document["groups"]
     assert set(group["workers"]) == {"rank0", "rank1"}
     assert not [finding for finding in group["findings"] if "left out" in finding["text"]]
+
+
+def test_one_rank_of_many_stands_in_a_group_of_its_own(capsys, tmp_path):
+    """Nobody can say who is late, or how long it waited: its tables are there, and what it cannot tell is null."""
+    shutil.copy(min((SAMPLES / "synthetic_ddp").glob("*.json*")), tmp_path)
+    code, document = report(capsys, tmp_path)
+    (group,) = document["groups"]
+    (worker,) = group["workers"].values()
+    assert code == 0 and worker["wait_ns"] is worker["transfer_ns"] is None and worker["compute_ns"] > 0
+    assert len(group["tables"]["collectives"]) == 12 and group["tables"]["stragglers"] == []
+    assert all(row["wait_ns"] is row["timing"] is None for row in group["tables"]["collectives"])
+    assert "one_worker" in {finding["rule"] for finding in group["findings"]}
+
+
+def test_a_group_has_the_tables_that_the_docs_name(capsys):
+    code, document = report(capsys, SAMPLES / "synthetic_ddp")
+    (group,) = document["groups"]
+    named = (SAMPLES.parent / "docs" / "metrics.md").read_text().split("`tables` holds ")[1].split(";")[0]
+    assert code == 0 and set(group["tables"]) == set(re.findall(r"`(\w+)`", named))
+    assert group["tables"]["bandwidths"] and all(row["met"] for row in group["tables"]["bandwidths"])
 
 
 def test_what_ranks_state_of_their_communication_stands_in_their_group(capsys):

@@ -55,8 +55,11 @@ _STEP_PARTS = (
 _BOUNDED = {"wait_ns": "Synchronizing, at least", "transfer_ns": "Data transfer, at most"}
 
 
-GROUP_TABLES = ("workers", "collectives", "operations", "process_groups", "devices", "clocks", "stragglers")
-STATED_TABLES = ("rank_steps", "operation_types", "kinds_of_links", "links", DUMPS)
+GROUP_TABLES = (
+    "workers", "collectives", "operations", "process_groups", "devices", "clocks", "stragglers", "bandwidths",
+    "bandwidth_fits", "nodes",
+)  # fmt: skip
+STATED_TABLES = ("traffic", "rank_steps", "operation_types", "kinds_of_links", "links", DUMPS)
 GROUP_FACTS = {
     "compute_ns": "compute_ns",
     "overlap_ns": "overlap_ns",
@@ -192,7 +195,9 @@ def _payloads(data: Together, rows: list[Row], told: list[Notice], operations: F
     if not data.alone:
         parts = (("transfer_ns", "transfer"), ("wait_ns", "wait"))
         titles = _BOUNDED if total_of(rows, "bounded") else {}
-        payloads["waiting"] = _bars(data, rows, "waiting", "Synchronizing and data transfer", parts, titles)
+        payloads["waiting"] = _bars(
+            data, _in_steps(data, rows), "waiting", "Synchronizing and data transfer", parts, titles
+        )
     payloads |= {series.name: series for series in bandwidth_series(data)}
     payloads |= {series.name: series for series in job_series(data.stated, measured=not data.alone)}
     for name, payload in payloads.items():
@@ -208,7 +213,7 @@ def _headline(data: Together, rows: list[Row], operations: Frame) -> Figures:
         figures += [
             METRICS.figure(
                 "wait_share",
-                wait_share(rows),
+                wait_share(data),
                 "Waiting, at least" if total_of(rows, "bounded") else "",
             ),
             *_fast(operations),
@@ -218,6 +223,15 @@ def _headline(data: Together, rows: list[Row], operations: Frame) -> Figures:
     else:
         figures.append(METRICS.figure("latency_ns", total_of(rows, "latency_ns"), "Communication, including wait"))
     return Figures("headline", "Headline", "", figures, "headline")
+
+
+def _in_steps(data: Together, rows: list[Row]) -> list[Row]:
+    """The same rows with waiting and transfer of calls in steps alone, where the worker has steps."""
+    _, wait, transfer = (times[:, :-1].sum(axis=1).tolist() for times in data.times)
+    return [
+        {**row, "wait_ns": wait[w], "transfer_ns": transfer[w]} if count else row
+        for w, (row, count) in enumerate(zip(rows, data.step_counts.tolist(), strict=True))
+    ]
 
 
 def _slow(data: Together) -> list[Figure]:

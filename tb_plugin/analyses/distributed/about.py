@@ -112,6 +112,7 @@ class Facts:
         self._default_size = _only_group_size(trace.metadata)
         rank = rank_of(trace.metadata)
         self._rank = MISSING if rank is None else rank
+        self._other = _only_other_rank(trace.metadata, self._rank)
         self._section = self._read()
 
     def stated(self, rows: Int64) -> tuple[About, Bool]:
@@ -142,19 +143,37 @@ class Facts:
         backend = self._is_backend(names)
         named[chain[backend][::-1]] = names[backend][::-1]
         collective = self._collectives(named)
-        row_dtype, row_elements = self._inputs(host)
+        row_dtype, row_elements, row_largest = self._inputs(host)
         known = row_elements >= 0
         dtype, elements = np.full(count, MISSING, np.int64), np.full(count, MISSING, np.int64)
         dtype[chain[known]], elements[chain[known]] = row_dtype[known], row_elements[known]  # the innermost stays
         size = self._default_size
-        outside = np.full(count, MISSING, np.int64)
+        outside, largest = np.full(count, MISSING, np.int64), np.full(count, MISSING, np.int64)
+        gathers = np.isin(collective, self._words.numbers(("all_gather", "gather"))) & (elements >= 0)
+        # An operator may take the tensor that it fills as an input: the ranks' inputs one after the other.
+        same = known & (row_dtype == dtype[chain])
+        np.maximum.at(largest, chain[same], row_largest[same])
+        filled = gathers & (elements > 0) & (largest > elements) & (largest % np.maximum(elements, 1) == 0)
+        outside[filled] = largest[filled]
         if size > 0:
             # Only inputs are recorded; S of these two is the other side.
-            gathers = np.isin(collective, self._words.numbers(("all_gather", "gather"))) & (elements >= 0)
+            gathers &= ~filled
             too_many = elements > MOST_ELEMENTS // size
             outside[gathers] = np.where(too_many, MOST_ELEMENTS + 1, elements * min(size, MOST_ELEMENTS + 1))[gathers]
         sizes = np.full(count, size, np.int64)
-        return only(count, collective=collective, dtype=dtype, inside=elements, outside=outside, group_size=sizes)
+        # In a group of two the other end is the other rank.
+        send, receive = (collective == self._words.number(name) for name in ("send", "recv"))
+        mine, other = (self._rank, self._other) if self._other != MISSING else (MISSING, MISSING)
+        return only(
+            count,
+            collective=collective,
+            dtype=dtype,
+            inside=elements,
+            outside=outside,
+            group_size=sizes,
+            source=np.select([send, receive], [mine, other], MISSING),
+            destination=np.select([send, receive], [other, mine], MISSING),
+        )
 
     def _is_backend(self, names: npt.NDArray[np.integer]) -> Bool:
         unique, of = np.unique(names, return_inverse=True)
@@ -162,8 +181,8 @@ class Facts:
         found: Bool = np.array(hits, np.bool_)[of.ravel()]
         return found
 
-    def _inputs(self, rows: Int64) -> tuple[Int64, Int64]:
-        """Dtype and elements of the input tensors of some rows; the largest dtype's elements when there are several."""
+    def _inputs(self, rows: Int64) -> tuple[Int64, Int64, Int64]:
+        """Dtype and elements of the input tensors of some rows, and of the largest tensor; of several dtypes the largest."""
         args = self._trace.operators
         place = _places(args.row, rows)
         shapes, types = (np.append(column, MISSING)[place] for column in (args.shapes, args.types))
@@ -171,9 +190,10 @@ class Facts:
         strings, words = self._trace.strings, self._words
         pairs = zip(shapes[kinds.first].tolist(), types[kinds.first].tolist(), strict=True)
         read = [_inputs(strings[shape], strings[kind]) for shape, kind in pairs]
-        dtype = words.numbers([kind for kind, _ in read])
-        elements = np.array([min(max(count, MISSING), MOST_ELEMENTS + 1) for _, count in read], np.int64)
-        return dtype[kinds.of], elements[kinds.of]
+        dtype = words.numbers([kind for kind, *_ in read])
+        counts = [[min(max(count, MISSING), MOST_ELEMENTS + 1) for count in both] for _, *both in read]
+        elements, largest = np.array(counts, np.int64).reshape(-1, 2).T
+        return dtype[kinds.of], elements[kinds.of], largest[kinds.of]
 
     def _read(self) -> About:
         """What the section of collectives says, row by row."""
@@ -240,12 +260,16 @@ def _other_of_two(ranks: str, rank: int) -> int:
     return other if isinstance(other, int) and abs(other) < _LARGEST else MISSING
 
 
-def _inputs(shapes: str, types: str) -> tuple[str, int]:
-    elements: dict[str, int] = {}
+def _inputs(shapes: str, types: str) -> tuple[str, int, int]:
+    """The dtype of which tensors have most elements, all their elements, and those of the largest of them."""
+    elements: dict[str, list[int]] = {}
     for shape, dtype in zip(_list(shapes), _list(types), strict=False):
         if isinstance(dtype, str) and element_bytes(dtype) is not None and _is_shape(shape):
-            elements[dtype] = elements.get(dtype, 0) + math.prod(shape)
-    return max(elements.items(), key=lambda item: item[1]) if elements else ("", MISSING)
+            elements.setdefault(dtype, []).append(math.prod(shape))
+    if not elements:
+        return "", MISSING, MISSING
+    dtype, counts = max(elements.items(), key=lambda item: sum(item[1]))
+    return dtype, sum(counts), max(counts)
 
 
 def _list(text: str) -> list[Any]:
@@ -288,3 +312,9 @@ def _only_group_size(metadata: Mapping[str, Any]) -> int:
     every = [group.get("pg_size") for group in groups_of(metadata)]
     sizes = {size if isinstance(size, int) and abs(size) < _LARGEST else MISSING for size in every}
     return sizes.pop() if len(sizes) == 1 else MISSING
+
+
+def _only_other_rank(metadata: Mapping[str, Any], rank: int) -> int:
+    """The other rank of every group when all have the same two: the other end of a transfer without metadata; -1 = none."""
+    others = {_other_of_two(json.dumps(group.get("ranks")), rank) for group in groups_of(metadata)}
+    return others.pop() if len(others) == 1 else MISSING

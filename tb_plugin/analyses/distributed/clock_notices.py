@@ -13,6 +13,8 @@ from tb_plugin.payloads import Notice
 
 APART_NS = 1_000_000
 """Clocks that differ less disturb nobody who looks at traces beside each other."""
+ROUGH_NS = 50_000
+"""Who lays timelines beside each other sees calls that are so far apart."""
 SUPPRESSED_SHARE = 0.5
 TRANSFER_DIFFERENCE = 0.2
 
@@ -21,7 +23,7 @@ def clock_notices(data: Together) -> list[Notice]:
     """Returns notices about the clocks of several workers and about what they tell of the chosen steps."""
     if data.alone or not data.seen.matched.any():
         return []
-    every = (_apart(data), _unknown(data), _suppressed(data), _begins_later(data), _transfer(data))
+    every = (_apart(data), _rough(data), _unknown(data), _suppressed(data), _begins_later(data), _transfer(data))
     return [notice for notice in every if notice is not None]
 
 
@@ -39,6 +41,28 @@ def _apart(data: Together) -> Notice | None:
     advice = "Synchronize the clocks of the hosts (PTP, NTP) where other tools shall compare the traces."
     figures = [METRICS.figure("clock_range_ns", apart), METRICS.figure("clock_residual_ns", residual)]
     return Notice("clocks_apart", "info", text, advice, figures)
+
+
+def _rough(data: Together) -> Notice | None:
+    """Clocks that are known less well than they differ: correcting them aligns ranks no better than leaving them alone."""
+    clocks = data.clocks
+    offset = clocks.offset_ns[clocks.known & data.is_zero_stated & (clocks.connected == 0)]
+    apart = int(offset.max() - offset.min()) if len(offset) else 0
+    rough = clocks.known & (clocks.connected == 0) & (clocks.residual_ns > max(apart, ROUGH_NS))
+    if len(offset) < 2 or not rough.any():
+        return None
+    text = (
+        "The clocks of {clocks_rough} of {workers} workers are known to {clock_residual_ns} only, more than all clocks are "
+        "apart ({clock_range_ns}): ends of collectives scatter. Beside each other ranks are aligned no better than that."
+    )
+    figures = [
+        METRICS.figure("clocks_rough", int(rough.sum())),
+        METRICS.figure("workers", len(data.names)),
+        METRICS.figure("clock_residual_ns", int(clocks.residual_ns[rough].max())),
+        METRICS.figure("clock_range_ns", apart),
+    ]
+    advice = "Compare who waited (durations need no clocks), not who began first, where less than that counts."
+    return Notice("clocks_rough", "info", text, advice, figures)
 
 
 def _unknown(data: Together) -> Notice | None:

@@ -24,10 +24,13 @@ Bool = npt.NDArray[np.bool_]
 
 UNKNOWN, OFFSET, DRIFT = "unknown", "offset", "offset and drift"
 HOW = (UNKNOWN, OFFSET, DRIFT)
-"""What is known of a clock. ``offset``: anchors are too few, or too close to each other, to tell a drift from none."""
+"""What is known of a clock. ``offset``: anchors are too few, or too close to each other, to tell a drift from none, or it is
+none as far as they tell."""
 FEWEST = 3
 """Anchors that a worker needs: with fewer, nothing says how far they can be trusted."""
 FEWEST_FOR_DRIFT = 6
+SURE_ERRORS = 3
+"""A drift is told from none where it is more than so many of its standard errors."""
 
 _FAR = 6
 """An end is set aside when it is so many standard deviations (by the median) of its worker off: of normal ones none is."""
@@ -91,12 +94,16 @@ def clocks_of(anchors: Anchors, zero_ns: Int64) -> Clocks:
     shift, drift = _settled(
         zero_ns + offset + np.rint(mean).astype(np.int64), where, shift, np.where(told, slope / spread, 0)
     )
+    error = np.where(told, scale / (spread * np.sqrt(rows)), 0.0)
+    # What noise alone may be is no drift: carried beyond the anchors, it would move times by far more than they scatter.
+    told &= np.abs(drift) > SURE_ERRORS * error
+    drift = np.where(told, drift, 0.0)
     offset += np.rint(shift - drift * mean).astype(np.int64)
     offset -= median_by(where + 1, offset, int(where.max(initial=-1)) + 2)[where + 1]
     how = np.where(known, np.where(told, HOW.index(DRIFT), HOW.index(OFFSET)), HOW.index(UNKNOWN))
     nothing = np.zeros(workers, np.int64)
     offset, drift = np.where(known, offset, 0), np.where(known, drift, 0.0)
-    error = np.where(known & told, scale / (spread * np.sqrt(rows)), 0.0)
+    error = np.where(known & told, error, 0.0)
     found = Clocks(zero_ns, offset, drift, error, nothing, count, nothing, how, where)
     residual, aside = _trust(a, found)
     return replace(found, residual_ns=residual, aside=aside)

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.distributed.absent import not_here
 from tb_plugin.analyses.distributed.blame import blame
+from tb_plugin.analyses.distributed.compared import numbers_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.quantiles import quantile_by
 from tb_plugin.analyses.distributed.together import Row, Together
@@ -31,7 +32,7 @@ def job_facts(data: Together, rows: list[Row], operations: Frame) -> Figures:
     if not data.alone:
         figures += _lost(data)
         figures += [
-            METRICS.figure("wait_share", wait_share(rows)),
+            METRICS.figure("wait_share", wait_share(data)),
             METRICS.figure("skew_p95_ns", _skew(data)),
             METRICS.figure("clock_residual_p95_ns", _residual(data)),
             METRICS.figure("matched", total_of(rows, "matched")),
@@ -42,10 +43,16 @@ def job_facts(data: Together, rows: list[Row], operations: Frame) -> Figures:
     return Figures(FACTS, "Numbers of the job", "", figures)
 
 
-def wait_share(rows: list[Row]) -> float | None:
-    """Returns the part of the steps in which workers wait for others; None where no call was matched."""
-    steps = total_of(rows, "step_total_ns")
-    return total_of(rows, "wait_ns") / steps if steps and total_of(rows, "matched") else None
+def wait_share(data: Together) -> float | None:
+    """Returns the part of the steps in which workers wait for others; None where no call was matched.
+
+    Of each step it is no more than the step, as a call may last beyond it.
+    """
+    total = numbers_of(data.step_table, "step_total_ns")
+    known, wait = total > 0, data.times[1][data.step_places]
+    if not known.any() or not data.seen.matched.any():
+        return None
+    return float(np.minimum(wait, total)[known].sum() / total[known].sum())
 
 
 def largest(operations: Frame) -> tuple[str, float | None]:

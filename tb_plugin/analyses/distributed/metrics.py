@@ -150,6 +150,7 @@ METRICS = SHARED.adding(
                 "Set aside",
                 "Anchors too far off to say anything of a clock; they are not in the residual.",
             ),
+            "clocks_rough": ("Rough clocks", "Workers whose residual is larger than all clocks are apart."),
             "clocks_unknown": ("Unknown clocks", "Workers whose clock cannot be compared with those of most others."),
             "arrivals": ("Collectives", "Collectives of which clocks tell something."),
             "arrivals_known": (
@@ -406,7 +407,7 @@ METRICS = SHARED.adding(
                 "Bubble, at most",
                 "Receiving and the time in which nothing runs, over the steps of the ranks of the stage.",
             ),
-            "wait_share": ("Waiting", "Synchronizing over the duration of the steps, mean of the workers."),
+            "wait_share": ("Waiting", "Synchronizing in steps over the duration of the steps, all workers together."),
             "last_share": (
                 "Arrives last",
                 "Share of the matched collectives it takes part in that waited for this worker.",

@@ -13,7 +13,7 @@ from tb_plugin.analyses.distributed.stated import ROW, SHAPES
 from tb_plugin.analyses.distributed.worked import KERNEL
 from tb_plugin.analyses.replicas import FRAME, STATE
 
-MEANING = 1
+MEANING = 2
 """Raise it when a number of a part means something else than before though its column is the same, or is mended: what was
 kept of ranks elsewhere is then computed anew. New columns change the stamp by themselves."""
 ALWAYS: Mapping[str, Mapping[str, pa.DataType]] = {
