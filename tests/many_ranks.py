@@ -76,10 +76,11 @@ def _part(blank: Part, rank: int, ranks: int, slow: int, spare: np.ndarray) -> P
     listed = {
         "group": [*groups], "group_description": [*groups], "backend": ["nccl"] * len(groups),
         "group_size": [len(each) for each in groups.values()], "group_ranks": [str(each) for each in groups.values()],
+        "dimension": [""] * len(groups),
     }  # fmt: skip
     device = {
         "node": [f"node{rank // NODE}"], "process": [f"rank {rank}"], "device": ["0"], "device_name": ["Accelerator"],
-        "memory_bytes": [2**36], "capability": ["9.0"],
+        "memory_bytes": [2**36], "capability": ["9.0"], "link_peak": [None],
     }  # fmt: skip
     frames = {
         "collectives": (CALL, calls), "steps": (STEP, told), "process_groups": (GROUP, listed), "devices": (DEVICE, device),
