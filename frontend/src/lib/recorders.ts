@@ -13,7 +13,7 @@ export function recordersText({ rows, matched_rows }: Pick<Table, 'rows' | 'matc
     const named = others.length === 0 ? first : `${first} and ${counted(others.length, 'other')}`
     return `${here}${named} stopped calling while others went on, as the findings say.`
   }
-  if (met === 0) return `${here}the traces hold none of the calls that they kept, so that nothing can be compared.`
+  if (met === 0) return `${here}no call in the traces has the number of one of theirs, so that nothing can be compared.`
   return (
     `${here}nobody stopped calling before the others. ` +
     `${counted(met, 'call')} of theirs the traces hold too ("Also in traces" in the table Flight recorders).`

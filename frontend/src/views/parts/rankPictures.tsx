@@ -8,6 +8,7 @@ import { categoryColor } from '../../lib/color'
 import { columnScale, format } from '../../lib/format'
 import { rankKey } from '../../lib/rankChoice'
 import { byPlace, byStep, type Matrix, orders } from '../../lib/ranks'
+import { isSteady, sortedMeans } from '../../lib/steadiness'
 import { useView } from '../../state/data'
 import { joinList } from '../../state/hash'
 import { openElsewhere, setRoute, useRoute } from '../../state/route'
@@ -259,6 +260,17 @@ function Kept(props: {
 function SpreadCard({ heat, spread, wide }: { heat: Heat; spread: Series; wide: boolean }) {
   const worst = useMemo(() => heat.worst.map((rank) => (rank < 0 ? '' : heat.rows[rank])), [heat])
   const few = useMemo(() => (heat.rows.length <= FEW ? linesOf(heat) : null), [heat])
+  const sorted = useMemo(() => (!few && isSteady(spread) ? sortedMeans(heat) : null), [few, heat, spread])
+  if (sorted)
+    return (
+      <Card
+        className={wide ? layoutCss.span12 : layoutCss.span6}
+        title={`${heat.title}: ranks, largest first`}
+        subtitle="mean step; how far they lie apart stays the same from step to step"
+      >
+        <Chart series={sorted} height={280} />
+      </Card>
+    )
   return (
     <Card
       className={wide ? layoutCss.span12 : layoutCss.span6}
