@@ -33,11 +33,11 @@ class Claims:
         self._files: set[str] = set()
 
     def leaves(self, draft: Draft) -> bool:
-        """Whether nobody has claimed any file of it."""
+        """Returns whether nobody has claimed any file of it."""
         return self._files.isdisjoint(draft.candidate.names) and self._files.isdisjoint(draft.candidate.also)
 
     def leaves_file(self, path: str) -> bool:
-        """Whether nobody has claimed this file."""
+        """Returns whether nobody has claimed this file."""
         return path not in self._files
 
     def add(self, draft: Draft) -> None:
