@@ -18,7 +18,7 @@ from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.distributed.arrivals import UNKNOWN, arrivals
 from tb_plugin.analyses.distributed.blame import Blame, blame, why
 from tb_plugin.analyses.distributed.blocking import blocked_ns
-from tb_plugin.analyses.distributed.causes import COMPONENTS, excesses, held_up, own_work
+from tb_plugin.analyses.distributed.causes import COMPONENTS, bursts, excesses, held_up, own_work
 from tb_plugin.analyses.distributed.joined import join
 from tb_plugin.analyses.distributed.patterns import pattern, rotates
 from tb_plugin.analyses.distributed.slow_kernels import LONGER_CALLS, MORE_CALLS, SLOW_DEVICE, KernelTimes, uneven
@@ -241,7 +241,7 @@ def test_planted_stragglers_with_missing_calls_and_an_absent_rank(kind: str, see
     assert not found.lost_low_ns.any()  # rank 5 may have been later than all
     before = {key: made.columns[key] for key in COMPONENTS}
     met = made.met()
-    for worker, more in excesses(arrivals(met), found, own_work(met, before)).items():
+    for worker, more in excesses(arrivals(met), found, own_work(met, before), bursts(met)).items():
         assert (more.main, worker in late_ones) == (cause, True)
         assert more.ns[cause] == pytest.approx(more.collectives * LATE, rel=0.01)
         assert more.share(cause) > 0.97

@@ -120,7 +120,8 @@ def stragglers(met: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
     lost, lost_low = _lost(entries, worker, its_group, size, shape)
     noise, top = _noise(met, mine, its_group, size, shape)
     often = ~is_chance(times, trials, size) | ~is_chance(top.sum(axis=1), top.shape[1] * np.ones(len(mine)), size)
-    often |= ~is_scatter(_beyond_others(entries, its_group, size, shape[1]))
+    beyond = _beyond_others(entries, its_group, size, shape[1])
+    often |= ~is_scatter(beyond) & (beyond.mean(axis=1) > _ALONE * _among_siblings(beyond, its_group, size))
     slow, often_slow = (_slow(entries, worker, noise * sigmas, step_ns, workers) for sigmas in (_SIGMAS, _AGAIN))
     most = np.bincount(lost.argmax(axis=0)[lost.any(axis=0)], minlength=workers)
     certain = ~is_chance(most, np.full(workers, shape[1]), np.full(workers, workers))
@@ -270,6 +271,18 @@ def _beyond_others(entries: _Entries, its_group: Int64, size: Int64, steps: int)
     np.add.at(total, groups.of, cost)
     beyond: Float64 = cost - (total[groups.of] - cost) / np.maximum(size - 1, 1)[:, None]
     return beyond
+
+
+def _among_siblings(beyond: Float64, its_group: Int64, size: Int64) -> Float64:
+    """What a worker in groups of the same size usually costs beyond, or less than, the others there; 0 of a group alone."""
+    usual = np.zeros(len(size))
+    mean = np.abs(beyond.mean(axis=1))
+    for count in np.unique(size).tolist():
+        rows = np.flatnonzero(size == count)
+        if len(rows) > count:
+            # The lower one: where one of two groups has a straggler half of them differ much.
+            usual[rows] = _lower_median(mean[rows])
+    return usual
 
 
 def _by_step(row: Int64, step: Int64, value: Int64, chosen: Bool, shape: tuple[int, int]) -> tuple[Float64, Bool]:
