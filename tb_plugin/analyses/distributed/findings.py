@@ -72,11 +72,12 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
     whole = [row for row in rows if row["worker"] not in data.stated.cut]
     told = blame(data)
     late = straggler_findings(told, rows)
+    late_ones = {data.names[worker] for worker in told.found.told.tolist()}
     if not late and (uneven := uneven_compute(told, data, rows)) is not None:
         late = [uneven]
     return [
         *(late or _waiting(whole)),
-        *_transferring([row for row in whole if not _moved_less(data, row)]),
+        *_transferring([row for row in whole if not _moved_less(data, row) and row["worker"] not in late_ones]),
         *held,
         *notices,
     ]
@@ -98,10 +99,10 @@ def _waiting(rows: list[Row]) -> list[Notice]:
 
 
 def _transferring(rows: list[Row]) -> list[Notice]:
-    """The worker that loses most to moving data."""
+    """The median worker where it loses to moving data: of a single one that does nobody knows whether sending less helps."""
     # Where no call was matched both are 0, and nothing is known.
     losing = [row for row in rows if _exposed(row) > COMMUNICATION_SHARE and not _waits(row) and _moves(row)]
-    if not losing:
+    if 2 * len(losing) < max(len(rows), 1):
         return []
     return [
         _about(
@@ -120,7 +121,9 @@ def _moved_less(data: Together, row: Row) -> bool:
 
 
 def _about(rule: str, losing: list[Row], what: str, todo: str) -> Notice:
-    worst = max(losing, key=_exposed)
+    worst = (
+        max(losing, key=_exposed) if rule == "communication_waiting" else sorted(losing, key=_exposed)[len(losing) // 2]
+    )
     share = _exposed(worst)
     figures = [
         METRICS.figure("worker", str(worst["worker"])),

@@ -22,7 +22,7 @@ TOLD = 3
 """So many stragglers are findings of their own; the table has all."""
 UNEVEN_SHARE = 0.05
 """Share of the step by which the longest computation exceeds the mean before that is told."""
-_MEDIUM_SHARE = 0.05
+_MEDIUM_SHARE, _HIGH_SHARE = 0.05, 0.1
 _UNEXPLAINED = 0.2
 """Where more than this share of the cost has no cause that differs, that is said."""
 _WHY = "A collective ends when its last rank is there: what that one loses all others wait."
@@ -265,4 +265,7 @@ def _confidence(told: Blame, worker: int, cells: dict[str, object]) -> Literal["
 
 
 def _loud(share: float) -> Severity:
+    """How loud a finding is that tells whom all ranks wait for: one machine to look at, for the time of all."""
+    if share >= _HIGH_SHARE:
+        return "high"
     return severity_of(share) if share >= _MEDIUM_SHARE else "low"
