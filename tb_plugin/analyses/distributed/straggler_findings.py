@@ -73,13 +73,17 @@ def _straggler(told: Blame, worker: int, rows: list[Row]) -> Notice:
         METRICS.figure("last_share", float(told.found.last[row] / max(int(told.found.collectives[row]), 1))),
         METRICS.figure("caused_wait_ns", rows[worker]["caused_wait_ns"]),  # type: ignore[arg-type]
     ]
+    its_group = int(told.found.group[row])
+    if told.groups[its_group]:
+        figures.append(METRICS.figure("group", told.groups[its_group]))
     text = "{worker} costs {lost_ns} of each step ({lost_share}): the others wait until it arrives" + _when(
         told, worker, figures
     )
     text += _reason(told, worker, cells, figures)
-    text += (
-        " It arrives last at {last_share} of its collectives; the others wait {caused_wait_ns} for it, all of them and "
+    text += " It arrives last at {last_share} of its collectives" + (
+        " in group {group}" if told.groups[its_group] else ""
     )
+    text += "; the others wait {caused_wait_ns} for it, all of them and "
     text += "all steps together."
     cause = str(cells.get("late_cause") or "")
     return Notice(
