@@ -18,7 +18,7 @@ from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.distributed.arrivals import UNKNOWN, arrivals
 from tb_plugin.analyses.distributed.blame import Blame, blame, why
 from tb_plugin.analyses.distributed.blocking import blocked_ns
-from tb_plugin.analyses.distributed.causes import COMPONENTS, excesses, held_up, own_work
+from tb_plugin.analyses.distributed.causes import COMPONENTS, bursts, excesses, held_up, own_work
 from tb_plugin.analyses.distributed.joined import join
 from tb_plugin.analyses.distributed.patterns import pattern, rotates
 from tb_plugin.analyses.distributed.slow_kernels import LONGER_CALLS, MORE_CALLS, SLOW_DEVICE, KernelTimes, uneven
@@ -26,6 +26,7 @@ from tb_plugin.analyses.distributed.stragglers import Stragglers, stragglers
 from tb_plugin.analyses.distributed.together import together
 from tb_plugin.trace.intervals import union
 from tests.builders import model
+from tests.conftest import SAMPLES, sample
 from tests.depth import sampled
 from tests.jobs_of_ranks import Job, Plan, job
 from tests.synthetic_job import Job as SyntheticJob
@@ -240,7 +241,7 @@ def test_planted_stragglers_with_missing_calls_and_an_absent_rank(kind: str, see
     assert not found.lost_low_ns.any()  # rank 5 may have been later than all
     before = {key: made.columns[key] for key in COMPONENTS}
     met = made.met()
-    for worker, more in excesses(arrivals(met), found, own_work(met, before)).items():
+    for worker, more in excesses(arrivals(met), found, own_work(met, before), bursts(met)).items():
         assert (more.main, worker in late_ones) == (cause, True)
         assert more.ns[cause] == pytest.approx(more.collectives * LATE, rel=0.01)
         assert more.share(cause) > 0.97
@@ -253,6 +254,21 @@ def test_noise_is_no_straggler(ranks: int, seed: int) -> None:
     heavy = job(Plan(ranks=ranks, steps=20, seed=seed, jitter=lambda random: random.exponential(100_000)))
     assert told_in(heavy) == {}
     assert told_in(job(Plan(ranks=ranks, steps=20, seed=seed, jitter=noisy))) == {}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("steps", [3, 5])
+@pytest.mark.parametrize("groups", [[TP, TP, DP], ()])
+def test_few_steps_and_groups_of_two(groups: list[Any], steps: int, seed: int) -> None:
+    """Chance makes one of two last in all of three steps, but not by many times what it varies from step to step."""
+    ranks = 4 if groups else 2
+    planted = slow(1, compute=LATE)
+    told = told_in(job(Plan(ranks=ranks, steps=steps, groups=groups, seed=seed, jitter=noisy, delay=planted)))
+    assert {rank: name for rank, (name, _) in told.items()} == {1: "persistent"}
+    assert told_in(job(Plan(ranks=ranks, steps=steps, groups=groups, seed=seed, jitter=noisy))) == {}
+    if not groups:
+        heavy = job(Plan(ranks=ranks, steps=steps, seed=seed, jitter=lambda random: random.exponential(100_000)))
+        assert told_in(heavy) == {}
 
 
 # --------------------------------------------------------------------------------------------------------- kernels
@@ -344,6 +360,15 @@ def test_the_truth_with_lost_calls_an_absent_rank_and_jitter(seed: int) -> None:
     assert told.found.pattern[one] == "persistent"
     assert int(told.found.lost_ns[one, 1:].sum()) == pytest.approx(sum(planted["gain_ns"][1:]), rel=0.01)
     assert why(told, one)["late_cause"] == CAUSES[cause][0]
+
+
+def test_the_sample_s_rank_is_named_in_its_three_steps() -> None:
+    files = sorted((SAMPLES / "synthetic_job").glob("*.trace.json*"))
+    parts = [
+        replace(VIEW.part(sample(f"synthetic_job/{f.name}"), Params()), worker=f.name.split(".")[0]) for f in files
+    ]
+    told = blame(together(join(parts), None))
+    assert [told.names[w] for w in told.costly] == ["rank5"]
 
 
 @pytest.mark.parametrize("seed", JOBS)

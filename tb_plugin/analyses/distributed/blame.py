@@ -20,6 +20,7 @@ from tb_plugin.analyses.distributed.causes import (
     COMPUTE,
     Excess,
     HeldUp,
+    bursts,
     excesses,
     held_up,
     own_work,
@@ -72,6 +73,8 @@ class Blame:
     slow_groups: dict[int, int]
     """Of stragglers that communicate longer in another group than others do: its code."""
     kernels: dict[int, Uneven]
+    on_devices: bool
+    """Some worker has a device that computes."""
 
     @property
     def count(self) -> int:
@@ -129,14 +132,14 @@ def blame(data: Together) -> Blame:
         for key in COMPONENTS
         if f"before_{key}_ns" in data.seen.data.column_names
     }
-    excess = excesses(arrived, found, own_work(met, before))
+    excess = excesses(arrived, found, own_work(met, before), bursts(met))
     asked = {one: found.main_group(one) for one, more in excess.items() if more.main == COMMUNICATION}
     slow = {
         one: slow_group(met, kind, one, _mates(found, row), int(found.group[row]), found.slow[one])
         for one, row in list(asked.items())[:EXPLAINED]
     }
     kernels = _kernels(data, found, excess, labels)
-    return Blame(data.names, groups, labels, step_ns, met, arrived, found, excess, slow, kernels)
+    return Blame(data.names, groups, labels, step_ns, met, arrived, found, excess, slow, kernels, bool(data.devices))
 
 
 def _steps(data: Together) -> tuple[tuple[str, ...], Int64, Float64]:

@@ -14,8 +14,8 @@ Int64 = npt.NDArray[np.int64]
 def blocked_ns(computing: Ranges, start: Int64, end: Int64) -> Int64:
     """Returns of each call the time in which nothing computes, but what belongs to a call that began later.
 
-    Of several calls under way a moment belongs to the one that began last: it was asked for last, and what waits for an
-    earlier one waits for it as well. So these times never count a moment twice.
+    Of several calls under way a moment belongs to the one that began last (of those that began at once, that stands last):
+    it was asked for last, and what waits for an earlier one waits for it as well. So these times never count a moment twice.
     """
     if not len(start):
         return np.zeros(0, np.int64)

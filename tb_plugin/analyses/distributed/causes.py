@@ -31,6 +31,8 @@ class Excess:
     """By component, sums over these collectives; below 0 where it does less."""
     collectives: int
     """How many they are; 0: nothing is known."""
+    cost_ns: int
+    """What these collectives cost."""
 
     @property
     def main(self) -> str:
@@ -43,24 +45,62 @@ class Excess:
         total = sum(max(value, 0) for value in self.ns.values())
         return max(self.ns.get(component, 0), 0) / total if total else 0.0
 
+    @property
+    def unexplained_ns(self) -> int:
+        """Returns what of the cost nothing that differs explains."""
+        return max(self.cost_ns - sum(self.ns.values()), 0)
+
 
 def own_work(met: Met, before: Mapping[str, Int64]) -> dict[str, Int64]:
     """Returns the components with what each call hides, which is computation of the same stretch between two that block.
 
-    While others wait for a straggler in a call that they hide they go on with what it does before the next one.
+    While others wait for a straggler in a call that they hide they go on with what it does before the next one. Calls of a
+    group that are under way at once have one time before them: what was done before the first is before all of them.
     """
     if COMPUTE not in before:
         return dict(before)
-    compute = before[COMPUTE]
-    hidden = met.dur_ns - met.blocked_ns
-    return {**before, COMPUTE: np.where(compute >= 0, compute + hidden, compute)}
+    first = bursts(met)
+    found = {key: np.where(values >= 0, values[first], values) for key, values in before.items()}
+    compute = found[COMPUTE]
+    return {**found, COMPUTE: np.where(compute >= 0, compute + _hidden(met), compute)}
 
 
-def excesses(met: Arrivals, found: Stragglers, before: Mapping[str, Int64]) -> dict[int, Excess]:
+def bursts(met: Met) -> Int64:
+    """Returns for each call the first one of those of its worker and group that are under way at once with it."""
+    own = codes(met.worker, met.group)
+    order = np.lexsort((met.start_ns, own))
+    opens = np.diff(own[order], prepend=-1) != 0
+    start, end = met.start_ns[order], (met.start_ns + met.dur_ns)[order]
+    # Keys lie side by side on one axis, so that one running maximum is that of each key alone.
+    base = start.min(initial=0)
+    shift = own[order] * (end.max(initial=0) - base + 1)
+    reach = np.maximum.accumulate(end - base + shift)
+    opens[1:] |= (start - base + shift)[1:] >= reach[:-1]
+    first = np.empty(len(order), np.int64)
+    first[order] = order[np.maximum.accumulate(np.where(opens, np.arange(len(order)), 0))]
+    return first
+
+
+def _hidden(met: Met) -> Int64:
+    """How long each call's worker computes meanwhile, at least: moments in which a later call blocks it are none of that."""
+    order = np.lexsort((met.start_ns, met.worker))
+    start, end = met.start_ns[order], (met.start_ns + met.dur_ns)[order]
+    base = start.min(initial=0)
+    shift = met.worker[order] * (end.max(initial=0) - base + 1) - base
+    total = np.append(0, np.cumsum(met.blocked_ns[order]))
+    later = np.searchsorted(start + shift, end + shift, side="left")
+    mine = np.arange(len(order))
+    hidden = np.empty(len(order), np.int64)
+    hidden[order] = np.maximum(met.dur_ns[order] - (total[np.maximum(later, mine + 1)] - total[mine]), 0)
+    return hidden
+
+
+def excesses(met: Arrivals, found: Stragglers, before: Mapping[str, Int64], burst: Int64) -> dict[int, Excess]:
     """Returns for each straggler what differs, at the collectives of its main group in its late steps at which it is last.
 
     ``before`` has the components of each call, -1 where they are not known. What a straggler does is compared with the median
-    of the others at the same collective, component by component.
+    of the others at the same collective, component by component. ``burst`` says which calls are under way at once: of those
+    of a straggler the one that costs most is looked at, for what stands before them is the same.
     """
     told = found.told
     if not len(told) or any(key not in before for key in COMPONENTS):
@@ -70,6 +110,8 @@ def excesses(met: Arrivals, found: Stragglers, before: Mapping[str, Int64]) -> d
     culprit, steps = met.culprit, found.slow.shape[1]
     asked = (met.raw_ns > 0) & (met.row[met.last] >= 0) & (met.step < steps) & (main[culprit] == met.group)
     asked[asked] = found.slow[culprit[asked], met.step[asked]]
+    cost = sum_by(culprit[asked], met.high_ns[asked], len(main))
+    asked = _costliest(asked, burst[np.maximum(met.row[met.last], 0)], met.high_ns)
     rows = np.flatnonzero(asked[met.collective] & (met.row >= 0))
     known = np.all([before[key][met.row[rows]] >= 0 for key in COMPONENTS], axis=0)
     is_last = np.zeros(len(met.row), np.bool_)
@@ -87,10 +129,19 @@ def excesses(met: Arrivals, found: Stragglers, before: Mapping[str, Int64]) -> d
         np.add.at(total, who, before[key][met.row[mine]] - usual)
         more[key] = total
     return {
-        one: Excess({key: int(more[key][one]) for key in COMPONENTS}, int(count[one]))
+        one: Excess({key: int(more[key][one]) for key in COMPONENTS}, int(count[one]), int(cost[one]))
         for one in told.tolist()
         if count[one]
     }
+
+
+def _costliest(asked: Bool, burst: Int64, cost: Int64) -> Bool:
+    """Marks of the collectives that are asked for the costliest one of each burst."""
+    rows = np.flatnonzero(asked)
+    order = rows[np.lexsort((-cost[rows], burst[rows]))]
+    marked = np.zeros(len(asked), np.bool_)
+    marked[order[np.diff(burst[order], prepend=-1) != 0]] = True
+    return marked
 
 
 def slow_group(met: Met, kind: Int64, worker: int, others: Sequence[int], main: int, steps: Bool) -> int:

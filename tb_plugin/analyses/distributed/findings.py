@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pyarrow.compute as pc
+
 from tb_plugin.analyses.communication import COMMUNICATION_SHARE, SEND_LESS
 from tb_plugin.analyses.distributed.absent import not_here
 from tb_plugin.analyses.distributed.blame import blame
 from tb_plugin.analyses.distributed.clock_notices import clock_notices
+from tb_plugin.analyses.distributed.compared import numbers_of
 from tb_plugin.analyses.distributed.facts import total_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.straggler_findings import straggler_findings, uneven_compute
 from tb_plugin.analyses.distributed.together import Row, Together
+from tb_plugin.analyses.distributed.waiting import BOUND, TIMINGS
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.payloads import Notice
+
+_NAMED = 3
+"""So many workers that lack calls are named."""
 
 
 def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, refused: str = "") -> list[Notice]:
@@ -50,7 +58,12 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
             "{bounded} of {matched} matched calls lack a rank of their group: if that one arrived last, the others waited "
             "for it unseen. Waiting is at least, transfer at most and bandwidth at least what is shown."
         )
-        notices.append(Notice("bounds", "medium", text, "Record all ranks to know who arrives last.", figures))
+        todo = "Record all ranks to know who arrives last."
+        if not missing:
+            few = _lacking(data)
+            text += f" All ranks are here; calls are missing of {few}." if few else ""
+            todo = "Record the same steps on every rank, and see whether these lost events (length of their buffers)."
+        notices.append(Notice("bounds", "medium", text, todo, figures))
     elif missing and not data.alone:
         notices.append(Notice("workers_missing", "low", present, "Record all ranks to be sure.", here))
     if estimated := total_of(rows, "estimated"):
@@ -72,14 +85,36 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
     whole = [row for row in rows if row["worker"] not in data.stated.cut]
     told = blame(data)
     late = straggler_findings(told, rows)
+    late_ones = {data.names[worker] for worker in told.found.told.tolist()}
     if not late and (uneven := uneven_compute(told, data, rows)) is not None:
         late = [uneven]
     return [
         *(late or _waiting(whole)),
-        *_transferring([row for row in whole if not _moved_less(data, row)]),
+        *_transferring([row for row in whole if not _moved_less(data, row) and row["worker"] not in late_ones]),
         *held,
         *notices,
     ]
+
+
+def _lacking(data: Together) -> str:
+    """Names the workers that lack calls which others of their group have, those that lack most first; empty: nobody knows."""
+    seen, one_each = data.seen, data.first_rows
+    bound = one_each[seen.waiting.timing[one_each] == TIMINGS.index(BOUND)]
+    group = np.asarray(numbers_of(seen.data, "group_code"))
+    # Where nobody recorded who is in a group, those that lack its calls may be in none.
+    stated = pc.fill_null(seen.data["group_ranks"].cast("string"), "").to_numpy(zero_copy_only=False) != ""
+    rows = np.flatnonzero(np.isin(seen.match, seen.match[bound]) & stated)
+    lacks: dict[int, int] = {}
+    for code in np.unique(group[rows]).tolist():
+        mine = rows[group[rows] == code]
+        have = np.bincount(seen.worker[mine], minlength=len(data.names))
+        calls = len(np.unique(seen.match[mine]))
+        for worker in np.unique(seen.worker[group == code]).tolist():
+            if have[worker] < calls:
+                lacks[worker] = lacks.get(worker, 0) + calls - int(have[worker])
+    order = sorted(lacks, key=lambda worker: (-lacks[worker], worker))
+    named = ", ".join(data.names[worker] for worker in order[:_NAMED])
+    return named + (f" and {len(order) - _NAMED} more" if len(order) > _NAMED else "")
 
 
 def _waiting(rows: list[Row]) -> list[Notice]:
@@ -98,10 +133,10 @@ def _waiting(rows: list[Row]) -> list[Notice]:
 
 
 def _transferring(rows: list[Row]) -> list[Notice]:
-    """The worker that loses most to moving data."""
+    """The median worker where it loses to moving data: of a single one that does nobody knows whether sending less helps."""
     # Where no call was matched both are 0, and nothing is known.
     losing = [row for row in rows if _exposed(row) > COMMUNICATION_SHARE and not _waits(row) and _moves(row)]
-    if not losing:
+    if 2 * len(losing) < max(len(rows), 1):
         return []
     return [
         _about(
@@ -120,7 +155,9 @@ def _moved_less(data: Together, row: Row) -> bool:
 
 
 def _about(rule: str, losing: list[Row], what: str, todo: str) -> Notice:
-    worst = max(losing, key=_exposed)
+    worst = (
+        max(losing, key=_exposed) if rule == "communication_waiting" else sorted(losing, key=_exposed)[len(losing) // 2]
+    )
     share = _exposed(worst)
     figures = [
         METRICS.figure("worker", str(worst["worker"])),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -20,6 +22,8 @@ THERE = 0.75
 """This share of the steps at which something periodic is due have it."""
 _CHANCE = 0.01
 """So probable may it be, at most, that chance makes any worker of a group late so often."""
+_RARE = 0.001
+"""The same of how much steps vary: of few steps with noise of no known kind Student's t is a rough measure."""
 
 
 def periods(slow: Bool) -> int:
@@ -72,4 +76,23 @@ def is_chance(times: Int64, trials: Int64, size: Int64) -> Bool:
         less = np.where(share < 1, (1 - share) * np.log((1 - share) / (1 - fair)), 0)
     unlikely = np.where(share > fair, trials * (more + less), 0)
     found: Bool = np.log(np.maximum(size, 1)) - unlikely > np.log(_CHANCE)
+    return found
+
+
+def is_scatter(net: Float64) -> Bool:
+    """Returns of each row ([row, step]) whether the mean over steps may be nothing but how much it varies from step to step.
+
+    By Student's t of the mean against 0, for the row of which it is least probable among all rows; the tail is bounded from
+    above by that of x / t times the density. Of fewer than three steps nobody knows how much varies.
+    """
+    rows, steps = net.shape
+    if steps < FEWEST:
+        return np.ones(rows, np.bool_)
+    free = steps - 1
+    mean, spread = net.mean(axis=1), net.std(axis=1, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = mean / (spread / math.sqrt(steps))
+        height = math.lgamma((free + 1) / 2) - math.lgamma(free / 2) - math.log(free * math.pi) / 2
+        tail = height + np.log(free / (free - 1) / t) - (free - 1) / 2 * np.log1p(t * t / free)
+    found: Bool = (mean <= 0) | ~(tail + math.log(max(rows, 1)) <= math.log(_RARE))
     return found

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tb_plugin.analyses.distributed.blame import CAUSES, Blame, why
-from tb_plugin.analyses.distributed.causes import COMPUTE
+from tb_plugin.analyses.distributed.causes import COMPUTE, Excess
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.patterns import PERSISTENT, ROTATING, SINGLE
 from tb_plugin.analyses.distributed.slow_kernels import MORE_CALLS, SLOW_DEVICE
@@ -22,7 +22,9 @@ TOLD = 3
 """So many stragglers are findings of their own; the table has all."""
 UNEVEN_SHARE = 0.05
 """Share of the step by which the longest computation exceeds the mean before that is told."""
-_MEDIUM_SHARE = 0.05
+_MEDIUM_SHARE, _HIGH_SHARE = 0.05, 0.1
+_UNEXPLAINED = 0.2
+"""Where more than this share of the cost has no cause that differs, that is said."""
 _WHY = "A collective ends when its last rank is there: what that one loses all others wait."
 _TODO = {
     COMPUTE: "Compare what this rank is given to compute with the others: length and shapes of its input, or work that only "
@@ -71,13 +73,17 @@ def _straggler(told: Blame, worker: int, rows: list[Row]) -> Notice:
         METRICS.figure("last_share", float(told.found.last[row] / max(int(told.found.collectives[row]), 1))),
         METRICS.figure("caused_wait_ns", rows[worker]["caused_wait_ns"]),  # type: ignore[arg-type]
     ]
+    its_group = int(told.found.group[row])
+    if told.groups[its_group]:
+        figures.append(METRICS.figure("group", told.groups[its_group]))
     text = "{worker} costs {lost_ns} of each step ({lost_share}): the others wait until it arrives" + _when(
         told, worker, figures
     )
     text += _reason(told, worker, cells, figures)
-    text += (
-        " It arrives last at {last_share} of its collectives; the others wait {caused_wait_ns} for it, all of them and "
+    text += " It arrives last at {last_share} of its collectives" + (
+        " in group {group}" if told.groups[its_group] else ""
     )
+    text += "; the others wait {caused_wait_ns} for it, all of them and "
     text += "all steps together."
     cause = str(cells.get("late_cause") or "")
     return Notice(
@@ -118,6 +124,15 @@ def _reason(told: Blame, worker: int, cells: dict[str, object], figures: list[Fi
     if not cells:
         return ""
     excess = told.excess[worker]
+    text = _differing(told, excess, worker, cells, figures)
+    if excess.unexplained_ns <= _UNEXPLAINED * excess.cost_ns:
+        return text
+    figures.append(METRICS.figure("late_unexplained_ns", told.per_step(excess.unexplained_ns)))
+    return f"{text} {{late_unexplained_ns}} of what it costs is not explained by this."
+
+
+def _differing(told: Blame, excess: Excess, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
+    """What the straggler does longer than the others, a sentence."""
     figures += [
         METRICS.figure("late_cause_ns", cells["late_cause_ns"]),  # type: ignore[arg-type]
         METRICS.figure("late_cause_share", cells["late_cause_share"]),  # type: ignore[arg-type]
@@ -131,6 +146,9 @@ def _reason(told: Blame, worker: int, cells: dict[str, object], figures: list[Fi
         "host": "its device has nothing to do for {late_cause_ns} longer than the others', while its host is busy or late",
         "idle": "nothing happens for {late_cause_ns} longer than on the others",
     }
+    if not told.on_devices:
+        did["host"] = "its host is busy or late for {late_cause_ns} longer than those of the others"
+        did["input"] = "its host loads data for {late_cause_ns} longer than those of the others"
     text = f"{begin}{did[excess.main]} ({{late_cause_share}} of what differs)"
     kernels = told.kernels.get(worker)
     if (slow := told.slow_groups.get(worker, -1)) >= 0:
@@ -251,4 +269,7 @@ def _confidence(told: Blame, worker: int, cells: dict[str, object]) -> Literal["
 
 
 def _loud(share: float) -> Severity:
+    """How loud a finding is that tells whom all ranks wait for: one machine to look at, for the time of all."""
+    if share >= _HIGH_SHARE:
+        return "high"
     return severity_of(share) if share >= _MEDIUM_SHARE else "low"

@@ -115,6 +115,10 @@ OF_STRAGGLERS = (
                 "Longer by",
                 "How much longer than the others it does that, before collectives at which it is last.",
             ),
+            "late_unexplained_ns": (
+                "Not explained",
+                "What it costs less what it does longer than the others before the collectives that make this cost.",
+            ),
             "late_kernel_ns": (
                 "Kernel longer by",
                 "Time of the kernel less the median of the others, in its late steps.",

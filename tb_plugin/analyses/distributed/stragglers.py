@@ -18,6 +18,7 @@ from tb_plugin.analyses.distributed.patterns import (
     ROTATING,
     SINGLE,
     is_chance,
+    is_scatter,
     pattern,
     rotates,
 )
@@ -68,7 +69,8 @@ class Stragglers:
     q: Float64
     """Dixon's Q of it, for the latest worker of a small group; NaN elsewhere."""
     outlying: Bool
-    """It stands out of its group by z, by Q, or because chance makes nobody last so often."""
+    """It stands out of its group by z, by Q, because chance makes nobody last so often, or because it costs so much more than
+    the others of its group in each step that how steps vary does not explain it."""
     cost_ns: Int64
     """Sum over the collectives."""
     low_ns: Int64
@@ -118,6 +120,8 @@ def stragglers(met: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
     lost, lost_low = _lost(entries, worker, its_group, size, shape)
     noise, top = _noise(met, mine, its_group, size, shape)
     often = ~is_chance(times, trials, size) | ~is_chance(top.sum(axis=1), top.shape[1] * np.ones(len(mine)), size)
+    beyond = _beyond_others(entries, its_group, size, shape[1])
+    often |= ~is_scatter(beyond) & (beyond.mean(axis=1) > _ALONE * _among_siblings(beyond, its_group, size))
     slow, often_slow = (_slow(entries, worker, noise * sigmas, step_ns, workers) for sigmas in (_SIGMAS, _AGAIN))
     most = np.bincount(lost.argmax(axis=0)[lost.any(axis=0)], minlength=workers)
     certain = ~is_chance(most, np.full(workers, shape[1]), np.full(workers, workers))
@@ -256,6 +260,29 @@ def _noise(met: Arrivals, mine: Groups, its_group: Int64, size: Int64, shape: tu
             values = np.where(also[members] & ~top[members], apart[members], np.nan)
         noise[members] = np.array([_spread(one) for one in values])[:, None]
     return noise, top
+
+
+def _beyond_others(entries: _Entries, its_group: Int64, size: Int64, steps: int) -> Float64:
+    """What each worker in a group costs in each step ([row, step]) less the mean of the others there: 0 for equal ones."""
+    cost = np.zeros((len(its_group), steps))
+    cost[entries.row, entries.step] = entries.cost
+    groups = group(its_group)
+    total = np.zeros((len(groups), steps))
+    np.add.at(total, groups.of, cost)
+    beyond: Float64 = cost - (total[groups.of] - cost) / np.maximum(size - 1, 1)[:, None]
+    return beyond
+
+
+def _among_siblings(beyond: Float64, its_group: Int64, size: Int64) -> Float64:
+    """What a worker in groups of the same size usually costs beyond, or less than, the others there; 0 of a group alone."""
+    usual = np.zeros(len(size))
+    mean = np.abs(beyond.mean(axis=1))
+    for count in np.unique(size).tolist():
+        rows = np.flatnonzero(size == count)
+        if len(rows) > count:
+            # The lower one: where one of two groups has a straggler half of them differ much.
+            usual[rows] = _lower_median(mean[rows])
+    return usual
 
 
 def _by_step(row: Int64, step: Int64, value: Int64, chosen: Bool, shape: tuple[int, int]) -> tuple[Float64, Bool]:
