@@ -5,6 +5,7 @@ Messages are pickles behind an 8-byte length: a ``Question`` to the worker, a ``
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import queue
@@ -90,11 +91,13 @@ def main(memo_bytes: int) -> None:
     send(answers, Started())
     questions: queue.SimpleQueue[Question[object]] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(sys.stdin.buffer, questions), daemon=True).start()
+    gc.disable()
     from tb_plugin.trace.memo import MEMO
 
     MEMO.limit_bytes = memo_bytes
     from tb_plugin.service.opened import OpenModels  # with everything that must not bring pandas along
 
+    gc.enable()  # nothing that was imported is garbage
     models = OpenModels()
     while True:
         _serve(questions.get(), models, answers)

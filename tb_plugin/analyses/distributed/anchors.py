@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.distributed.codes import codes, occurrence
+from tb_plugin.analyses.distributed.codes import codes, distinct, occurrence
 
 Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]
@@ -49,10 +49,10 @@ def anchors_of(
     rows = np.flatnonzero(known & synchronizing)
     rows = rows[alike[match[rows]]]
     rows = rows[_thinned(worker[rows], match[rows], group[rows])]
-    number = np.unique(match[rows], return_inverse=True)[1].astype(np.int64)
+    number = distinct(match[rows])[1]
     several = np.bincount(number)[number] > 1 if len(rows) else np.zeros(0, np.bool_)
     rows = rows[several]
-    return Anchors(worker[rows], np.unique(match[rows], return_inverse=True)[1].astype(np.int64), end_ns[rows])
+    return Anchors(worker[rows], distinct(match[rows])[1], end_ns[rows])
 
 
 def _thinned(worker: Int64, match: Int64, group: Int64) -> Bool:
@@ -62,11 +62,11 @@ def _thinned(worker: Int64, match: Int64, group: Int64) -> Bool:
     """
     if not len(match):
         return np.zeros(0, np.bool_)
-    found, first, number = np.unique(match, return_index=True, return_inverse=True)
+    first, number = distinct(match)
     turn = _turns(occurrence(group[first]))
     mine = codes(worker, group)
     share = MOST / np.bincount(mine)[mine]
-    wanted = np.zeros(len(found), np.bool_)
+    wanted = np.zeros(len(first), np.bool_)
     wanted[number[turn[number] < share]] = True
     kept: Bool = wanted[number]
     return kept

@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 Int64 = npt.NDArray[np.int64]
+_CLOSE = 8
+"""Numbers in a range of so many times their count lie close: a table of the range is made sooner than they are sorted."""
 
 
 def codes(*columns: Int64) -> Int64:
@@ -22,8 +24,24 @@ def codes(*columns: Int64) -> Int64:
     return code
 
 
+def distinct(column: Int64) -> tuple[Int64, Int64]:
+    """Returns the first row of each value in order of the values, and for each row the position of its value among them."""
+    which = _dense(column)
+    first = np.empty(int(which.max(initial=-1)) + 1, np.int64)
+    rows = np.arange(len(column))[::-1]
+    first[which[rows]] = rows  # of equal ones the first is written last
+    return first, which
+
+
 def _dense(column: Int64) -> Int64:
-    return np.unique(column, return_inverse=True)[1].astype(np.int64)
+    """The position of each value among the distinct ones in their order, without a sort where they lie close."""
+    low, high = (int(column.min()), int(column.max())) if len(column) else (0, -1)
+    if high - low >= _CLOSE * len(column):
+        return np.unique(column, return_inverse=True)[1].astype(np.int64)
+    present = np.zeros(high - low + 1, np.bool_)
+    present[column - low] = True
+    position: Int64 = np.cumsum(present, dtype=np.int64) - 1
+    return position[column - low]
 
 
 def ordered(key: Int64, value: Int64) -> Int64:

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.distributed.codes import codes
+from tb_plugin.analyses.distributed.codes import codes, distinct
 
 Int64 = npt.NDArray[np.int64]
 
@@ -75,9 +75,9 @@ class GroupColumns:
         """Returns each combination of worker, name, ranks and size once, and which one each call has."""
         group = _whole(self.names)[self.group]
         code = codes(self.worker, group, self.ranks, self.size + 1)
-        _, first, which = np.unique(code, return_index=True, return_inverse=True)
+        first, which = distinct(code)
         columns = (column[first].tolist() for column in (self.worker, group, self.ranks, self.size))
-        return list(zip(*columns, strict=True)), which.astype(np.int64)
+        return list(zip(*columns, strict=True)), which
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from tb_plugin.analyses.collective_names import POINT_TO_POINT, bus_factor
 from tb_plugin.analyses.distributed.absent import DUMPS, recorders
 from tb_plugin.analyses.distributed.anchors import SYNCHRONIZING, anchors_of
 from tb_plugin.analyses.distributed.clocks import clocks_of, clocks_table
-from tb_plugin.analyses.distributed.codes import codes
+from tb_plugin.analyses.distributed.codes import codes, distinct
 from tb_plugin.analyses.distributed.compared import compared, groups_in, is_one_of, numbers_of, texts_of
 from tb_plugin.analyses.distributed.groups import Groups, StatedGroup, rows_with_shapes
 from tb_plugin.analyses.distributed.lateness import lateness_of
@@ -298,7 +298,7 @@ def _zeros(base_time_ns: pa.ChunkedArray) -> tuple[Bool, Int64]:
 
 def _factors(collective: Int64, names: Sequence[str], size: Int64) -> npt.NDArray[np.float64]:
     """Bus bandwidth over algorithm bandwidth of each call; NaN where there is none."""
-    _, first, which = np.unique(codes(collective, size), return_index=True, return_inverse=True)
+    first, which = distinct(codes(collective, size))
     factors = [bus_factor(names[collective[row]], int(size[row])) for row in first.tolist()]
     found: npt.NDArray[np.float64] = np.array([np.nan if one is None else one for one in factors], np.float64)[which]
     return found

@@ -139,8 +139,12 @@ def _begins_later(worker: Int64, match: Int64, group: Int64, start: Int64) -> In
 
 def _first_rows(key: Int64, time: Int64) -> Int64:
     """The row of each key whose time is least, in order of the keys."""
-    order = np.lexsort((time, key))
-    found: Int64 = order[np.flatnonzero(np.diff(key[order], prepend=-1))]
+    keys = int(key.max(initial=-1)) + 1
+    least, row = np.full(keys, np.iinfo(np.int64).max, np.int64), np.full(keys, -1, np.int64)
+    np.minimum.at(least, key, time)
+    at = np.flatnonzero(time == least[key])[::-1]  # of equal ones the first is written last
+    row[key[at]] = at
+    found: Int64 = row[row >= 0]
     return found
 
 
