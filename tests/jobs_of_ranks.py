@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.distributed.arrivals import UNKNOWN, Met
-from tb_plugin.analyses.distributed.match import Calls, match
+from tb_plugin.analyses.distributed.matching.match import Calls, match
+from tb_plugin.analyses.distributed.stragglers.arrivals import UNKNOWN, Met
 from tb_plugin.analyses.distributed.waiting import waiting
 
 Int64 = npt.NDArray[np.int64]

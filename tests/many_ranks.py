@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame, Params, Part
 from tb_plugin.analyses.distributed import Distributed
-from tb_plugin.analyses.distributed.profile import CALL, DEVICE, GROUP, STEP
+from tb_plugin.analyses.distributed.rank.profile import CALL, DEVICE, GROUP, STEP
 from tests.builders import trace
 
 TENSOR, STAGES, NODE = 8, 4, 8

@@ -11,10 +11,10 @@ import pytest
 
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.distributed import Distributed
-from tb_plugin.analyses.distributed.about import rank_of
 from tb_plugin.analyses.distributed.absent import not_here
-from tb_plugin.analyses.distributed.compared import texts_of
-from tb_plugin.analyses.distributed.profile import CALL, GROUP, table
+from tb_plugin.analyses.distributed.matching.compared import texts_of
+from tb_plugin.analyses.distributed.rank.about import rank_of
+from tb_plugin.analyses.distributed.rank.profile import CALL, GROUP, table
 from tb_plugin.analyses.ranks_collectives import RanksCollectives
 from tb_plugin.payloads import Notice, Notices, View
 from tests.builders import trace

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.distributed import Distributed
-from tb_plugin.analyses.distributed.bandwidth import line_of
-from tb_plugin.analyses.distributed.bandwidth_shown import nodes_short
-from tb_plugin.analyses.distributed.profile import CALL, DEVICE, GROUP, table
+from tb_plugin.analyses.distributed.bandwidth.measured import line_of
+from tb_plugin.analyses.distributed.bandwidth.shown import nodes_short
+from tb_plugin.analyses.distributed.rank.profile import CALL, DEVICE, GROUP, table
 from tb_plugin.devices.peaks import peak_of
 from tb_plugin.payloads import Notices, Series, Table, View
 from tests.builders import trace

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_plugin.analyses.distributed.anchors import MOST, Anchors, anchors_of
-from tb_plugin.analyses.distributed.clocks import (
+from tb_plugin.analyses.distributed.clocks.anchors import MOST, Anchors, anchors_of
+from tb_plugin.analyses.distributed.clocks.clocks import (
     DRIFT,
     HOW,
     OFFSET,
@@ -22,7 +22,7 @@ from tb_plugin.analyses.distributed.clocks import (
     clocks_of,
     clocks_table,
 )
-from tb_plugin.analyses.distributed.quantiles import median_by, quantile_by
+from tb_plugin.analyses.distributed.matching.quantiles import median_by, quantile_by
 from tests.depth import examples, sampled
 
 Int64 = npt.NDArray[np.int64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tb_plugin.analyses.distributed.codes import distinct
+from tb_plugin.analyses.distributed.matching.codes import distinct
 
 
 @pytest.mark.parametrize("rows", [0, 1, 5, 300])

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.collective_names import bus_factor, collective_name
 from tb_plugin.analyses.distributed import Distributed
-from tb_plugin.analyses.distributed.order import longest_common
+from tb_plugin.analyses.distributed.matching.order import longest_common
 from tb_plugin.analyses.distributed.waiting import caused_by
 from tb_plugin.analyses.dtypes import element_bytes
 from tb_plugin.payloads import Figures, Heat, Notices, Series, Table, View

@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.base import Params, Part
-from tb_plugin.analyses.distributed import Distributed, heat
-from tb_plugin.analyses.distributed.grid import Grid
-from tb_plugin.analyses.distributed.heat import merge, merged_labels, quantiles
-from tb_plugin.analyses.distributed.topology import members, ranks_short
+from tb_plugin.analyses.distributed import Distributed
+from tb_plugin.analyses.distributed.pictures import heat
+from tb_plugin.analyses.distributed.pictures.grid import Grid
+from tb_plugin.analyses.distributed.pictures.heat import merge, merged_labels, quantiles
+from tb_plugin.analyses.distributed.pictures.topology import members, ranks_short
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Heat, Series, Table, View
 from tb_plugin.payloads.export import to_json

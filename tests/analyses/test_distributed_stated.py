@@ -12,7 +12,7 @@ import pytest
 
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.distributed import Distributed
-from tb_plugin.analyses.distributed.groups import GroupColumns, groups_of, kind_codes
+from tb_plugin.analyses.distributed.matching.groups import GroupColumns, groups_of, kind_codes
 from tb_plugin.analyses.jobs.traffic import MOST_DRAWN
 from tb_plugin.payloads import Notices, Series, Table, View
 from tb_plugin.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, SCHEMAS, STEP_TIMES, as_stated

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_plugin.analyses.distributed.kinds import device_kinds, group_kinds
+from tb_plugin.analyses.distributed.pictures.kinds import device_kinds, group_kinds
 from tb_plugin.analyses.distributed.together import Row
 
 

@@ -13,10 +13,10 @@ import pytest
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.collective_names import collective_name
 from tb_plugin.analyses.distributed import Distributed
-from tb_plugin.analyses.distributed.anchors import SYNCHRONIZING, anchors_of
-from tb_plugin.analyses.distributed.clocks import Clocks, clocks_of
-from tb_plugin.analyses.distributed.lateness import ARRIVALS, Lateness, lateness_of, sure_of
-from tb_plugin.analyses.distributed.quantiles import median_by
+from tb_plugin.analyses.distributed.clocks.anchors import SYNCHRONIZING, anchors_of
+from tb_plugin.analyses.distributed.clocks.clocks import Clocks, clocks_of
+from tb_plugin.analyses.distributed.clocks.lateness import ARRIVALS, Lateness, lateness_of, sure_of
+from tb_plugin.analyses.distributed.matching.quantiles import median_by
 from tb_plugin.payloads import Notices, Table, View
 from tb_plugin.trace.table import TraceTable
 from tests import synthetic_job as jobs

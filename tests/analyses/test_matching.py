@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tb_plugin.analyses.distributed import order
-from tb_plugin.analyses.distributed.groups import (
+from tb_plugin.analyses.distributed.matching import order
+from tb_plugin.analyses.distributed.matching.groups import (
     GroupColumns,
     Ranks,
     StatedGroup,
@@ -18,8 +18,8 @@ from tb_plugin.analyses.distributed.groups import (
     ranks_in,
     shape_of,
 )
-from tb_plugin.analyses.distributed.match import BY, Calls, match, matched
-from tb_plugin.analyses.distributed.order import aligned, longest_common
+from tb_plugin.analyses.distributed.matching.match import BY, Calls, match, matched
+from tb_plugin.analyses.distributed.matching.order import aligned, longest_common
 from tb_plugin.recorders import PYTORCH
 from tests.depth import sampled
 

@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.distributed.before import PARTS
-from tb_plugin.analyses.distributed.profile import profile_part
+from tb_plugin.analyses.distributed.rank.before import PARTS
+from tb_plugin.analyses.distributed.rank.profile import profile_part
 from tb_plugin.service.parts import dump
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, memcpy, model, trace

@@ -15,14 +15,20 @@ from hypothesis import strategies as st
 
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.distributed import Distributed
-from tb_plugin.analyses.distributed.arrivals import UNKNOWN, arrivals
-from tb_plugin.analyses.distributed.blame import Blame, blame, why
-from tb_plugin.analyses.distributed.blocking import blocked_ns
-from tb_plugin.analyses.distributed.causes import COMPONENTS, bursts, excesses, held_up, own_work
 from tb_plugin.analyses.distributed.joined import join
-from tb_plugin.analyses.distributed.patterns import pattern, rotates
-from tb_plugin.analyses.distributed.slow_kernels import LONGER_CALLS, MORE_CALLS, SLOW_DEVICE, KernelTimes, uneven
-from tb_plugin.analyses.distributed.stragglers import Stragglers, stragglers
+from tb_plugin.analyses.distributed.rank.blocking import blocked_ns
+from tb_plugin.analyses.distributed.stragglers.arrivals import UNKNOWN, arrivals
+from tb_plugin.analyses.distributed.stragglers.blame import Blame, blame, why
+from tb_plugin.analyses.distributed.stragglers.causes import COMPONENTS, bursts, excesses, held_up, own_work
+from tb_plugin.analyses.distributed.stragglers.patterns import pattern, rotates
+from tb_plugin.analyses.distributed.stragglers.slow_kernels import (
+    LONGER_CALLS,
+    MORE_CALLS,
+    SLOW_DEVICE,
+    KernelTimes,
+    uneven,
+)
+from tb_plugin.analyses.distributed.stragglers.stragglers import Stragglers, stragglers
 from tb_plugin.analyses.distributed.together import together
 from tb_plugin.trace.intervals import union
 from tests.builders import model

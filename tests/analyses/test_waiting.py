@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tb_plugin.analyses.distributed.codes import codes
-from tb_plugin.analyses.distributed.match import Calls
+from tb_plugin.analyses.distributed.matching.codes import codes
+from tb_plugin.analyses.distributed.matching.match import Calls
 from tb_plugin.analyses.distributed.waiting import BOUND, ESTIMATED, FEWEST_USUAL, MEASURED, TIMINGS, waiting
 from tests.depth import sampled
 from tests.synthetic_job import Job, Straggler, calls, plan

@@ -11,25 +11,25 @@ import numpy as np
 
 from tb_plugin.analyses.base import Frame, Missing, Params, Part, Scope, Traits, answer_view, coverage_of, page
 from tb_plugin.analyses.distributed.absent import DUMPS, recorder_notices
-from tb_plugin.analyses.distributed.bandwidth_shown import bandwidth_frames, bandwidth_series, slow_nodes
-from tb_plugin.analyses.distributed.blame import blame, why
+from tb_plugin.analyses.distributed.bandwidth.shown import bandwidth_frames, bandwidth_series, slow_nodes
 from tb_plugin.analyses.distributed.facts import FACTS, job_facts, largest, total_of, wait_share
 from tb_plugin.analyses.distributed.findings import findings
-from tb_plugin.analyses.distributed.heat import pictures
 from tb_plugin.analyses.distributed.job import job_findings, job_frames, job_notices, job_series
 from tb_plugin.analyses.distributed.joined import COMMON, MEMBERS, RANKS, REPEATED, is_joined, join, join_again
-from tb_plugin.analyses.distributed.kinds import kind_frames
 from tb_plugin.analyses.distributed.meetings import TABLE as MEETINGS
 from tb_plugin.analyses.distributed.meetings import WITHIN, meetings, stretches_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.partners import PARTNERS, partners_frame
-from tb_plugin.analyses.distributed.pipeline import pipeline
-from tb_plugin.analyses.distributed.profile import frame, profile_part
+from tb_plugin.analyses.distributed.pictures.heat import pictures
+from tb_plugin.analyses.distributed.pictures.kinds import kind_frames
+from tb_plugin.analyses.distributed.pictures.pipeline import pipeline
+from tb_plugin.analyses.distributed.pictures.topology import rank_nodes
+from tb_plugin.analyses.distributed.pictures.worst import fewer, worst_frame
+from tb_plugin.analyses.distributed.rank.profile import frame, profile_part
+from tb_plugin.analyses.distributed.stragglers.blame import blame, why
 from tb_plugin.analyses.distributed.tables import frames, worker_rows
 from tb_plugin.analyses.distributed.together import Row, Together, together
-from tb_plugin.analyses.distributed.topology import rank_nodes
 from tb_plugin.analyses.distributed.traffic import traffic_frame, traffic_map
-from tb_plugin.analyses.distributed.worst import fewer, worst_frame
 from tb_plugin.analyses.replicas import FRAME
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import (

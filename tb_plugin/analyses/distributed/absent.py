@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Part
-from tb_plugin.analyses.distributed.codes import codes
-from tb_plugin.analyses.distributed.compared import numbers_of, texts_of
+from tb_plugin.analyses.distributed.matching.codes import codes
+from tb_plugin.analyses.distributed.matching.compared import numbers_of, texts_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.payloads import Notice
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analyses.distributed.clocks import FEWEST
-from tb_plugin.analyses.distributed.lateness import BEGAN_LATER, BELOW, KNOWN
+from tb_plugin.analyses.distributed.clocks.clocks import FEWEST
+from tb_plugin.analyses.distributed.clocks.lateness import BEGAN_LATER, BELOW, KNOWN
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.together import Together
 from tb_plugin.analyses.distributed.waiting import ESTIMATED, TIMINGS

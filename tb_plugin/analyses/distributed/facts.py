@@ -7,10 +7,10 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.distributed.absent import not_here
-from tb_plugin.analyses.distributed.blame import blame
-from tb_plugin.analyses.distributed.compared import numbers_of
+from tb_plugin.analyses.distributed.matching.compared import numbers_of
+from tb_plugin.analyses.distributed.matching.quantiles import quantile_by
 from tb_plugin.analyses.distributed.metrics import METRICS
-from tb_plugin.analyses.distributed.quantiles import quantile_by
+from tb_plugin.analyses.distributed.stragglers.blame import blame
 from tb_plugin.analyses.distributed.together import Row, Together
 from tb_plugin.payloads import Figure, Figures
 

@@ -7,12 +7,12 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.communication import COMMUNICATION_SHARE, SEND_LESS
 from tb_plugin.analyses.distributed.absent import not_here
-from tb_plugin.analyses.distributed.blame import blame
 from tb_plugin.analyses.distributed.clock_notices import clock_notices
-from tb_plugin.analyses.distributed.compared import numbers_of
 from tb_plugin.analyses.distributed.facts import total_of
+from tb_plugin.analyses.distributed.matching.compared import numbers_of
 from tb_plugin.analyses.distributed.metrics import METRICS
-from tb_plugin.analyses.distributed.straggler_findings import straggler_findings, uneven_compute
+from tb_plugin.analyses.distributed.stragglers.blame import blame
+from tb_plugin.analyses.distributed.stragglers.findings import straggler_findings, uneven_compute
 from tb_plugin.analyses.distributed.together import Row, Together
 from tb_plugin.analyses.distributed.waiting import BOUND, TIMINGS
 from tb_plugin.analyses.severity import severity_of

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.distributed.links import in_order, link_maps, link_rows, link_totals
 from tb_plugin.analyses.distributed.metrics import METRICS
-from tb_plugin.analyses.distributed.stated import BETWEEN, CALLS, MEMBERS, MOVED, STEPS, StatedJob, summed
+from tb_plugin.analyses.distributed.rank.stated import BETWEEN, CALLS, MEMBERS, MOVED, STEPS, StatedJob, summed
 from tb_plugin.analyses.jobs.metrics import CALL_COLUMNS, STEP_COLUMNS
 from tb_plugin.analyses.jobs.slow import findings
 from tb_plugin.analyses.jobs.stages import stages_of

@@ -17,16 +17,16 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.base import Frame, Params, Part, coverage_of
 from tb_plugin.analyses.collective_names import POINT_TO_POINT, bus_factor
 from tb_plugin.analyses.distributed.absent import DUMPS, recorders
-from tb_plugin.analyses.distributed.anchors import SYNCHRONIZING, anchors_of
-from tb_plugin.analyses.distributed.clocks import clocks_of, clocks_table
-from tb_plugin.analyses.distributed.codes import codes, distinct
-from tb_plugin.analyses.distributed.compared import compared, groups_in, is_one_of, numbers_of, texts_of
-from tb_plugin.analyses.distributed.groups import Groups, StatedGroup, rows_with_shapes
-from tb_plugin.analyses.distributed.lateness import lateness_of
-from tb_plugin.analyses.distributed.match import matched, nothing
-from tb_plugin.analyses.distributed.quantiles import quantile_by
+from tb_plugin.analyses.distributed.clocks.anchors import SYNCHRONIZING, anchors_of
+from tb_plugin.analyses.distributed.clocks.clocks import clocks_of, clocks_table
+from tb_plugin.analyses.distributed.clocks.lateness import lateness_of
+from tb_plugin.analyses.distributed.matching.codes import codes, distinct
+from tb_plugin.analyses.distributed.matching.compared import compared, groups_in, is_one_of, numbers_of, texts_of
+from tb_plugin.analyses.distributed.matching.groups import Groups, StatedGroup, rows_with_shapes
+from tb_plugin.analyses.distributed.matching.match import matched, nothing
+from tb_plugin.analyses.distributed.matching.quantiles import quantile_by
+from tb_plugin.analyses.distributed.rank.stated import ranks_at_least, stated_tables
 from tb_plugin.analyses.distributed.redundancy import redundancy
-from tb_plugin.analyses.distributed.stated import ranks_at_least, stated_tables
 from tb_plugin.analyses.distributed.waiting import waiting
 from tb_plugin.payloads import Notices
 from tb_plugin.trace.freeing import give_back_memory

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from tb_plugin.analyses.distributed.metrics import METRICS
-from tb_plugin.analyses.distributed.stated import BETWEEN, MEMBERS, StatedJob, summed
+from tb_plugin.analyses.distributed.rank.stated import BETWEEN, MEMBERS, StatedJob, summed
 from tb_plugin.analyses.jobs.traffic import MAPS, MOST_DRAWN, LinkTotal, speed
 from tb_plugin.analyses.metrics import CHOSEN
 from tb_plugin.payloads import Line, Series

@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame, Params, Part, whole_number
 from tb_plugin.analyses.distributed import joined as j
-from tb_plugin.analyses.distributed.clocks import clocks_from
-from tb_plugin.analyses.distributed.compared import numbers_of
-from tb_plugin.analyses.distributed.lateness import Lateness, sure_of
-from tb_plugin.analyses.distributed.match import BY
+from tb_plugin.analyses.distributed.clocks.clocks import clocks_from
+from tb_plugin.analyses.distributed.clocks.lateness import Lateness, sure_of
+from tb_plugin.analyses.distributed.matching.compared import numbers_of
+from tb_plugin.analyses.distributed.matching.match import BY
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.waiting import TIMINGS
 from tb_plugin.errors import BadRequest

@@ -8,9 +8,9 @@ from functools import cache
 
 import pyarrow as pa
 
-from tb_plugin.analyses.distributed.profile import CALL, DEVICE, GROUP, STEP
-from tb_plugin.analyses.distributed.stated import ROW, SHAPES
-from tb_plugin.analyses.distributed.worked import KERNEL
+from tb_plugin.analyses.distributed.rank.profile import CALL, DEVICE, GROUP, STEP
+from tb_plugin.analyses.distributed.rank.stated import ROW, SHAPES
+from tb_plugin.analyses.distributed.rank.worked import KERNEL
 from tb_plugin.analyses.replicas import FRAME, STATE
 
 MEANING = 2

@@ -10,16 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.distributed.blame import straggler_table
-from tb_plugin.analyses.distributed.causes import COMPONENTS
-from tb_plugin.analyses.distributed.clocks import DRIFT, HOW
-from tb_plugin.analyses.distributed.codes import codes
-from tb_plugin.analyses.distributed.compared import numbers_of, texts_of
-from tb_plugin.analyses.distributed.lateness import ARRIVALS, BEGAN_LATER, BELOW, KNOWN
-from tb_plugin.analyses.distributed.match import BY
-from tb_plugin.analyses.distributed.profile import CALL, DEVICE, GROUP, STEP, frame, table
+from tb_plugin.analyses.distributed.clocks.clocks import DRIFT, HOW
+from tb_plugin.analyses.distributed.clocks.lateness import ARRIVALS, BEGAN_LATER, BELOW, KNOWN
+from tb_plugin.analyses.distributed.matching.codes import codes
+from tb_plugin.analyses.distributed.matching.compared import numbers_of, texts_of
+from tb_plugin.analyses.distributed.matching.match import BY
+from tb_plugin.analyses.distributed.pictures.topology import members, ranks_short
+from tb_plugin.analyses.distributed.rank.profile import CALL, DEVICE, GROUP, STEP, frame, table
+from tb_plugin.analyses.distributed.stragglers.blame import straggler_table
+from tb_plugin.analyses.distributed.stragglers.causes import COMPONENTS
 from tb_plugin.analyses.distributed.together import Row, Seen, Together
-from tb_plugin.analyses.distributed.topology import members, ranks_short
 from tb_plugin.analyses.distributed.waiting import BOUND, ESTIMATED, TIMINGS
 from tb_plugin.trace.intervals import measure_by
 from tb_plugin.trace.memo import remembered

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Part
 from tb_plugin.analyses.distributed import joined as j
-from tb_plugin.analyses.distributed.clocks import Clocks, clocks_from
-from tb_plugin.analyses.distributed.compared import numbers_of
-from tb_plugin.analyses.distributed.lateness import Lateness, Sure, sure_of
-from tb_plugin.analyses.distributed.stated import STATED, StatedJob, stated_job
+from tb_plugin.analyses.distributed.clocks.clocks import Clocks, clocks_from
+from tb_plugin.analyses.distributed.clocks.lateness import Lateness, Sure, sure_of
+from tb_plugin.analyses.distributed.matching.compared import numbers_of
+from tb_plugin.analyses.distributed.rank.stated import STATED, StatedJob, stated_job
 from tb_plugin.analyses.distributed.waiting import Waiting, caused_by
 from tb_plugin.trace.intervals import measure_by
 from tb_plugin.trace.memo import remembered

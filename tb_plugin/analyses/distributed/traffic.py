@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.distributed.codes import codes, occurrence
-from tb_plugin.analyses.distributed.compared import numbers_of, texts_of
+from tb_plugin.analyses.distributed.matching.codes import codes, occurrence
+from tb_plugin.analyses.distributed.matching.compared import numbers_of, texts_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.dtypes import element_bytes
 from tb_plugin.analyses.jobs.traffic import MOST_DRAWN

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.distributed.codes import ordered
-from tb_plugin.analyses.distributed.match import Calls, codes
-from tb_plugin.analyses.distributed.quantiles import TO_DEVIATION, quantile_by
+from tb_plugin.analyses.distributed.matching.codes import ordered
+from tb_plugin.analyses.distributed.matching.match import Calls, codes
+from tb_plugin.analyses.distributed.matching.quantiles import TO_DEVIATION, quantile_by
 from tb_plugin.trace.intervals import union
 
 Int64 = npt.NDArray[np.int64]

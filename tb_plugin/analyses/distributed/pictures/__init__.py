@@ -1,0 +1,1 @@
+"""All ranks in one picture: maps, matrices, stages, the worst."""

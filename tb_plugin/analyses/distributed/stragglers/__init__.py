@@ -1,0 +1,1 @@
+"""Who is late, what it costs, and why."""

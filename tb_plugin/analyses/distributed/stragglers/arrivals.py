@@ -1,0 +1,298 @@
+"""Who arrived when at each collective, and what its last rank costs: the time between it and the one before it.
+
+A synchronising collective ends at one time on all ranks, so that who arrives later has the shorter call: durations order the
+arrivals without any clock. After it all ranks begin anew together; what one loses before the next collective is in the
+lateness at that one alone, and delays do not add up from collective to collective.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.distributed.matching.codes import codes, occurrence
+from tb_plugin.analyses.distributed.matching.quantiles import median_by
+from tb_plugin.analyses.distributed.waiting import ESTIMATED, MEASURED, TIMINGS, Waiting
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+UNKNOWN = np.iinfo(np.int64).min
+"""Stands for a lateness that nobody knows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Met:
+    """What is asked of n calls of all workers, each worker's in order of time."""
+
+    worker: Int64
+    step: Int64
+    group: Int64
+    """Code of the process group."""
+    two_ended: Bool
+    """A call from one rank to another: who receives waits for who sends by the plan of the program, and nobody is late."""
+    start_ns: Int64
+    dur_ns: Int64
+    blocked_ns: Int64
+    """Time of the call in which it alone keeps its worker from computing; all of it where nobody knows."""
+    match: Int64
+    waiting: Waiting
+    lateness_ns: Int64
+    """Start by corrected clocks less the median of its collective; UNKNOWN where durations say who came when."""
+    noise_ns: Int64
+    """How wrong lateness of its worker may be: less is no lateness."""
+    level_ns: Int64
+    """Start by corrected clocks less the median of its collective, also where durations say who came when; UNKNOWN where
+    clocks do not tell."""
+    level_noise_ns: Int64
+    """How wrong that may be."""
+    recorded_late: Bool
+    """The collective is the first one that a worker recorded: its coming late says something of its profiler alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arrivals:
+    """Calls of collectives that two workers or more have, and one that is made up where the last one lacks its call.
+
+    Rows stand collective by collective in order of arrival; ``last`` and the columns after it have one value a collective.
+    """
+
+    row: Int64
+    """Row of Met; -1 for one that is made up."""
+    worker: Int64
+    late_ns: Int64
+    """Arrival less the median of the collective."""
+    apart_ns: Int64
+    """Arrival less the median of all but the last: one that is far behind does not move it."""
+    collective: Int64
+    """Number of the collective that a row belongs to: 0, 1, ..."""
+    last: Int64
+    """Row (here) of the worker that arrives last; the one before it is the row before."""
+    step: Int64
+    group: Int64
+    raw_ns: Int64
+    """Last arrival less the one before it."""
+    inherited_ns: Int64
+    """What it costs that is no fault of the last: it waited for others in other groups, since this one last blocked it."""
+    low_ns: Int64
+    high_ns: Int64
+    """What it costs beside that: for how much longer it blocks the worker before the last than the last. At most so much is
+    gained; at least what surely is waiting and not transfer that it keeps from being hidden."""
+    told: Bool
+    """Who came last says something of the worker, and not of when its recording began."""
+    sure: Bool
+    """Every rank of the group is here, so that none can be later."""
+
+    @property
+    def culprit(self) -> Int64:
+        """Returns the worker that arrives last at each collective."""
+        return self.worker[self.last]
+
+
+def arrivals(met: Met) -> Arrivals:
+    """Returns the arrivals at collectives, with the cost of each one's last."""
+    rows = np.flatnonzero((met.match >= 0) & ~met.two_ended)
+    _, which = np.unique(met.match[rows], return_inverse=True)
+    which = which.astype(np.int64)
+    arrival = _arrival(met, rows, which)
+    row, worker, which, arrival = _with_missing(met, rows, which, arrival)
+    order = np.lexsort((worker, arrival, which))
+    row, worker, which, arrival = row[order], worker[order], which[order], arrival[order]
+    first = np.flatnonzero(np.diff(which, prepend=-1))
+    count = np.diff(np.append(first, len(which)))
+    last = first + count - 1
+    middle = (arrival[first + (count - 1) // 2] + arrival[first + count // 2]) // 2
+    others = (arrival[first + np.maximum(count - 2, 0) // 2] + arrival[first + (count - 1) // 2]) // 2
+    # The first to arrive is never made up.
+    opening, next_to_last = row[first], _next_to_last(met, row, arrival, first, last)
+    before = row[next_to_last]
+    raw = arrival[last] - arrival[next_to_last]
+    noise = np.maximum(met.noise_ns[np.maximum(row[last], 0)], met.noise_ns[before])
+    told = (count > 1) & ~met.recorded_late[opening]
+    raw = np.where((raw > noise) & told, raw, 0)
+    there, late = row[last] >= 0, np.maximum(row[last], 0)
+    blocked = met.blocked_ns[before]
+    usual = _usually_blocked(met, row, worker, which, first, last)
+    lacking = np.where(usual >= 0, np.maximum(blocked - usual, 0), np.minimum(blocked, raw))
+    cost = np.where(there, np.maximum(blocked - met.blocked_ns[late], 0), lacking)
+    cost = np.where(raw > 0, cost, 0)
+    inherited = _inherited(met, row[last], before, cost)
+    own = cost - inherited
+    hidden = met.dur_ns[before] - blocked
+    return Arrivals(
+        row=row,
+        worker=worker,
+        late_ns=arrival - middle[which],
+        apart_ns=arrival - others[which],
+        collective=which,
+        last=last,
+        step=met.step[opening],
+        group=met.group[opening],
+        raw_ns=raw,
+        inherited_ns=inherited,
+        low_ns=np.clip(raw - hidden - inherited, 0, own),
+        high_ns=own,
+        told=told,
+        sure=there & (met.waiting.timing[opening] == TIMINGS.index(MEASURED)),
+    )
+
+
+def _arrival(met: Met, rows: Int64, which: Int64) -> Int64:
+    """When each arrives, on an axis of its collective's own: by clocks where all its workers have one, else by durations."""
+    count = int(which.max(initial=-1)) + 1
+    late = met.lateness_ns[rows]
+    blind = np.zeros(count, np.bool_)
+    blind[which[late == UNKNOWN]] = True
+    return np.where(blind[which], -met.dur_ns[rows], late)
+
+
+def _next_to_last(met: Met, row: Int64, arrival: Int64, first: Int64, last: Int64) -> Int64:
+    """The row (rows stand in order of arrival) of whom the last one is compared with at each collective.
+
+    The one before it by durations is, of those that are level, the one whose end came earliest by chance: its duration is
+    too short by that, and over many collectives this adds up. Where clocks tell who of them came last it is that one: by a
+    measure that knows nothing of how its end was.
+    """
+    found = np.maximum(last - 1, first)
+    which = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(row))))
+    mine = np.maximum(row, 0)
+    away = arrival[found][which] - arrival
+    level = (row >= 0) & (met.level_ns[mine] != UNKNOWN)
+    level &= away <= met.level_noise_ns[mine] + met.level_noise_ns[mine[found]][which]
+    level[last] = False
+    late = np.where(level, met.level_ns[mine], UNKNOWN)
+    best = np.maximum.reduceat(late, first) if len(first) else late
+    chosen = np.flatnonzero(level & (late == best[which]))[::-1]
+    found[which[chosen]] = chosen
+    return found
+
+
+def _usually_blocked(met: Met, row: Int64, worker: Int64, which: Int64, first: Int64, last: Int64) -> Int64:
+    """For how long a call that is made up would block its worker: as it does where that worker is last at the same place.
+
+    That is the median over the steps; -1 where the call is none that is made up, or nobody knows.
+    """
+    made_up = np.flatnonzero(row[last] < 0)
+    found = np.full(len(last), -1)
+    if not len(made_up):
+        return found
+    number = occurrence(codes(met.worker, met.group, met.step))
+    # A worker that lacks a call counts too few: the others tell the place.
+    place = np.maximum.reduceat(np.where(row >= 0, number[np.maximum(row, 0)], -1), first)
+    key = codes(worker[last], met.group[row[first]], place)
+    known = np.flatnonzero(row[last] >= 0)
+    count = int(key.max()) + 1
+    usual = median_by(key[known], met.blocked_ns[row[last[known]]], count)
+    there = np.bincount(key[known], minlength=count) > 0
+    found[made_up] = np.where(there[key[made_up]], usual[key[made_up]], -1)
+    return found
+
+
+def _with_missing(met: Met, rows: Int64, which: Int64, arrival: Int64) -> tuple[Int64, Int64, Int64, Int64]:
+    """Adds an arrival for each worker that lacks the call and is taken to have been last at it, as ``waiting`` found."""
+    waiting = met.waiting
+    lacked = (waiting.timing[rows] == TIMINGS.index(ESTIMATED)) & (waiting.last[rows] >= 0)
+    some = np.flatnonzero(lacked)
+    if not len(some):
+        return rows, met.worker[rows], which, arrival
+    # All others wait until it comes: it comes as much after the latest of them as that one's call is longer than usual.
+    order = some[np.lexsort((arrival[some], which[some]))]
+    end = np.flatnonzero(np.diff(which[order], append=-1))
+    latest, before = order[end], order[np.maximum(end - 1, 0)]
+    calls = rows[latest]
+    later = met.dur_ns[calls] - waiting.transfer_ns[calls]
+    # Where another one is far behind and the rest is as noise, that one is whom all wait for.
+    last = later >= arrival[latest] - arrival[before]
+    latest, calls, later = latest[last], calls[last], later[last]
+    return (
+        np.concatenate((rows, np.full(len(latest), -1))),
+        np.concatenate((met.worker[rows], waiting.last[calls])),
+        np.concatenate((which, which[latest])),
+        np.concatenate((arrival, arrival[latest] + later)),
+    )
+
+
+def _inherited(met: Met, last: Int64, before: Int64, cost: Int64) -> Int64:
+    """What of each cost is no fault of the last: it waited longer in other groups than the one before it did.
+
+    Without this a rank that is held up in one group would be blamed for it in the next one, too.
+    """
+    if len(np.unique(codes(met.group, met.two_ended.astype(np.int64)))) < 2:
+        return np.zeros(len(cost), np.int64)
+    waited = waited_elsewhere(met)
+    mine = np.where(last >= 0, waited[np.maximum(last, 0)], 0)
+    return np.clip(mine - waited[before], 0, cost)
+
+
+def waited_elsewhere(met: Met) -> Int64:
+    """Returns for each call how long its worker waited in calls of other groups since one of its own group blocked it.
+
+    A call that blocks brings its ranks together; one that computation hides leaves them as far apart as they were. A call
+    of a group that holds all of its own group's workers counts as one of its own: it brings them together as well.
+    """
+    group = codes(met.group, met.two_ended.astype(np.int64))
+    wait = np.where(met.match >= 0, met.dur_ns - met.waiting.transfer_ns, 0)
+    wait = np.minimum(wait, met.blocked_ns)
+    every = _before(np.argsort(met.worker, kind="stable"), met.worker, wait)
+    row, of = _together_with(met.worker, group, met.two_ended)
+    own = codes(met.worker[row], of)
+    order = np.argsort(own, kind="stable")
+    others = every[row] - _before(order, own, wait[row])
+    found = others[order]
+    # What was waited elsewhere up to the last call before it that blocked; nothing up to the first call of a worker.
+    first = np.flatnonzero(np.diff(own[order], prepend=-1))
+    blocks = np.concatenate(([False], met.blocked_ns[row[order]][:-1] > 0))
+    blocks[first] = True
+    base = np.concatenate(([0], found[:-1]))
+    base[first] = 0
+    since = found - base[np.maximum.accumulate(np.where(blocks, np.arange(len(found)), 0))]
+    elsewhere = np.empty(len(wait), np.int64)
+    itself = (of == group[row])[order]
+    elsewhere[row[order][itself]] = since[itself]
+    return elsewhere
+
+
+def _together_with(worker: Int64, group: Int64, two_ended: Bool) -> tuple[Int64, Int64]:
+    """Each call with its group, and with each other group of its worker that has no worker besides this group's; in order."""
+    rows = np.arange(len(worker))
+    _, place = np.unique(codes(worker, group), return_index=True)
+    # Ends of messages meet no group.
+    place = place[~two_ended[place]]
+    held, its = worker[place], group[place]
+    size = np.bincount(its, minlength=int(group.max(initial=-1)) + 1)
+    # Pairs of groups that each worker is in both of.
+    order = np.argsort(held, kind="stable")
+    held, its = held[order], its[order]
+    many = np.bincount(held, minlength=int(worker.max(initial=-1)) + 1)
+    start = np.cumsum(many) - many
+    left = np.repeat(np.arange(len(held)), many[held])
+    right = start[held[left]] + np.arange(len(left)) - np.repeat(np.cumsum(many[held]) - many[held], many[held])
+    outer, inner = its[left], its[right]
+    pair = codes(outer, inner)
+    common = np.bincount(pair, minlength=int(pair.max(initial=-1)) + 1)[pair]
+    whole = (common == size[inner]) & (outer != inner)
+    left, inner = left[whole], inner[whole]
+    # Calls of the outer group, once for each inner one.
+    outer_key = codes(np.concatenate((worker, held[left])), np.concatenate((group, outer[whole])))
+    mine, asked = outer_key[: len(worker)], outer_key[len(worker) :]
+    order = np.argsort(asked, kind="stable")
+    count = np.bincount(asked, minlength=int(outer_key.max(initial=-1)) + 1)
+    begin = np.cumsum(count) - count
+    more = count[mine]
+    added = np.repeat(rows, more)
+    at = np.repeat(begin[mine], more) + np.arange(len(added)) - np.repeat(np.cumsum(more) - more, more)
+    row, of = np.concatenate((rows, added)), np.concatenate((group, inner[order[at]]))
+    in_time = np.argsort(row, kind="stable")
+    return row[in_time], of[in_time]
+
+
+def _before(order: Int64, key: Int64, value: Int64) -> Int64:
+    """For each row the sum of a value over the earlier rows of its key; ``order`` has those of each key together."""
+    total = np.cumsum(value[order]) - value[order]
+    first = np.flatnonzero(np.diff(key[order], prepend=-1))
+    total -= np.repeat(total[first], np.diff(np.append(first, len(key))))
+    found = np.empty(len(key), np.int64)
+    found[order] = total
+    return found

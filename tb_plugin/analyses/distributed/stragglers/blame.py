@@ -1,0 +1,311 @@
+"""Stragglers of a job by name: what each costs a step, when it is late, and why, as a table and for sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analyses.collective_names import POINT_TO_POINT
+from tb_plugin.analyses.distributed.clocks.anchors import SYNCHRONIZING
+from tb_plugin.analyses.distributed.clocks.lateness import BEGAN_LATER, KNOWN
+from tb_plugin.analyses.distributed.matching.compared import is_one_of, numbers_of, texts_of
+from tb_plugin.analyses.distributed.stragglers.arrivals import UNKNOWN, Arrivals, Met, arrivals
+from tb_plugin.analyses.distributed.stragglers.causes import (
+    COMMUNICATION,
+    COMPONENTS,
+    COMPUTE,
+    Excess,
+    HeldUp,
+    bursts,
+    excesses,
+    held_up,
+    own_work,
+    slow_group,
+)
+from tb_plugin.analyses.distributed.stragglers.patterns import PERIODIC
+from tb_plugin.analyses.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE, KernelTimes, Uneven, uneven
+from tb_plugin.analyses.distributed.stragglers.stragglers import WORTH, Stragglers, stragglers
+from tb_plugin.analyses.distributed.together import Together
+from tb_plugin.trace.memo import remembered
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+EXPLAINED = 10
+"""So many stragglers, the costliest, are compared with the others kernel by kernel."""
+CAUSES = {
+    "compute": "computation", "communication": "communication in other groups", "copy": "copies", "input": "input",
+    "host": "the host", "idle": "idle without a reason that is recorded",
+}  # fmt: skip
+"""What a component is called where it is a cause."""
+STRAGGLER = {
+    "worker": pa.string(), "group": pa.string(), "stands_out": pa.bool_(), "late_pattern": pa.string(),
+    "usual_worker": pa.string(), "late_steps": pa.int64(), "worst_step": pa.string(),
+    "lost_ns": pa.float64(), "lost_share": pa.float64(),
+    "lost_low_ns": pa.float64(), "collectives_met": pa.int64(), "arrived_last": pa.int64(), "last_share": pa.float64(),
+    "late_median_ns": pa.float64(), "late_p95_ns": pa.float64(), "late_z": pa.float64(), "late_q": pa.float64(),
+    "inherited_ns": pa.float64(), "held_up_by": pa.string(), "held_up_in": pa.string(), "late_cause": pa.string(),
+    "late_cause_ns": pa.float64(), "late_cause_share": pa.float64(), "late_how": pa.string(), "late_kernel": pa.string(),
+    "late_factor": pa.float64(), **{f"more_{key}_ns": pa.float64() for key in COMPONENTS},
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Blame:
+    """Who is late, with names: of the chosen steps, or of the recording where it has none."""
+
+    names: tuple[str, ...]
+    groups: tuple[str, ...]
+    """Names of groups by code."""
+    labels: tuple[str, ...]
+    """Steps that are looked at; one empty label stands for a recording without steps."""
+    step_ns: Float64
+    met: Met
+    arrived: Arrivals
+    found: Stragglers
+    excess: dict[int, Excess]
+    slow_groups: dict[int, int]
+    """Of stragglers that communicate longer in another group than others do: its code."""
+    kernels: dict[int, Uneven]
+    on_devices: bool
+    """Some worker has a device that computes."""
+
+    @property
+    def count(self) -> int:
+        """Returns how many steps are looked at."""
+        return len(self.labels)
+
+    @property
+    def mean_ns(self) -> float:
+        """Returns the mean time of a step; 0 where none is known."""
+        return float(self.step_ns.mean()) if self.count else 0.0
+
+    def per_step(self, total: float) -> float:
+        """Returns the mean over the steps."""
+        return total / max(self.count, 1)
+
+    def lost(self, worker: int) -> tuple[float, float]:
+        """Returns what a step would gain if the worker were as fast as the next one, at least and at most: means."""
+        found = self.found
+        return self.per_step(int(found.lost_low_ns[worker].sum())), self.per_step(int(found.lost_ns[worker].sum()))
+
+    @property
+    def costly(self) -> list[int]:
+        """Returns the stragglers that cost so much of a step that it is worth a word, the costliest first."""
+        return [w for w in self.found.told.tolist() if self.mean_ns and self.lost(w)[1] >= WORTH * self.mean_ns]
+
+    def usual(self, row: int) -> int:
+        """Returns the worker to compare one in a group (a row of Stragglers) with: that of the median lateness there."""
+        found = self.found
+        others = np.flatnonzero((found.group == found.group[row]) & (found.worker != found.worker[row]))
+        if not len(others):
+            return -1
+        order = np.lexsort((found.worker[others], found.late_ns[others]))
+        return int(found.worker[others[order[(len(order) - 1) // 2]]])
+
+    def pattern(self, worker: int) -> str:
+        """Returns when the worker is late, in words; empty where it is no straggler."""
+        name = self.found.pattern[worker]
+        return f"every {self.found.every[worker]} steps" if name == PERIODIC else name
+
+    @cached_property
+    def held(self) -> HeldUp:
+        """Returns who held up whom."""
+        return held_up(self.met, self.arrived, self.found)
+
+
+@remembered
+def blame(data: Together) -> Blame:
+    """Returns who is late, what it costs and why. Without a second worker nobody is."""
+    labels, step_of, step_ns = _steps(data)
+    met, groups, kind = _met(data, step_of)
+    arrived = arrivals(met)
+    found = stragglers(arrived, len(data.names), step_ns)
+    before = {
+        key: _column(data, f"before_{key}_ns", -1)
+        for key in COMPONENTS
+        if f"before_{key}_ns" in data.seen.data.column_names
+    }
+    excess = excesses(arrived, found, own_work(met, before), bursts(met))
+    asked = {one: found.main_group(one) for one, more in excess.items() if more.main == COMMUNICATION}
+    slow = {
+        one: slow_group(met, kind, one, _mates(found, row), int(found.group[row]), found.slow[one])
+        for one, row in list(asked.items())[:EXPLAINED]
+    }
+    kernels = _kernels(data, found, excess, labels)
+    return Blame(data.names, groups, labels, step_ns, met, arrived, found, excess, slow, kernels, bool(data.devices))
+
+
+def _steps(data: Together) -> tuple[tuple[str, ...], Int64, Float64]:
+    """The steps looked at, the place in them of each step of the calls (one beyond for none), and their times."""
+    at, length = data.step_places[1], data.step_table["step_total_ns"]
+    known = length.is_valid().to_numpy()
+    count = np.bincount(at[known], minlength=len(data.labels))
+    total = np.bincount(at[known], weights=length.drop_null().to_numpy(), minlength=len(data.labels))
+    there = np.flatnonzero(count)
+    if not len(there) and not len(at) and len(data.seen.worker):
+        seen = data.seen
+        first, last = np.full(len(data.names), np.iinfo(np.int64).max), np.full(len(data.names), np.iinfo(np.int64).min)
+        np.minimum.at(first, seen.worker, seen.start_ns)
+        np.maximum.at(last, seen.worker, seen.end_ns)
+        lasts = last > first
+        whole = float((last - first)[lasts].mean()) if lasts.any() else 0.0
+        return ("",), np.zeros(len(data.labels) + 1, np.int64), np.array([whole])
+    step_of = np.full(len(data.labels) + 1, len(there), np.int64)
+    step_of[there] = np.arange(len(there))
+    return tuple(data.labels[place] for place in there.tolist()), step_of, total[there] / count[there]
+
+
+def _met(data: Together, step_of: Int64) -> tuple[Met, tuple[str, ...], Int64]:
+    """What is asked of the calls, the names of their groups by code, and which groups are for one purpose."""
+    seen = data.seen
+    group, ranks = texts_of(seen.data, "group"), texts_of(seen.data, "group_ranks")
+    _, first, code = np.unique(numbers_of(seen.data, "group_code"), return_index=True, return_inverse=True)
+    described = {(row["group"], row["group_ranks"]): str(row["group_description"] or "") for row in data.process_groups}
+    names, kinds_of = [], []
+    for row in first.tolist():
+        name, listed = group[1][group[0][row]] or "", ranks[1][ranks[0][row]] or ""
+        description = described.get((name, listed), "")
+        kinds_of.append(description or name)
+        names.append(f"{name} ({description})" if description and description != name else name)
+    collective, kinds = texts_of(seen.data, "collective")
+    # Ends of other collectives say nothing of who came last: their starts do, where clocks are known.
+    known = seen.late.arrival == KNOWN
+    by_clock = known & ~is_one_of(collective, kinds, SYNCHRONIZING)
+    dur, blocked = seen.end_ns - seen.start_ns, _column(data, "blocked_ns", -1)
+    met = Met(
+        worker=seen.worker,
+        step=step_of[seen.step],
+        group=code.astype(np.int64),
+        two_ended=is_one_of(collective, kinds, POINT_TO_POINT),
+        start_ns=seen.start_ns,
+        dur_ns=dur,
+        blocked_ns=np.where(blocked >= 0, blocked, dur),
+        match=seen.match,
+        waiting=seen.waiting,
+        lateness_ns=np.where(by_clock, seen.late.lateness_ns, UNKNOWN),
+        noise_ns=np.where(by_clock, data.clocks.residual_ns[seen.worker], 0),
+        level_ns=np.where(known, seen.late.lateness_ns, UNKNOWN),
+        level_noise_ns=np.where(known, data.clocks.residual_ns[seen.worker], 0),
+        recorded_late=seen.late.arrival == BEGAN_LATER,
+    )
+    return met, tuple(names), np.unique(np.array(kinds_of, np.str_), return_inverse=True)[1].astype(np.int64)
+
+
+def _column(data: Together, key: str, missing: int) -> Int64:
+    """A column of the calls that not every part has."""
+    if key not in data.seen.data.column_names:
+        return np.full(len(data.seen.worker), missing, np.int64)
+    values: Int64 = pc.fill_null(data.seen.data[key], missing).to_numpy().astype(np.int64)
+    return values
+
+
+def _kernels(data: Together, found: Stragglers, excess: dict[int, Excess], labels: Sequence[str]) -> dict[int, Uneven]:
+    """How the kernels of stragglers that compute longer differ from those of their groups."""
+    table = data.kernels
+    asked = [one for one in found.told.tolist()[:EXPLAINED] if one in excess and excess[one].main == COMPUTE]
+    if table is None or not asked or not table.num_rows:
+        return {}
+    kernel, names = texts_of(table, "kernel")
+    step = pc.fill_null(pc.index_in(table["step"], value_set=pa.array(labels, pa.string())), len(labels))
+    if tuple(labels) == ("",):
+        step = pa.array(np.zeros(table.num_rows, np.int64))
+    times = KernelTimes(
+        worker=table["worker"].to_numpy().astype(np.int64),
+        step=step.to_numpy().astype(np.int64),
+        kernel=kernel,
+        calls=table["kernel_calls"].to_numpy().astype(np.int64),
+        ns=table["kernel_ns"].to_numpy().astype(np.int64),
+        names=names,
+    )
+    told = {}
+    for one in asked:
+        told[one] = uneven(times, one, _mates(found, found.main_group(one)), found.slow[one])
+    return told
+
+
+def _mates(found: Stragglers, row: int) -> list[int]:
+    """The other workers of a group."""
+    return [w for w in found.worker[found.group == found.group[row]].tolist() if w != found.worker[row]]
+
+
+def straggler_table(data: Together) -> pa.Table:
+    """Returns a row for each worker and group that costs something or is held up elsewhere, the costliest first."""
+    if data.alone:
+        return pa.table({key: pa.array([], kind) for key, kind in STRAGGLER.items()})
+    told = blame(data)
+    found, held = told.found, told.held
+    rows = np.flatnonzero((found.cost_ns > 0) | (held.inherited_ns > 0))
+    out = np.array([bool(found.pattern[w]) for w in found.worker[rows].tolist()], np.bool_)
+    rows = rows[np.lexsort((found.worker[rows], -found.cost_ns[rows], ~out))]
+    columns: dict[str, list[object]] = {key: [] for key in STRAGGLER}
+    for row in rows.tolist():
+        for key, value in _row(told, row).items():
+            columns[key].append(value)
+    return pa.table({key: pa.array(columns[key], kind) for key, kind in STRAGGLER.items()})
+
+
+def _row(told: Blame, row: int) -> dict[str, object]:
+    found, held = told.found, told.held
+    worker = int(found.worker[row])
+    stands_out = bool(found.pattern[worker]) and found.main_group(worker) == row
+    lost, by = told.per_step(int(found.cost_ns[row])), int(held.by[row])
+    cells: dict[str, object] = dict.fromkeys(STRAGGLER)
+    cells |= {
+        "worker": told.names[worker],
+        "group": told.groups[int(found.group[row])],
+        "stands_out": stands_out,
+        "lost_ns": lost,
+        "lost_share": lost / told.mean_ns if told.mean_ns else None,
+        "lost_low_ns": told.per_step(min(int(found.low_ns[row]), int(found.lost_low_ns[worker].sum()))),
+        "collectives_met": int(found.collectives[row]),
+        "arrived_last": int(found.last[row]),
+        "last_share": float(found.last[row] / max(int(found.collectives[row]), 1)),
+        "late_median_ns": float(found.late_ns[row]),
+        "late_p95_ns": float(found.late_p95_ns[row]),
+        "late_z": _known(found.z[row]),
+        "late_q": _known(found.q[row]),
+        "inherited_ns": told.per_step(int(held.inherited_ns[row])),
+        "held_up_by": told.names[by] if by >= 0 else None,
+        "held_up_in": told.groups[int(held.group[row])] if by >= 0 else None,
+        "usual_worker": told.names[usual] if (usual := told.usual(row)) >= 0 else None,
+    }
+    if stands_out:
+        cells["late_pattern"] = told.pattern(worker)
+        cells["late_steps"] = int(found.slow[worker].sum())
+        cells["worst_step"] = told.labels[int(np.argmax(found.lost_ns[worker]))]
+        cells |= why(told, worker)
+    return cells
+
+
+def why(told: Blame, worker: int) -> dict[str, object]:
+    """Returns the columns that say why a worker is late."""
+    excess = told.excess.get(worker)
+    if excess is None or not excess.main:
+        return {}
+    cells: dict[str, object] = {f"more_{key}_ns": told.per_step(value) for key, value in excess.ns.items()}
+    cells["late_cause"] = CAUSES[excess.main]
+    cells["late_cause_ns"] = told.per_step(excess.ns[excess.main])
+    cells["late_cause_share"] = excess.share(excess.main)
+    if (slow := told.slow_groups.get(worker, -1)) >= 0:
+        cells["held_up_in"] = told.groups[slow]
+    kernels = told.kernels.get(worker)
+    if excess.main == COMPUTE and kernels is not None and kernels.how:
+        cells["late_how"] = kernels.how
+        if kernels.how != MORE_CALLS:
+            cells["late_factor"] = _known(kernels.factor)
+        if kernels.how == SLOW_DEVICE:
+            cells["late_cause"] = "slow device"
+        else:
+            cells["late_kernel"] = kernels.kernels[0].name
+    return cells
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
