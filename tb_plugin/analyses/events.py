@@ -160,7 +160,8 @@ def _one(trace: TraceTable, row: int) -> dict[str, Payload]:
         if other != MISSING:
             payloads[name] = _about(trace, name, title, other)
     around = list(_around(trace, row))
-    if collective := next(filter(None, (_collective_facts(trace, one) for one in around)), []):
+    told = filter(None, (_collective_facts(trace, one) for one in around))
+    if collective := next(told, None) or _collective_word(trace, row):
         payloads["collective"] = Figures("collective", "Collective", "as recorded on this rank", collective)
     if modules := origin.modules() or _modules(trace, around):
         payloads["modules"] = Figures("modules", "Modules", "outermost first", [METRICS.figure("module_path", modules)])
@@ -323,13 +324,19 @@ def _numbers(found: dict[str, tuple[str, np.int64]]) -> list[Figure]:
     return [_fact(key, title, "text", str(int(value))) for key, (title, value) in found.items() if value != MISSING]
 
 
+def _collective_word(trace: TraceTable, row: int) -> list[Figure]:
+    """The little that a name says of a collective whose call told nothing. An operator around a call is not the call."""
+    is_call = trace.is_collective[row] and trace.kind[row] != EventKind.OPERATOR
+    known = collective_name(trace.strings[int(trace.name[row])]) if is_call else ""
+    return [_fact("collective_name", "Collective", "code", known)] if known else []
+
+
 def _collective_facts(trace: TraceTable, row: int) -> list[Figure]:
     """What tells one collective from others: the calls of other ranks are in their traces."""
     args = trace.collectives
     at = _place(args.row, row)
     if at == MISSING:
-        known = collective_name(trace.strings[int(trace.name[row])]) if trace.is_collective[row] else ""
-        return [_fact("collective_name", "Collective", "code", known)] if known else []
+        return []
     figures = []
     if args.name[at] != MISSING:
         figures.append(_fact("collective_name", "Collective", "code", trace.strings[int(args.name[at])]))
