@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tensorboard.plugins import base_plugin
 
 if TYPE_CHECKING:
+    from tb_plugin.service.pool import Pool
     from tb_plugin.service.workspace import Workspace
 
 
@@ -25,6 +26,7 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
         self._logdir: str = context.logdir or getattr(flags, "logdir", "") or ""
         self._logdir_spec: str = getattr(flags, "logdir_spec", "") or ""
         self._lock = threading.Lock()
+        self._pool: Pool | None = None
         self._workspace: Workspace | None = None
 
     def get_plugin_apps(self) -> dict[str, Callable[..., Iterable[bytes]]]:
@@ -52,26 +54,37 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
         with self._lock:
             if self._workspace is not None:
                 self._workspace.close()
+            elif self._pool is not None:
+                self._pool.close()
 
     def _start(self) -> None:
         self._open().catalog.start()
 
+    def _workers(self) -> Pool:
+        with self._lock:
+            if self._pool is None:
+                from tb_plugin.service.pool import Pool
+                from tb_plugin.service.watch import answer_seconds
+
+                self._pool = Pool(limit_seconds=answer_seconds())
+            return self._pool
+
     def _open(self) -> Workspace:
+        pool = self._workers()
         with self._lock:
             if self._workspace is None:
                 from tb_plugin.service.cluster import asked_for
-                from tb_plugin.service.pool import Pool
-                from tb_plugin.service.watch import answer_seconds
                 from tb_plugin.service.workspace import Workspace, open_catalog
                 from tb_plugin.storage.cache import open_store
                 from tb_plugin.storage.urls import parse_spec
 
                 locations = parse_spec(self._logdir_spec) if self._logdir_spec else [("", self._logdir)]
-                pool = Pool(limit_seconds=answer_seconds())
                 self._workspace = Workspace(open_catalog(locations), pool, open_store(), asked_for())
             return self._workspace
 
     def _serve(self, environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
+        # Somebody opens the page: a worker loads its libraries while this process loads its own and lists files.
+        self._workers().warm()
         from tb_plugin.web.routes import Routes
 
         return Routes(self._open)(environ, start_response)

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,13 +15,11 @@ from typing import Any, Protocol, TypeVar
 from tb_plugin.analyses import ANALYSES
 from tb_plugin.analyses.base import Analysis
 from tb_plugin.errors import NotFound, UserError
+from tb_plugin.extensions import EXTENSIONS_VARIABLE, extension_names
 from tb_plugin.models import MODELS
 from tb_plugin.models.base import Model
 from tb_plugin.readers import READERS
 from tb_plugin.readers.base import Reader
-
-EXTENSIONS_VARIABLE = "TORCH_TRACE_EXTENSIONS"
-"""Environment variable: import names of modules with further readers, models and analyses."""
 
 
 class _Identified(Protocol):
@@ -40,11 +37,6 @@ class Registry:
     readers: tuple[Reader[Any], ...]
     models: tuple[Model[Any, Any], ...]
     analyses: tuple[Analysis[Any], ...]
-
-
-def extension_names() -> list[str]:
-    """Returns the import names that the environment gives."""
-    return [name for item in os.environ.get(EXTENSIONS_VARIABLE, "").split(",") if (name := item.strip())]
 
 
 def readers() -> tuple[Reader[Any], ...]:

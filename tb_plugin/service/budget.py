@@ -1,18 +1,16 @@
-"""How much memory the workers may take together, and how much of it a read will need."""
+"""How much memory the workers may take together.
+
+It imports nothing heavy: with it the first worker is started (``plugin``).
+"""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import os
-import struct
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from tb_plugin.errors import BadRequest, UnreadableTrace, UserError
-from tb_plugin.readers.base import GZIP_MAGIC, ZSTD_MAGIC, FileSize, Reader, Windowed
-from tb_plugin.storage.opening import Located, open_regular
 
 log = logging.getLogger("torch_trace")
 
@@ -25,8 +23,6 @@ _UNKNOWN_BYTES = 16 * 1024**3
 PROCESS_BYTES = 150_000_000
 """An interpreter with its libraries and the buffers of a read."""
 _NO_WINDOW = "Leave the window out."
-_LEAST_ARCHIVE = 18
-"""Bytes of a gzip archive that holds nothing."""
 
 
 def budget_bytes() -> int:
@@ -40,16 +36,6 @@ def budget_bytes() -> int:
     return int(SHARE * _machine_bytes())
 
 
-def need_bytes(reader: Reader[Any], sizes: Mapping[str, FileSize]) -> int:
-    """Returns what a worker takes at the peak of a read, estimated from the files' sizes."""
-    return PROCESS_BYTES + reader.need_bytes(sizes)
-
-
-def room_bytes(reader: Windowed, budget: int) -> int:
-    """Returns how much text a read may keep within a budget."""
-    return reader.room_bytes(budget - PROCESS_BYTES)
-
-
 def refused_whole(where: str, asked: str, need: int, budget: int, why: str) -> UserError:
     """Returns why a profile of which no window can be opened is not opened: it is too large, or a window was asked for.
 
@@ -59,34 +45,6 @@ def refused_whole(where: str, asked: str, need: int, budget: int, why: str) -> U
         return BadRequest(why[:1].upper() + why[1:], where, _NO_WINDOW)
     what = f"Opening it takes about {need / 1e6:,.0f} MB of memory, and {budget / 1e6:,.0f} MB are allowed; {why}"
     return UnreadableTrace(what, where, f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}, or record less.")
-
-
-def seen_sizes(files: Mapping[str, str | Located]) -> dict[str, FileSize]:
-    """Returns the sizes of local files by name."""
-    return {name: _seen_size(file) for name, file in files.items()}
-
-
-def unseen_sizes(sizes: Mapping[str, int]) -> dict[str, FileSize]:
-    """Returns the same for files that are not here: stored size by name."""
-    return {name: FileSize(size, name.endswith((".gz", ".zst"))) for name, size in sizes.items()}
-
-
-def _seen_size(file: str | Located) -> FileSize:
-    """The size of a local file; 0 when it cannot be read, which the read itself will say."""
-    try:
-        with open_regular(file) as stream:
-            magic = stream.read(4)
-            size = stream.seek(0, os.SEEK_END)
-            if magic == ZSTD_MAGIC:
-                return FileSize(size, True)
-            packed = magic[:2] == GZIP_MAGIC
-            if not packed or size < _LEAST_ARCHIVE:
-                return FileSize(size)
-            stream.seek(-4, os.SEEK_END)
-            (stated,) = struct.unpack("<I", stream.read(4))
-    except OSError:
-        return FileSize(0)
-    return FileSize(size, True, int(stated))
 
 
 def _machine_bytes() -> int:

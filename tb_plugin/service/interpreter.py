@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+from contextlib import suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 
-from tb_plugin.registry import extension_names
+from tb_plugin.errors import UserError
+from tb_plugin.extensions import extension_names
 
 PACKAGES = ("tb_plugin", "numpy", "pyarrow", "msgspec", "isal", "fsspec")
 """What a worker imports besides the standard library."""
@@ -52,7 +54,13 @@ def import_path() -> list[str]:
 
 def _extensions() -> list[str]:
     """Folders that the modules which the environment names were imported from."""
-    packages = [sys.modules.get(name.partition(".")[0]) for name in extension_names()]
+    if not (names := extension_names()):
+        return []
+    from tb_plugin import registry
+
+    with suppress(UserError):  # whoever needs an extension that cannot be imported is told so
+        registry.readers()
+    packages = [sys.modules.get(name.partition(".")[0]) for name in names]
     return [str(Path(place).absolute().parent) for package in packages if (place := _place(package))]
 
 

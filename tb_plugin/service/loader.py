@@ -19,11 +19,12 @@ from tb_plugin import __version__
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, TorchTraceError, UserError
 from tb_plugin.registry import model_of
 from tb_plugin.service.away import OpenSummary
-from tb_plugin.service.budget import MEMORY_VARIABLE, need_bytes, seen_sizes, unseen_sizes
+from tb_plugin.service.budget import MEMORY_VARIABLE
 from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.class_rules import class_rules
 from tb_plugin.service.found import Found
 from tb_plugin.service.job import WAITING
+from tb_plugin.service.need import need_bytes, seen_sizes, unseen_sizes
 from tb_plugin.service.opened import ModelFile
 from tb_plugin.service.own_steps import own_steps
 from tb_plugin.service.parse import Open, Parse

@@ -20,8 +20,9 @@ from tb_plugin.payloads import Figure, Figures, IssueInfo, Notices, ReadInfo, Vi
 from tb_plugin.payloads.export import to_json
 from tb_plugin.readers.base import Reader, ReadOptions, ReadState, windowed
 from tb_plugin.readers.foreign import foreign
-from tb_plugin.service.budget import refused_whole, room_bytes
+from tb_plugin.service.budget import refused_whole
 from tb_plugin.service.heads import HEAD_BYTES, unpacked
+from tb_plugin.service.need import room_bytes
 from tb_plugin.service.opened import ModelFile, OpenModels
 from tb_plugin.service.own_steps import with_own_steps
 from tb_plugin.service.question import Progress, Report

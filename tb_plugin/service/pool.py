@@ -14,17 +14,19 @@ import os
 import threading
 import time
 import weakref
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tb_plugin.errors import Cancelled, TorchTraceError
 from tb_plugin.service import watch, worker
 from tb_plugin.service.budget import budget_bytes
 from tb_plugin.service.job import Answer, Job
-from tb_plugin.service.opened import OpenModels
 from tb_plugin.service.question import Progress, Question, Ready, Report
 from tb_plugin.service.seat import Death, Process, Seat
 from tb_plugin.service.worker import Bug, Done, Failed
 from tb_plugin.trace.memo import LIMIT_BYTES
+
+if TYPE_CHECKING:
+    from tb_plugin.service.opened import OpenModels
 
 log = logging.getLogger("torch_trace")
 
@@ -75,8 +77,10 @@ class InlineWorkers:
 
     def __init__(self, report: Report = lambda progress: None, budget: int | None = None) -> None:
         self.budget = budget or budget_bytes()
+        from tb_plugin.service.opened import OpenModels  # a pool is there before all that this brings along
+
         self._report = report
-        self._models = OpenModels()
+        self._models: OpenModels = OpenModels()
 
     def submit(
         self, question: Question[Answer], *, key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
@@ -130,8 +134,16 @@ class Pool:
         self._seats: list[_Seat] = []
         self._limit_seconds = limit_seconds
         self._watching = False
+        self._warmed = False
         self._closed = False
         _open_pools.add(self)
+
+    def warm(self) -> None:
+        """Starts a worker ahead of the first question, once: with its libraries loaded it answers at once."""
+        with self._changed:
+            warmed, self._warmed = self._warmed, True
+        if not warmed:
+            self.submit(Ready())
 
     def submit(
         self, question: Question[Answer], *, key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""

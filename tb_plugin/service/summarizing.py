@@ -25,10 +25,11 @@ from tb_plugin.analyses.distributed.shapes import stamp
 from tb_plugin.errors import StorageError, TorchTraceError, UserError
 from tb_plugin.readers.base import JobInfo, Reader, ReadOptions, identifying, no_progress
 from tb_plugin.service import parts, rank_summary
-from tb_plugin.service.budget import MEMORY_VARIABLE, budget_bytes, need_bytes, seen_sizes, unseen_sizes
+from tb_plugin.service.budget import MEMORY_VARIABLE, budget_bytes
 from tb_plugin.service.class_rules import class_rules
 from tb_plugin.service.found import Found
 from tb_plugin.service.heads import read_head
+from tb_plugin.service.need import need_bytes, seen_sizes, unseen_sizes
 from tb_plugin.service.opened import OpenModels
 from tb_plugin.service.own_steps import own_steps, with_own_steps
 from tb_plugin.service.parse import read_info

@@ -38,7 +38,7 @@ from tb_plugin.service.opened import ModelFile
 from tb_plugin.service.parse import AskOffered
 from tb_plugin.service.pool import Workers
 from tb_plugin.service.profiles import by_summary, later, navigation, profile_of
-from tb_plugin.service.question import Question, Ready
+from tb_plugin.service.question import Question
 from tb_plugin.service.rank_summary import VIEW
 from tb_plugin.service.several import CHANGES, OfSeveral, Several, view_of_several
 from tb_plugin.service.stack_files import SUFFIXES
@@ -77,17 +77,10 @@ class Workspace:
         self._several = Several(catalog, self._loader, self.captures, self._team, self._desk, store)
         self._offered: dict[str, list[ViewInfo]] = {}
         catalog.ticked = self._tick
-        self._warmed = False
 
     def runs(self) -> Catalog:
         """Returns everything the log directories hold."""
         return self.catalog.payload()
-
-    def warm(self) -> None:
-        """Starts a worker ahead of the first question, once: with its libraries loaded it answers at once."""
-        if not self._warmed:
-            self._warmed = True
-            self._workers.submit(Ready())
 
     def profile(self, place: Place, start: bool = True, retry: bool = False, view: str = "") -> Profile:
         """Returns the state of a profile; begins to load it when ``start``, also after a failure when ``retry``.

@@ -76,7 +76,6 @@ class Routes:
         if head in _DATA:
             check_site(request.environ)
         if route == "runs":
-            self._workspace().warm()  # somebody opened the page
             return _body(request, self._catalog.of(self._workspace()), _JSON)
         if route == "profile":
             start = _choice(request, "start", "1", ("0", "1")) == "1"

@@ -17,10 +17,10 @@ import pyarrow as pa
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers import READERS
 from tb_plugin.readers.kineto import KinetoReader
-from tb_plugin.service.budget import need_bytes, seen_sizes
 from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.discovery import Root, Scanner
 from tb_plugin.service.job import Job
+from tb_plugin.service.need import need_bytes, seen_sizes
 from tb_plugin.service.opened import OpenModels
 from tb_plugin.service.parse import Parse
 from tb_plugin.service.pool import Pool

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from tb_plugin.readers.kineto import KinetoReader
-from tb_plugin.service.budget import PROCESS_BYTES, room_bytes
+from tb_plugin.service.budget import PROCESS_BYTES
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.job import Job
+from tb_plugin.service.need import room_bytes
 from tb_plugin.service.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore

@@ -14,6 +14,7 @@ from tb_plugin import registry
 from tb_plugin.analyses.base import Params
 from tb_plugin.cli import main
 from tb_plugin.errors import NotFound, UserError
+from tb_plugin.extensions import EXTENSIONS_VARIABLE
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.pool import InlineWorkers, Pool
 from tb_plugin.service.workspace import Workspace, open_catalog
@@ -32,7 +33,7 @@ ROWS = [
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch, tmp_path):
-    monkeypatch.setenv(registry.EXTENSIONS_VARIABLE, "tests.toy")
+    monkeypatch.setenv(EXTENSIONS_VARIABLE, "tests.toy")
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
 
 
@@ -171,16 +172,16 @@ def test_python(logs):
 
 
 def test_an_extension_that_cannot_be_used_says_why(monkeypatch):
-    monkeypatch.setenv(registry.EXTENSIONS_VARIABLE, "nowhere.at_all")
+    monkeypatch.setenv(EXTENSIONS_VARIABLE, "nowhere.at_all")
     with pytest.raises(UserError, match=r"nowhere\.at_all cannot be imported") as caught:
         registry.readers()
     assert caught.value.where == "TORCH_TRACE_EXTENSIONS"
-    monkeypatch.setenv(registry.EXTENSIONS_VARIABLE, "tests.toy, tb_plugin.readers")
+    monkeypatch.setenv(EXTENSIONS_VARIABLE, "tests.toy, tb_plugin.readers")
     with pytest.raises(UserError, match="twice"):
         registry.readers()
 
 
 def test_without_registration_nobody_knows_it(monkeypatch, opened):
-    monkeypatch.delenv(registry.EXTENSIONS_VARIABLE)
+    monkeypatch.delenv(EXTENSIONS_VARIABLE)
     catalog = opened(InlineWorkers()).catalog
     assert [entry.found.run for entry in catalog.entries()] == ["training"]

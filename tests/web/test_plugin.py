@@ -13,9 +13,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from werkzeug.test import Client
 
 from tb_plugin.plugin import TorchTracePlugin
-from tests.service.fakes import until, write_trace
+from tb_plugin.web.routes import BASE
+from tests.service.fakes import Pid, until, write_trace
 
 HEAVY = {"pandas", "fsspec", "numpy", "pyarrow", "msgspec", "rich", "werkzeug"}
 
@@ -77,6 +79,27 @@ def test_active_while_scanning_then_by_what_was_found(plugin, tmp_path):
         assert made.is_active()
         assert until(lambda made=made: made._workspace and made._workspace.catalog.wait_first(5))
         assert made.is_active() is active
+
+
+def test_whoever_opens_the_page_gets_one_worker_ahead_of_the_first_question(plugin, tmp_path):
+    write_trace(tmp_path / "w.1.pt.trace.json")
+    made = plugin(logdir=str(tmp_path))
+    made.is_active()
+    assert made._pool is None or not made._pool._seats, "TensorBoard is open, this page is not"
+    client = Client(made._serve)
+    for route in ("index.js", "runs", "runs"):
+        client.get(BASE + route)
+    pool = made._pool
+    assert len(pool._seats) == 1
+    assert until(lambda: pool._seats[0].warm)  # it has done a job
+    ready = pool.submit(Pid()).future.result(60)
+    assert [seat.process.pid for seat in pool._seats] == [ready]
+
+
+def test_the_first_worker_starts_before_what_this_process_imports():
+    """A pool is there with a tenth of the modules: both processes load their libraries side by side."""
+    modules = python("import sys, tb_plugin.service.pool; print(*sys.modules)").stdout.split()
+    assert not {"tb_plugin.registry", "tb_plugin.analyses", "tb_plugin.readers", "fsspec"} & set(modules)
 
 
 def test_logdir_spec(plugin, tmp_path):

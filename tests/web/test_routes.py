@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from werkzeug.test import Client
 
-from tb_plugin.service.pool import InlineWorkers, Pool
+from tb_plugin.service.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.web import static
 from tb_plugin.web.routes import BASE, Routes
-from tests.service.fakes import Pid, SlowPool, catalog_of, until, write_trace
+from tests.service.fakes import SlowPool, catalog_of, until, write_trace
 
 ROUTES = [
     "runs",
@@ -62,21 +62,6 @@ def test_runs(client):
     body = response.get_json()
     assert body["kind"] == "catalog" and not body["scanning"]
     assert [run["name"] for run in body["runs"]] == ["a", "b"]
-
-
-def test_whoever_opens_the_page_gets_one_worker_ahead_of_the_first_question(tmp_path, logs):
-    pool = Pool(2)
-    workspace = Workspace(catalog_of(logs), pool, FileStore(tmp_path / "cache"))
-    try:
-        client = Client(Routes(lambda: workspace))
-        for _ in range(3):
-            get(client, "runs")
-        assert len(pool._seats) == 1
-        assert until(lambda: pool._seats[0].warm)  # it has done a job
-        ready = pool.submit(Pid()).future.result(60)
-        assert [seat.process.pid for seat in pool._seats] == [ready]
-    finally:
-        workspace.close()
 
 
 def test_a_scan_that_finds_nothing_new_leaves_the_answer_as_it_is(tmp_path, logs):
