@@ -223,14 +223,17 @@ const LEAST_SPREAD = 0.02
 /** A value so many times the 98th of a hundred makes all others look the same. */
 const FAR = 4
 
-/** What the colours span: from 0, but from the smallest value where all lie close together above it. */
+/**
+ * What the colours span: from 0, but from the smallest value where all lie close together above it. On a logarithmic
+ * scale from the median on: how the others differ is no news beside a few that are many times as large.
+ */
 export function domainOf(values: readonly (number | null)[]): Domain {
   const known = values.filter((value): value is number => value !== null).sort((a, b) => a - b)
   if (known.length === 0) return { low: 0, high: 0, isLog: false, isAlike: false }
   const [least, most] = [known[0], known[known.length - 1]]
   const positive = known.slice(known.findIndex((value) => value > 0))
   const part = (share: number) => positive[Math.floor(share * (positive.length - 1))]
-  if (most > 0 && most > FAR * part(0.98)) return { low: part(0.02), high: most, isLog: true, isAlike: false }
+  if (most > 0 && most > FAR * part(0.98)) return { low: part(0.5), high: most, isLog: true, isAlike: false }
   const high = Math.max(most, 0)
   const isClose = least > 0 && high - least <= LEAST_SPREAD * high
   const low = least > high / 2 && !isClose ? least : Math.min(least, 0)
