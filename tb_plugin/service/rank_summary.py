@@ -27,6 +27,7 @@ from tb_plugin.payloads import ReadInfo, StepInfo
 from tb_plugin.readers.base import JobInfo
 from tb_plugin.service import parts
 from tb_plugin.service.listed_summaries import SUFFIX
+from tb_plugin.service.streams import is_plain
 from tb_plugin.storage.listing import StoredFile
 from tb_plugin.storage.seal import sealed, unsealed
 
@@ -182,6 +183,8 @@ def _table(name: str, data: bytes) -> pa.Table:
     shape = part_shapes().get(name)
     if shape is None:
         raise SummaryRefused("holds a table that nobody knows")
+    if not is_plain(data):
+        raise SummaryRefused("is packed in a way that ours are not")
     stream = pa.ipc.open_stream(data)
     if not stream.schema.equals(shape):
         raise SummaryRefused("has other columns")

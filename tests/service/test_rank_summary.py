@@ -13,6 +13,7 @@ from tb_plugin.analyses.distributed.shapes import part_shapes, stamp
 from tb_plugin.service import parts, rank_summary
 from tb_plugin.service.parse import read_info
 from tb_plugin.service.rank_summary import About, Settings, SummaryRefused, Wanted, about_of, dump, part_of
+from tb_plugin.service.streams import MOST_MESSAGES, is_plain
 from tb_plugin.service.summarizing import part_with_borrowed
 from tb_plugin.storage.seal import sealed
 from tests.conftest import SAMPLE_FILES, UNLIKE, sample
@@ -166,3 +167,48 @@ def test_the_stamp_speaks_of_columns_and_meaning(monkeypatch):
     changed = shapes.stamp()
     shapes.stamp.cache_clear()
     assert changed != before and rank_summary.FORMAT == 1
+
+
+def written(table, **options):
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+@pytest.mark.parametrize("name", ["steps", "collectives"])
+def test_a_table_that_is_packed_once_more_is_refused(monkeypatch, codec, name):
+    # Each in turn: a table of numbers, and one whose dictionaries alone are packed.
+    data = part().frames[name].data
+    plain = written(data)
+    packed_once_more = written(data, compression=codec)
+    assert is_plain(plain) and not is_plain(packed_once_more)
+    monkeypatch.setattr(
+        parts, "_write", lambda table: packed_once_more if table.schema == data.schema else written(table)
+    )
+    assert refused(with_frame(name, data)) == "is packed in a way that ours are not"
+
+
+def test_a_dictionary_alone_may_be_packed():
+    data = part().frames["collectives"].data
+    readers = [pa.ipc.MessageReader.open_stream(pa.py_buffer(written(data, compression=c))) for c in (None, "zstd")]
+    sink = pa.BufferOutputStream()
+    for plain, packed_too in zip(*readers, strict=True):
+        (packed_too if plain.type == "dictionary" else plain).serialize_to(sink)
+    assert not is_plain(bytes(sink.getvalue()))
+
+
+def test_a_stream_of_endless_empty_batches_and_cut_ones():
+    data = part().frames["steps"].data
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, data.schema) as writer:
+        for _ in range(MOST_MESSAGES):
+            writer.write_table(data.slice(0, 1))
+    assert not is_plain(bytes(sink.getvalue()))
+    whole = written(data)
+    for end in range(0, len(whole), 7):
+        try:
+            is_plain(whole[:end])
+        except (ValueError, OSError, pa.ArrowException):
+            continue
