@@ -10,6 +10,7 @@ import pytest
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.distributed.shapes import part_shapes, stamp
+from tb_plugin.analyses.replicas import STATE
 from tb_plugin.service import parts, rank_summary
 from tb_plugin.service.parse import read_info
 from tb_plugin.service.rank_summary import About, Settings, SummaryRefused, Wanted, about_of, dump, part_of
@@ -127,6 +128,8 @@ def test_tables_that_no_part_has():
     place = calls.column_names.index("start_ns")
     null = calls.set_column(place, "start_ns", pa.nulls(len(calls), pa.int64()))
     assert refused(with_frame("collectives", null)) == "lacks values"
+    states = pa.table({key: pa.nulls(1, kind) for key, kind in STATE.items()})
+    assert refused(with_frame("memory_states", states)) == "lacks values"
     far = calls.set_column(place, "start_ns", pa.array([-(2**63)] * len(calls)))
     assert refused(with_frame("collectives", far)) == "holds numbers that no trace has"
     made = part()

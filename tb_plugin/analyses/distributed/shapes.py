@@ -30,6 +30,7 @@ NEVER_NULL: Mapping[str, tuple[str, ...]] = {
     "kernels": ("kernel_calls", "kernel_ns"),
     "process_groups": ("group", "group_ranks"),
     "devices": ("device",),
+    FRAME: tuple(STATE),
 }
 """Columns that hold a value in every row."""
 
