@@ -254,6 +254,21 @@ def test_places_in_groups_become_ranks_where_a_rank_knows_its_own() -> None:
     assert parts[0].frames["stated_rank"].data["ranks_at_least"].to_pylist() == [3]
 
 
+@pytest.mark.parametrize("ranks", ["0, 2, ..., 8", "...", f"[{'9' * 5000}]", "a, b", ",", "-"])
+def test_a_list_of_ranks_that_is_cut_or_none_names_nobody(ranks: str) -> None:
+    links = made(LINKS, between(0, 1, 10, in_group=True))
+    parts = parts_of(rank(4, links, made(GROUPS, {"group": "123456"})))
+    data = parts[0].frames["stated_groups"].data
+    # As a rank summary of somebody else may state it.
+    texts = pa.array([ranks], pa.string())
+    data = data.set_column(data.column_names.index("ranks"), "ranks", texts)
+    frames = {**parts[0].frames, "stated_groups": replace(parts[0].frames["stated_groups"], data=data)}
+    [row] = rows_of([replace(parts[0], frames=frames)], "links")
+    assert row["link_bytes"] == 10
+    if "9" not in ranks:
+        assert (row["link_from"], row["link_to"]) == ("0 in …456", "1 in …456")
+
+
 def test_a_group_of_more_ranks_than_are_here_bounds_what_is_known() -> None:
     """Nobody states how large the job is; a link leads to a third rank."""
     links = made(LINKS, between(0, 1, 1, in_group=True), between(0, 2, 1, in_group=True))
