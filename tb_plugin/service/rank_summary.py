@@ -195,7 +195,10 @@ def _table(name: str, data: bytes) -> pa.Table:
 
 
 def _check_values(name: str, table: pa.Table) -> None:
-    for column in (pc.list_flatten(each) if pa.types.is_list(each.type) else each for each in table.columns):
+    for each in table.columns:
+        column = pc.list_flatten(each) if pa.types.is_list(each.type) else each
+        if column is not each and column.null_count:
+            raise SummaryRefused("lacks values")
         if pa.types.is_int64(column.type) and len(column):
             ends = pc.min_max(column)
             high, low = ends["max"].as_py(), ends["min"].as_py()

@@ -12,6 +12,7 @@ import pytest
 
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.distributed import Distributed
+from tb_plugin.analyses.distributed.links import in_order
 from tb_plugin.analyses.distributed.matching.groups import GroupColumns, groups_of, kind_codes
 from tb_plugin.analyses.jobs.traffic import MOST_DRAWN
 from tb_plugin.payloads import Notices, Series, Table, View
@@ -267,6 +268,11 @@ def test_a_list_of_ranks_that_is_cut_or_none_names_nobody(ranks: str) -> None:
     assert row["link_bytes"] == 10
     if "9" not in ranks:
         assert (row["link_from"], row["link_to"]) == ("0 in …456", "1 in …456")
+
+
+def test_labels_stand_in_order_of_their_numbers_as_far_as_they_are_numbers() -> None:
+    digits = "9" * 5000
+    assert sorted(["b", "10", digits, "9", None, "a"], key=in_order) == ["9", "10", None, digits, "a", "b"]
 
 
 def test_a_group_of_more_ranks_than_are_here_bounds_what_is_known() -> None:

@@ -130,6 +130,9 @@ def test_tables_that_no_part_has():
     assert refused(with_frame("collectives", null)) == "lacks values"
     states = pa.table({key: pa.nulls(1, kind) for key, kind in STATE.items()})
     assert refused(with_frame("memory_states", states)) == "lacks values"
+    splits = pa.array([[1, None]] * len(calls), pa.list_(pa.int64()))
+    gap = calls.set_column(calls.column_names.index("sent_splits"), "sent_splits", splits)
+    assert refused(with_frame("collectives", gap)) == "lacks values"
     far = calls.set_column(place, "start_ns", pa.array([-(2**63)] * len(calls)))
     assert refused(with_frame("collectives", far)) == "holds numbers that no trace has"
     made = part()

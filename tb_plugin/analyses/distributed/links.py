@@ -123,7 +123,12 @@ def link_totals(job: StatedJob) -> list[LinkTotal]:
     return [LinkTotal(*key, *sums) for key, sums in found.items()]
 
 
+_MOST_DIGITS = 19
+"""No number that anything real has is longer, and Python refuses to read one of thousands of digits."""
+
+
 def in_order(label: str | None) -> tuple[bool, int, str]:
     """Returns what sorts labels: numbers by their value, before all others."""
     text = label or ""
-    return not text.isdecimal(), int(text) if text.isdecimal() else 0, text
+    is_number = text.isdecimal() and len(text) <= _MOST_DIGITS
+    return not is_number, int(text) if is_number else 0, text
