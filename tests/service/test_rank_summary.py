@@ -9,7 +9,8 @@ import pytest
 
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.distributed import Distributed
-from tb_plugin.analyses.distributed.shapes import part_shapes, stamp
+from tb_plugin.analyses.distributed.rank.stated import RANK, ranks_at_least
+from tb_plugin.analyses.distributed.shapes import NEVER_NULL, part_shapes, stamp
 from tb_plugin.analyses.replicas import STATE
 from tb_plugin.service import parts, rank_summary
 from tb_plugin.service.parse import read_info
@@ -128,6 +129,10 @@ def test_tables_that_no_part_has():
     place = calls.column_names.index("start_ns")
     null = calls.set_column(place, "start_ns", pa.nulls(len(calls), pa.int64()))
     assert refused(with_frame("collectives", null)) == "lacks values"
+    assert refused(with_frame(RANK, part_shapes()[RANK].empty_table())) == "lacks tables"
+    assert {"alone", "ranks_at_least"} < set(NEVER_NULL[RANK]) and ranks_at_least(
+        {RANK: part_shapes()[RANK].empty_table()}
+    ) == 0
     states = pa.table({key: pa.nulls(1, kind) for key, kind in STATE.items()})
     assert refused(with_frame("memory_states", states)) == "lacks values"
     splits = pa.array([[1, None]] * len(calls), pa.list_(pa.int64()))
@@ -218,3 +223,21 @@ def test_a_stream_of_endless_empty_batches_and_cut_ones():
             is_plain(whole[:end])
         except (ValueError, OSError, pa.ArrowException):
             continue
+
+
+def test_lists_longer_than_any_part_has_are_refused_before_they_are_made():
+    kept = msgspec.msgpack.decode(parts.dump(part())[9:])
+    many, frame = [""] * 10_000_001, {"kind": "figures", "name": "", "title": "", "figures": []}
+    coverage = {**kept["coverage"], "steps": many}
+    calls = {**kept["frames"]["collectives"], "row_key": [""] * 1001}
+    changes = [
+        {"steps": many}, {"coverage": coverage}, {"layout": [""]}, {"payloads": {"one": frame}},
+        {"frames": {**kept["frames"], "collectives": calls}}, {"facts": {f"distributed.{i}": 1 for i in range(1001)}},
+    ]  # fmt: skip
+    assert part_of(packed(sealed(msgspec.msgpack.encode(kept))), WANTED)
+    for change in changes:
+        body = sealed(msgspec.msgpack.encode({**kept, **change}))
+        with pytest.raises(msgspec.ValidationError, match="of length <= "):
+            msgspec.msgpack.decode(body[9:], type=rank_summary._Stored)
+        # Nothing that is packed so well is unpacked at all.
+        assert refused(packed(body))
