@@ -28,6 +28,8 @@ STATES = ("parameter", "gradient", "optimizer_state")
 ALIKE = 0.8
 """So much of it is there on all ranks in the same sizes, or they hold different parts of a model."""
 FRAME = "memory_states"
+_MOST_BYTES = 1 << 50
+"""No rank holds more in blocks of one size."""
 
 MOST_STATES = "the moment at which each rank holds most parameters, gradients and optimizer state together"
 METRICS = SHARED.adding(
@@ -132,12 +134,19 @@ def _most(begin: Int64, end: Int64, size: Int64) -> int:
 
 
 def counts_of(part: Part, name: str = FRAME) -> Counts:
-    """Returns the number of a rank's blocks by state and size, from a ``states_frame`` that it has by a name."""
+    """Returns the number of a rank's blocks by state and size, from a ``states_frame`` that it has by a name.
+
+    A part may be of a rank summary, which anybody may have written: rows that no profile makes are left out.
+    """
     frame = part.frames.get(name)
     if frame is None:
         return {}
-    state, size, count = (frame.data[column.metric.key].to_pylist() for column in frame.columns)
-    return dict(zip(zip(state, size, strict=True), count, strict=True))
+    rows = zip(*(frame.data[key].to_pylist() for key in STATE), strict=True)
+    return {
+        (state, size): count
+        for state, size, count in rows
+        if state in STATES and min(size, count) >= 0 and size * count <= _MOST_BYTES
+    }
 
 
 @dataclass(frozen=True)

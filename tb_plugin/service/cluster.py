@@ -100,7 +100,8 @@ class Cluster:
 
     def cancel(self, names: Sequence[str]) -> None:
         """Takes back the jobs of these names."""
-        futures = [future for future, job in self._running.items() if job.name in set(names)]
+        left = set(names)
+        futures = [future for future, job in self._running.items() if job.name in left]
         for future in futures:
             del self._running[future]
         if futures:

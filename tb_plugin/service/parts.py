@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -14,7 +14,9 @@ from tb_plugin.payloads import Column, CoverageInfo, Payload, Sort
 from tb_plugin.storage.seal import sealed, unsealed
 
 
-class _StoredFrame(Struct, frozen=True):
+class StoredFrame(Struct, frozen=True):
+    """A table of a part as it is kept."""
+
     name: str
     title: str
     columns: list[Column]
@@ -30,7 +32,7 @@ class StoredPart(Struct, frozen=True):
 
     coverage: CoverageInfo
     facts: dict[str, Number]
-    frames: dict[str, _StoredFrame]
+    frames: Mapping[str, StoredFrame]
     payloads: dict[str, Payload]
     layout: list[str]
     worker: str
@@ -43,18 +45,22 @@ def dump(part: Part) -> bytes:
     return sealed(msgspec.msgpack.encode(stored(part, _write)))
 
 
-def load(content: bytes, read: Callable[[str, bytes], pa.Table] = lambda name, data: _read(data)) -> Part:
+def load(
+    content: bytes,
+    read: Callable[[str, bytes], pa.Table] = lambda name, data: _read(data),
+    kind: type[StoredPart] = StoredPart,
+) -> Part:
     """Returns the part that ``dump`` wrote. Raises ValueError when the content is damaged.
 
-    ``read`` makes a table of its name and Arrow stream.
+    ``read`` makes a table of its name and Arrow stream; ``kind`` says what the content may hold.
     """
-    return from_stored(msgspec.msgpack.decode(unsealed(content), type=StoredPart), read)
+    return from_stored(msgspec.msgpack.decode(unsealed(content), type=kind), read)
 
 
 def stored(part: Part, write: Callable[[pa.Table], bytes]) -> StoredPart:
     """Returns a part as it is kept; ``write`` gives the bytes that a table stands for."""
     frames = {
-        name: _StoredFrame(f.name, f.title, list(f.columns), write(f.data), list(f.row_key), f.name_column, f.sort)
+        name: StoredFrame(f.name, f.title, list(f.columns), write(f.data), list(f.row_key), f.name_column, f.sort)
         for name, f in part.frames.items()
     }
     return StoredPart(

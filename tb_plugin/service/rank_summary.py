@@ -12,21 +12,24 @@ Equal traces have equal summaries: no time of computing, host, path or version o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Annotated
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from tb_plugin.analyses.base import Part
+from tb_plugin.analyses.base import Number, Part
+from tb_plugin.analyses.distributed.rank.stated import STATED
 from tb_plugin.analyses.distributed.shapes import ALWAYS, NEVER_NULL, part_shapes, stamp
-from tb_plugin.payloads import ReadInfo, StepInfo
+from tb_plugin.payloads import Column, CoverageInfo, Payload, ReadInfo, StepInfo
 from tb_plugin.readers.base import JobInfo
 from tb_plugin.service import parts
 from tb_plugin.service.listed_summaries import SUFFIX
+from tb_plugin.service.streams import is_plain
 from tb_plugin.storage.listing import StoredFile
 from tb_plugin.storage.seal import sealed, unsealed
 
@@ -43,6 +46,30 @@ MOST_RATIO = 2000
 MOST_ROWS = 50_000_000
 _MOST_NS = 2**62
 _LEVEL = 3
+
+
+_Few = Meta(max_length=1000)
+_Steps = Annotated[list[str], Meta(max_length=10_000_000)]
+
+
+class _Coverage(CoverageInfo, frozen=True):
+    steps: _Steps | None = None
+
+
+class _Frame(parts.StoredFrame, frozen=True):
+    columns: Annotated[list[Column], _Few]
+    row_key: Annotated[list[str], _Few]
+
+
+class _Stored(parts.StoredPart, frozen=True):
+    """A part with bounds that are looked at before what they bound is made: a byte of a list takes many in memory."""
+
+    coverage: _Coverage
+    facts: Annotated[dict[str, Number], _Few]
+    frames: Annotated[Mapping[str, _Frame], _Few]
+    payloads: Annotated[dict[str, Payload], Meta(max_length=0)]
+    layout: Annotated[list[str], Meta(max_length=0)]
+    steps: _Steps
 
 
 class SummaryRefused(ValueError):
@@ -122,7 +149,7 @@ def unchecked(content: bytes, wanted: Wanted) -> Part:
         raise SummaryRefused("says that its part has a size that it cannot have")
     try:
         body = pa.decompress(packed, decompressed_size=size, codec="zstd", asbytes=True)
-        part = parts.load(body, _table)
+        part = parts.load(body, _table, _Stored)
     except SummaryRefused:
         raise
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError) as error:
@@ -182,6 +209,8 @@ def _table(name: str, data: bytes) -> pa.Table:
     shape = part_shapes().get(name)
     if shape is None:
         raise SummaryRefused("holds a table that nobody knows")
+    if not is_plain(data):
+        raise SummaryRefused("is packed in a way that ours are not")
     stream = pa.ipc.open_stream(data)
     if not stream.schema.equals(shape):
         raise SummaryRefused("has other columns")
@@ -192,7 +221,10 @@ def _table(name: str, data: bytes) -> pa.Table:
 
 
 def _check_values(name: str, table: pa.Table) -> None:
-    for column in (pc.list_flatten(each) if pa.types.is_list(each.type) else each for each in table.columns):
+    for each in table.columns:
+        column = pc.list_flatten(each) if pa.types.is_list(each.type) else each
+        if column is not each and column.null_count:
+            raise SummaryRefused("lacks values")
         if pa.types.is_int64(column.type) and len(column):
             ends = pc.min_max(column)
             high, low = ends["max"].as_py(), ends["min"].as_py()
@@ -208,5 +240,7 @@ def _check(part: Part) -> None:
         name != frame.name for name, frame in part.frames.items()
     ):
         raise SummaryRefused("lacks tables")
-    if part.payloads or part.layout or part.worker or not all(name.startswith(f"{VIEW}.") for name in part.facts):
+    if any(name in part.frames for name in STATED) and any(name not in part.frames for name in STATED):
+        raise SummaryRefused("lacks tables")
+    if part.worker or not all(name.startswith(f"{VIEW}.") for name in part.facts):
         raise SummaryRefused("holds what no part of a rank has")

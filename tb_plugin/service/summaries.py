@@ -7,6 +7,7 @@ everything (``together.WriteJoined``).
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from tb_plugin.storage.opening import Located
 _COPY = ".ttsummary"
 _COPIES = 16
 """Remote summaries that are copied at a time."""
+RETRY_SECONDS = 60.0
+"""So long after a copy failed it is tried again: a storage may have been away for a moment."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,8 @@ class Summaries:
         self._lock = threading.Lock()
         self._here: WeakKeyDictionary[Found, RankSummary] = WeakKeyDictionary()
         self._copies: dict[str, Future[Path]] = {}
+        self._failed: dict[str, float] = {}
+        """Since when a copy is known to have failed, monotonic seconds."""
         self._copying: ThreadPoolExecutor | None = None
         self._refused: dict[RankSummary, str] = {}
 
@@ -124,7 +129,9 @@ class Summaries:
             return Located(str(path))
         with self._lock:
             copy = self._copies.get(key)
-            if copy is None or (copy.done() and copy.exception() is None):  # the cache let go of it
+            # The cache let go of what was copied; what failed a while ago may be there now.
+            if copy is None or (copy.done() and (copy.exception() is None or self._is_long_ago(key))):
+                self._failed.pop(key, None)
                 if self._copying is None:
                     self._copying = ThreadPoolExecutor(_COPIES, "torch-trace-summaries")
                 copy = self._copies[key] = self._copying.submit(
@@ -135,7 +142,12 @@ class Summaries:
         error = copy.exception()
         if error is None:
             return Located(str(copy.result()))
+        with self._lock:
+            self._failed.setdefault(key, time.monotonic())
         return f"cannot be read ({error.what if isinstance(error, UserError) else error})"
+
+    def _is_long_ago(self, key: str) -> bool:
+        return time.monotonic() - self._failed.get(key, time.monotonic()) > RETRY_SECONDS
 
 
 def _copy_key(summary: SummaryFile) -> str:

@@ -255,3 +255,14 @@ def test_each_answer_stays_below_a_megabyte(ranks: int, steps: int) -> None:
         found = view_of(part, extra=(("measure", metric.key),))
         assert len(to_json(found)) < MEGABYTE
         assert len(found.payloads["heat"].rows) == ranks
+
+
+def test_numbers_that_python_refuses_to_read_are_no_ranks(job: Part) -> None:
+    digits = "9" * 5000
+    assert members(f"[0, {digits}]", None) == ()
+    frames = dict(job.frames)
+    for name, column, text in (("devices", "process", f"rank {digits}"), ("process_groups", "group_ranks", digits)):
+        data = frames[name].data
+        texts = pa.array([text] * data.num_rows, pa.string())
+        frames[name] = replace(frames[name], data=data.set_column(data.column_names.index(column), column, texts))
+    assert "workers" in view_of(replace(job, frames=frames)).payloads

@@ -12,6 +12,7 @@ import pytest
 
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.distributed import Distributed
+from tb_plugin.analyses.distributed.links import in_order
 from tb_plugin.analyses.distributed.matching.groups import GroupColumns, groups_of, kind_codes
 from tb_plugin.analyses.jobs.traffic import MOST_DRAWN
 from tb_plugin.payloads import Notices, Series, Table, View
@@ -252,6 +253,26 @@ def test_places_in_groups_become_ranks_where_a_rank_knows_its_own() -> None:
     parts = parts_of(rank(4, links, every), rank(6))
     assert [(row["link_to"], row["link_group"]) for row in rows_of(parts, "links")] == [("6", "dp"), ("8", "dp")]
     assert parts[0].frames["stated_rank"].data["ranks_at_least"].to_pylist() == [3]
+
+
+@pytest.mark.parametrize("ranks", ["0, 2, ..., 8", "...", f"[{'9' * 5000}]", "a, b", ",", "-"])
+def test_a_list_of_ranks_that_is_cut_or_none_names_nobody(ranks: str) -> None:
+    links = made(LINKS, between(0, 1, 10, in_group=True))
+    parts = parts_of(rank(4, links, made(GROUPS, {"group": "123456"})))
+    data = parts[0].frames["stated_groups"].data
+    # As a rank summary of somebody else may state it.
+    texts = pa.array([ranks], pa.string())
+    data = data.set_column(data.column_names.index("ranks"), "ranks", texts)
+    frames = {**parts[0].frames, "stated_groups": replace(parts[0].frames["stated_groups"], data=data)}
+    [row] = rows_of([replace(parts[0], frames=frames)], "links")
+    assert row["link_bytes"] == 10
+    if "9" not in ranks:
+        assert (row["link_from"], row["link_to"]) == ("0 in …456", "1 in …456")
+
+
+def test_labels_stand_in_order_of_their_numbers_as_far_as_they_are_numbers() -> None:
+    digits = "9" * 5000
+    assert sorted(["b", "10", digits, "9", None, "a"], key=in_order) == ["9", "10", None, digits, "a", "b"]
 
 
 def test_a_group_of_more_ranks_than_are_here_bounds_what_is_known() -> None:

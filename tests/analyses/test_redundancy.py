@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_plugin.analyses.base import Params, Part
+from tb_plugin.analyses.base import Frame, Params, Part
 from tb_plugin.analyses.distributed.redundancy import redundancy
 from tb_plugin.analyses.memory_categories import ORDER
-from tb_plugin.analyses.replicas import FRAME, STATES, counts_of, states_frame
+from tb_plugin.analyses.replicas import FRAME, STATE, STATES, counts_of, states_frame
 from tb_plugin.payloads import Notices, View
 from tests.builders import analysis, part, trace, whole_part
 from tests.conftest import SAMPLE_FILES, sample
@@ -114,3 +114,19 @@ def test_any_states_recounted(blocks: list[tuple[int, int, int, int]]) -> None:
 def test_states_are_those_of_the_memory_view(name: str) -> None:
     counts = counts_of(part(sample(name), "memory_states"))
     assert counts and {state for state, _ in counts} == {"gradient"}, "all else is older than the trace"
+
+
+def test_states_that_no_profile_has_are_left_out() -> None:
+    rows = [
+        ("parameter", 512, 3),
+        ("<b>", 512, 1),
+        ("gradient", -512, 2),
+        ("gradient", -1, -1),
+        ("gradient", 2**61, 2**61),
+    ]
+    columns = zip(*rows, strict=True)
+    data = pa.table({key: pa.array(values, kind) for (key, kind), values in zip(STATE.items(), columns, strict=True)})
+    made = part(trace().op("aten::mm", 0, 9).table(), "memory_states")
+    # The columns that it says it shows are not believed either.
+    told = replace(made, frames={FRAME: Frame(FRAME, "", [], data, (), "")})
+    assert counts_of(told) == {("parameter", 512): 3}

@@ -9,10 +9,13 @@ import pytest
 
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.distributed import Distributed
-from tb_plugin.analyses.distributed.shapes import part_shapes, stamp
+from tb_plugin.analyses.distributed.rank.stated import RANK, ranks_at_least
+from tb_plugin.analyses.distributed.shapes import NEVER_NULL, part_shapes, stamp
+from tb_plugin.analyses.replicas import STATE
 from tb_plugin.service import parts, rank_summary
 from tb_plugin.service.parse import read_info
 from tb_plugin.service.rank_summary import About, Settings, SummaryRefused, Wanted, about_of, dump, part_of
+from tb_plugin.service.streams import MOST_MESSAGES, is_plain
 from tb_plugin.service.summarizing import part_with_borrowed
 from tb_plugin.storage.seal import sealed
 from tests.conftest import SAMPLE_FILES, UNLIKE, sample
@@ -126,6 +129,15 @@ def test_tables_that_no_part_has():
     place = calls.column_names.index("start_ns")
     null = calls.set_column(place, "start_ns", pa.nulls(len(calls), pa.int64()))
     assert refused(with_frame("collectives", null)) == "lacks values"
+    assert refused(with_frame(RANK, part_shapes()[RANK].empty_table())) == "lacks tables"
+    assert {"alone", "ranks_at_least"} < set(NEVER_NULL[RANK]) and ranks_at_least(
+        {RANK: part_shapes()[RANK].empty_table()}
+    ) == 0
+    states = pa.table({key: pa.nulls(1, kind) for key, kind in STATE.items()})
+    assert refused(with_frame("memory_states", states)) == "lacks values"
+    splits = pa.array([[1, None]] * len(calls), pa.list_(pa.int64()))
+    gap = calls.set_column(calls.column_names.index("sent_splits"), "sent_splits", splits)
+    assert refused(with_frame("collectives", gap)) == "lacks values"
     far = calls.set_column(place, "start_ns", pa.array([-(2**63)] * len(calls)))
     assert refused(with_frame("collectives", far)) == "holds numbers that no trace has"
     made = part()
@@ -166,3 +178,66 @@ def test_the_stamp_speaks_of_columns_and_meaning(monkeypatch):
     changed = shapes.stamp()
     shapes.stamp.cache_clear()
     assert changed != before and rank_summary.FORMAT == 1
+
+
+def written(table, **options):
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+@pytest.mark.parametrize("name", ["steps", "collectives"])
+def test_a_table_that_is_packed_once_more_is_refused(monkeypatch, codec, name):
+    # Each in turn: a table of numbers, and one whose dictionaries alone are packed.
+    data = part().frames[name].data
+    plain = written(data)
+    packed_once_more = written(data, compression=codec)
+    assert is_plain(plain) and not is_plain(packed_once_more)
+    monkeypatch.setattr(
+        parts, "_write", lambda table: packed_once_more if table.schema == data.schema else written(table)
+    )
+    assert refused(with_frame(name, data)) == "is packed in a way that ours are not"
+
+
+def test_a_dictionary_alone_may_be_packed():
+    data = part().frames["collectives"].data
+    readers = [pa.ipc.MessageReader.open_stream(pa.py_buffer(written(data, compression=c))) for c in (None, "zstd")]
+    sink = pa.BufferOutputStream()
+    for plain, packed_too in zip(*readers, strict=True):
+        (packed_too if plain.type == "dictionary" else plain).serialize_to(sink)
+    assert not is_plain(bytes(sink.getvalue()))
+
+
+def test_a_stream_of_endless_empty_batches_and_cut_ones():
+    data = part().frames["steps"].data
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, data.schema) as writer:
+        for _ in range(MOST_MESSAGES):
+            writer.write_table(data.slice(0, 1))
+    assert not is_plain(bytes(sink.getvalue()))
+    whole = written(data)
+    for end in range(0, len(whole), 7):
+        try:
+            is_plain(whole[:end])
+        except (ValueError, OSError, pa.ArrowException):
+            continue
+
+
+def test_lists_longer_than_any_part_has_are_refused_before_they_are_made():
+    kept = msgspec.msgpack.decode(parts.dump(part())[9:])
+    many, frame = [""] * 10_000_001, {"kind": "figures", "name": "", "title": "", "figures": []}
+    coverage = {**kept["coverage"], "steps": many}
+    calls = {**kept["frames"]["collectives"], "row_key": [""] * 1001}
+    changes = [
+        {"steps": many}, {"coverage": coverage}, {"layout": [""]}, {"payloads": {"one": frame}},
+        {"frames": {**kept["frames"], "collectives": calls}}, {"facts": {f"distributed.{i}": 1 for i in range(1001)}},
+    ]  # fmt: skip
+    assert part_of(packed(sealed(msgspec.msgpack.encode(kept))), WANTED)
+    for change in changes:
+        body = sealed(msgspec.msgpack.encode({**kept, **change}))
+        with pytest.raises(msgspec.ValidationError, match="of length <= "):
+            msgspec.msgpack.decode(body[9:], type=rank_summary._Stored)
+        # Nothing that is packed so well is unpacked at all.
+        assert refused(packed(body))

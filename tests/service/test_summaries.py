@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,15 +14,19 @@ from werkzeug.test import Client
 
 from tb_plugin import cli
 from tb_plugin.analyses.base import Params
-from tb_plugin.errors import NotFound, UnreadableTrace
-from tb_plugin.service import cluster_parts
+from tb_plugin.errors import NotFound, StorageError, UnreadableTrace
+from tb_plugin.service import cluster_parts, summaries
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.cluster import Scheduler
+from tb_plugin.service.found import SummaryFile
 from tb_plugin.service.listed_summaries import SUFFIX
 from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.states import Entry
+from tb_plugin.service.summaries import Summaries
 from tb_plugin.service.summarizing import Outcome, summarize_rank
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
+from tb_plugin.storage.listing import StoredFile
 from tb_plugin.web.routes import BASE, Routes
 from tests.conftest import SAMPLES
 from tests.service.fakes import catalog_of, until
@@ -293,3 +298,37 @@ def test_without_its_cluster_everything_is_computed_here(logs, opened, monkeypat
         "Computed from the trace here: rank0, rank1, rank2, rank3 (The cluster cannot be used: nobody is there.)."
     )
     assert len(read_traces(workspace)) == 4
+
+
+def test_a_copy_that_failed_is_tried_again_after_a_while(tmp_path, monkeypatch):
+    away = [True, True]
+
+    class Bucket:
+        is_local = False
+
+        def locate(self, path):
+            return f"s3://bucket/{path}"
+
+        def copy(self, file, target):
+            if away and away.pop():
+                raise StorageError("The storage is away.")
+            target.write_bytes(b"a summary")
+
+    file = SummaryFile(Bucket(), StoredFile(f"rank0.json{SUFFIX}", 9, "1"))
+    catalog = catalog_of(SAMPLES / "synthetic_ddp")
+    catalog.scan()
+    profile = catalog.matching(Place())[0].found
+    entry = Entry(replace(profile, summary=file))
+    copied = Summaries(FileStore(tmp_path / "cache"))
+
+    def asked():
+        copied.begin([entry])
+        copied.wait()
+        return copied.begin([entry])[entry]
+
+    for _ in range(3):
+        assert asked() == "cannot be read (The storage is away.)"
+    assert away == [True], "it is not asked for again at once"
+    monkeypatch.setattr(summaries, "RETRY_SECONDS", 0.0)
+    assert "away" in asked() and not away
+    assert Path(asked().file.path).read_bytes() == b"a summary"

@@ -89,3 +89,12 @@ test('a cache out of sight asks for nothing more', async () => {
   await answered(first.under)
   expect(second.under.length).toBe(0)
 })
+
+test('a tile that came twice counts once', () => {
+  const budget = new Budget(100)
+  const { cache } = made(budget)
+  const [key] = keys(0)
+  for (const bytes of [10, 10, 7]) cache.keep(key, bytes)
+  expect(budget.kept).toBe(7)
+  expect(cache.drop()).toBe(7)
+})

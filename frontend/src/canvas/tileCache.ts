@@ -220,8 +220,12 @@ export abstract class TileCache<Raw, Kept> {
   keep(key: TileKey, raw: Raw): void {
     if (this.abort.signal.aborted) return
     const tile = this.make(key, raw)
-    const bytes = this.sizeOf(tile)
-    this.tiles.set(textOf(key), tile)
+    const text = textOf(key)
+    const old = this.tiles.get(text)
+    // One that came twice is kept once, and was used last.
+    const bytes = this.sizeOf(tile) - (old === undefined ? 0 : this.sizeOf(old))
+    this.tiles.delete(text)
+    this.tiles.set(text, tile)
     this.version++
     this.bytes += bytes
     this.budget.keep(bytes)

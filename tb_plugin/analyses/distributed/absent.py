@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Part
-from tb_plugin.analyses.distributed.matching.codes import codes
+from tb_plugin.analyses.distributed.matching.codes import codes, distinct_rows
 from tb_plugin.analyses.distributed.matching.compared import numbers_of, texts_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.payloads import Notice
@@ -86,11 +86,10 @@ def _numbers(calls: pa.Table) -> dict[str, Int64]:
     """Numbers of the collectives that traces hold of each group, each once, in order; by names that one group alone has."""
     some = calls.select(["group", "group_code", "sequence"]).filter(pc.is_valid(calls["sequence"]))
     (group, names), code, number = texts_of(some, "group"), numbers_of(some, "group_code"), numbers_of(some, "sequence")
-    pairs = np.unique(np.stack([group, code], axis=1), axis=0)[:, 0]
-    alone = np.bincount(pairs, minlength=len(names)) == 1
-    found = np.unique(np.stack([group, number], axis=1)[alone[group]], axis=0)
-    pieces = np.split(found[:, 1], np.flatnonzero(np.diff(found[:, 0])) + 1)
-    return dict(zip((names[place] for place in np.unique(found[:, 0]).tolist()), pieces, strict=False))
+    alone = (np.bincount(distinct_rows(group, code)[0], minlength=len(names)) == 1)[group]
+    of, numbers = distinct_rows(group[alone], number[alone])
+    pieces = np.split(numbers, np.flatnonzero(np.diff(of)) + 1)
+    return dict(zip((names[place] for place in np.unique(of).tolist()), pieces, strict=False))
 
 
 def not_here(ranks: Sequence[int | None], world_size: int | None) -> str:
@@ -126,10 +125,11 @@ def recorder_notices(dumps: pa.Table) -> list[Notice]:
         todo = "See what that process did then: its log, its stacks in the recorder, its machine."
         notices.append(Notice("rank_stopped", "high", text, todo, figures))
     stopped = {row["worker"] for row in behind}
-    silent = sorted({row["worker"] for row in rows if not row["has_trace"] and row["called_in_traces"]} - stopped)
+    ran = {row["worker"] for row in rows if not row["has_trace"] and row["called_in_traces"]} - stopped
+    silent = sorted(ran)
     if silent:
         named = ", ".join(silent[:NAMED]) + (f" and {len(silent) - NAMED} more" if len(silent) > NAMED else "")
-        met = sum(row["called_in_traces"] for row in rows if row["worker"] in silent)
+        met = sum(row["called_in_traces"] for row in rows if row["worker"] in ran)
         text = (
             f"Without a trace, but in the flight recorder: {named}. They called {{called_in_traces}} of the collectives"
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from tb_plugin.analyses.distributed.matching.groups import ranks_in
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.rank.stated import BETWEEN, MEMBERS, StatedJob, summed
 from tb_plugin.analyses.jobs.traffic import MAPS, MOST_DRAWN, LinkTotal, speed
@@ -34,8 +35,9 @@ class _Ends:
             group = row["group"]
             if row["name"]:
                 name[group] = row["name"]
-            if row["ranks"]:
-                rank |= {(group, place): int(one) for place, one in enumerate(row["ranks"].split(","))}
+            listed = ranks_in(row["ranks"] or "")
+            if listed.listed and not listed.cut:
+                rank |= {(group, place): one for place, one in enumerate(listed.listed)}
             elif row["group_rank"] is not None and row["worker"] in job.ranks:
                 rank[group, row["group_rank"]] = job.ranks[row["worker"]]
         return cls(rank, name)
@@ -121,7 +123,12 @@ def link_totals(job: StatedJob) -> list[LinkTotal]:
     return [LinkTotal(*key, *sums) for key, sums in found.items()]
 
 
+_MOST_DIGITS = 19
+"""No number that anything real has is longer, and Python refuses to read one of thousands of digits."""
+
+
 def in_order(label: str | None) -> tuple[bool, int, str]:
     """Returns what sorts labels: numbers by their value, before all others."""
     text = label or ""
-    return not text.isdecimal(), int(text) if text.isdecimal() else 0, text
+    is_number = text.isdecimal() and len(text) <= _MOST_DIGITS
+    return not is_number, int(text) if is_number else 0, text

@@ -9,7 +9,7 @@ from functools import cache
 import pyarrow as pa
 
 from tb_plugin.analyses.distributed.rank.profile import CALL, DEVICE, GROUP, STEP
-from tb_plugin.analyses.distributed.rank.stated import ROW, SHAPES
+from tb_plugin.analyses.distributed.rank.stated import RANK, ROW, SHAPES
 from tb_plugin.analyses.distributed.rank.worked import KERNEL
 from tb_plugin.analyses.replicas import FRAME, STATE
 
@@ -30,6 +30,8 @@ NEVER_NULL: Mapping[str, tuple[str, ...]] = {
     "kernels": ("kernel_calls", "kernel_ns"),
     "process_groups": ("group", "group_ranks"),
     "devices": ("device",),
+    RANK: ("alone", "kernels_missing", "ranks_at_least"),
+    FRAME: tuple(STATE),
 }
 """Columns that hold a value in every row."""
 

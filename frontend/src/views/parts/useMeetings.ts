@@ -5,6 +5,7 @@ import type { Problem, Table } from '../../api/payloads'
 import { LINKED } from '../../canvas/ranksLinks'
 import type { Meeting } from '../../canvas/ranksScene'
 import type { Range } from '../../canvas/timelineModel'
+import { ranksOf } from '../../lib/groupRanks'
 import type { Corrected } from '../../lib/rankAxis'
 import { useActivity } from '../../state/activity'
 import { type Resource, useResource } from '../../state/data'
@@ -87,9 +88,9 @@ function correctedOf(row: Rows[number]): [[string, Corrected]] | null {
 }
 
 function groupOf(row: Rows[number]): [[string, ReadonlySet<number>]] | null {
-  const ranks = String(row.group_ranks ?? '').match(/\d+/g)
+  const ranks = ranksOf(String(row.group_ranks ?? ''))
   const name = String(row.group_description || row.group || '')
-  return ranks && name ? [[`${name} ${row.group_ranks}`, new Set(ranks.map(Number))]] : null
+  return ranks && name ? [[`${name} ${row.group_ranks}`, ranks]] : null
 }
 
 export interface Met {

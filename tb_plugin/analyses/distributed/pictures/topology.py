@@ -8,14 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from tb_plugin.analyses.distributed.matching.groups import ranks_in
 from tb_plugin.analyses.distributed.together import Together
 from tb_plugin.payloads import Grouping
 from tb_plugin.trace.memo import remembered
 
 MOST_KINDS = 8
 """So many kinds of groups are offered: a job of several dimensions has about one for each."""
-_RANK = re.compile(r"rank[ _-]?(\d+)", re.IGNORECASE)
-_NUMBER = re.compile(r"\d+")
+_RANK = re.compile(r"rank[ _-]?(\d{1,9})(?!\d)", re.IGNORECASE)
+"""No job has more ranks; and Python refuses to read a number of thousands of digits."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,9 @@ def groupings(data: Together) -> list[Grouping]:
 
 def members(text: object, size: object) -> tuple[int, ...]:
     """Returns the ranks that a group lists; none where the list is cut short."""
-    ranks = tuple(int(each) for each in _NUMBER.findall(str(text or "")))
-    whole = "..." not in str(text) and (not isinstance(size, int) or len(ranks) == size)
+    found = ranks_in(str(text or ""))
+    ranks = found.listed
+    whole = not found.cut and (not isinstance(size, int) or len(ranks) == size)
     return ranks if whole and len(set(ranks)) == len(ranks) else ()
 
 

@@ -155,7 +155,7 @@ def stated_tables(parts: Sequence[Part], names: Sequence[str]) -> dict[str, pa.T
 
 def ranks_at_least(tables: Mapping[str, pa.Table]) -> int:
     """Returns how many ranks the job has at the very least, as its ranks state their groups; 0 where none does."""
-    return max(tables[RANK]["ranks_at_least"].to_pylist()) if tables else 0
+    return max(tables[RANK]["ranks_at_least"].to_pylist(), default=0) if tables else 0
 
 
 def stated_job(tables: Mapping[str, pa.Table], names: Sequence[str], chosen: tuple[str, ...] | None) -> StatedJob:

@@ -1,0 +1,71 @@
+"""Arrow streams of which nothing is believed yet: what opening one would take, told before anything of it is unpacked."""
+
+from __future__ import annotations
+
+import struct
+
+import pyarrow as pa
+
+MOST_MESSAGES = 1000
+"""Messages of a stream: each becomes an array for every column, however few rows it has. We write a few."""
+_RECORD_BATCH, _DICTIONARY_BATCH = "record batch", "dictionary"
+_HEADER, _CUSTOM_METADATA = 2, 4
+"""Fields of Message in Arrow's Message.fbs, by number; older writers state in the second one that a batch is packed ..."""
+_COMPRESSION, _DATA = 3, 1
+"""... others in a field of RecordBatch, which is a field of DictionaryBatch."""
+
+
+def is_plain(data: bytes) -> bool:
+    """Returns whether the buffers of a stream lie in it as they are, in few messages: it takes no more than its bytes.
+
+    A packed buffer may be thousands of times larger than it looks. Raises ValueError, pyarrow.ArrowException for what is
+    no stream.
+    """
+    reader = pa.ipc.MessageReader.open_stream(pa.py_buffer(data))
+    for _ in range(MOST_MESSAGES):
+        try:
+            message = reader.read_next_message()
+        except StopIteration:
+            return True
+        if message.type in (_RECORD_BATCH, _DICTIONARY_BATCH) and _is_packed(
+            bytes(message.metadata), message.type == _DICTIONARY_BATCH
+        ):
+            return False
+    return False
+
+
+def _is_packed(head: bytes, of_dictionary: bool) -> bool:
+    """Whether the FlatBuffer of a batch says that its buffers are packed, or anything beside what Arrow defines."""
+    try:
+        message = _at(head, 0)
+        if _field(head, message, _CUSTOM_METADATA) is not None:
+            return True
+        batch = _table(head, message, _HEADER)
+        if of_dictionary:
+            batch = _table(head, batch, _DATA)
+        return _field(head, batch, _COMPRESSION) is not None
+    except struct.error as error:
+        raise ValueError("A message ends too early.") from error
+
+
+def _at(head: bytes, place: int) -> int:
+    """Where the table begins that the offset at this place leads to."""
+    return place + int(struct.unpack_from("<I", head, place)[0])
+
+
+def _field(head: bytes, table: int, number: int) -> int | None:
+    """Where a field of a table lies, None where the table lacks it."""
+    shape = table - int(struct.unpack_from("<i", head, table)[0])
+    if shape < 0:
+        raise ValueError("A table has no shape.")
+    size = int(struct.unpack_from("<H", head, shape)[0])
+    entry = 4 + 2 * number
+    offset = int(struct.unpack_from("<H", head, shape + entry)[0]) if entry + 2 <= size else 0
+    return table + offset if offset else None
+
+
+def _table(head: bytes, table: int, number: int) -> int:
+    place = _field(head, table, number)
+    if place is None:
+        raise ValueError("A message lacks its batch.")
+    return _at(head, place)
