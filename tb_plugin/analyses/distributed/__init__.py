@@ -19,6 +19,7 @@ from tb_plugin.analyses.distributed.joined import CALLS, COMMON, MEMBERS, RANKS,
 from tb_plugin.analyses.distributed.meetings import TABLE as MEETINGS
 from tb_plugin.analyses.distributed.meetings import WITHIN, meetings, stretches_of
 from tb_plugin.analyses.distributed.metrics import METRICS
+from tb_plugin.analyses.distributed.operation_kinds import operation_kinds
 from tb_plugin.analyses.distributed.partners import PARTNERS, partners_frame
 from tb_plugin.analyses.distributed.pictures.heat import pictures
 from tb_plugin.analyses.distributed.pictures.kinds import kind_frames
@@ -124,6 +125,7 @@ class Distributed:
             return answer_view(self, Part(coverage, frames=found), params)
         rows, staged, sent = worker_rows(data), pipeline(data), _traffic(joined, data)
         tables = {**frames(data), **bandwidth_frames(data), **kind_frames(data), **sent}
+        tables |= operation_kinds(data, tables["operations"].data)
         if (worst := worst_frame(data, rows)) is not None:
             tables["worst"] = worst
         if staged is not None:
