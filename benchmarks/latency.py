@@ -58,7 +58,30 @@ TABLES = {
         "memory_allocators",
         "memory_components",
     ),
-    "distributed": ("workers", "operations", "collectives", "steps", "process_groups", "devices", "clocks"),
+    "distributed": (
+        "workers",
+        "operation_kinds",
+        "operations",
+        "collectives",
+        "steps",
+        "process_groups",
+        "group_kinds",
+        "devices",
+        "device_kinds",
+        "clocks",
+        "stragglers",
+        "worst",
+        "bandwidths",
+        "bandwidth_fits",
+        "nodes",
+        "traffic",
+        "stage_bubbles",
+        "rank_steps",
+        "operation_types",
+        "kinds_of_links",
+        "links",
+        "recorders",
+    ),
     "ranks_kernels": ("kernels_across_ranks",),
     "diff": ("operators", "operators_by_shape", "kernels", "modules", "settings"),
     "range": ("range", "range_devices"),
@@ -72,7 +95,8 @@ TABLES = {
     "memory_states": ("memory_states",),
     "stated": ("allocator_blocks", "allocator_totals"),
 }
-"""Views and all their tables, as docs/http.md names them."""
+"""Views and all their tables, as docs/http.md names them, but those that answer nothing without a call or a stretch of time
+(`partners`, `meetings`)."""
 EVENT_KEYS = (
     "name",
     "kind",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from benchmarks.measure import Cost, Failed, measure
 from benchmarks.repeat import repeat
 from benchmarks.tools import CACHED, OURS, TOOLS
 from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.distributed import GROUP_TABLES, STATED_TABLES
 from tb_plugin.trace.schema import MISSING, EventKind
 from tests.builders import model, part, read
 from tests.conftest import SAMPLE_FILES, SAMPLES, sample
@@ -169,3 +171,12 @@ def test_a_command_that_fails_says_why(code: str, limits: tuple[float, float], w
 def test_peers_have_an_environment_each_and_ours_none() -> None:
     assert {name for name, tool in TOOLS.items() if not tool.packages} == {OURS, CACHED}
     assert all((tool.script == "peers.py") == bool(tool.venv) for tool in TOOLS.values())
+
+
+def test_latency_asks_for_all_tables_that_the_docs_name() -> None:
+    told = (SAMPLES.parent / "docs" / "http.md").read_text()
+    assert {*GROUP_TABLES, *STATED_TABLES} <= {*latency.TABLES["distributed"]}
+    (row,) = [line for line in told.splitlines() if line.startswith("| `distributed` |")]
+    named = {*re.findall(r"`(\w+)`", row.split("and the tables' first pages | ")[1])}
+    words = {"meetings", "partners", "within", "of", "event", "start_ns", "call", "stages"}
+    assert named - words == {*latency.TABLES["distributed"]}

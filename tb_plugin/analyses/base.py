@@ -82,6 +82,8 @@ class Params:
     offset: int = 0
     limit: int | None = 100
     """None = all rows."""
+    whole: bool = False
+    """A table is wanted as columns (``Whole``), for another program."""
     extra: tuple[tuple[str, str], ...] = ()
     ignored: tuple[str, ...] = ()
     """Ids of rules that the log directory leaves out."""
@@ -131,6 +133,13 @@ class Frame:
                 if found["max"] is not None:
                     extremes[column.metric.key] = [found["min"], found["max"]]
         return extremes
+
+
+class Whole(Table, frozen=True, kw_only=True):
+    """A table without rows as they go on the wire: the columns, and which rows are asked for, in their order."""
+
+    data: pa.Table
+    found: Int64
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,8 +265,27 @@ def _names(frames: Mapping[str, Frame]) -> str:
 
 
 def page(frame: Frame, params: Params) -> Table:
-    """Filters, sorts and cuts a frame. Sorting is stable; nulls come last. Raises BadRequest for a bad column or regex."""
+    """Filters, sorts and cuts a frame. Sorting is stable; nulls come last. Raises BadRequest for a bad column or regex.
+
+    Where a question is for a whole table, the answer is one.
+    """
     rows, sort = matching(frame, params)
+    if params.whole:
+        return Whole(
+            name=frame.name,
+            title=frame.title,
+            columns=list(frame.columns),
+            rows=[],
+            row_key=list(frame.row_key),
+            name_column=frame.name_column,
+            total_rows=frame.data.num_rows,
+            matched_rows=len(rows),
+            offset=0,
+            limit=len(rows),
+            sort=sort,
+            data=frame.data,
+            found=rows,
+        )
     stop = len(rows) if params.limit is None else params.offset + params.limit
     cut = rows[params.offset : max(params.offset, stop)]
     return Table(

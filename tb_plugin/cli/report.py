@@ -12,7 +12,7 @@ from tb_plugin import registry
 from tb_plugin.analyses.base import Analysis, Params
 from tb_plugin.cli.exits import NOTHING, OK, USAGE
 from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
-from tb_plugin.cli.session import capture_told, keep_failure, load_all, open_workspace, place_of
+from tb_plugin.cli.session import capture_told, keep_failure, keep_failure_of_group, load_all, open_workspace, place_of
 from tb_plugin.cli.terminal import complain, write_json
 from tb_plugin.errors import BadRequest, Cancelled, TorchTraceError, UserError
 from tb_plugin.facts import facts_of
@@ -72,14 +72,18 @@ def _report_json(
                 "tables": always | numbers.tables,
             }
         )
-    groups = _groups(workspace, entries, errors, arguments)
+    groups = _groups(workspace, entries, failed, errors, arguments)
     document = {"schema_version": SCHEMA_VERSION, "profiles": profiles, "groups": groups, "failed": failed}
     write_json(document)
     return _exit_code(len(profiles), errors)
 
 
 def _groups(
-    workspace: Workspace, entries: list[Entry], errors: list[UserError], arguments: argparse.Namespace
+    workspace: Workspace,
+    entries: list[Entry],
+    failed: list[dict[str, str]],
+    errors: list[UserError],
+    arguments: argparse.Namespace,
 ) -> list[dict[str, Any]]:
     """What the workers of each run and span did together."""
     groups = []
@@ -90,8 +94,8 @@ def _groups(
             # Of a worker alone nobody can say who is late: that table is not there.
             tables = {name: ask(name) if name in view.payloads else [] for name in analysis.traits.tables}
             tables |= {name: ask(name) for name in analysis.traits.where_stated if name in view.payloads}
-        except UserError as error:
-            errors.append(error)
+        except TorchTraceError as error:
+            keep_failure_of_group(analysis.title, place, error, failed, errors)
             continue
         facts = analysis.traits.facts.items()
         workers = {row["worker"]: {fact: row[column] for fact, column in facts} for row in tables.pop("workers", [])}
@@ -154,8 +158,8 @@ def _report_text(
     for analysis, place in _group_places(workspace, entries, arguments):
         try:
             answer = workspace.group(place, analysis.id, Params(limit=arguments.top), arguments.steps)
-        except UserError as error:
-            errors.append(error)
+        except TorchTraceError as error:
+            keep_failure_of_group(analysis.title, place, error, failed, errors)
             continue
         printer.heading(f"{place.run} / all workers / span {place.span}", 1)
         printer.view(msgspec.json.decode(answer, type=View), _not_limited(analysis.id, arguments))

@@ -51,6 +51,11 @@ class ProgressBar:
             finally:
                 self._progress = None
 
+    @property
+    def is_shown(self) -> bool:
+        """Returns whether a bar stands there now."""
+        return self._progress is not None
+
     def update(self, fraction: float) -> None:
         """Moves the bar that is shown to ``fraction`` (0..1)."""
         if self._progress is not None and self._progress.tasks:
@@ -124,7 +129,20 @@ def load_all(
 def keep_failure(entry: Entry, error: TorchTraceError, failed: list[dict[str, str]], errors: list[UserError]) -> None:
     """Notes why a profile is not reported."""
     reason = f"{error.what} {error.do}".rstrip() if isinstance(error, UserError) else str(error)
-    failed.append({"path": entry.found.url, "reason": reason})
+    _keep(entry.found.url, reason, error, failed, errors)
+
+
+def keep_failure_of_group(
+    title: str, place: Place, error: TorchTraceError, failed: list[dict[str, str]], errors: list[UserError]
+) -> None:
+    """Notes why a view about all workers of a run is not reported."""
+    _keep(f"{place.run} / all workers / span {place.span}", f"{title}: {error}", error, failed, errors)
+
+
+def _keep(
+    path: str, reason: str, error: TorchTraceError, failed: list[dict[str, str]], errors: list[UserError]
+) -> None:
+    failed.append({"path": path, "reason": reason})
     if isinstance(error, UserError):
         errors.append(error)
 

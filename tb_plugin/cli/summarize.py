@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from tb_plugin.analyses.wording import counted
 from tb_plugin.cli.exits import NOTHING, OK
 from tb_plugin.cli.session import progress_bar, scanned
-from tb_plugin.cli.terminal import say
+from tb_plugin.cli.terminal import complain, say
 from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.format import format_value
 from tb_plugin.service import cluster
@@ -25,6 +26,9 @@ from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import StoredFile
 from tb_plugin.trace.table import RawTrace
 
+LINE_SECONDS = 10.0
+"""So often a line says how far it is, where there is no progress bar: a log, a scheduler's output."""
+
 
 def summarize(arguments: argparse.Namespace) -> int:
     """Summarises the chosen ranks; returns the exit code. Raises UserError."""
@@ -33,6 +37,7 @@ def summarize(arguments: argparse.Namespace) -> int:
     jobs = _jobs(found, arguments.to)
     outcomes: Counter[str] = Counter()
     size_bytes = 0
+    told = time.monotonic()
     with progress_bar.shown(f"{counted(len(jobs), 'rank')} of {arguments.path}"):
         for outcome in _computed(jobs, scheduler, arguments.workers):
             outcomes[outcome.kind] += 1
@@ -40,6 +45,9 @@ def summarize(arguments: argparse.Namespace) -> int:
             progress_bar.update(outcomes.total() / len(jobs))
             if outcome.kind == "failed":
                 progress_bar.tell(f"{outcome.name}: {outcome.reason}")
+            if not progress_bar.is_shown and time.monotonic() - told >= LINE_SECONDS:
+                told = time.monotonic()
+                complain(f"{outcomes.total():,} of {counted(len(jobs), 'rank')}, {outcomes['failed']:,} failed")
     where = arguments.to or "beside their traces"
     say(
         f"{counted(len(jobs), 'rank')}: {outcomes['written']:,} computed, {outcomes['current']:,} current, "

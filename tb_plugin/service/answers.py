@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
-import pyarrow as pa
 from msgspec.structs import replace
 
-from tb_plugin.analyses.base import Frame, Number, Params, matching, rows_of, values_of
+from tb_plugin.analyses.base import Frame, Int64, Number, Params, matching, rows_of
 from tb_plugin.analyses.rules.left_out import KNOWN
 from tb_plugin.analyses.timeline.tiles import Tile, encode
 from tb_plugin.errors import NotFound
@@ -50,9 +49,8 @@ class AskCsv:
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns CSV in UTF-8, units in the header. Raises NotFound, BadRequest."""
-        frame, data = _found(models, self.file, self.view_id, self.params)
-        columns = (values_of(data[column.metric.key]) for column in frame.columns)
-        return as_csv(frame.columns, zip(*columns, strict=True))
+        frame, rows = _found(models, self.file, self.view_id, self.params)
+        return as_csv(frame.columns, frame.data, rows)
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,8 @@ class AskArrow:
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns the stream. Raises NotFound, BadRequest."""
-        return as_arrow(_found(models, self.file, self.view_id, self.params)[1])
+        frame, rows = _found(models, self.file, self.view_id, self.params)
+        return as_arrow(frame.data.take(rows))
 
 
 class Numbers(msgspec.Struct, frozen=True):
@@ -165,11 +164,11 @@ def _without(notices: Notices, rules: Sequence[str]) -> Notices:
     return replace(notices, notices=[notice for notice in notices.notices if notice.rule not in rules])
 
 
-def _found(models: OpenModels, file: ModelFile, view_id: str, params: Params) -> tuple[Frame, pa.Table]:
-    """A table and those of its rows that are asked for. Raises NotFound, BadRequest."""
+def _found(models: OpenModels, file: ModelFile, view_id: str, params: Params) -> tuple[Frame, Int64]:
+    """A table and which of its rows that are asked for. Raises NotFound, BadRequest."""
     part = models.part(file, analysis_named(view_id), params)
     frame = part.frames.get(params.table or "")
     if frame is None:
         names = ", ".join(part.frames) or "none"
         raise NotFound(f"The view {view_id} has no table {params.table}.", params.table or "", f"It has: {names}.")
-    return frame, frame.data.take(matching(frame, part.remaining(params))[0])
+    return frame, matching(frame, part.remaining(params))[0]

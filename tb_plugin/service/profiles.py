@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from tb_plugin import registry
 from tb_plugin.models.base import Model
@@ -23,6 +26,38 @@ _MEASURED = ("copying", "surveying", "reading")
 def navigation(entry: Entry) -> list[ViewInfo]:
     """Returns the views of a loaded profile in the order of the navigation; empty before."""
     return [] if entry.summary is None else entry.summary.views
+
+
+def with_others(profile: Profile, entry: Entry, workers: Sequence[Entry]) -> Profile:
+    """Returns a profile whose views about all ``workers`` of its run apply where any of them has what they need.
+
+    A worker that nobody has read may have it: nothing is read to find out, and the view itself says what it found.
+    A view that is left out where it does not apply is shown once a worker is known to have it.
+    """
+    model = registry.model_of(entry.found.reader)
+    others = [
+        each.now
+        for each in workers
+        if each.key != entry.key and registry.model_of(each.found.reader).type is model.type
+    ]
+    unread = any(now.state in ("found", "loading") for now in others)
+    known = {view.id for now in others if now.summary for view in now.summary.views if view.available}
+    own = {view.id: view for view in (*profile.views, *profile.absent)}
+    about_all = [each for each in registry.views_of(model) if each.scope == "workers" and each.id in own]
+    theirs = {
+        each.id: expected(each)
+        for each in about_all
+        if not own[each.id].available and (each.id in known or (unread and not each.traits.hidden))
+    }
+    if not theirs:
+        return profile
+    shown = {view.id: view for view in profile.views} | theirs
+    order = [each.id for each in registry.views_of(model)]
+    return replace(
+        profile,
+        views=sorted(shown.values(), key=lambda view: order.index(view.id)),
+        absent=[view for view in profile.absent if view.id not in theirs],
+    )
 
 
 def _expected(model: Model[Any, Any]) -> list[ViewInfo]:

@@ -24,7 +24,7 @@ from msgspec import Meta, Struct
 
 from tb_plugin.analyses.base import Number, Part
 from tb_plugin.analyses.distributed.rank.stated import STATED
-from tb_plugin.analyses.distributed.shapes import ALWAYS, NEVER_NULL, part_shapes, stamp
+from tb_plugin.analyses.distributed.shapes import ALWAYS, FACTS, NEVER_NULL, part_shapes, stamp
 from tb_plugin.payloads import Column, CoverageInfo, Payload, ReadInfo, StepInfo
 from tb_plugin.readers.base import JobInfo
 from tb_plugin.service import parts
@@ -242,5 +242,12 @@ def _check(part: Part) -> None:
         raise SummaryRefused("lacks tables")
     if any(name in part.frames for name in STATED) and any(name not in part.frames for name in STATED):
         raise SummaryRefused("lacks tables")
-    if part.worker or not all(name.startswith(f"{VIEW}.") for name in part.facts):
+    if part.worker or not part.facts.keys() <= FACTS.keys():
         raise SummaryRefused("holds what no part of a rank has")
+    for name, value in part.facts.items():
+        low, high = FACTS[name]
+        # A float or a flag is no number of a rank; a list or a text was no fact when it was unpacked.
+        if value is not None and (type(value) is not int or not low <= value <= high):
+            raise SummaryRefused(f"says of {name} what cannot be")
+    if part.facts.get("distributed.calls") != part.frames["collectives"].data.num_rows:
+        raise SummaryRefused("says of distributed.calls what cannot be")

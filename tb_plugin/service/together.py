@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import pyarrow as pa
-
-from tb_plugin.analyses.base import Joining, Params, Part
+from tb_plugin.analyses.base import Joining, Params, Part, Whole
 from tb_plugin.errors import NotFound
 from tb_plugin.payloads import StepInfo, Table, View
 from tb_plugin.payloads.export import to_json
@@ -16,7 +14,7 @@ from tb_plugin.registry import analysis_named
 from tb_plugin.service import mapped, parts
 from tb_plugin.service.opened import ModelFile, OpenModels
 from tb_plugin.service.question import Report
-from tb_plugin.service.sheets import as_arrow, as_csv
+from tb_plugin.service.sheets import as_csv, rows_as_arrow
 from tb_plugin.service.step_choice import chosen_steps
 from tb_plugin.service.summaries import RankSummary, parts_of
 from tb_plugin.storage.cache import put_whole
@@ -132,12 +130,12 @@ class _Together:
         chosen = chosen_steps(self.steps, [StepInfo(label, 0, 0) for label in labels])
         return analysis_named(self.view_id).answer(found, replace(self.params, steps=chosen))
 
-    def _table(self, models: OpenModels) -> tuple[Table, list[str]]:
-        """A table with all its rows, and the keys of its columns. Raises NotFound."""
-        table = replace(self, params=replace(self.params, limit=None))._answer(models)
-        if not isinstance(table, Table):
+    def _whole(self, models: OpenModels) -> Whole:
+        """A table and which of its rows are asked for. Raises NotFound."""
+        table = replace(self, params=replace(self.params, limit=None, whole=True))._answer(models)
+        if not isinstance(table, Whole):
             raise NotFound("That is no table.", self.view_id, "Name a table.")
-        return table, [column.metric.key for column in table.columns]
+        return table
 
 
 @dataclass(frozen=True)
@@ -158,8 +156,8 @@ class AskCsvTogether(_Together):
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns CSV in UTF-8. Raises NotFound, BadRequest, KeptLost."""
-        table, keys = self._table(models)
-        return as_csv(table.columns, ([row[key] for key in keys] for row in table.rows))
+        table = self._whole(models)
+        return as_csv(table.columns, table.data, table.found)
 
 
 @dataclass(frozen=True)
@@ -168,5 +166,5 @@ class AskArrowTogether(_Together):
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns the stream. Raises NotFound, BadRequest, KeptLost."""
-        table, keys = self._table(models)
-        return as_arrow(pa.table({key: pa.array([row[key] for row in table.rows]) for key in keys}))
+        table = self._whole(models)
+        return rows_as_arrow(table.data.select([column.metric.key for column in table.columns]), table.found)

@@ -37,7 +37,7 @@ from tb_plugin.service.loader import Loader, file_of
 from tb_plugin.service.opened import ModelFile
 from tb_plugin.service.parse import AskOffered
 from tb_plugin.service.pool import Workers
-from tb_plugin.service.profiles import by_summary, later, navigation, profile_of
+from tb_plugin.service.profiles import by_summary, later, navigation, profile_of, with_others
 from tb_plugin.service.question import Question
 from tb_plugin.service.rank_summary import VIEW
 from tb_plugin.service.several import CHANGES, OfSeveral, Several, view_of_several
@@ -93,6 +93,18 @@ class Workspace:
         if start or retry:
             self._loader.begin(entry, retry)
         profile = replace_struct(profile_of(entry), capture=self.captures.info(entry, place.capture))
+        return self._with_others(self._with_captures(profile, entry, place, start), entry)
+
+    def _with_others(self, profile: Profile, entry: Entry) -> Profile:
+        """A read profile with the views about all workers that another worker of its run may have more for."""
+        if profile.state != "ready":
+            return profile
+        run, _, span = entry.key
+        beside = [each for each in self.catalog.entries() if (each.found.run, each.found.span) == (run, span)]
+        return with_others(profile, entry, beside)
+
+    def _with_captures(self, profile: Profile, entry: Entry, place: Place, start: bool) -> Profile:
+        """A profile with the views that its captures have something for; as loading until they are there."""
         if profile.capture is None or not profile.capture.names or not start:
             return profile
         # Which views there are, the captures say, too: all of them wait for these anyway.

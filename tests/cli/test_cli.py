@@ -14,6 +14,8 @@ import fsspec
 import pytest
 
 from tb_plugin import cli
+from tb_plugin.errors import StorageError
+from tb_plugin.service.workspace import Workspace
 from tests.service.fakes import trace_text, write_trace
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
@@ -251,6 +253,26 @@ def test_a_group_has_the_tables_that_the_docs_name(capsys):
     named = (SAMPLES.parent / "docs" / "metrics.md").read_text().split("`tables` holds ")[1].split(";")[0]
     assert code == 0 and set(group["tables"]) == set(re.findall(r"`(\w+)`", named))
     assert group["tables"]["bandwidths"] and all(row["met"] for row in group["tables"]["bandwidths"])
+
+
+@pytest.mark.parametrize("form", ["json", "text", "markdown"])
+def test_a_group_that_cannot_be_told_says_why(capsys, monkeypatch, form):
+    error = StorageError("The disk is full.", "/cache", "Free some space.")
+
+    def refuse(*asked):
+        raise error
+
+    monkeypatch.setattr(Workspace, "group", refuse)
+    code = cli.main(["report", str(SAMPLES / "synthetic_ddp"), "--format", form])
+    told = capsys.readouterr()
+    path, reason = "synthetic_ddp / all workers / span 1", "Distributed: /cache: The disk is full. Free some space."
+    if form == "json":
+        document = json.loads(told.out)
+        assert len(document["profiles"]) == 4 and document["groups"] == []
+        assert document["failed"] == [{"path": path, "reason": reason}]
+    else:
+        assert f"{path}: {reason}\n" in told.err
+    assert code == 0  # the profiles are reported
 
 
 def test_what_ranks_state_of_their_communication_stands_in_their_group(capsys):

@@ -10,14 +10,14 @@ import pytest
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.distributed.rank.stated import RANK, ranks_at_least
-from tb_plugin.analyses.distributed.shapes import NEVER_NULL, part_shapes, stamp
+from tb_plugin.analyses.distributed.shapes import FACTS, NEVER_NULL, part_shapes, stamp
 from tb_plugin.analyses.replicas import STATE
 from tb_plugin.service import parts, rank_summary
 from tb_plugin.service.parse import read_info
 from tb_plugin.service.rank_summary import About, Settings, SummaryRefused, Wanted, about_of, dump, part_of
 from tb_plugin.service.streams import MOST_MESSAGES, is_plain
 from tb_plugin.service.summarizing import part_with_borrowed
-from tb_plugin.storage.seal import sealed
+from tb_plugin.storage.seal import sealed, unsealed
 from tests.conftest import SAMPLE_FILES, UNLIKE, sample
 from tests.depth import DEEP, sampled
 
@@ -145,6 +145,38 @@ def test_tables_that_no_part_has():
     assert refused(packed(parts.dump(type(made)(made.coverage, made.facts, less)))) == "lacks tables"
     facts = {"overview.step_time_mean_ns": 1}
     assert "no part" in refused(packed(parts.dump(type(made)(made.coverage, facts, made.frames))))
+
+
+def with_facts(changed):
+    """A summary whose part states these facts, whatever they are, sealed as if all were well."""
+    body = msgspec.msgpack.decode(unsealed(parts.dump(part())))
+    body["facts"] |= changed
+    return packed(sealed(msgspec.msgpack.encode(body)))
+
+
+@pytest.mark.parametrize("name", [*FACTS])
+def test_facts_that_no_rank_states_are_refused(name):
+    stated = part().facts[name]
+    assert part_of(with_facts({name: stated}), WANTED).facts == part().facts
+    for value in ([1], [], {}, {"rank": 1}, "1", "", "x" * 10_000_000, b"1", 2**64 - 1):
+        assert refused(with_facts({name: value})) in ("is damaged", f"says of {name} what cannot be")
+    for value in (1.5, 1.0, float("nan"), float("inf"), 2**63, -(2**63), 2**62 + 1, -(2**62) - 1):
+        assert refused(with_facts({name: value})) == f"says of {name} what cannot be"
+    for value in (True, False):
+        assert refused(with_facts({name: value}))
+    if name != "distributed.base_time_ns":
+        assert refused(with_facts({name: -1})) == f"says of {name} what cannot be"
+    if name in ("distributed.rank", "distributed.world_size"):
+        assert refused(with_facts({name: 2**24})) == f"says of {name} what cannot be"
+    if name == "distributed.calls":
+        assert refused(with_facts({name: stated + 1})) == refused(with_facts({name: None}))
+    else:
+        assert part_of(with_facts({name: None}), WANTED).facts[name] is None
+
+
+def test_a_fact_that_nobody_knows_is_refused():
+    for name in ("distributed.ranks", "distributed.", "", "x" * 1_000_000):
+        assert refused(with_facts({name: 1})) == "holds what no part of a rank has"
 
 
 def test_text_that_is_no_text_is_refused():

@@ -14,6 +14,7 @@ from werkzeug.test import Client
 
 from tb_plugin import cli
 from tb_plugin.analyses.base import Params
+from tb_plugin.cli import summarize as command
 from tb_plugin.errors import NotFound, StorageError, UnreadableTrace
 from tb_plugin.service import cluster_parts, summaries
 from tb_plugin.service.catalog import Place
@@ -157,6 +158,19 @@ def test_the_page_over_http(logs, tree, tmp_path, workers):
         assert not list((tmp_path / "cache").glob("*.arrow"))
     finally:
         workspace.close()
+
+
+def test_a_log_is_told_how_far_it_is(logs, tmp_path, monkeypatch, capsys):
+    bad = next((logs / "ddp").glob("rank1*"))
+    bad.unlink()
+    (logs / "ddp" / "rank1.1.pt.trace.json").write_text("no trace")
+    asked = ["summarize", str(logs), "--workers", "0", "--to", str(tmp_path / "to")]
+    assert cli.main(asked) == 3
+    assert not [line for line in capsys.readouterr().err.splitlines() if " of 4 ranks" in line]  # seconds: no line
+    monkeypatch.setattr(command, "LINE_SECONDS", 0.0)
+    assert cli.main(asked) == 3
+    told = [line for line in capsys.readouterr().err.splitlines() if " of 4 ranks" in line]
+    assert told == [f"{done} of 4 ranks, {failed} failed" for done, failed in ((1, 0), (2, 1), (3, 1), (4, 1))]
 
 
 def test_an_older_summary_is_none(logs, tree, opened):

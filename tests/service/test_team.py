@@ -87,6 +87,38 @@ def test_a_worker_that_fails_is_named_and_left_out(logs, tmp_path):
     assert set(findings(view)) == {"straggler", "worker_failed", "bounds"}
 
 
+def offered(workspace, worker):
+    profile = workspace.profile(Place("ddp", worker, "1"))
+    info = {view.id: view for view in (*profile.views, *profile.absent)}["distributed"]
+    return info.available, info.why
+
+
+def test_the_view_is_offered_wherever_any_worker_of_the_run_has_communication(logs, tmp_path):
+    write_trace(logs / "ddp" / "a.1.pt.trace.json")
+    workspace = inline(logs, tmp_path / "cache")
+    entries = {entry.found.worker: entry for entry in workspace.catalog.entries()}
+    assert offered(workspace, "a") == (True, "")  # nobody knows what the others have
+    assert {entry.state for worker, entry in entries.items() if worker != "a"} == {"found"}  # nor reads them for that
+    for rank in range(4):
+        workspace.load(Place("ddp", f"rank{rank}", "1"))
+    assert offered(workspace, "a") == offered(workspace, "rank0") == (True, "")
+    assert not {view.id: view for view in workspace.offered(Place("ddp", "a", "1"))}["distributed"].available
+    view = json.loads(workspace.view(Place("ddp", "a", "1"), "distributed", Params()))
+    assert workers(view) == ["rank0", "rank1", "rank2", "rank3"] and findings(view)["no_rank"].endswith("left out: a.")
+
+
+def test_a_run_without_communication_says_so_once_all_of_it_is_read(logs, tmp_path):
+    shutil.rmtree(logs / "ddp")
+    for worker in ("a", "b"):
+        write_trace(logs / "ddp" / f"{worker}.1.pt.trace.json")
+    workspace = inline(logs, tmp_path / "cache")
+    assert offered(workspace, "a") == (True, "")
+    view = json.loads(workspace.view(Place("ddp", "a", "1"), "distributed", Params()))
+    assert "No worker of this run recorded communication" in findings(view)["no_communication"]
+    for worker in ("a", "b"):
+        assert offered(workspace, worker) == (False, "The trace holds no communication between processes.")
+
+
 def test_when_all_fail_the_first_error_is_the_answer(tmp_path):
     for rank in (0, 1):
         path = tmp_path / "logs" / "ddp" / f"rank{rank}.1.pt.trace.json"

@@ -33,7 +33,8 @@ import textCss from '../widgets/text.module.css'
 import css from './distributed.module.css'
 
 const GROUPS: Group[] = [
-  { table: 'operations', label: 'Operations' },
+  { table: 'operation_kinds', label: 'Operations' },
+  { table: 'operations', label: 'Operations by worker' },
   { table: 'collectives', label: 'Single collectives' },
   { table: 'stragglers', label: 'Stragglers' },
   { table: 'workers', label: 'Workers' },
@@ -41,8 +42,9 @@ const GROUPS: Group[] = [
   { table: 'bandwidths', label: 'Bandwidths', filters: ['collective', 'group'] },
   { table: 'clocks', label: 'Clocks' },
 ]
-/** One worker alone is nobody's straggler. */
-const ALWAYS = new Set(GROUPS.map(({ table }) => table).filter((table) => table !== 'stragglers'))
+/** One worker alone is nobody's straggler, and its operations are those of all. */
+const OF_SEVERAL = ['operation_kinds', 'stragglers']
+const ALWAYS = new Set(GROUPS.map(({ table }) => table).filter((table) => !OF_SEVERAL.includes(table)))
 /** What went from rank to rank, where calls say it. */
 const TRAFFIC: Group = { table: 'traffic', label: 'Traffic', nameStyle: 'plain', filters: ['group'] }
 /** Tables of what profiles state, and of what flight recorders kept, where there are any. */

@@ -10,15 +10,16 @@ from typing import get_args
 import numpy as np
 
 from tb_plugin.analyses.base import Frame, Missing, Params, Part, Scope, Traits, answer_view, coverage_of, page
-from tb_plugin.analyses.distributed.absent import DUMPS, recorder_notices
+from tb_plugin.analyses.distributed.absent import DUMPS, nothing_called, recorder_notices
 from tb_plugin.analyses.distributed.bandwidth.shown import bandwidth_frames, bandwidth_series, slow_nodes
 from tb_plugin.analyses.distributed.facts import FACTS, job_facts, largest, total_of, wait_share
 from tb_plugin.analyses.distributed.findings import findings
 from tb_plugin.analyses.distributed.job import job_findings, job_frames, job_notices, job_series
-from tb_plugin.analyses.distributed.joined import COMMON, MEMBERS, RANKS, REPEATED, is_joined, join, join_again
+from tb_plugin.analyses.distributed.joined import CALLS, COMMON, MEMBERS, RANKS, REPEATED, is_joined, join, join_again
 from tb_plugin.analyses.distributed.meetings import TABLE as MEETINGS
 from tb_plugin.analyses.distributed.meetings import WITHIN, meetings, stretches_of
 from tb_plugin.analyses.distributed.metrics import METRICS
+from tb_plugin.analyses.distributed.operation_kinds import operation_kinds
 from tb_plugin.analyses.distributed.partners import PARTNERS, partners_frame
 from tb_plugin.analyses.distributed.pictures.heat import pictures
 from tb_plugin.analyses.distributed.pictures.kinds import kind_frames
@@ -124,6 +125,7 @@ class Distributed:
             return answer_view(self, Part(coverage, frames=found), params)
         rows, staged, sent = worker_rows(data), pipeline(data), _traffic(joined, data)
         tables = {**frames(data), **bandwidth_frames(data), **kind_frames(data), **sent}
+        tables |= operation_kinds(data, tables["operations"].data)
         if (worst := worst_frame(data, rows)) is not None:
             tables["worst"] = worst
         if staged is not None:
@@ -132,7 +134,7 @@ class Distributed:
             tables.pop("stragglers")
         tables |= job_frames(data.stated)
         told = findings(data, rows, _repeated(joined), params.get("failed"), params.get("refused"))
-        more = slow_nodes(data)
+        more = [*slow_nodes(data), *([] if data.stated else nothing_called(joined.frames[CALLS].data))]
         if DUMPS in joined.frames:
             dumps = joined.frames[DUMPS].data
             more += recorder_notices(dumps)

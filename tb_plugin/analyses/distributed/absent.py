@@ -106,6 +106,14 @@ def not_here(ranks: Sequence[int | None], world_size: int | None) -> str:
     return f"rank{'s' if count > 1 else ''} {', '.join(map(str, named))}{more}" if count > 0 else ""
 
 
+def nothing_called(calls: pa.Table) -> list[Notice]:
+    """Returns that no worker of the run called any collective, where that is so."""
+    if calls.num_rows:
+        return []
+    text = "No worker of this run recorded communication between processes: there is nothing to compare."
+    return [Notice("no_communication", "info", text, "Put traces that belong to no job into a folder of their own.")]
+
+
 def recorder_notices(dumps: pa.Table) -> list[Notice]:
     """Returns who stopped calling while others went on, worst first, and who has no trace and called what the others did."""
     rows = dumps.to_pylist()

@@ -54,6 +54,23 @@ METRICS = SHARED.adding(
         "ns",
         {
             "wait_rest_ns": ("Waiting within", "Waiting less synchronization: between the parts of a transfer."),
+            "latency_low_ns": (
+                "Including wait, 5 %",
+                "Time in these calls, waiting included, that 5 % of the workers do not exceed.",
+            ),
+            "latency_median_ns": (
+                "Including wait, median",
+                "Time in these calls, waiting included, of the median worker.",
+            ),
+            "latency_high_ns": (
+                "Including wait, 95 %",
+                "Time in these calls, waiting included, that 95 % of the workers do not exceed.",
+            ),
+            "transfer_median_ns": ("Data transfer, median", "Transfer of these calls, of the median worker."),
+            "awaited_ns": (
+                "Waited for it",
+                "Waits of all others for that worker in these calls, summed up: of calls at once each counts.",
+            ),
             "mean_elapse_ns": ("Mean elapsed", "Elapsed over calls."),
             "mean_transit_ns": ("Mean transit", "Transit over calls."),
         },
@@ -104,6 +121,10 @@ METRICS = SHARED.adding(
             ),
             "pipeline_stage": ("Stage", "Stage of the pipeline, as messages between ranks tell."),
             "stage_ranks": ("Ranks", "Ranks of the job that are of the stage."),
+            "awaited_worker": (
+                "Most waited for",
+                "The worker that the others waited for longest in these calls: it arrived last.",
+            ),
             "last_worker": ("Last", "The worker that arrived last: its call is the shortest, it waits for nobody."),
             "last_arrived": ("Last by clocks", "The worker whose call began last by corrected clocks."),
             "arrival": (
@@ -366,6 +387,8 @@ METRICS = SHARED.adding(
             "met": ("Collectives", "Collectives of which all ranks are here, with a known size and factor."),
             "fit_sizes": ("Sizes", "Sizes of collectives that the line is fitted to."),
             "node_count": ("Nodes", "Number of nodes."),
+            "calls_least": ("Least calls", "Calls of the worker that calls least often."),
+            "calls_most": ("Most calls", "Calls of the worker that calls most often."),
             "same_groups": ("Groups", "Process groups of this kind."),
             "same_devices": ("Devices", "Devices of this kind."),
             "node_sets": ("Compared", "Sets of as many nodes that the same collectives run on."),

@@ -8,6 +8,7 @@ from functools import cache
 
 import pyarrow as pa
 
+from tb_plugin.analyses.distributed.rank.about import MOST_RANKS
 from tb_plugin.analyses.distributed.rank.profile import CALL, DEVICE, GROUP, STEP
 from tb_plugin.analyses.distributed.rank.stated import RANK, ROW, SHAPES
 from tb_plugin.analyses.distributed.rank.worked import KERNEL
@@ -34,6 +35,14 @@ NEVER_NULL: Mapping[str, tuple[str, ...]] = {
     FRAME: tuple(STATE),
 }
 """Columns that hold a value in every row."""
+
+FACTS: Mapping[str, tuple[int, int]] = {
+    "distributed.rank": (0, MOST_RANKS - 1),
+    "distributed.world_size": (0, MOST_RANKS - 1),
+    "distributed.calls": (0, 2**62),
+    "distributed.base_time_ns": (-(2**62), 2**62),
+}
+"""Whole numbers that a part states, or None, and between what they lie."""
 
 
 @cache
