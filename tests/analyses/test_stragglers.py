@@ -92,6 +92,18 @@ def test_the_cost_is_the_last_arrival_less_the_one_before_and_delays_do_not_add_
     assert found.q[found.worker == 2].tolist() == [55 / 70]
 
 
+@pytest.mark.filterwarnings("error")
+def test_of_no_chosen_step_nobody_costs_anything() -> None:
+    """Calls that are in no chosen step (their step is beyond the last) still tell who arrived last, and cost nothing."""
+    made = three_ranks()
+    for met in (made.met(), replace(made.met(), match=np.full(6, -1)), Job({k: v[:0] for k, v in made.columns.items()},
+                made.step_ns, []).met()):  # fmt: skip
+        found = stragglers(arrivals(met), 3, np.zeros(0))
+        assert found.lost_ns.shape == found.lost_low_ns.shape == found.slow.shape == (3, 0)
+        assert (found.pattern, len(found.told), found.cost_ns.sum()) == (("",) * 3, 0, 0)
+    assert stragglers(arrivals(made.met()), 3, np.zeros(0)).last.tolist() == [0, 0, 2]
+
+
 def test_clocks_say_who_is_late_where_they_are_known_and_what_they_cannot_tell_is_nothing() -> None:
     """Durations say that rank 0 was last; corrected starts say rank 1, by 50, which is no more than the clocks' own error."""
     met = three_ranks().met()

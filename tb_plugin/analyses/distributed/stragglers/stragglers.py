@@ -120,8 +120,7 @@ def stragglers(met: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
     lost, lost_low = _lost(entries, worker, its_group, size, shape)
     noise, top = _noise(met, mine, its_group, size, shape)
     often = ~is_chance(times, trials, size) | ~is_chance(top.sum(axis=1), top.shape[1] * np.ones(len(mine)), size)
-    beyond = _beyond_others(entries, its_group, size, shape[1])
-    often |= ~is_scatter(beyond) & (beyond.mean(axis=1) > _ALONE * _among_siblings(beyond, its_group, size))
+    often |= _costs_again(_beyond_others(entries, its_group, size, shape[1]), its_group, size)
     slow, often_slow = (_slow(entries, worker, noise * sigmas, step_ns, workers) for sigmas in (_SIGMAS, _AGAIN))
     most = np.bincount(lost.argmax(axis=0)[lost.any(axis=0)], minlength=workers)
     certain = ~is_chance(most, np.full(workers, shape[1]), np.full(workers, workers))
@@ -273,10 +272,18 @@ def _beyond_others(entries: _Entries, its_group: Int64, size: Int64, steps: int)
     return beyond
 
 
-def _among_siblings(beyond: Float64, its_group: Int64, size: Int64) -> Float64:
+def _costs_again(beyond: Float64, its_group: Int64, size: Int64) -> Bool:
+    """Whether each worker in a group costs more than the others in each step, by more than chance and its like explain."""
+    if not beyond.shape[1]:  # no step is chosen: nobody costs anything
+        return np.zeros(len(size), np.bool_)
+    mean: Float64 = beyond.mean(axis=1)
+    found: Bool = ~is_scatter(beyond) & (mean > _ALONE * _among_siblings(np.abs(mean), its_group, size))
+    return found
+
+
+def _among_siblings(mean: Float64, its_group: Int64, size: Int64) -> Float64:
     """What a worker in groups of the same size usually costs beyond, or less than, the others there; 0 of a group alone."""
     usual = np.zeros(len(size))
-    mean = np.abs(beyond.mean(axis=1))
     for count in np.unique(size).tolist():
         rows = np.flatnonzero(size == count)
         if len(rows) > count:
