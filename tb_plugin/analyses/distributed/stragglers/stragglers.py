@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.distributed.matching.codes import codes
 from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals
+from tb_plugin.analyses.distributed.stragglers.gained import gained
 from tb_plugin.analyses.distributed.stragglers.patterns import (
     FEWEST,
     IRREGULAR,
@@ -45,6 +46,8 @@ _ALONE = 5
 """A worker that is late once has to cost so many times as much as what else comes up now and then."""
 _NOW_AND_THEN = 3
 """So many larger ones are passed over before that is looked up: there may be several that are late once."""
+_SURE = 10
+"""Of so many workers, the costliest, it is looked up what is gained for sure."""
 _ENOUGH = 20
 """Of fewer workers and steps, one for each other, nobody knows what comes up now and then."""
 
@@ -117,7 +120,7 @@ def stragglers(met: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
     z, q, out = _standing_out(its_group, median, size)
     shape = (workers, len(step_ns))
     entries = _Entries.of(met, mine, last_of, low, shape)
-    lost, lost_low = _lost(entries, worker, its_group, size, shape)
+    lost, lost_low = _lost(met, entries, worker, shape)
     noise, top = _noise(met, mine, its_group, size, shape)
     often = ~is_chance(times, trials, size) | ~is_chance(top.sum(axis=1), top.shape[1] * np.ones(len(mine)), size)
     often |= _costs_again(_beyond_others(entries, its_group, size, shape[1]), its_group, size)
@@ -208,25 +211,14 @@ class _Entries:
         return cls(row, step, cost, sum_by(place.astype(np.int64), low[chosen], len(found)))
 
 
-def _lost(
-    entries: _Entries, worker: Int64, its_group: Int64, size: Int64, shape: tuple[int, int]
-) -> tuple[Int64, Int64]:
-    """What each worker costs in each step, and at least.
-
-    Where no group that costs holds all workers, another one may be late elsewhere at the same time; the job then waits for
-    that one: at least the difference is gained.
-    """
-    lost, low, wide = (np.zeros(shape, np.int64) for _ in range(3))
-    who = worker[entries.row]
-    np.maximum.at(lost, (who, entries.step), entries.cost)
-    np.maximum.at(low, (who, entries.step), entries.low)
-    whole = size[entries.row] == shape[0]
-    np.maximum.at(wide, (who[whole], entries.step[whole]), entries.low[whole])
-    if shape[0] < 2:
-        return lost, low
-    most = np.sort(lost, axis=0)[-2:]
-    others = np.where(lost == most[1], most[0], most[1])
-    return lost, np.minimum(np.maximum(wide, low - others), lost)
+def _lost(met: Arrivals, entries: _Entries, worker: Int64, shape: tuple[int, int]) -> tuple[Int64, Int64]:
+    """What each worker costs in each step, and what is surely gained without that: of the costliest ones, of others 0."""
+    lost, low = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    np.maximum.at(lost, (worker[entries.row], entries.step), entries.cost)
+    total = lost.sum(axis=1)
+    asked = np.lexsort((np.arange(shape[0]), -total))[:_SURE]
+    low[asked] = np.minimum(gained(met, asked, *shape), lost[asked])
+    return lost, low
 
 
 def _noise(met: Arrivals, mine: Groups, its_group: Int64, size: Int64, shape: tuple[int, int]) -> tuple[Float64, Bool]:
