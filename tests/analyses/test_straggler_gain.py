@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tb_plugin.analyses.distributed.stragglers.arrivals import arrivals
+from tb_plugin.analyses.distributed.stragglers.blame import Blame
+from tb_plugin.analyses.distributed.stragglers.findings import straggler_findings
 from tb_plugin.analyses.distributed.stragglers.gained import gained
+from tb_plugin.analyses.distributed.stragglers.stragglers import stragglers
 from tests.analyses.test_stragglers import DP, LATE, TP, blamed, found_in, noisy, slow
 from tests.depth import sampled
 from tests.jobs_of_ranks import Job, Plan, job
@@ -122,6 +126,31 @@ def test_what_another_worker_computes_meanwhile_is_not_gained() -> None:
     alone = met.match.copy()
     alone[[1, 3, 5]] = -1
     assert gained(arrivals(replace(met, match=alone)), asked, 3, 1).tolist() == [[0]]
+
+
+@pytest.mark.parametrize(
+    ("groups", "names", "said"),
+    [
+        ([TP, TP, DP], ["a (tp)", "b (tp)", "c", "d"], "its collectives in group {group};"),
+        ([TP, TP, DP], [""] * 4, "the collectives of one of its groups, that of {workers} ranks without a name;"),
+        ([ALL, ALL], [""], "its collectives;"),
+    ],
+)
+def test_the_finding_says_which_collectives_a_share_is_of(groups: Any, names: list[str], said: str) -> None:
+    made = job(Plan(groups=groups, delay=lambda r, s, p: {"compute": LATE} if (r, p) == (1, 0) else {}))
+    met = made.met()
+    arrived = arrivals(met)
+    found = stragglers(arrived, 4, made.step_ns)
+    labels = tuple(str(step) for step in range(10))
+    told = Blame(tuple("wxyz"), tuple(names), labels, made.step_ns, met, arrived, found, {}, {}, {}, False)
+    (notice,) = straggler_findings(told, [{"caused_wait_ns": 7}] * 4)
+    assert f" It arrives last at {{last_share}} of {said}" in notice.text
+    figures = {each.metric.key: each.value for each in notice.figures}
+    assert figures["last_share"] == 0.5
+    assert (figures.get("group"), figures.get("workers")) == (
+        names[0] or None,
+        None if len(names) == 1 or names[0] else 2,
+    )
 
 
 def test_a_call_that_a_worker_lacks_makes_nothing_sure() -> None:
