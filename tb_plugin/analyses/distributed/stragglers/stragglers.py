@@ -46,6 +46,8 @@ _ALONE = 5
 """A worker that is late once has to cost so many times as much as what else comes up now and then."""
 _NOW_AND_THEN = 3
 """So many larger ones are passed over before that is looked up: there may be several that are late once."""
+_FEW = 5
+"""Of fewer steps nobody knows how they vary: who is late has to cost so much that it is told from any tail of noise."""
 _SURE = 10
 """Of so many workers, the costliest, it is looked up what is gained for sure."""
 _ENOUGH = 20
@@ -132,6 +134,8 @@ def stragglers(met: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
     certain |= ~is_chance(sum_by(worker, times, workers), sum_by(worker, trials, workers), smallest)
     certain[worker[out | often]] = True
     names, every, slow = _patterns(slow, often_slow, lost, certain)
+    if 0 < shape[1] < _FEW:
+        names = _far_beyond(names, slow, lost)
     return Stragglers(
         worker=worker,
         group=its_group,
@@ -345,3 +349,15 @@ def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tupl
         kept = {PERSISTENT: persistent[one], IRREGULAR: mostly[one], SINGLE: alone, PERIODIC: often}.get(name, True)
         names[one] = name if kept else ""
     return tuple(names), every, slow
+
+
+def _far_beyond(names: tuple[str, ...], slow: Bool, lost: Int64) -> tuple[str, ...]:
+    """The patterns of workers that cost in each of their late steps several times as much as any other costs in any step.
+
+    Where the tail of noise is long some steps have a delay that is far beyond the usual: of few steps that looks like one
+    that is late once, or in most of them. How far such tails go is told by what the others cost.
+    """
+    named = np.array([bool(name) for name in names], np.bool_)
+    most = int(lost[~named].max(initial=0))
+    least = np.where(slow, lost, np.iinfo(np.int64).max).min(axis=1)
+    return tuple(name if least[one] > _ALONE * most else "" for one, name in enumerate(names))
