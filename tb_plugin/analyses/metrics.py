@@ -98,7 +98,11 @@ SHARED = Metrics(
             "forward_line": ("Line", "Line of Python that called the forward operator."),
             "module": ("Module", "nn.Module, with the number that the profiler gave to the instance."),
             "category": ("Category", "Category as recorded in the trace."),
-            "collective": ("Collective", "Communication operation, in one spelling for all libraries."),
+            "collective": (
+                "Collective",
+                "Communication operation, in one spelling for all libraries; the name of its kernel where that serves "
+                "several operations and nothing tells which.",
+            ),
             "dtype": ("Type", "Element type of the buffers."),
             "group": ("Group", "Name of the process group."),
             "group_ranks": ("Ranks", "Ranks of the process group, as recorded."),

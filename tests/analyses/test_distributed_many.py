@@ -100,6 +100,7 @@ def test_one_worker_alone_has_no_waiting() -> None:
     assert "wait_ns" not in {metric.key for metric in found.choices}
     assert found.rows == ["rank0"] and found.groupings == [] and len(found.values) == 3
     assert "worst" not in view_of(part).payloads
+    assert [row["lost_ns"] for row in table_of(part, "workers")] == [None]
 
 
 def test_steps_are_merged_where_an_answer_would_be_too_long(job: Part, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,6 +177,7 @@ def test_the_map_of_what_is_lost_is_that_of_the_stragglers(job: Part) -> None:
     lost = values_of(measured(job, "lost_ns")[0])
     assert lost.argmax(axis=0).tolist() == [SLOW] * 6
     assert lost[SLOW].mean() == pytest.approx(table_of(job, "worst")[0]["lost_ns"])
+    assert [row["lost_ns"] for row in table_of(job, "workers")] == pytest.approx(lost.mean(axis=1))
 
 
 def test_where_nobody_is_a_straggler_waits_tell_most() -> None:
@@ -194,6 +196,7 @@ def test_bars_of_many_ranks_are_the_worst_the_median_and_the_best(job: Part, ran
     if bars == 12:
         assert series.x[0] == f"rank{SLOW}" and str(series.x[10]).endswith(" (median)")
         assert str(series.x[11]).endswith(" (best)") and "of 64" in series.subtitle
+        assert "(median)" in series.subtitle and "(best)" in series.subtitle  # what the words mean
 
 
 def test_the_headline_names_the_slow_rank_and_its_cost(job: Part) -> None:

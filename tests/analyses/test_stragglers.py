@@ -28,7 +28,7 @@ from tb_plugin.analyses.distributed.stragglers.slow_kernels import (
     KernelTimes,
     uneven,
 )
-from tb_plugin.analyses.distributed.stragglers.stragglers import Stragglers, stragglers
+from tb_plugin.analyses.distributed.stragglers.stragglers import Stragglers, _far_beyond, stragglers
 from tb_plugin.analyses.distributed.together import together
 from tb_plugin.trace.intervals import union
 from tests.builders import model
@@ -43,6 +43,7 @@ TP, DP = [(0, 1), (2, 3)], [(0, 2), (1, 3)]
 LATE = 300_000
 SEEDS = sampled(range(100), range(4))
 """Of plans, which take milliseconds."""
+TAILS = sampled(range(60), range(0, 60, 3))
 JOBS = sampled(range(100), range(1))
 """Of invented jobs, which are written and read."""
 
@@ -90,6 +91,18 @@ def test_the_cost_is_the_last_arrival_less_the_one_before_and_delays_do_not_add_
     assert dict(zip(found.worker.tolist(), found.late_ns.tolist(), strict=True)) == {0: -15.0, 1: 0.0, 2: 55.0}
     # Dixon: from 55 to the next, 0, over the whole range, from 55 to -15.
     assert found.q[found.worker == 2].tolist() == [55 / 70]
+
+
+@pytest.mark.filterwarnings("error")
+def test_of_no_chosen_step_nobody_costs_anything() -> None:
+    """Calls that are in no chosen step (their step is beyond the last) still tell who arrived last, and cost nothing."""
+    made = three_ranks()
+    for met in (made.met(), replace(made.met(), match=np.full(6, -1)), Job({k: v[:0] for k, v in made.columns.items()},
+                made.step_ns, []).met()):  # fmt: skip
+        found = stragglers(arrivals(met), 3, np.zeros(0))
+        assert found.lost_ns.shape == found.lost_low_ns.shape == found.slow.shape == (3, 0)
+        assert (found.pattern, len(found.told), found.cost_ns.sum()) == (("",) * 3, 0, 0)
+    assert stragglers(arrivals(made.met()), 3, np.zeros(0)).last.tolist() == [0, 0, 2]
 
 
 def test_clocks_say_who_is_late_where_they_are_known_and_what_they_cannot_tell_is_nothing() -> None:
@@ -275,6 +288,30 @@ def test_few_steps_and_groups_of_two(groups: list[Any], steps: int, seed: int) -
     if not groups:
         heavy = job(Plan(ranks=ranks, steps=steps, seed=seed, jitter=lambda random: random.exponential(100_000)))
         assert told_in(heavy) == {}
+
+
+@pytest.mark.parametrize(("ranks", "steps"), [(3, 3), (4, 3), (8, 3), (8, 4)])
+def test_of_few_steps_with_a_long_tail_of_noise_next_to_nobody_is_named(ranks: int, steps: int) -> None:
+    """One in 60 plans, where without asking more of few steps it was eight; who is late by eight times as much still is."""
+
+    def told(seed: int, scale: float, **more: Any) -> dict[int, tuple[str, int]]:
+        jitter = lambda random: random.exponential(scale)  # noqa: E731
+        return told_in(job(Plan(ranks=ranks, steps=steps, seed=seed, jitter=jitter, **more)))
+
+    assert sum(bool(told(seed, 100_000)) for seed in TAILS) <= 1
+    planted = [told(seed, LATE / 8, delay=slow(1, compute=LATE)) for seed in range(len(SEEDS))]
+    assert {(rank, name) for each in planted for rank, (name, _) in each.items()} == {(1, "persistent")}
+    assert all(planted)
+
+
+def test_of_few_steps_the_others_say_how_far_noise_goes() -> None:
+    """Rank 1 costs 300 in each of three steps; another one 70 in one of them, or 30."""
+    lost = np.array([[0, 70, 0], [300, 300, 300], [0, 0, 0]])
+    names, late = ("", "persistent", ""), lost > 200
+    assert _far_beyond(names, late, lost) == ("", "", "")
+    assert _far_beyond(names, late, np.where(lost == 70, 30, lost)) == names
+    # What another straggler costs is no noise.
+    assert _far_beyond(("single", "persistent", ""), lost > 60, lost) == ("single", "persistent", "")
 
 
 # --------------------------------------------------------------------------------------------------------- kernels

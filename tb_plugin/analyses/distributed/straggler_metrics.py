@@ -104,8 +104,8 @@ OF_STRAGGLERS = (
             ),
             "lost_low_ns": (
                 "Lost, at least",
-                "Of it what is sure: no rank of the group is missing, nothing else hides it, and no other worker is late "
-                "elsewhere at the same time.",
+                "Of it what the step gains for sure: nobody waits as long for somebody else, no rank is missing, nothing "
+                "hides it. Of the ten costliest; of others 0.",
             ),
             "inherited_ns": (
                 "Inherited",

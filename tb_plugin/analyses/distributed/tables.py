@@ -17,7 +17,7 @@ from tb_plugin.analyses.distributed.matching.compared import numbers_of, texts_o
 from tb_plugin.analyses.distributed.matching.match import BY
 from tb_plugin.analyses.distributed.pictures.topology import members, ranks_short
 from tb_plugin.analyses.distributed.rank.profile import CALL, DEVICE, GROUP, STEP, frame, table
-from tb_plugin.analyses.distributed.stragglers.blame import straggler_table
+from tb_plugin.analyses.distributed.stragglers.blame import blame, straggler_table
 from tb_plugin.analyses.distributed.stragglers.causes import COMPONENTS
 from tb_plugin.analyses.distributed.together import Row, Seen, Together
 from tb_plugin.analyses.distributed.waiting import BOUND, ESTIMATED, TIMINGS
@@ -34,6 +34,7 @@ WORKER = {
     "latency_ns": pa.int64(), "wait_ns": pa.int64(), "transfer_ns": pa.int64(), "calls": pa.int64(),
     "matched": pa.int64(), "unmatched": pa.int64(), "bounded": pa.int64(), "estimated": pa.int64(),
     "arrived_last": pa.int64(), "last_share": pa.float64(), "caused_wait_ns": pa.int64(),
+    "lost_ns": pa.float64(),
 }  # fmt: skip
 CLOCK = {
     "worker": pa.string(), "clock_how": pa.string(), "clock_offset_ns": pa.int64(), "clock_drift_ppb": pa.float64(),
@@ -123,7 +124,7 @@ def _short(text: str) -> str:
 
 
 def worker_rows(data: Together) -> list[Row]:
-    """Returns one row a worker: sums over the chosen steps."""
+    """Returns one row a worker: sums over the chosen steps, and what each costs the mean one."""
     seen, alone = data.seen, data.alone
     latency, wait, transfer = (times.sum(axis=1).tolist() for times in data.times)
     one_each = data.first_rows
@@ -143,6 +144,9 @@ def worker_rows(data: Together) -> list[Row]:
     share = counts["arrived_last"] / np.maximum(taken, 1)
     calls = data.count(np.ones(len(seen.worker), np.bool_)).tolist()
     totals = _totals(data)
+    told = None if alone else blame(data)
+    # Without steps that have a time nobody knows what they would gain.
+    lost = told.lost_ns.tolist() if told is not None and told.mean_ns else [None] * len(data.names)
     return [
         {
             "worker": name,
@@ -153,6 +157,7 @@ def worker_rows(data: Together) -> list[Row]:
             "calls": calls[w],
             **{key: None if alone else int(values[w]) for key, values in counts.items()},
             "last_share": float(share[w]) if taken[w] else None,
+            "lost_ns": lost[w],
         }
         for w, name in enumerate(data.names)
     ]

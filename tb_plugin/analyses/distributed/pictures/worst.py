@@ -48,8 +48,7 @@ def _lost(data: Together) -> Float64:
     told = blame(data)
     if data.alone or not told.costly:
         return np.zeros(len(data.names))
-    mean: Float64 = told.found.lost_ns.sum(axis=1) / max(told.count, 1)
-    return mean
+    return told.lost_ns
 
 
 def shown_of(data: Together, rows: Sequence[Row]) -> list[int]:
@@ -70,7 +69,10 @@ def fewer(series: Series, data: Together, rows: Sequence[Row]) -> Series:
     kept = [(number, place[name]) for number, name in enumerate(chosen) if name in place]
     says = {MOST: " (median)", MOST + 1: " (best)"}
     lines = [Line(line.metric, line.category, [line.values[at] for _, at in kept]) for line in series.lines]
-    subtitle = f"{series.subtitle}; the {MOST} of {len(names):,} that {_ranked(data)}, the median and the best"
+    subtitle = (
+        f"{series.subtitle}; the {MOST} of {len(names):,} that {_ranked(data)}, "
+        "the one in the middle of that order (median) and the last of it (best)"
+    )
     x: list[int | float | str] = [f"{chosen[number]}{says.get(number, '')}" for number, _ in kept]
     return msgspec.structs.replace(series, subtitle=subtitle, x=x, lines=lines)
 

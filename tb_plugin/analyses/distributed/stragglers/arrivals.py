@@ -59,6 +59,7 @@ class Arrivals:
     Rows stand collective by collective in order of arrival; ``last`` and the columns after it have one value a collective.
     """
 
+    met: Met
     row: Int64
     """Row of Met; -1 for one that is made up."""
     worker: Int64
@@ -122,6 +123,7 @@ def arrivals(met: Met) -> Arrivals:
     own = cost - inherited
     hidden = met.dur_ns[before] - blocked
     return Arrivals(
+        met=met,
         row=row,
         worker=worker,
         late_ns=arrival - middle[which],

@@ -90,10 +90,15 @@ class Blame:
         """Returns the mean over the steps."""
         return total / max(self.count, 1)
 
+    @cached_property
+    def lost_ns(self) -> Float64:
+        """Returns what a step would gain if each worker were as fast as the next one, the mean."""
+        mean: Float64 = self.found.lost_ns.sum(axis=1) / max(self.count, 1)
+        return mean
+
     def lost(self, worker: int) -> tuple[float, float]:
         """Returns what a step would gain if the worker were as fast as the next one, at least and at most: means."""
-        found = self.found
-        return self.per_step(int(found.lost_low_ns[worker].sum())), self.per_step(int(found.lost_ns[worker].sum()))
+        return self.per_step(int(self.found.lost_low_ns[worker].sum())), float(self.lost_ns[worker])
 
     @property
     def costly(self) -> list[int]:

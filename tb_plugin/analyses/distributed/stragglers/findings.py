@@ -73,16 +73,11 @@ def _straggler(told: Blame, worker: int, rows: list[Row]) -> Notice:
         METRICS.figure("last_share", float(told.found.last[row] / max(int(told.found.collectives[row]), 1))),
         METRICS.figure("caused_wait_ns", rows[worker]["caused_wait_ns"]),  # type: ignore[arg-type]
     ]
-    its_group = int(told.found.group[row])
-    if told.groups[its_group]:
-        figures.append(METRICS.figure("group", told.groups[its_group]))
     text = "{worker} costs {lost_ns} of each step ({lost_share}): the others wait until it arrives" + _when(
         told, worker, figures
     )
     text += _reason(told, worker, cells, figures)
-    text += " It arrives last at {last_share} of its collectives" + (
-        " in group {group}" if told.groups[its_group] else ""
-    )
+    text += f" It arrives last at {{last_share}} of {_which(told, row, figures)}"
     text += "; the others wait {caused_wait_ns} for it, all of them and "
     text += "all steps together."
     cause = str(cells.get("late_cause") or "")
@@ -99,6 +94,18 @@ def _straggler(told: Blame, worker: int, rows: list[Row]) -> Notice:
         confidence=_confidence(told, worker, cells),
         saving=Saving(low, high, 0.0, told.mean_ns),
     )
+
+
+def _which(told: Blame, row: int, figures: list[Figure]) -> str:
+    """The collectives that a share is of: those of one group of the worker (a row of Stragglers), by name or by size."""
+    found = told.found
+    if name := told.groups[int(found.group[row])]:
+        figures.append(METRICS.figure("group", name))
+        return "its collectives in group {group}"
+    if int((found.worker == found.worker[row]).sum()) == 1:
+        return "its collectives"
+    figures.append(METRICS.figure("workers", int(found.size[row]), "Ranks of the group"))
+    return "the collectives of one of its groups, that of {workers} ranks without a name"
 
 
 def _when(told: Blame, worker: int, figures: list[Figure]) -> str:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.distributed.matching.codes import codes
 from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals
+from tb_plugin.analyses.distributed.stragglers.gained import gained
 from tb_plugin.analyses.distributed.stragglers.patterns import (
     FEWEST,
     IRREGULAR,
@@ -45,6 +46,10 @@ _ALONE = 5
 """A worker that is late once has to cost so many times as much as what else comes up now and then."""
 _NOW_AND_THEN = 3
 """So many larger ones are passed over before that is looked up: there may be several that are late once."""
+_FEW = 5
+"""Of fewer steps nobody knows how they vary: who is late has to cost so much that it is told from any tail of noise."""
+_SURE = 10
+"""Of so many workers, the costliest, it is looked up what is gained for sure."""
 _ENOUGH = 20
 """Of fewer workers and steps, one for each other, nobody knows what comes up now and then."""
 
@@ -117,11 +122,10 @@ def stragglers(met: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
     z, q, out = _standing_out(its_group, median, size)
     shape = (workers, len(step_ns))
     entries = _Entries.of(met, mine, last_of, low, shape)
-    lost, lost_low = _lost(entries, worker, its_group, size, shape)
+    lost, lost_low = _lost(met, entries, worker, shape)
     noise, top = _noise(met, mine, its_group, size, shape)
     often = ~is_chance(times, trials, size) | ~is_chance(top.sum(axis=1), top.shape[1] * np.ones(len(mine)), size)
-    beyond = _beyond_others(entries, its_group, size, shape[1])
-    often |= ~is_scatter(beyond) & (beyond.mean(axis=1) > _ALONE * _among_siblings(beyond, its_group, size))
+    often |= _costs_again(_beyond_others(entries, its_group, size, shape[1]), its_group, size)
     slow, often_slow = (_slow(entries, worker, noise * sigmas, step_ns, workers) for sigmas in (_SIGMAS, _AGAIN))
     most = np.bincount(lost.argmax(axis=0)[lost.any(axis=0)], minlength=workers)
     certain = ~is_chance(most, np.full(workers, shape[1]), np.full(workers, workers))
@@ -130,6 +134,8 @@ def stragglers(met: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
     certain |= ~is_chance(sum_by(worker, times, workers), sum_by(worker, trials, workers), smallest)
     certain[worker[out | often]] = True
     names, every, slow = _patterns(slow, often_slow, lost, certain)
+    if 0 < shape[1] < _FEW:
+        names = _far_beyond(names, slow, lost)
     return Stragglers(
         worker=worker,
         group=its_group,
@@ -209,25 +215,14 @@ class _Entries:
         return cls(row, step, cost, sum_by(place.astype(np.int64), low[chosen], len(found)))
 
 
-def _lost(
-    entries: _Entries, worker: Int64, its_group: Int64, size: Int64, shape: tuple[int, int]
-) -> tuple[Int64, Int64]:
-    """What each worker costs in each step, and at least.
-
-    Where no group that costs holds all workers, another one may be late elsewhere at the same time; the job then waits for
-    that one: at least the difference is gained.
-    """
-    lost, low, wide = (np.zeros(shape, np.int64) for _ in range(3))
-    who = worker[entries.row]
-    np.maximum.at(lost, (who, entries.step), entries.cost)
-    np.maximum.at(low, (who, entries.step), entries.low)
-    whole = size[entries.row] == shape[0]
-    np.maximum.at(wide, (who[whole], entries.step[whole]), entries.low[whole])
-    if shape[0] < 2:
-        return lost, low
-    most = np.sort(lost, axis=0)[-2:]
-    others = np.where(lost == most[1], most[0], most[1])
-    return lost, np.minimum(np.maximum(wide, low - others), lost)
+def _lost(met: Arrivals, entries: _Entries, worker: Int64, shape: tuple[int, int]) -> tuple[Int64, Int64]:
+    """What each worker costs in each step, and what is surely gained without that: of the costliest ones, of others 0."""
+    lost, low = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    np.maximum.at(lost, (worker[entries.row], entries.step), entries.cost)
+    total = lost.sum(axis=1)
+    asked = np.lexsort((np.arange(shape[0]), -total))[:_SURE]
+    low[asked] = np.minimum(gained(met, asked, *shape), lost[asked])
+    return lost, low
 
 
 def _noise(met: Arrivals, mine: Groups, its_group: Int64, size: Int64, shape: tuple[int, int]) -> tuple[Float64, Bool]:
@@ -273,10 +268,18 @@ def _beyond_others(entries: _Entries, its_group: Int64, size: Int64, steps: int)
     return beyond
 
 
-def _among_siblings(beyond: Float64, its_group: Int64, size: Int64) -> Float64:
+def _costs_again(beyond: Float64, its_group: Int64, size: Int64) -> Bool:
+    """Whether each worker in a group costs more than the others in each step, by more than chance and its like explain."""
+    if not beyond.shape[1]:  # no step is chosen: nobody costs anything
+        return np.zeros(len(size), np.bool_)
+    mean: Float64 = beyond.mean(axis=1)
+    found: Bool = ~is_scatter(beyond) & (mean > _ALONE * _among_siblings(np.abs(mean), its_group, size))
+    return found
+
+
+def _among_siblings(mean: Float64, its_group: Int64, size: Int64) -> Float64:
     """What a worker in groups of the same size usually costs beyond, or less than, the others there; 0 of a group alone."""
     usual = np.zeros(len(size))
-    mean = np.abs(beyond.mean(axis=1))
     for count in np.unique(size).tolist():
         rows = np.flatnonzero(size == count)
         if len(rows) > count:
@@ -346,3 +349,15 @@ def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tupl
         kept = {PERSISTENT: persistent[one], IRREGULAR: mostly[one], SINGLE: alone, PERIODIC: often}.get(name, True)
         names[one] = name if kept else ""
     return tuple(names), every, slow
+
+
+def _far_beyond(names: tuple[str, ...], slow: Bool, lost: Int64) -> tuple[str, ...]:
+    """The patterns of workers that cost in each of their late steps several times as much as any other costs in any step.
+
+    Where the tail of noise is long some steps have a delay that is far beyond the usual: of few steps that looks like one
+    that is late once, or in most of them. How far such tails go is told by what the others cost.
+    """
+    named = np.array([bool(name) for name in names], np.bool_)
+    most = int(lost[~named].max(initial=0))
+    least = np.where(slow, lost, np.iinfo(np.int64).max).min(axis=1)
+    return tuple(name if least[one] > _ALONE * most else "" for one, name in enumerate(names))

@@ -1,0 +1,84 @@
+"""What a job gains for sure if one worker were as fast as the next: how much earlier each call then ends, call by call.
+
+Nothing is added up group by group: what a worker loses in one group is gained only as far as nobody else keeps those that
+wait. Every rank has a time by which it is earlier; a collective is as much earlier as the last of its ranks then is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+_NEVER = np.iinfo(np.int64).min // 2
+
+
+def gained(arrived: Arrivals, asked: Int64, workers: int, steps: int) -> Int64:
+    """Returns for each worker of ``asked`` what each step ([asked, step]) gains at least if that worker were as fast as the
+    next one wherever it is last.
+
+    Each step stands for itself: nobody is earlier when it begins. What is not known for sure, such as who else was awaited
+    in a call that no other worker has, makes nobody earlier.
+    """
+    met = arrived.met
+    early = np.zeros((workers * steps, len(asked)), np.int64)
+    rows = np.flatnonzero(met.step < steps)
+    if not early.size or not len(rows):
+        return np.zeros((len(asked), steps), np.int64)
+    lane = np.full(len(met.worker), -1)
+    lane[rows] = met.worker[rows] * steps + met.step[rows]
+    count = len(arrived.last)
+    of, at = np.full(len(lane), count), np.zeros(len(lane), np.int64)  # One more that stands for all that nobody knows.
+    there = np.flatnonzero(arrived.row >= 0)
+    of[arrived.row[there]], at[arrived.row[there]] = arrived.collective[there], arrived.late_ns[there]
+    top = np.append(arrived.late_ns[arrived.last], 0)
+    whole = np.append(arrived.sure & arrived.told, False)
+    whole[of[lane < 0]] = False
+    missing = np.append(np.bincount(arrived.collective[there], minlength=count), 0)
+    missing[~whole] = 0
+    # Where it is last each of those asked about is earlier by what is surely lost there.
+    last = arrived.row[arrived.last]
+    own = np.zeros(len(lane), np.int64)
+    own[last[last >= 0]] = arrived.low_ns[last >= 0]
+    latest = np.full((count + 1, len(asked)), _NEVER)
+    call, is_end, place, end = _events(lane, met.start_ns, met.dur_ns, len(early))
+    active = np.flatnonzero(place < end)
+    while len(active):
+        event = place[active]
+        which, ends = call[event], is_end[event]
+        begun, where = which[~ends], active[~ends]
+        early[where] += np.where(met.worker[begun][:, None] == asked, own[begun][:, None], 0)
+        np.maximum.at(latest, of[begun], at[begun][:, None] - early[where])
+        np.subtract.at(missing, of[begun], 1)
+        over = np.flatnonzero(ends)
+        over = over[missing[of[which[over]]] <= 0]
+        done, where = which[over], active[over]
+        sooner = np.where(whole[of[done]][:, None], top[of[done]][:, None] - latest[of[done]], 0)
+        early[where] = np.minimum(sooner, early[where] + met.blocked_ns[done][:, None])
+        moved = ~ends
+        moved[over] = True
+        if not moved.any():  # Ends that none of their begins precede: nobody knows what waits for what.
+            early[active] = 0
+            break
+        place[active[moved]] += 1
+        active = active[place[active] < end[active]]
+    found: Int64 = early.reshape(workers, steps, len(asked)).min(axis=0).T
+    return np.maximum(found, 0)
+
+
+def _events(lane: Int64, start: Int64, dur: Int64, lanes: int) -> tuple[Int64, Bool, Int64, Int64]:
+    """Begins and ends of calls, those of each lane in order of time: its call, whether it is an end, and where each lane's
+    begin and end."""
+    rows = np.flatnonzero(lane >= 0)
+    call = np.concatenate((rows, rows))
+    is_end = np.repeat([False, True], len(rows))
+    # Who ends as another begins is over by then; a call that takes no time ends after it began.
+    time = np.concatenate((start[rows], start[rows] + np.maximum(dur[rows], 1)))
+    order = np.lexsort((~is_end, time, lane[call]))
+    size = np.bincount(lane[call], minlength=lanes)
+    stop = np.cumsum(size)
+    return call[order], is_end[order], stop - size, stop
