@@ -11,7 +11,7 @@ import pytest
 
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.distributed import Distributed
-from tb_plugin.analyses.distributed.absent import not_here
+from tb_plugin.analyses.distributed.absent import not_here, number_not_here
 from tb_plugin.analyses.distributed.matching.compared import texts_of
 from tb_plugin.analyses.distributed.rank.about import rank_of
 from tb_plugin.analyses.distributed.rank.profile import CALL, GROUP, table
@@ -123,6 +123,15 @@ def test_ranks_without_a_trace_are_named() -> None:
     assert not_here([0], 1 << 24).endswith("8 and 16,777,207 more")
     for ranks, size in (([0, 1], 2), ([0, 1, 2], 2), ([0, None], 5), ([0, 0], 2), ([0], None)):
         assert not_here(ranks, size) == "", (ranks, size)
+    counts = {
+        (0, 2, 3): (5, 2),
+        (9,): (11, 10),
+        (0, 1): (2, 0),
+        (0, None): (5, None),
+        (0, 0): (2, None),
+        (0,): (None, None),
+    }
+    assert {ranks: (size, number_not_here(ranks, size)) for ranks, (size, _) in counts.items()} == counts
 
 
 def test_the_page_names_the_rank_that_lacks() -> None:

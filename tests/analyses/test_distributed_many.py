@@ -247,6 +247,23 @@ def test_messages_tell_stages_and_their_bubbles() -> None:
     assert "stages" not in view_of(joined(32, 2)).payloads
 
 
+@pytest.mark.parametrize("chosen", [("1",), ("0", "2"), ("1", "2")])
+def test_bubbles_of_chosen_steps_are_those_of_a_job_that_has_no_others(chosen: tuple[str, ...]) -> None:
+    """What the mean step of a stage consists of sums to that step, whichever are chosen."""
+    part = VIEW.join(messages(many_parts(32, 3, SLOW)))
+    rows, steps = (table_of(part, name, steps=chosen) for name in ("stage_bubbles", "steps"))
+    assert {row["step"] for row in steps} == {*chosen}
+    for row, first in zip(rows, range(0, 32, 8), strict=True):
+        mine = [step for step in steps if first <= int(step["worker"][4:]) < first + 8]
+        exposed, other, compute = (
+            sum(step[key] for step in mine) / len(mine)
+            for key in ("exposed_communication_ns", "step_other_ns", "compute_ns")
+        )
+        communication = row["stage_receiving_ns"] + row["stage_communication_ns"]
+        assert communication == pytest.approx(exposed, abs=2)
+        assert (row["step_other_ns"], row["compute_ns"]) == pytest.approx((other, compute), abs=1)
+
+
 @pytest.mark.parametrize(("ranks", "steps"), sampled([(1024, 100), (4096, 100)], [(1024, 10)]))
 def test_each_answer_stays_below_a_megabyte(ranks: int, steps: int) -> None:
     part = joined(ranks, steps)

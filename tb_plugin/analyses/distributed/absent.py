@@ -97,13 +97,24 @@ def not_here(ranks: Sequence[int | None], world_size: int | None) -> str:
 
     And where the size of the job or the rank of a trace is not recorded, or two traces say that they are of one rank.
     """
-    known = set(ranks)
-    if world_size is None or None in known or len(known) < len(ranks):
+    count = number_not_here(ranks, world_size) or 0
+    if world_size is None or not count:
         return ""
-    count = world_size - sum(rank is not None and 0 <= rank < world_size for rank in known)
+    known = set(ranks)
     named = islice((rank for rank in range(world_size) if rank not in known), min(count, NAMED))
     more = f" and {count - NAMED:,} more" if count > NAMED else ""
-    return f"rank{'s' if count > 1 else ''} {', '.join(map(str, named))}{more}" if count > 0 else ""
+    return f"rank{'s' if count > 1 else ''} {', '.join(map(str, named))}{more}"
+
+
+def number_not_here(ranks: Sequence[int | None], world_size: int | None) -> int | None:
+    """Returns how many ranks of the job have no trace.
+
+    None where the size of the job or the rank of a trace is not recorded, or two traces say that they are of one rank.
+    """
+    known = set(ranks)
+    if world_size is None or None in known or len(known) < len(ranks):
+        return None
+    return world_size - sum(rank is not None and 0 <= rank < world_size for rank in known)
 
 
 def nothing_called(calls: pa.Table) -> list[Notice]:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.distributed.absent import not_here
+from tb_plugin.analyses.distributed.absent import number_not_here
 from tb_plugin.analyses.distributed.matching.compared import numbers_of
 from tb_plugin.analyses.distributed.matching.quantiles import quantile_by
 from tb_plugin.analyses.distributed.metrics import METRICS
@@ -27,7 +27,7 @@ def job_facts(data: Together, rows: list[Row], operations: Frame) -> Figures:
     figures = [
         METRICS.figure("workers", len(data.names)),
         METRICS.figure("world_size", data.size),
-        METRICS.figure("absent_ranks", _absent(data)),
+        METRICS.figure("absent_ranks", number_not_here(data.ranks, data.world_size)),
     ]
     if not data.alone:
         figures += _lost(data)
@@ -71,12 +71,6 @@ def largest(operations: Frame) -> tuple[str, float | None]:
 def total_of(rows: list[Row], key: str) -> int:
     """Returns the sum of a column over the workers that have it."""
     return sum(value for row in rows if isinstance(value := row[key], int))
-
-
-def _absent(data: Together) -> int | None:
-    if data.world_size is None or None in data.ranks:
-        return None
-    return len(not_here(data.ranks, data.world_size))
 
 
 def _lost(data: Together) -> list[Figure]:

@@ -57,7 +57,12 @@ class Grid:
 
 def steps_here(data: Together) -> tuple[str, ...]:
     """Returns the labels of the chosen steps that any worker has, in order."""
-    return tuple(data.labels[at] for at in np.flatnonzero(_known(data).any(axis=0)).tolist())
+    return tuple(data.labels[at] for at in places_here(data).tolist())
+
+
+def places_here(data: Together) -> Int64:
+    """Returns the places in ``labels`` of ``steps_here``: the columns of a grid."""
+    return np.flatnonzero(_known(data).any(axis=0))
 
 
 def measures(data: Together) -> list[Metric]:
@@ -90,7 +95,7 @@ def grid_of(data: Together, key: str) -> Grid:
 
 @remembered
 def _grids(data: Together) -> Mapping[str, Grid]:
-    here = np.flatnonzero(_known(data).any(axis=0))
+    here = places_here(data)
     steps = _of_steps(data)
     grids = {key: grid for key, grid in steps.items() if key in CATEGORIES}
     latency, wait, transfer = (times[:, :-1] for times in data.times)

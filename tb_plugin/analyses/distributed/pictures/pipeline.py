@@ -14,7 +14,7 @@ from tb_plugin.analyses.collective_names import POINT_TO_POINT
 from tb_plugin.analyses.distributed.matching.codes import distinct_rows
 from tb_plugin.analyses.distributed.matching.compared import texts_of
 from tb_plugin.analyses.distributed.metrics import METRICS
-from tb_plugin.analyses.distributed.pictures.grid import grid_of, measures
+from tb_plugin.analyses.distributed.pictures.grid import grid_of, measures, places_here
 from tb_plugin.analyses.distributed.pictures.topology import members, ranks_short, worker_ranks
 from tb_plugin.analyses.distributed.together import Together
 from tb_plugin.analyses.jobs.stages import Stage, connected_stages
@@ -98,10 +98,10 @@ def _frame(found: Sequence[Stage], names: list[str], here: list[int], means: dic
 
 
 def _receiving(data: Together) -> Int64:
-    """How long each worker is in calls that receive, in each of the steps that any worker has."""
+    """How long each worker is in calls that receive, in each of ``steps_here``."""
     seen, width = data.seen, len(data.labels) + 1
     name, names = texts_of(seen.data, "collective")
     mine = np.isin(name, [at for at, each in enumerate(names) if each in _RECEIVES])
     key = seen.worker[mine] * width + seen.step[mine]
     length = measure_by(key, seen.start_ns[mine], seen.end_ns[mine], len(data.names) * width)
-    return length.reshape(len(data.names), width)[:, :-1]
+    return length.reshape(len(data.names), width)[:, places_here(data)]
