@@ -26,11 +26,11 @@ from tb_plugin.errors import MissingPackage, NotFound
 from tb_plugin.facts import facts_of
 from tb_plugin.findings import Finding, data_notices, findings
 from tb_plugin.payloads import CaptureInfo, ReadInfo, Scalar, View, WindowInfo
-from tb_plugin.registry import model_of
+from tb_plugin.registry import analysis_named, model_of
 from tb_plugin.service.answers import Numbers
 from tb_plugin.service.catalog import Place, ProfileCatalog
-from tb_plugin.service.found import Found
 from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
 
@@ -87,21 +87,27 @@ def open(
     catalog = _scanned(str(path_or_url))
     workspace = Workspace(catalog, InlineWorkers(), open_store())
     workspace.captures.allow(capture, _scanned)
-    found = _one_of(catalog, Place(run, worker, span))
-    if found is None:
-        return Job(workspace, Place(*catalog.matching(Place(run, None, span))[0].key, window, capture))
+    asked = Place(run, worker, span)
+    if (first := _first_of_job(catalog, asked)) is not None:
+        return Job(workspace, Place(*first.key, window, capture))
+    found = catalog.find(asked, strict=True).found
     profile = OpenProfile(workspace, Place(found.run, found.worker, found.span, window, capture), found.url)
     _ = profile.read
     return profile
 
 
-def _one_of(catalog: ProfileCatalog, place: Place) -> Found | None:
-    """The profile that a place names; None where it leaves open nothing but the worker. Raises NotFound, BadRequest."""
-    entries = catalog.matching(place)
-    places = {(entry.found.run, entry.found.span) for entry in entries}
-    if place.worker is None and len(places) == 1 and len(entries) > 1:
+def _first_of_job(catalog: ProfileCatalog, place: Place) -> Entry | None:
+    """The first worker of the job that a place names; None where it names a worker, or leaves more open than that.
+
+    What else lies in the run, such as dumps of flight recorders, is no worker of the job, and has spans of its own.
+    """
+    if place.worker is not None:
         return None
-    return catalog.find(place, strict=True).found
+    kind = analysis_named(_OF_JOBS).model
+    every = catalog.matching(place)
+    ranks = [each for each in every if model_of(each.found.reader).type is kind] or every
+    places = {(each.found.run, each.found.span) for each in ranks}
+    return ranks[0] if len(places) == 1 and len(ranks) > 1 else None
 
 
 def _scanned(path_or_url: str) -> ProfileCatalog:

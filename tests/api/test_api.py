@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import shutil
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import pytest
 import tb_plugin
 from tb_plugin import api
 from tb_plugin.errors import BadRequest, NotFound
+from tests.samples import SAMPLES
 from tests.service.fakes import write_trace
 
 
@@ -76,6 +78,14 @@ def test_several_workers_are_a_job(tmp_path):
         job.worker("c")
     with pytest.raises(NotFound):
         job.table("nothing")
+
+
+def test_dumps_of_flight_recorders_beside_the_traces_leave_them_a_job(tmp_path):
+    for name in ("a", "b"):
+        write_trace(tmp_path / f"{name}.1.pt.trace.json", "aten::mm")
+    for dump in (SAMPLES / "flight_recorder_gloo").glob("trace_rank_*"):
+        shutil.copy(dump, tmp_path)
+    assert tb_plugin.open(tmp_path).workers == ["a", "b"]
 
 
 def test_facts_come_without_pandas_and_a_table_says_what_it_needs(tmp_path):
