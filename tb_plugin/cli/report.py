@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -138,23 +140,47 @@ def _report_text(
 ) -> int:
     reported = 0
     errors: list[UserError] = []
-    for entry in load_all(workspace, entries, failed, errors):
+    loaded: Iterable[Entry] = load_all(workspace, entries, failed, errors)
+    ranks = Counter((entry.found.run, entry.found.span) for entry in entries)
+    if several := max(ranks.values(), default=0) > 1:
+        loaded = list(loaded)  # what they did together comes first: nobody finds it behind a thousand ranks
+        _print_groups(workspace, entries, failed, errors, arguments, printer)
+    for entry in loaded:
         try:
             views = [_view(workspace, entry, view, arguments) for view in _text_views(workspace, entry, arguments)]
         except TorchTraceError as error:
             keep_failure(entry, error, failed, errors)
             continue
+        reported += 1
+        absent = _absent(workspace, entry, arguments)
+        if arguments.view and not views and not absent:
+            continue  # all that was asked for is about all workers
         found = entry.found
         when = f", {format_time(found.time_unix_ms)}" if found.time_unix_ms else ""
         printer.heading(f"{found.run} / {found.worker} / span {found.span}{when}", 1)
         printer.line(found.url)
         for line in capture_told(workspace, place_of(entry, arguments.capture)):
             printer.line(line)
-        for info in _absent(workspace, entry, arguments):
+        for info in absent:
             printer.line(f"{info.title}: {info.why} {info.enable}".rstrip())
         for view in views:
             printer.view(view, _not_limited(view.id, arguments))
-        reported += 1
+    if not several:
+        _print_groups(workspace, entries, failed, errors, arguments, printer)
+    for failure in failed:
+        complain(f"{failure['path']}: {failure['reason']}")
+    return _exit_code(reported, errors)
+
+
+def _print_groups(
+    workspace: Workspace,
+    entries: list[Entry],
+    failed: list[dict[str, str]],
+    errors: list[UserError],
+    arguments: argparse.Namespace,
+    printer: Printer,
+) -> None:
+    """Prints what the workers of each run and span did together."""
     for analysis, place in _group_places(workspace, entries, arguments):
         try:
             answer = workspace.group(place, analysis.id, Params(limit=arguments.top), arguments.steps)
@@ -163,9 +189,6 @@ def _report_text(
             continue
         printer.heading(f"{place.run} / all workers / span {place.span}", 1)
         printer.view(msgspec.json.decode(answer, type=View), _not_limited(analysis.id, arguments))
-    for failure in failed:
-        complain(f"{failure['path']}: {failure['reason']}")
-    return _exit_code(reported, errors)
 
 
 def _view(workspace: Workspace, entry: Entry, view: str, arguments: argparse.Namespace) -> View:
