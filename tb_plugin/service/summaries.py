@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -84,7 +86,9 @@ class Summaries:
         self._copies: dict[str, Future[Path]] = {}
         self._failed: dict[str, float] = {}
         """Since when a copy is known to have failed, monotonic seconds."""
-        self._copying: ThreadPoolExecutor | None = None
+        self._waiting: deque[tuple[Future[Path], str, SummaryFile]] = deque()
+        self._copying = 0
+        """Threads that copy."""
         self._refused: dict[RankSummary, str] = {}
 
     def begin(self, entries: Sequence[Entry]) -> dict[Entry, RankSummary | str | None]:
@@ -132,11 +136,7 @@ class Summaries:
             # The cache let go of what was copied; what failed a while ago may be there now.
             if copy is None or (copy.done() and (copy.exception() is None or self._is_long_ago(key))):
                 self._failed.pop(key, None)
-                if self._copying is None:
-                    self._copying = ThreadPoolExecutor(_COPIES, "torch-trace-summaries")
-                copy = self._copies[key] = self._copying.submit(
-                    self._store.put, key, _COPY, lambda target: file.folder.copy(file.file, target)
-                )
+                copy = self._copies[key] = self._begun(key, file)
         if not copy.done():
             return None
         error = copy.exception()
@@ -145,6 +145,30 @@ class Summaries:
         with self._lock:
             self._failed.setdefault(key, time.monotonic())
         return f"cannot be read ({error.what if isinstance(error, UserError) else error})"
+
+    def _begun(self, key: str, file: SummaryFile) -> Future[Path]:
+        """A copy that threads make; whoever asks holds the lock.
+
+        They are daemons and end when nothing is left: those of a ThreadPoolExecutor finish all copies before Python ends.
+        """
+        copy: Future[Path] = Future()
+        self._waiting.append((copy, key, file))
+        if self._copying < _COPIES:
+            self._copying += 1
+            threading.Thread(target=self._copy, name="torch-trace-summaries", daemon=True).start()
+        return copy
+
+    def _copy(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._copying -= 1
+                    return
+                copy, key, file = self._waiting.popleft()
+            try:
+                copy.set_result(self._store.put(key, _COPY, partial(file.folder.copy, file.file)))
+            except Exception as error:  # the edge of a thread: whoever asks for the copy is told
+                copy.set_exception(error)
 
     def _is_long_ago(self, key: str) -> bool:
         return time.monotonic() - self._failed.get(key, time.monotonic()) > RETRY_SECONDS

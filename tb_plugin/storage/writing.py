@@ -46,7 +46,8 @@ def write_below(fs: Any, root: str, path: str, content: bytes) -> None:
 def _write_local(target: Path, content: bytes) -> None:
     """With the rights of any new file: unlike the cache, a log directory is shared. A link is replaced, not followed."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    beside = target.with_name(f".{target.name[-100:]}.part-{uuid.uuid4().hex}")
+    # Without the name of the target: file systems bound names by their bytes, and that one may have as many as they take.
+    beside = target.with_name(f".part-{uuid.uuid4().hex}")
     try:
         beside.write_bytes(content)
         beside.replace(target)

@@ -317,6 +317,9 @@ def test_without_its_cluster_everything_is_computed_here(logs, opened, monkeypat
 def test_a_copy_that_failed_is_tried_again_after_a_while(tmp_path, monkeypatch):
     away = [True, True]
 
+    def copying():
+        return [thread for thread in threading.enumerate() if thread.name == "torch-trace-summaries"]
+
     class Bucket:
         is_local = False
 
@@ -324,6 +327,7 @@ def test_a_copy_that_failed_is_tried_again_after_a_while(tmp_path, monkeypatch):
             return f"s3://bucket/{path}"
 
         def copy(self, file, target):
+            assert [thread.daemon for thread in copying()] == [True], "Python ends without them"
             if away and away.pop():
                 raise StorageError("The storage is away.")
             target.write_bytes(b"a summary")
@@ -338,6 +342,7 @@ def test_a_copy_that_failed_is_tried_again_after_a_while(tmp_path, monkeypatch):
     def asked():
         copied.begin([entry])
         copied.wait()
+        assert until(lambda: not copying()), "no thread stays"
         return copied.begin([entry])[entry]
 
     for _ in range(3):

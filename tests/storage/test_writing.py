@@ -25,3 +25,10 @@ def test_an_object_of_any_name_is_written_below_the_directory_or_nowhere(tmp_pat
     with pytest.raises(StorageError, match="leads out"):
         Folder(str(below)).write(path, b"content")
     assert [*tmp_path.rglob("*")] == [below]
+
+
+def test_a_name_as_long_as_file_systems_take(tmp_path: Path) -> None:
+    name = "轨" * 85  # 255 bytes
+    (tmp_path / name).touch()
+    Folder(str(tmp_path)).write(name, b"1")
+    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [(name, b"1")]
