@@ -70,7 +70,7 @@ def test_several_workers_are_a_job(tmp_path):
     job = tb_plugin.open(tmp_path)
     assert (job.workers, job.span, len(job.ranks)) == (["a", "b"], "1", 2)
     assert job.worker("b").kernels().empty and job.worker("b").worker == "b"
-    assert job.findings == [] and repr(job).endswith("2 workers>")
+    assert [each.rule for each in job.findings] == ["no_communication"] and repr(job).endswith("2 workers>")
     assert job.ranks.calls.tolist() == [0, 0]
     with pytest.raises(NotFound):
         job.worker("c")
