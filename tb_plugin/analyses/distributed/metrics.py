@@ -56,7 +56,7 @@ METRICS = SHARED.adding(
         {
             "wait_rest_ns": ("Waiting within", "Waiting less synchronization: between the parts of a transfer."),
             "latency_low_ns": (
-                "Including wait, 5 %",
+                "Including wait, p5",
                 "Time in these calls, waiting included, that 5 % of the workers do not exceed.",
             ),
             "latency_median_ns": (
@@ -64,7 +64,7 @@ METRICS = SHARED.adding(
                 "Time in these calls, waiting included, of the median worker.",
             ),
             "latency_high_ns": (
-                "Including wait, 95 %",
+                "Including wait, p95",
                 "Time in these calls, waiting included, that 95 % of the workers do not exceed.",
             ),
             "transfer_median_ns": ("Data transfer, median", "Transfer of these calls, of the median worker."),

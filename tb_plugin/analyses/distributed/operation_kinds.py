@@ -21,10 +21,10 @@ _Title = Callable[[int], _Titles]
 
 TABLE = "operation_kinds"
 KIND = {
-    "collective": pa.string(), "dtype": pa.string(), "group_description": pa.string(), "same_groups": pa.int64(),
-    "workers": pa.int64(), "calls": pa.int64(), "calls_least": pa.int64(), "calls_most": pa.int64(),
-    "latency_low_ns": pa.int64(), "latency_median_ns": pa.int64(), "latency_high_ns": pa.int64(),
-    "transfer_median_ns": pa.int64(), "awaited_worker": pa.string(), "awaited_ns": pa.int64(),
+    "collective": pa.string(), "dtype": pa.string(), "group_description": pa.string(), "awaited_worker": pa.string(),
+    "awaited_ns": pa.int64(), "latency_median_ns": pa.int64(), "latency_low_ns": pa.int64(), "latency_high_ns": pa.int64(),
+    "transfer_median_ns": pa.int64(), "calls": pa.int64(), "calls_least": pa.int64(), "calls_most": pa.int64(),
+    "workers": pa.int64(), "same_groups": pa.int64(),
 }  # fmt: skip
 _KEYS = ("collective", "dtype", "group_description")
 _QUANTILES = (("latency_low_ns", 5), ("latency_high_ns", 95))
