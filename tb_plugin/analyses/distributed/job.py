@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.distributed.links import in_order, link_maps, link_rows, link_totals
+from tb_plugin.analyses.distributed.links import link_maps, link_rows, link_totals
 from tb_plugin.analyses.distributed.metrics import METRICS
+from tb_plugin.analyses.distributed.ordering import in_order
 from tb_plugin.analyses.distributed.rank.stated import BETWEEN, CALLS, MEMBERS, MOVED, STEPS, StatedJob, summed
 from tb_plugin.analyses.jobs.metrics import CALL_COLUMNS, STEP_COLUMNS
 from tb_plugin.analyses.jobs.slow import findings
@@ -161,8 +162,9 @@ def _band_rows(job: StatedJob) -> list[Row]:
                 "large_share": large / packets if packets else None,
             }
         )
-    return sorted(made, key=lambda row: (job.names.index(row["worker"]), row["link_part_of"] or row["link_kind"],
-                                         row["link_part_of"] is not None, row["link_kind"]))  # fmt: skip
+    order = {name: place for place, name in enumerate(job.names)}
+    return sorted(made, key=lambda row: (order[row["worker"]], row["link_part_of"] or row["link_kind"] or "",
+                                         row["link_part_of"] is not None, row["link_kind"] or ""))  # fmt: skip
 
 
 def _step_times(job: StatedJob) -> list[Series]:
@@ -240,16 +242,24 @@ _COLUMNS = {
 def _frame(name: str, title: str, rows: Sequence[Row], keys: tuple[str, ...], named: str) -> Frame | None:
     if not rows:
         return None
-    data = {key: pa.array([row.get(key) for row in rows], _TYPES[METRICS[key].unit]) for key in _COLUMNS[name]}
+    data = {
+        key: pa.array([_bounded(row.get(key)) for row in rows], _TYPES[METRICS[key].unit]) for key in _COLUMNS[name]
+    }
     empty = {key for key, column in data.items() if column.null_count == len(column)}
     columns = [Column(METRICS.metric(key, window=CHOSEN), hidden=key in empty) for key in data]
     return Frame(name, title, columns, pa.table(data), keys, named)
 
 
+_LARGEST = 2**63 - 1
 _TYPES = {
     "ns": pa.int64(), "bytes": pa.int64(), "count": pa.int64(), "bytes_per_second": pa.int64(), "ratio": pa.float64(),
     "text": pa.string(), "code": pa.string(),
 }  # fmt: skip
+
+
+def _bounded(value: object) -> object:
+    """A sum of numbers that a file states may be larger than any number of a table."""
+    return min(max(value, -_LARGEST), _LARGEST) if isinstance(value, int) else value
 
 
 def _over(value: int | None, count: int | None) -> int | None:

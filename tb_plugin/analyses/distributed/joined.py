@@ -25,6 +25,7 @@ from tb_plugin.analyses.distributed.matching.compared import compared, groups_in
 from tb_plugin.analyses.distributed.matching.groups import Groups, StatedGroup, rows_with_shapes
 from tb_plugin.analyses.distributed.matching.match import matched, nothing
 from tb_plugin.analyses.distributed.matching.quantiles import quantile_by
+from tb_plugin.analyses.distributed.ordering import in_order, natural
 from tb_plugin.analyses.distributed.rank.stated import ranks_at_least, stated_tables
 from tb_plugin.analyses.distributed.redundancy import redundancy
 from tb_plugin.analyses.distributed.waiting import waiting
@@ -139,17 +140,6 @@ def _told_apart(parts: tuple[Part, ...]) -> tuple[tuple[Part, ...], tuple[Part, 
     return ranks, tuple(part for part, keep in zip(parts, is_rank, strict=True) if not keep)
 
 
-def natural(name: str) -> list[tuple[bool, int, str]]:
-    """Returns what sorts numbers in names by their value: rank2 before rank10."""
-    pieces = re.findall(r"\d+|\D+", name)
-    return [(piece.isdecimal(), int(piece) if piece.isdecimal() else 0, piece) for piece in pieces]
-
-
-def step_order(label: str) -> tuple[bool, int, str]:
-    """Returns what sorts labels of steps: numbers by their value, before all others."""
-    return not label.isdecimal(), int(label) if label.isdecimal() else 0, label
-
-
 def _ranks(names: Sequence[str], parts: Sequence[Part]) -> pa.Table:
     """A row for each profile: its name, whether it is a rank of the job, and what tells its place and time."""
     return pa.table(
@@ -200,7 +190,7 @@ def _labels(parts: Sequence[Part]) -> list[str]:
     for part in parts:
         for name in (STEPS, "collectives"):
             found.update(label for label in pc.unique(part.frames[name].data["step"]).to_pylist() if label is not None)
-    return sorted(found, key=step_order)
+    return sorted(found, key=in_order)
 
 
 def _groups(parts: Sequence[Part], world_size: int | None) -> pa.Table:

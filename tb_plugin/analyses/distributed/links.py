@@ -11,6 +11,7 @@ import msgspec
 
 from tb_plugin.analyses.distributed.matching.groups import ranks_in
 from tb_plugin.analyses.distributed.metrics import METRICS
+from tb_plugin.analyses.distributed.ordering import in_order, is_number
 from tb_plugin.analyses.distributed.rank.stated import BETWEEN, MEMBERS, StatedJob, summed
 from tb_plugin.analyses.jobs.traffic import MAPS, MOST_DRAWN, LinkTotal, speed
 from tb_plugin.analyses.metrics import CHOSEN
@@ -116,19 +117,8 @@ def link_totals(job: StatedJob) -> list[LinkTotal]:
     """Returns the links of which both ends are known."""
     found: dict[tuple[int, int, str | None], list[int]] = defaultdict(lambda: [0, 0])
     for row in link_rows(job):
-        if row["link_from"].isdecimal() and row["link_to"].isdecimal():
+        if is_number(row["link_from"]) and is_number(row["link_to"]):
             sums = found[int(row["link_from"]), int(row["link_to"]), row["link_kind"]]
             sums[0] += row["link_bytes"]
             sums[1] += row["link_ns"]
     return [LinkTotal(*key, *sums) for key, sums in found.items()]
-
-
-_MOST_DIGITS = 19
-"""No number that anything real has is longer, and Python refuses to read one of thousands of digits."""
-
-
-def in_order(label: str | None) -> tuple[bool, int, str]:
-    """Returns what sorts labels: numbers by their value, before all others."""
-    text = label or ""
-    is_number = text.isdecimal() and len(text) <= _MOST_DIGITS
-    return not is_number, int(text) if is_number else 0, text

@@ -76,7 +76,8 @@ def stage_rows(times: pa.Table, stages: Sequence[Stage]) -> pa.Table:
 
 def ranks_in(text: str) -> Stage:
     """Returns the ranks that a column of ranks lists."""
-    return tuple(int(each) for each in text.split(",") if each.strip().isdecimal())
+    # Python refuses to read a number of thousands of digits, and no rank has more than nine.
+    return tuple(int(each) for each in text.split(",") if each.strip().isdecimal() and len(each.strip()) < 10)
 
 
 def ranks_text(ranks: Sequence[int]) -> str:

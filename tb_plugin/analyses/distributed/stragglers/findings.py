@@ -227,7 +227,7 @@ def _in_turn(told: Blame, workers: Sequence[int]) -> Notice | None:
 def uneven_compute(told: Blame, data: Together, rows: list[Row]) -> Notice | None:
     """Returns the notice about ranks that compute unequally long, where no single one is a straggler."""
     compute = np.full((len(data.names), len(data.labels)), np.nan)
-    compute[data.step_places] = data.step_table["compute_ns"].cast("float64").fill_null(np.nan).to_numpy()
+    compute[data.step_places] = data.step_table["compute_ns"].cast("float64", safe=False).fill_null(np.nan).to_numpy()
     compute = compute[:, ~np.isnan(compute).any(axis=0)]
     waits = [value for row in rows if isinstance(value := row["wait_ns"], int)]
     if len(compute) < 2 or not compute.size or not told.mean_ns or not waits or bool(told.met.two_ended.any()):

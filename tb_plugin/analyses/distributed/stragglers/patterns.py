@@ -74,7 +74,7 @@ def is_chance(times: Int64, trials: Int64, size: Int64) -> Bool:
     with np.errstate(divide="ignore", invalid="ignore"):
         more = np.where(share > 0, share * np.log(share / fair), 0)
         less = np.where(share < 1, (1 - share) * np.log((1 - share) / (1 - fair)), 0)
-    unlikely = np.where(share > fair, trials * (more + less), 0)
+        unlikely = np.where(share > fair, trials * (more + less), 0)
     found: Bool = np.log(np.maximum(size, 1)) - unlikely > np.log(_CHANCE)
     return found
 
