@@ -30,6 +30,7 @@ NAMES_IN_TRACES = {
     "communication.py",  # names of collectives
     "collective_names.py",  # names of collectives; nccl-tests is what defines the bandwidths
     "distributed/metrics.py",  # the same
+    "distributed/bandwidth_metrics.py",  # the same
     "dtypes.py",  # names of element types
     "allocator.py",  # names of device types
 }

@@ -21,8 +21,8 @@ def gained(arrived: Arrivals, asked: Int64, workers: int, steps: int) -> Int64:
     """Returns for each worker of ``asked`` what each step ([asked, step]) gains at least if that worker were as fast as the
     next one wherever it is last.
 
-    Each step stands for itself: nobody is earlier when it begins. What is not known for sure, such as who else was awaited
-    in a call that no other worker has, makes nobody earlier.
+    Each step stands for itself: nobody is earlier when it begins. Where it is not known who was awaited (a rank lacks the
+    call, or it is from one rank to another) that is as much earlier as all workers are by then, the latest of all.
     """
     met = arrived.met
     early = np.zeros((workers * steps, len(asked)), np.int64)
@@ -57,7 +57,10 @@ def gained(arrived: Arrivals, asked: Int64, workers: int, steps: int) -> Int64:
         over = np.flatnonzero(ends)
         over = over[missing[of[which[over]]] <= 0]
         done, where = which[over], active[over]
-        sooner = np.where(whole[of[done]][:, None], top[of[done]][:, None] - latest[of[done]], 0)
+        sure = whole[of[done]]
+        sooner = top[of[done]][:, None] - latest[of[done]]
+        if not sure.all():
+            sooner[~sure] = early.reshape(workers, steps, -1).min(axis=0)[where[~sure] % steps]
         early[where] = np.minimum(sooner, early[where] + met.blocked_ns[done][:, None])
         moved = ~ends
         moved[over] = True
