@@ -160,7 +160,13 @@ def test_of_a_call_that_a_worker_lacks_only_what_was_sure_before_is_kept() -> No
 
 
 @pytest.mark.parametrize("seed", sampled(range(60), range(1)))
-@pytest.mark.parametrize("shape", sampled([{"tp": 2}, {"cp": 2, "tp": 2}, {"ep": 2, "sharded": True}], [{"tp": 2}]))
+@pytest.mark.parametrize(
+    "shape",
+    sampled(
+        [{"tp": 2}, {"cp": 2, "tp": 2}, {"ep": 2, "sharded": True}, {"pp": 2, "tp": 2, "microbatches": 4}],
+        [{"tp": 2}, {"pp": 2, "tp": 2, "microbatches": 4}],
+    ),
+)
 def test_no_more_is_sure_than_an_invented_job_gains(shape: dict[str, int], seed: int) -> None:
     causes = ("kernel", "work", "device", "input", "host", "copy")
     given = Straggler(1 + seed % 3, causes[seed % len(causes)])

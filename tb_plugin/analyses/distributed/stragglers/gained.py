@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals
+from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals, Met
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -21,8 +21,9 @@ def gained(arrived: Arrivals, asked: Int64, workers: int, steps: int) -> Int64:
     """Returns for each worker of ``asked`` what each step ([asked, step]) gains at least if that worker were as fast as the
     next one wherever it is last.
 
-    Each step stands for itself: nobody is earlier when it begins. Where it is not known who was awaited (a rank lacks the
-    call, or it is from one rank to another) that is as much earlier as all workers are by then, the latest of all.
+    Each step stands for itself: nobody is earlier when it begins. Both ends of a call from one rank to another wait for each
+    other. Where it is not known who was awaited (a rank lacks the call) that is as much earlier as all workers are by then,
+    the latest of all.
     """
     met = arrived.met
     early = np.zeros((workers * steps, len(asked)), np.int64)
@@ -31,14 +32,19 @@ def gained(arrived: Arrivals, asked: Int64, workers: int, steps: int) -> Int64:
         return np.zeros((len(asked), steps), np.int64)
     lane = np.full(len(met.worker), -1)
     lane[rows] = met.worker[rows] * steps + met.step[rows]
-    count = len(arrived.last)
+    ends, pair = _pairs(met)
+    collectives, pairs = len(arrived.last), int(pair.max(initial=-1)) + 1
+    count = collectives + pairs
     of, at = np.full(len(lane), count), np.zeros(len(lane), np.int64)  # One more that stands for all that nobody knows.
     there = np.flatnonzero(arrived.row >= 0)
     of[arrived.row[there]], at[arrived.row[there]] = arrived.collective[there], arrived.late_ns[there]
-    top = np.append(arrived.late_ns[arrived.last], 0)
-    whole = np.append(arrived.sure & arrived.told, False)
+    of[ends], at[ends] = collectives + pair, -met.dur_ns[ends]
+    latest_of_pair = np.full(pairs, _NEVER)
+    np.maximum.at(latest_of_pair, pair, at[ends])
+    top = np.concatenate((arrived.late_ns[arrived.last], latest_of_pair, [0]))
+    whole = np.concatenate((arrived.sure & arrived.told, np.ones(pairs, np.bool_), [False]))
     whole[of[lane < 0]] = False
-    missing = np.append(np.bincount(arrived.collective[there], minlength=count), 0)
+    missing = np.bincount(of[of < count], minlength=count + 1)
     missing[~whole] = 0
     # Where it is last each of those asked about is earlier by what is surely lost there.
     last = arrived.row[arrived.last]
@@ -49,12 +55,12 @@ def gained(arrived: Arrivals, asked: Int64, workers: int, steps: int) -> Int64:
     active = np.flatnonzero(place < end)
     while len(active):
         event = place[active]
-        which, ends = call[event], is_end[event]
-        begun, where = which[~ends], active[~ends]
+        which, over_now = call[event], is_end[event]
+        begun, where = which[~over_now], active[~over_now]
         early[where] += np.where(met.worker[begun][:, None] == asked, own[begun][:, None], 0)
         np.maximum.at(latest, of[begun], at[begun][:, None] - early[where])
         np.subtract.at(missing, of[begun], 1)
-        over = np.flatnonzero(ends)
+        over = np.flatnonzero(over_now)
         over = over[missing[of[which[over]]] <= 0]
         done, where = which[over], active[over]
         sure = whole[of[done]]
@@ -62,7 +68,7 @@ def gained(arrived: Arrivals, asked: Int64, workers: int, steps: int) -> Int64:
         if not sure.all():
             sooner[~sure] = early.reshape(workers, steps, -1).min(axis=0)[where[~sure] % steps]
         early[where] = np.minimum(sooner, early[where] + met.blocked_ns[done][:, None])
-        moved = ~ends
+        moved = ~over_now
         moved[over] = True
         if not moved.any():  # Ends that none of their begins precede: nobody knows what waits for what.
             early[active] = 0
@@ -71,6 +77,14 @@ def gained(arrived: Arrivals, asked: Int64, workers: int, steps: int) -> Int64:
         active = active[place[active] < end[active]]
     found: Int64 = early.reshape(workers, steps, len(asked)).min(axis=0).T
     return np.maximum(found, 0)
+
+
+def _pairs(met: Met) -> tuple[Int64, Int64]:
+    """The rows of calls from one rank to another of which both ends are here, and the number of each one's pair."""
+    rows = np.flatnonzero(met.two_ended & (met.match >= 0))
+    _, which, times = np.unique(met.match[rows], return_inverse=True, return_counts=True)
+    both = times[which] == 2
+    return rows[both], np.unique(which[both], return_inverse=True)[1].astype(np.int64)
 
 
 def _events(lane: Int64, start: Int64, dur: Int64, lanes: int) -> tuple[Int64, Bool, Int64, Int64]:
