@@ -68,7 +68,7 @@ class Job:
             noise_ns=none,
             level_ns=np.full(len(label), UNKNOWN),
             level_noise_ns=none,
-            recorded_late=none > 0,
+            excused_ns=none,
         )
 
 

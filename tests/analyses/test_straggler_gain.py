@@ -131,9 +131,9 @@ def test_what_another_worker_computes_meanwhile_is_not_gained() -> None:
 @pytest.mark.parametrize(
     ("groups", "names", "said"),
     [
-        ([TP, TP, DP], ["a (tp)", "b (tp)", "c", "d"], "its collectives in group {group};"),
-        ([TP, TP, DP], [""] * 4, "the collectives of one of its groups, that of {workers} ranks without a name;"),
-        ([ALL, ALL], [""], "its collectives;"),
+        ([TP, TP, DP], ["a (tp)", "b (tp)", "c", "d"], "its collectives in group {group}."),
+        ([TP, TP, DP], [""] * 4, "the collectives of one of its groups, that of {workers} ranks without a name."),
+        ([ALL, ALL], [""], "its collectives."),
     ],
 )
 def test_the_finding_says_which_collectives_a_share_is_of(groups: Any, names: list[str], said: str) -> None:

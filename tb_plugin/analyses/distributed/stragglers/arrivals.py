@@ -48,8 +48,9 @@ class Met:
     clocks do not tell."""
     level_noise_ns: Int64
     """How wrong that may be."""
-    recorded_late: Bool
-    """The collective is the first one that a worker recorded: its coming late says something of its profiler alone."""
+    excused_ns: Int64
+    """Where the collective is the first one that a worker recorded: so much of its lateness says something of its profiler
+    alone, which was started later than that of others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,14 +112,16 @@ def arrivals(met: Met) -> Arrivals:
     before = row[next_to_last]
     raw = arrival[last] - arrival[next_to_last]
     noise = np.maximum(met.noise_ns[np.maximum(row[last], 0)], met.noise_ns[before])
-    told = (count > 1) & ~met.recorded_late[opening]
-    raw = np.where((raw > noise) & told, raw, 0)
     there, late = row[last] >= 0, np.maximum(row[last], 0)
+    excused = np.where(there, met.excused_ns[late], _of_each(met.excused_ns[np.maximum(row, 0)], first))
+    raw = raw - np.minimum(excused, raw)
+    told = (count > 1) & ((excused <= 0) | (raw > noise))
+    raw = np.where((raw > noise) & told, raw, 0)
     blocked = met.blocked_ns[before]
     usual = _usually_blocked(met, row, worker, which, first, last)
     lacking = np.where(usual >= 0, np.maximum(blocked - usual, 0), np.minimum(blocked, raw))
     cost = np.where(there, np.maximum(blocked - met.blocked_ns[late], 0), lacking)
-    cost = np.where(raw > 0, cost, 0)
+    cost = np.where(raw > 0, np.maximum(cost - excused, 0), 0)
     inherited = _inherited(met, row[last], before, cost)
     own = cost - inherited
     hidden = met.dur_ns[before] - blocked
@@ -139,6 +142,11 @@ def arrivals(met: Met) -> Arrivals:
         told=told,
         sure=there & (met.waiting.timing[opening] == TIMINGS.index(MEASURED)),
     )
+
+
+def _of_each(value: Int64, first: Int64) -> Int64:
+    """The largest value of each collective, of rows that stand together."""
+    return np.maximum.reduceat(value, first) if len(first) else np.zeros(0, np.int64)
 
 
 def _arrival(met: Met, rows: Int64, which: Int64) -> Int64:
@@ -233,9 +241,10 @@ def waited_elsewhere(met: Met) -> Int64:
 
     A call that blocks brings its ranks together; one that computation hides leaves them as far apart as they were. A call
     of a group that holds all of its own group's workers counts as one of its own: it brings them together as well.
+    Of a message whose other end is not here all may be waiting.
     """
     group = codes(met.group, met.two_ended.astype(np.int64))
-    wait = np.where(met.match >= 0, met.dur_ns - met.waiting.transfer_ns, 0)
+    wait = np.where(met.match >= 0, met.dur_ns - met.waiting.transfer_ns, np.where(met.two_ended, met.dur_ns, 0))
     wait = np.minimum(wait, met.blocked_ns)
     every = _before(np.argsort(met.worker, kind="stable"), met.worker, wait)
     row, of = _together_with(met.worker, group, met.two_ended)

@@ -198,9 +198,27 @@ def _met(data: Together, step_of: Int64) -> tuple[Met, tuple[str, ...], Int64]:
         noise_ns=np.where(by_clock, data.clocks.residual_ns[seen.worker], 0),
         level_ns=np.where(known, seen.late.lateness_ns, UNKNOWN),
         level_noise_ns=np.where(known, data.clocks.residual_ns[seen.worker], 0),
-        recorded_late=seen.late.arrival == BEGAN_LATER,
+        excused_ns=_excused(data),
     )
     return met, tuple(names), np.unique(np.array(kinds_of, np.str_), return_inverse=True)[1].astype(np.int64)
+
+
+def _excused(data: Together) -> Int64:
+    """How much of the lateness at each call may be that its worker's recording began later than those it meets there."""
+    late = np.flatnonzero((data.seen.late.arrival == BEGAN_LATER) & (data.seen.match >= 0))
+    worker, match = data.seen.worker[late], data.seen.match[late]
+    begin, residual = data.clocks.begin_ns, data.clocks.residual_ns
+    first, rough = (
+        np.full(int(match.max(initial=-1)) + 1, np.iinfo(np.int64).max),
+        np.zeros(int(match.max(initial=-1)) + 1),
+    )
+    np.minimum.at(first, match, begin[worker])
+    np.maximum.at(rough, match, residual[worker])
+    excused = np.zeros(len(data.seen.worker), np.int64)
+    excused[late] = (
+        begin[worker] - first[match] + np.where(begin[worker] > first[match], 2 * rough[match], 0).astype(np.int64)
+    )
+    return excused
 
 
 def _column(data: Together, key: str, missing: int) -> Int64:

@@ -77,9 +77,7 @@ def _straggler(told: Blame, worker: int, rows: list[Row]) -> Notice:
         told, worker, figures
     )
     text += _reason(told, worker, cells, figures)
-    text += f" It arrives last at {{last_share}} of {_which(told, row, figures)}"
-    text += "; the others wait {caused_wait_ns} for it, all of them and "
-    text += "all steps together."
+    text += f" It arrives last at {{last_share}} of {_which(told, row, figures)}."
     cause = str(cells.get("late_cause") or "")
     return Notice(
         rule="straggler",
@@ -170,18 +168,18 @@ def _differing(told: Blame, excess: Excess, worker: int, cells: dict[str, object
     if kernels.how == SLOW_DEVICE:
         figures.append(METRICS.figure("late_factor", kernels.factor))
         return f"{text}: all its kernels take {{late_factor}} times as long, as on a slow device."
-    first = kernels.kernels[0]
+    first, what = kernels.kernels[0], "kernel" if told.on_devices else "operator"
     figures.append(METRICS.figure("late_kernel", first.name))
     figures.append(METRICS.figure("late_kernel_ns", told.per_step(first.excess_ns)))
     if kernels.how == MORE_CALLS:
         figures += [METRICS.figure("late_calls", first.calls), METRICS.figure("usual_calls", first.usual_calls)]
         return (
-            f"{text}: kernel {{late_kernel}} takes {{late_kernel_ns}} more a step; it is called {{late_calls}} times, on the "
-            "others {usual_calls} times."
+            f"{text}: {what} {{late_kernel}} takes {{late_kernel_ns}} more a step; it is called {{late_calls}} times in these "
+            "steps, on the others {usual_calls} times."
         )
     figures.append(METRICS.figure("late_factor", first.factor))
     return (
-        f"{text}: kernel {{late_kernel}} takes {{late_kernel_ns}} more a step; called as often, it takes {{late_factor}} "
+        f"{text}: {what} {{late_kernel}} takes {{late_kernel_ns}} more a step; called as often, it takes {{late_factor}} "
         "times as long, as with more or larger input."
     )
 

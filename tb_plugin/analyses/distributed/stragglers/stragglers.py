@@ -348,6 +348,9 @@ def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tupl
         often = alone or (bool(mostly[one]) and int(times[one]) > FEWEST)
         kept = {PERSISTENT: persistent[one], IRREGULAR: mostly[one], SINGLE: alone, PERIODIC: often}.get(name, True)
         names[one] = name if kept else ""
+        # Too few to be in any order, but each of them costs what one alone has to.
+        if not name and times[one] > 1 and lost[one][slow[one]].min() > limit:
+            names[one] = IRREGULAR
     return tuple(names), every, slow
 
 
