@@ -174,8 +174,8 @@ def _differing(told: Blame, excess: Excess, worker: int, cells: dict[str, object
     if kernels.how == MORE_CALLS:
         figures += [METRICS.figure("late_calls", first.calls), METRICS.figure("usual_calls", first.usual_calls)]
         return (
-            f"{text}: {what} {{late_kernel}} takes {{late_kernel_ns}} more a step; it is called {{late_calls}} times in these "
-            "steps, on the others {usual_calls} times."
+            f"{text}: {what} {{late_kernel}} takes {{late_kernel_ns}} more a step; it is called {{late_calls}} times in "
+            "these steps, on the others {usual_calls} times."
         )
     figures.append(METRICS.figure("late_factor", first.factor))
     return (
