@@ -209,8 +209,8 @@ def _payloads(data: Together, rows: list[Row], told: list[Notice], operations: F
 
 
 def _headline(data: Together, rows: list[Row], operations: Frame) -> Figures:
-    figures = [] if data.alone else _slow(data)
-    figures += [METRICS.figure("workers", len(data.names)), _size(data)]
+    figures_of_slow = [] if data.alone else _slow(data)
+    figures = [*figures_of_slow, METRICS.figure("workers", len(data.names)), _size(data)]
     if not data.alone:
         figures += [
             METRICS.figure(
@@ -218,10 +218,11 @@ def _headline(data: Together, rows: list[Row], operations: Frame) -> Figures:
                 wait_share(data),
                 "Waiting, at least" if total_of(rows, "bounded") else "",
             ),
-            *_fast(operations),
-            METRICS.figure("matched", total_of(rows, "matched")),
-            METRICS.figure("unmatched", total_of(rows, "unmatched")),
+            # Beside who is to blame it is a detail: of all groups together, which links of several kinds may carry.
+            *([] if figures_of_slow else _fast(operations)),
         ]
+        if lost := total_of(rows, "unmatched"):
+            figures.append(METRICS.figure("unmatched", lost))
     else:
         figures.append(METRICS.figure("latency_ns", total_of(rows, "latency_ns"), "Communication, including wait"))
     return Figures("headline", "Headline", "", figures, "headline")
@@ -247,6 +248,7 @@ def _slow(data: Together) -> list[Figure]:
         METRICS.figure("worker", data.names[worst], "Costs the others most"),
         METRICS.figure("lost_ns", lost, "Lost a step"),
         METRICS.figure("lost_share", lost / told.mean_ns),
+        METRICS.figure("step_total_ns", round(told.mean_ns), "Step"),
         METRICS.figure("late_cause", str(why(told, worst).get("late_cause") or "not known")),
     ]
 

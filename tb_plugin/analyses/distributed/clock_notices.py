@@ -52,8 +52,8 @@ def _rough(data: Together) -> Notice | None:
     if len(offset) < 2 or not rough.any():
         return None
     text = (
-        "The clocks of {clocks_rough} of {workers} workers are known to {clock_residual_ns} only, more than all clocks are "
-        "apart ({clock_range_ns}): ends of collectives scatter. Beside each other ranks are aligned no better than that."
+        "Ranks are aligned to about {clock_residual_ns} only: on {clocks_rough} of {workers} workers the ends of collectives "
+        "scatter by that much, more than clocks differ ({clock_range_ns})."
     )
     figures = [
         METRICS.figure("clocks_rough", int(rough.sum())),
@@ -61,7 +61,7 @@ def _rough(data: Together) -> Notice | None:
         METRICS.figure("clock_residual_ns", int(clocks.residual_ns[rough].max())),
         METRICS.figure("clock_range_ns", apart),
     ]
-    advice = "Compare who waited (durations need no clocks), not who began first, where less than that counts."
+    advice = "Believe waiting, which needs no clocks. Who began first is not known where begins are closer than that."
     return Notice("clocks_rough", "info", text, advice, figures)
 
 
@@ -118,8 +118,8 @@ def _transfer(data: Together) -> Notice | None:
     if abs(by_clocks - shortest) <= max(TRANSFER_DIFFERENCE * max(shortest, by_clocks), slack):
         return None
     text = (
-        "Two estimates of how long data moved differ: {transfer_ns} by the shortest call of each of {arrivals} collectives, "
-        "{arrival_transfer_ns} from its last begin to its last end. Ranks that do not end together take part."
+        "How long data moved is uncertain: {transfer_ns} by the shortest call of each of {arrivals} collectives, "
+        "{arrival_transfer_ns} from the last begin to the last end. Ranks do not end these collectives together."
     )
     figures = [
         METRICS.figure("transfer_ns", shortest),

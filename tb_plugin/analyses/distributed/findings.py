@@ -166,7 +166,10 @@ def _about(rule: str, losing: list[Row], what: str, todo: str) -> Notice:
         METRICS.figure("transfer_ns", total_of([worst], "transfer_ns")),
         METRICS.figure("workers", len(losing), "Workers of which this is true"),
     ]
-    text = "In {worker} communication that nothing hides takes {communication_exposed} of the steps, and " + what
+    takes = "communication that nothing hides takes {communication_exposed} of the steps"
+    text = f"In {{worker}} {takes}, and {what}"
+    if rule == "communication_transfer" and len(losing) > 1:
+        text = f"On {{workers}} workers {takes} (median: {{worker}}), and {what}"
     return Notice(rule, severity_of(share), text, todo, figures, "communication_exposed", COMMUNICATION_SHARE)
 
 
