@@ -22,7 +22,10 @@ worker that is here lacks the call, and the shortest of the others' calls is lon
 by chance where no worker lacks it (``_usual``), so it probably arrived last: transfer is the median of those.
 """
 FEWEST_USUAL = 4
-"""Fewer collectives of a kind that nobody lacks hardly say how much such times vary: then twice as long is long."""
+"""Fewer collectives of a kind that nobody lacks hardly say how much such times vary: then twice as long is long, half as long
+again where they are alike."""
+ALIKE_SHARE = 10
+"""Few are alike where the longest exceeds the median by no more than half of one in so many of it."""
 LEAST_SHARE = 20
 """Longer than usual is by more than one in so many of the usual time, however alike the others are."""
 
@@ -86,7 +89,7 @@ def _usual(signature: Int64, transfer: Int64, sound: npt.NDArray[np.bool_]) -> t
 
     That is the largest of: the median and three standard deviations (by the median of the distances from it), the median and
     twice the way from there to what 95 of 100 do not exceed, and the median and its twentieth; of few sound ones twice the
-    median at least. Of a single one, or none, no time is unusual.
+    median at least, 1.5 times where they are alike. Of a single one, or none, no time is unusual.
     """
     _, of = np.unique(signature, return_inverse=True)
     kinds = int(of.max(initial=-1)) + 1
@@ -97,7 +100,8 @@ def _usual(signature: Int64, transfer: Int64, sound: npt.NDArray[np.bool_]) -> t
     scatter = np.maximum(np.ceil(3 * TO_DEVIATION * away).astype(np.int64), 2 * high)
     most = median + np.maximum(scatter, median // LEAST_SHARE)
     count = np.bincount(key, minlength=kinds)
-    most = np.where(count < FEWEST_USUAL, np.maximum(most, 2 * median), most)
+    alike = 2 * high <= median // ALIKE_SHARE
+    most = np.where(count < FEWEST_USUAL, np.maximum(most, median + np.where(alike, median // 2, median)), most)
     most[count < 2] = np.iinfo(np.int64).max
     return median[of], most[of]
 
