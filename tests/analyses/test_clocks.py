@@ -123,7 +123,7 @@ def grid(tensor: int, data: int) -> list[list[int]]:
 def shared(*ends: tuple[int, int, int]) -> Anchors:
     """Ends as (worker, match, time)."""
     worker, match, end = (np.array(column, np.int64) for column in zip(*ends, strict=True))
-    return Anchors(worker, match, end)
+    return Anchors(worker, match, end, np.zeros_like(match))
 
 
 # ------------------------------------------------------------------------------------------- by hand
