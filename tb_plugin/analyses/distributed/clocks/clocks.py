@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.distributed.clocks.anchors import Anchors
-from tb_plugin.analyses.distributed.clocks.errors import drift_errors, scatter_of
+from tb_plugin.analyses.distributed.clocks.errors import SURE_ERRORS, drift_errors, scatter_of
 from tb_plugin.analyses.distributed.clocks.fit import LARGEST_DRIFT, Ends, connected, fitted, relative
 from tb_plugin.analyses.distributed.matching.quantiles import TO_DEVIATION, median_by, quantile_by
 
@@ -30,8 +30,6 @@ none as far as they tell."""
 FEWEST = 3
 """Anchors that a worker needs: with fewer, nothing says how far they can be trusted."""
 FEWEST_FOR_DRIFT = 6
-SURE_ERRORS = 3
-"""A drift is told from none where it is more than so many of its standard errors."""
 
 _FAR = 6
 """An end is set aside when it is so many standard deviations (by the median) of its worker off: of normal ones none is."""
@@ -92,7 +90,7 @@ def clocks_of(anchors: Anchors, zero_ns: Int64) -> Clocks:
     known = count >= FEWEST
     where = np.where(known, where, -1)
     sets = int(where.max(initial=-1)) + 1
-    error = drift_errors(a, scatter_of(a, off, 2 * (int(known.sum()) - sets)), where)
+    error = drift_errors(a, scatter_of(a, off, 2 * (int(known.sum()) - sets)), where, slope / spread)
     told = (SURE_ERRORS * error < LARGEST_DRIFT) & (count >= FEWEST_FOR_DRIFT)
     shift, drift = _settled(
         zero_ns + offset + np.rint(mean).astype(np.int64), where, shift, np.where(told, slope / spread, 0)
