@@ -218,7 +218,7 @@ def test_planted_clocks_are_found(groups: Sequence[Sequence[int]], seed: int) ->
     assert abs(np.median(clocks.offset_ns)) <= 1
     truth = (1 + planted.drift) / (1 + np.median(planted.drift)) - 1
     far = np.abs(truth) > 11 * clocks.drift_error.max()
-    assert far.any() and {HOW[how] for how in clocks.how[far]} == {DRIFT}
+    assert (far.any() or np.abs(truth).max() < 1e-6) and {HOW[how] for how in clocks.how[far]} <= {DRIFT}
     assert (np.abs(clocks.drift - truth) <= 8 * clocks.drift_error.max()).all(), "its own error and that of the median"
 
 
