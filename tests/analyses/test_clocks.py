@@ -287,7 +287,7 @@ def test_plain_medians_of_pairs_say_the_same(seed: int) -> None:
 
 # ------------------------------------------------------------------------------------ errors of drifts
 
-NETS = {
+NETS: dict[str, tuple[Sequence[Sequence[int]], Sequence[int]]] = {
     "one group": ([range(8)], [30]),
     "two stages": ([range(4), range(4, 8), range(8)], [40, 40, 6]),
     "unlike stages": ([range(5), range(5, 8), range(8)], [40, 40, 6]),
@@ -311,7 +311,8 @@ def dense_errors(anchors: Anchors, scatter_ns: float) -> Float64:
     drawn = vectors @ (
         np.sqrt(np.maximum(values, 0))[:, None] * np.random.default_rng(1).standard_normal((workers, 4_000))
     )
-    return np.std(drawn - np.median(drawn, axis=0), axis=1)
+    found: Float64 = np.std(drawn - np.median(drawn, axis=0), axis=1)
+    return found
 
 
 @pytest.mark.parametrize("net", NETS)
@@ -319,7 +320,8 @@ def test_errors_of_drifts_are_those_of_the_matrix_of_all_workers(net: str) -> No
     groups, counts = NETS[net]
     planted = plant(3, groups, counts=counts, drift=0, jitter_ns=500)
     anchors = planted.anchors
-    found = drift_errors(anchors, np.full(len(anchors.worker), 500.0), *[np.zeros(len(planted.zero_ns), np.int64)] * 2)
+    zero = np.zeros(len(planted.zero_ns))
+    found = drift_errors(anchors, np.full(len(anchors.worker), 500.0), zero.astype(np.int64), zero)
     # The fit uses 95 % of what ends tell; that groups meet at other times of their own is not counted.
     assert found == pytest.approx(dense_errors(anchors, 500 / np.sqrt(0.95)), rel=0.12)
 
@@ -337,9 +339,9 @@ def invented(seed: int, drift_ppb: int = 0, **more: int) -> tuple[Clocks, Float6
         zero.append(int(end[0]))
         for column, values in zip(columns, (end * 0 + rank, told["match"], group, end - end[0], sync), strict=True):
             column.append(np.array(values))
-    worker, match, of, end, sync = (np.concatenate(column) for column in columns)
+    worker, match, of, end, sure = (np.concatenate(column) for column in columns)
     drift = -made.clock[:, 1] * 1e-9
-    return clocks_of(anchors_of(worker, match, of, end, sync | True, sync), np.array(zero)), drift
+    return clocks_of(anchors_of(worker, match, of, end, sure > -1, sure > 0), np.array(zero)), drift
 
 
 @pytest.mark.parametrize("stages", [1, 2])
@@ -398,7 +400,7 @@ def test_without_ends_errors_are_endless() -> None:
     none = np.empty(0, np.int64)
     nothing = drift_errors(Anchors(none, none, none, none), np.empty(0), np.zeros(3, np.int64), np.zeros(3))
     assert nothing.tolist() == [np.inf] * 3
-    assert drift_errors(Anchors(none, none, none, none), np.empty(0), none, none).tolist() == []
+    assert drift_errors(Anchors(none, none, none, none), np.empty(0), none, np.empty(0)).tolist() == []
 
 
 # ------------------------------------------------------------------------------------- many anchors
