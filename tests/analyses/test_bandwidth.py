@@ -109,6 +109,21 @@ def test_the_line_over_sizes_is_found_through_the_view() -> None:
     assert fitted.values == pytest.approx(measured.values)
 
 
+def test_a_line_through_two_of_three_sizes_does_not_tell_the_third() -> None:
+    """The size in the middle takes three times as long as the line through the others says; of four it is one of few."""
+    sizes = (1000, 10**6, 10**8, 10**9)
+    moved = np.array(sizes, np.float64)
+    time = (5000 + moved / 100) * [1, 3, 1, 1]
+    three, four = line_of(moved[:3], time[:3]), line_of(moved, time)
+    assert three is not None and four is not None
+    assert three[2] > 0.2 and four == pytest.approx((5000, 0.01, 0), abs=1e-9)
+    calls = [reduced(10**8 * i, round(each), size, i) for i, (size, each) in enumerate(zip(sizes, time, strict=True))]
+    (none,) = answer([part_of(name, "n0", calls[:3]) for name in "ab"], "bandwidth_fits")
+    assert (none["fit_sizes"], none["fit_latency_ns"], none["fit_deviation"]) == (3, None, None)
+    (fit,) = answer([part_of(name, "n0", calls) for name in "ab"], "bandwidth_fits")
+    assert fit["fit_bandwidth"] == pytest.approx(100 * GB)
+
+
 def test_too_few_or_too_alike_sizes_have_no_line() -> None:
     moved = np.array([1.0, 2.0, 3.9]) * 1e6
     assert line_of(moved, 5000 + moved) is None

@@ -42,6 +42,35 @@ def test_the_others_wait_for_it(ranks: list[Part]) -> None:
     assert all(waited[SLOW] * 5 < ns for worker, ns in waited.items() if worker != SLOW)
 
 
+def test_all_that_one_rank_states_holds_for_all_and_the_group_of_four_is_inferred(ranks: list[Part]) -> None:
+    """Calls state no group; ranks 4 to 7 know one group only, of eight, so they know the size of theirs."""
+    answer = VIEW.answer(ranks, Params(table="collectives", limit=None))
+    assert isinstance(answer, Table)
+    assert {row["timing"] for row in answer.rows} == {"measured"}
+    for row in answer.rows:
+        is_of_four = row["comm_bytes"] == 8 * 4
+        assert row["inferred_group"] == ("first_half" if is_of_four else None)
+        assert row["bus_factor"] == (2 * 3 / 4 if is_of_four else 2 * 7 / 8)
+        assert row["bus_bandwidth"] == pytest.approx(row["algorithm_bandwidth"] * row["bus_factor"])
+    view = VIEW.answer(ranks, Params())
+    assert isinstance(view, View)
+    found = view.payloads["findings"]
+    assert isinstance(found, Notices)
+    told = {notice.rule: {f.metric.key: f.value for f in notice.figures} for notice in found.notices}
+    assert told["groups_inferred"] == {"inferred_calls": 4 * STEPS, "inferred_group": "first_half"}
+    assert "bounds" not in told
+
+
+def test_without_one_rank_no_group_is_inferred(ranks: list[Part]) -> None:
+    answer = VIEW.answer(ranks[:-1], Params())
+    assert isinstance(answer, View)
+    found = answer.payloads["findings"]
+    assert isinstance(found, Notices)
+    (bounds,) = (notice for notice in found.notices if notice.rule == "bounds")
+    assert "matched calls lack, or may lack, a rank" in bounds.text
+    assert "groups_inferred" not in {notice.rule for notice in found.notices}
+
+
 def test_calls_of_the_group_of_four_are_matched_among_the_four(ranks: list[Part]) -> None:
     answer = VIEW.answer(ranks, Params(table="collectives", limit=None))
     assert isinstance(answer, Table)

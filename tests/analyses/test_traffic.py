@@ -47,6 +47,17 @@ def test_a_message_counts_once_though_both_of_its_ends_are_here() -> None:
     }  # fmt: skip
 
 
+def test_what_the_sender_lost_its_receiver_tells() -> None:
+    """Three messages of 4, 8 and 12 bytes; the trace of rank 0 lacks the second send, that of rank 1 lacks no receive."""
+    sizes = (1, 2, 3)
+    received = [p2p("recv", 0, 1, 40 * i, size) for i, size in enumerate(sizes)]
+    parts = pipeline([p2p("send", 0, 1, 40 * i, size) for i, size in enumerate(sizes) if i != 1], received)
+    assert sent(parts) == [(0, 1, 24, 3, 0)]
+    # Two are left of the receiver and one of the sender: two messages at least, as the receiver states them.
+    parts = pipeline([p2p("send", 0, 1, 0, 1), p2p("send", 0, 1, 40, 5)], received)
+    assert sent(parts) == [(0, 1, 24, 3, 0)]
+
+
 def test_sizes_of_both_ends_are_compared() -> None:
     parts = pipeline([p2p("send", 0, 1, 0, 5)], [p2p("recv", 0, 1, 0, 7)])
     # Another size is another kind of call, but the only one between both: no match, and one message all the same.

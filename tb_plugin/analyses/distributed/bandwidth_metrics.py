@@ -44,7 +44,7 @@ OF_BANDWIDTHS = (
         {
             "fit_deviation": (
                 "Away from the fit",
-                "Median over the sizes of the difference between median transfer and fit, over the fit.",
+                "Difference between median transfer and fit, over the fit, that three quarters of the sizes do not exceed.",
             ),
             "link_share": (
                 "Share of the links",

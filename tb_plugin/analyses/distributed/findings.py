@@ -54,9 +54,12 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
     if bounded:
         figures = [*here, METRICS.figure("bounded", bounded), METRICS.figure("matched", total_of(rows, "matched"))]
         text = f"{present} " if missing else ""
+        unsaid = _bounded_without_group(data)
+        lacking = "may lack" if unsaid == bounded else "lack, or may lack," if unsaid else "lack"
+        why = ", for not all of them state their group" if unsaid else ""
         text += (
-            "{bounded} of {matched} matched calls lack a rank of their group: if that one arrived last, the others waited "
-            "for it unseen. Waiting is at least, transfer at most and bandwidth at least what is shown."
+            f"{{bounded}} of {{matched}} matched calls {lacking} a rank of their group{why}: if that one arrived last, the "
+            "others waited for it unseen. Waiting is at least, transfer at most and bandwidth at least what is shown."
         )
         todo = "Record all ranks to know who arrives last."
         if not missing:
@@ -66,6 +69,18 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
         notices.append(Notice("bounds", "medium", text, todo, figures))
     elif missing and not data.alone:
         notices.append(Notice("workers_missing", "low", present, "Record all ranks to be sure.", here))
+    if inferred := data.seen.data["inferred_group"].drop_null().value_counts().to_pylist():
+        text = (
+            "{inferred_calls} calls that state no group count as those of {inferred_group}: all ranks are here, and just the "
+            "ranks of that group have such calls."
+        )
+        figures = [
+            METRICS.figure("inferred_calls", sum(each["counts"] for each in inferred)),
+            METRICS.figure("inferred_group", ", ".join(sorted({each["values"] for each in inferred}))),
+        ]
+        notices.append(
+            Notice("groups_inferred", "info", text, "Nothing is wrong: see the column Inferred group.", figures)
+        )
     if estimated := total_of(rows, "estimated"):
         text = (
             "{estimated} calls lack a worker that probably arrived last: their transfer is estimated from the same "
@@ -94,6 +109,13 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
         *held,
         *notices,
     ]
+
+
+def _bounded_without_group(data: Together) -> int:
+    """How many of the bounded calls are of a group whose size no rank states: nobody knows whether one is missing."""
+    seen = data.seen
+    bound = seen.waiting.timing == TIMINGS.index(BOUND)
+    return int((bound & (numbers_of(seen.data, "ranks_of_group") < 1)).sum())
 
 
 def _lacking(data: Together) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,16 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analyses.base import Frame, Params, Part, coverage_of
-from tb_plugin.analyses.collective_names import POINT_TO_POINT, bus_factor
+from tb_plugin.analyses.collective_names import POINT_TO_POINT, UNEVEN, bus_factor
 from tb_plugin.analyses.distributed.absent import DUMPS, recorders
 from tb_plugin.analyses.distributed.clocks.anchors import SYNCHRONIZING, anchors_of
 from tb_plugin.analyses.distributed.clocks.clocks import clocks_of, clocks_table
 from tb_plugin.analyses.distributed.clocks.lateness import lateness_of
 from tb_plugin.analyses.distributed.matching.codes import codes, distinct
 from tb_plugin.analyses.distributed.matching.compared import compared, groups_in, is_one_of, numbers_of, texts_of
-from tb_plugin.analyses.distributed.matching.groups import Groups, StatedGroup, rows_with_shapes
-from tb_plugin.analyses.distributed.matching.match import matched, nothing
+from tb_plugin.analyses.distributed.matching.groups import Groups, Ranks, StatedGroup, rows_with_shapes
+from tb_plugin.analyses.distributed.matching.match import Calls, matched, nothing
 from tb_plugin.analyses.distributed.matching.quantiles import quantile_by
+from tb_plugin.analyses.distributed.matching.unstated import ALIKE, said_by_one, told_by_ranks
 from tb_plugin.analyses.distributed.ordering import in_order, natural
 from tb_plugin.analyses.distributed.rank.stated import ranks_at_least, stated_tables
 from tb_plugin.analyses.distributed.redundancy import redundancy
@@ -92,10 +93,12 @@ def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
     every, parts, strangers = (tuple(map(_without_calls, each)) for each in (every, parts, strangers))
     if data.nbytes > _LARGE_BYTES:
         give_back_memory()
-    groups = groups_in(data, _stated_groups(parts))
+    listed = _stated_groups(parts)
+    groups = groups_in(data, listed)
     ranks = _ranks(names, [*parts, *strangers])
     members = _members(groups)
-    calls, clocks = _calls(data, labels, ranks.slice(0, len(parts)), size, (groups.code, numbers_of(members, "size")))
+    of_groups = _OfGroups(groups.code, numbers_of(members, "size"), listed)
+    calls, clocks = _calls(data, labels, ranks.slice(0, len(parts)), size, of_groups)
     tables = {
         RANKS: ranks,
         LABELS: pa.table({"step": pa.array(labels, pa.string())}),
@@ -234,14 +237,23 @@ def _members(groups: Groups) -> pa.Table:
     return pa.table({"ranks": known, "size": pc.list_value_length(known).cast(pa.int64())})
 
 
+@dataclass(frozen=True, eq=False)
+class _OfGroups:
+    code: Int64
+    """The group of each call."""
+    size: Int64
+    """How many ranks each group has; -1 = not known."""
+    listed: Sequence[StatedGroup]
+
+
 def _calls(
-    data: pa.Table, labels: Sequence[str], ranks: pa.Table, world_size: int | None, of_groups: tuple[Int64, Int64]
+    data: pa.Table, labels: Sequence[str], ranks: pa.Table, world_size: int | None, of_groups: _OfGroups
 ) -> tuple[pa.Table, pa.Table]:
     """The calls of all workers, worker by worker in order of time, with what the others say about each of them.
 
-    And what is known of the clocks of the workers. ``of_groups``: the group of each call, and how many ranks each has.
+    And what is known of the clocks of the workers.
     """
-    workers, (groups, members) = ranks.num_rows, of_groups
+    workers, groups = ranks.num_rows, of_groups.code
     worker: Int64 = data["worker"].to_numpy().astype(np.int64)
     dur, size = numbers_of(data, "dur_ns"), numbers_of(data, "group_size")
     collective, names = texts_of(data, "collective")
@@ -251,15 +263,19 @@ def _calls(
     met = matched(calls) if workers > 1 else nothing(len(worker))
     label, two_ended = met.label, is_one_of(collective, names, POINT_TO_POINT)
     all_here = world_size is None or world_size <= workers
-    ranks_of_group = np.where(size >= 1, size, members[groups])
-    times = waiting(calls, label, dur, np.where(two_ended, 2, ranks_of_group), all_here)
+    size = said_by_one(label, np.where(size >= 1, size, of_groups.size[groups]))
+    inferred, found = _inferred(data, calls, label, ranks["rank"].to_pylist(), world_size, of_groups.listed)
+    inferred = np.where(size >= 1, -1, inferred)
+    size = np.where(inferred >= 0, np.array([len(each.listed) for each, _ in found] + [-1])[inferred], size)
+    times = waiting(calls, label, dur, np.where(two_ended, 2, size), all_here)
     synchronizing = is_one_of(collective, names, SYNCHRONIZING)
     start, on_device = numbers_of(data, "start_ns"), data["on_device"].to_numpy()
     anchors = anchors_of(worker, label, calls.group, start + dur, on_device, synchronizing)
     is_stated, zero = _zeros(ranks["base_time_ns"])
     clocks = clocks_of(anchors, zero)
     late = lateness_of(clocks, worker, label, calls.group, start, start + dur)
-    needs_size = is_one_of(collective, names, {"all_gather", "gather", "reduce_scatter"}) & (size < 1)
+    moved, rated = _bytes(data, collective, names, label)
+    data = data.set_column(data.column_names.index("comm_bytes"), "comm_bytes", pa.array(moved, mask=moved < 0))
     made = {
         "step_place": steps,
         "match": label,
@@ -270,12 +286,45 @@ def _calls(
         "transfer_ns": times.transfer_ns,
         "timing": times.timing,
         "bus_factor": _factors(collective, names, size),
-        "rated": ~needs_size & ~is_one_of(collective, names, {"all_to_allv"}),
+        "rated": rated,
+        "ranks_of_group": size,
+        "inferred_group": pa.DictionaryArray.from_arrays(
+            pa.array(inferred, pa.int32(), mask=inferred < 0), pa.array([name for _, name in found], pa.string())
+        ),
         **dict(zip(LATE, vars(late).values(), strict=True)),
     }
     for key, values in made.items():
         data = data.append_column(key, pa.array(values))
     return data, clocks_table(clocks, is_stated)
+
+
+def _bytes(data: pa.Table, collective: Int64, names: Sequence[str], label: Int64) -> tuple[Int64, Bool]:
+    """The size of each call, as it states it or another of its collective does, and whether a bandwidth can be told of it.
+
+    Of some that know no size of their group what they state may be one rank's part.
+    """
+    stated = numbers_of(data, "comm_bytes")
+    is_part = is_one_of(collective, names, {"all_gather", "gather", "reduce_scatter"}) & (
+        numbers_of(data, "group_size") < 1
+    )
+    whole = said_by_one(label, np.where(is_part, -1, stated))
+    alike = ~is_one_of(collective, names, UNEVEN)
+    found = np.where(alike & (whole >= 0), whole, stated)
+    rated = ~(is_part & ~(alike & (whole >= 0))) & ~is_one_of(collective, names, {"all_to_allv"})
+    return found, rated
+
+
+def _inferred(
+    data: pa.Table, calls: Calls, label: Int64, ranks: Sequence[int | None], world_size: int | None,
+    listed: Sequence[StatedGroup],
+) -> tuple[Int64, list[tuple[Ranks, str]]]:  # fmt: skip
+    """The group of calls that state none, where all ranks of the job are here and tell it."""
+    if world_size != len(ranks) or calls.two_ended is None:
+        return np.full(len(label), -1, np.int64), []
+    collective, names = texts_of(data, "collective")
+    group, called = texts_of(data, "group")
+    blank = is_one_of(group, called, {""}) & ~calls.two_ended
+    return told_by_ranks(calls, label, blank, is_one_of(collective, names, ALIKE), ranks, listed)
 
 
 def _zeros(base_time_ns: pa.ChunkedArray) -> tuple[Bool, Int64]:

@@ -111,6 +111,10 @@ METRICS = SHARED.adding(
                 "number: as recorded. inferred number: one that was left out, or counts from elsewhere. order: place among "
                 "the calls of the group. ends: place among the transfers between both ranks.",
             ),
+            "inferred_group": (
+                "Inferred group",
+                "Group of a call that states none: all ranks are here, and just the ranks of this group have such calls.",
+            ),
             "timing": (
                 "Timing",
                 "measured: all ranks of the group are here. bound: one is missing, waiting is at least and transfer at most "
@@ -155,8 +159,12 @@ METRICS = SHARED.adding(
             "elements": ("Elements", "Elements of the larger buffer where the two differ by the group's size."),
             "bounded": (
                 "Bounds",
-                "Matched calls that a rank of their group is missing from. It may have arrived later than those here, so "
-                "waiting is at least and transfer at most what stands there.",
+                "Matched calls that a rank of their group is missing from, or may be, where they state none. It may have "
+                "arrived later than those here, so waiting is at least and transfer at most what stands there.",
+            ),
+            "inferred_calls": (
+                "Inferred groups",
+                "Calls that state no group, and of which the ranks that have them tell it.",
             ),
             "estimated": (
                 "Estimated",

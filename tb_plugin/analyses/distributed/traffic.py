@@ -140,7 +140,11 @@ def _ranks(calls: pa.Table, ranks: Sequence[int | None]) -> Int64:
 
 
 def _transfers(calls: pa.Table, own: Int64, here: Int64) -> list[_Messages]:
-    """Messages between two ranks. A receive counts where its sender is not here, or says less."""
+    """Messages between two ranks. A receive counts where its sender is not here, or lacks calls that the receiver has.
+
+    Of two ranks those calls that nothing was matched with are as many messages as the end says that has more of them: no
+    message is of two sends, or of two receives.
+    """
     collective, names = texts_of(calls, "collective")
     is_send, is_receive = (collective == (names.index(word) if word in names else -1) for word in ("send", "recv"))
     rows = np.flatnonzero(is_send | is_receive)
@@ -149,23 +153,24 @@ def _transfers(calls: pa.Table, own: Int64, here: Int64) -> list[_Messages]:
     match, size = numbers_of(calls, "match")[rows], numbers_of(calls, "comm_bytes")[rows]
     sends = is_send[rows]
     source, target = numbers_of(calls, "source_rank")[rows], numbers_of(calls, "destination_rank")[rows]
-    other, there = _other_end(match, sends, codes(source + 1, target + 1), (source >= 0) & (target >= 0))
+    other, there, received = _other_end(match, sends, codes(source + 1, target + 1), (source >= 0) & (target >= 0))
     # Of a pair the other end is known, whatever the call itself says.
     mine, theirs = own[rows], np.where(there, own[rows][other], -1)
     source = np.where(source >= 0, source, np.where(sends, mine, theirs))
     target = np.where(target >= 0, target, np.where(sends, theirs, mine))
     whole = np.where(size >= 0, size, np.where(there, size[other], -1))
     differs = there & (size >= 0) & (size[other] >= 0) & (size != size[other])
-    counts = sends | (~there & ~np.isin(source, here))
+    counts = np.where(received, ~sends, sends | (~there & ~np.isin(source, here)))
     keep = counts & (source >= 0) & (target >= 0) & (whole >= 0)
     return [_Messages(rows[keep], source[keep], target[keep], whole[keep], differs[keep])]
 
 
-def _other_end(match: Int64, sends: Bool, ends: Int64, known: Bool) -> tuple[Int64, Bool]:
+def _other_end(match: Int64, sends: Bool, ends: Int64, known: Bool) -> tuple[Int64, Bool, Bool]:
     """For each send and receive the place of its other end, and whether there is one; ``ends`` are codes of both, if known.
 
-    Where of the calls between two ranks as many sends as receives are left without a match, these are pairs in their order:
-    their sizes differ, else they would have been matched.
+    And which are left without one between two ranks of which the receiver has more such calls. Where of the calls between
+    two ranks as many sends as receives are left without a match, these are pairs in their order: their sizes differ, else
+    they would have been matched.
     """
     left = (match < 0) & known
     code = match + 1
@@ -181,7 +186,7 @@ def _other_end(match: Int64, sends: Bool, ends: Int64, known: Bool) -> tuple[Int
     other, there = np.zeros(len(match), np.int64), np.zeros(len(match), np.bool_)
     for one, two in ((order[pair], order[pair + 1]), (order[pair + 1], order[pair])):
         other[one], there[one] = two, True
-    return other, there
+    return other, there, left & (many[0] < many[1])[ends]
 
 
 def _splits(calls: pa.Table, members: pa.Table, own: Int64, here: Int64) -> list[_Messages]:

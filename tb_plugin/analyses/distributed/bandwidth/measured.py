@@ -28,7 +28,8 @@ LEAST_SPREAD = 4
 MOST_POINTS = 64
 """So many sizes are fitted; of more, these are spread evenly over them in order."""
 WORST_FIT = 0.2
-"""Sizes that are further from the line than this, in the median, are told by no line."""
+"""Sizes of which less than three quarters are as near to the line as this are told by no line. The median would say nothing
+of three sizes: the line goes through two of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,15 +70,16 @@ class Fit:
     latency_ns: float | None
     bandwidth: float | None
     deviation: float | None
-    """Median of the deviations from the line, over the line; None as the two above where no line tells them."""
+    """Three quarters of the sizes are no further from the line, over it; None as the two above where no line tells them."""
 
 
 def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | None:
-    """Returns latency (ns), nanoseconds a byte and the median relative deviation of the line of least deviations.
+    """Returns latency (ns), nanoseconds a byte and the relative deviation of the line of least deviations.
 
     Of all lines with neither number below 0 it has the least sum of |time - line| / time: as sizes span powers of ten, the
     large ones would decide alone otherwise. Such a line goes through two of the points, or through one of them without a
-    latency, so that it is found by trying. None where sizes are too few or too alike, or all times grow with smaller sizes.
+    latency, so that it is found by trying. Three quarters of the points (rounded up) deviate by no more than is said. None
+    where sizes are too few or too alike, or all times grow with smaller sizes.
     """
     if len(moved) < FEWEST_SIZES or moved.max() < LEAST_SPREAD * moved.min():
         return None
@@ -98,7 +100,11 @@ def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | No
     away = np.abs(begin[:, None] + slope[:, None] * moved - time_ns) / time_ns
     best = int(np.argmin(away.sum(axis=1)))
     line = begin[best] + slope[best] * moved
-    return float(begin[best]), float(slope[best]), float(np.median(np.abs(time_ns - line) / line))
+    return (
+        float(begin[best]),
+        float(slope[best]),
+        float(np.sort(np.abs(time_ns - line) / line)[(3 * len(line) - 1) // 4]),
+    )
 
 
 @remembered

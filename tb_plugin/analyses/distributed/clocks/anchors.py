@@ -28,6 +28,8 @@ class Anchors:
     """0, 1, ...: rows with one number ended together."""
     end_ns: Int64
     """Since the trace of the worker began, by its own clock."""
+    group: Int64
+    """Code of the process group that the collective is of."""
 
     @property
     def matches(self) -> int:
@@ -52,7 +54,7 @@ def anchors_of(
     number = distinct(match[rows])[1]
     several = np.bincount(number)[number] > 1 if len(rows) else np.zeros(0, np.bool_)
     rows = rows[several]
-    return Anchors(worker[rows], distinct(match[rows])[1], end_ns[rows])
+    return Anchors(worker[rows], distinct(match[rows])[1], end_ns[rows], group[rows])
 
 
 def _thinned(worker: Int64, match: Int64, group: Int64) -> Bool:

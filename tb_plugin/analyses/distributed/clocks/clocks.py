@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.distributed.clocks.anchors import Anchors
+from tb_plugin.analyses.distributed.clocks.errors import SURE_ERRORS, drift_errors, scatter_of
 from tb_plugin.analyses.distributed.clocks.fit import LARGEST_DRIFT, Ends, connected, fitted, relative
 from tb_plugin.analyses.distributed.matching.quantiles import TO_DEVIATION, median_by, quantile_by
 
@@ -29,8 +30,6 @@ none as far as they tell."""
 FEWEST = 3
 """Anchors that a worker needs: with fewer, nothing says how far they can be trusted."""
 FEWEST_FOR_DRIFT = 6
-SURE_ERRORS = 3
-"""A drift is told from none where it is more than so many of its standard errors."""
 
 _FAR = 6
 """An end is set aside when it is so many standard deviations (by the median) of its worker off: of normal ones none is."""
@@ -47,7 +46,7 @@ class Clocks:
     drift: Float64
     """To add for each nanosecond since then."""
     drift_error: Float64
-    """One standard error of the drift, as far as the anchors scatter like noise."""
+    """One standard error of the drift (``errors.py``), as far as the anchors scatter like noise."""
     residual_ns: Int64
     """95 of 100 of its anchors, but those set aside, end no further than this from the common end, once corrected."""
     anchors: Int64
@@ -87,19 +86,20 @@ def clocks_of(anchors: Anchors, zero_ns: Int64) -> Clocks:
     away = a.end_ns - mean[a.worker]
     spread = np.maximum(np.sqrt(np.bincount(a.worker, away * away, workers) / rows), 1.0)
     ends = Ends(a.worker, a.match, workers, a.matches, relative(a, zero_ns + offset), away / spread[a.worker])
-    shift, slope, scale = fitted(ends, spread)
-    told = (spread * np.sqrt(count) * LARGEST_DRIFT > 3 * scale) & (count >= FEWEST_FOR_DRIFT)
+    shift, slope, off = fitted(ends, spread)
     known = count >= FEWEST
     where = np.where(known, where, -1)
+    sets = int(where.max(initial=-1)) + 1
+    error = drift_errors(a, scatter_of(a, off, 2 * (int(known.sum()) - sets)), where, slope / spread)
+    told = (SURE_ERRORS * error < LARGEST_DRIFT) & (count >= FEWEST_FOR_DRIFT)
     shift, drift = _settled(
         zero_ns + offset + np.rint(mean).astype(np.int64), where, shift, np.where(told, slope / spread, 0)
     )
-    error = np.where(told, scale / (spread * np.sqrt(rows)), 0.0)
     # What noise alone may be is no drift: carried beyond the anchors, it would move times by far more than they scatter.
     told &= np.abs(drift) > SURE_ERRORS * error
     drift = np.where(told, drift, 0.0)
     offset += np.rint(shift - drift * mean).astype(np.int64)
-    offset -= median_by(where + 1, offset, int(where.max(initial=-1)) + 2)[where + 1]
+    offset -= median_by(where + 1, offset, sets + 1)[where + 1]
     how = np.where(known, np.where(told, HOW.index(DRIFT), HOW.index(OFFSET)), HOW.index(UNKNOWN))
     nothing = np.zeros(workers, np.int64)
     offset, drift = np.where(known, offset, 0), np.where(known, drift, 0.0)

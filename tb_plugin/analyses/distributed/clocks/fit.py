@@ -109,13 +109,13 @@ class Ends:
         return found
 
 
-def fitted(ends: Ends, spread_ns: Float64) -> tuple[Float64, Float64, float]:
-    """Returns for each worker what to add to its ends, and what for each unit of their time; and how far ends scatter.
+def fitted(ends: Ends, spread_ns: Float64) -> tuple[Float64, Float64, Float64]:
+    """Returns for each worker what to add to its ends, and what for each unit of their time; and how far each end is off.
 
     Least squares again and again, each time weighted by how far ends lie off (Cauchy's function, with a scale that follows
     the residuals). ``spread_ns`` is a unit of time of each worker; a drift that no end tells is 0.
     """
-    shift, slope, scale = np.zeros(ends.workers), np.zeros(ends.workers), 0.0
+    shift, slope, now = np.zeros(ends.workers), np.zeros(ends.workers), ends.end_ns
     common = median_by(ends.match, np.rint(ends.end_ns).astype(np.int64), ends.matches).astype(np.float64)
     for _ in range(_ROUNDS if len(ends.worker) else 0):
         now = ends.end_ns + shift[ends.worker] + slope[ends.worker] * ends.time
@@ -129,7 +129,7 @@ def fitted(ends: Ends, spread_ns: Float64) -> tuple[Float64, Float64, float]:
         common = ends.by_match(weight * now) / ends.by_match(weight)
         if np.abs(step).max() < max(0.01 * scale, 1.0):
             break
-    return shift, slope, scale
+    return shift, slope, now - common[ends.match]
 
 
 def _step(ends: Ends, weight: Float64, drawn: Float64, now: Float64, slope: Float64) -> Float64:
