@@ -27,14 +27,16 @@ const ARROWS = { none: '', ascending: ' ▴', descending: ' ▾' }
 /** Characters that a text keeps where it is narrow. */
 const LEAST = 10
 
+type Way = (() => void) | string | null
+
 export function SmallTable(props: {
   table: Table
   limit?: number
   /** Columns that are left out, as are those without any value. */
   without?: readonly string[]
   nameStyle?: NameStyle
-  /** The way from a row into the timeline, null where it has none. */
-  show?: { label: string; of: (row: Row) => (() => void) | null }
+  /** The way from a row into the timeline; null where it has none, a text where it has none now: why. */
+  show?: { label: string; of: (row: Row) => Way }
   /** Opens what a row is about, from its name; absent: a name leads nowhere. */
   onName?: (row: Row) => void
   /** How many rows there are is said elsewhere. */
@@ -236,8 +238,14 @@ function numberWidth(column: Column, rows: readonly Row[], scales: ReadonlyMap<s
   return Math.max(Math.max(...words) * HEAD_PX, Math.max(0, ...digits) * DIGIT_PX) + AROUND_PX
 }
 
-function ShowButton({ label, go }: { label: string; go: (() => void) | null }) {
+function ShowButton({ label, go }: { label: string; go: Way }) {
   if (!go) return null
+  if (typeof go === 'string')
+    return (
+      <span className={`${css.away} ${textCss.iconLink}`} role="img" title={go} aria-label={go}>
+        <TimelineIcon />
+      </span>
+    )
   return (
     <button
       type="button"
