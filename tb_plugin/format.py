@@ -32,6 +32,8 @@ _ONE = re.compile(
     r"(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|latency|delay|lifetime|lateness|skew|residual)(_|$)"
 )
 _UPKEEP = re.compile(r"(^|_)(guard|wrapper|break)_ns$")
+_OF_EVENT = "dur_ns"
+"""A column of tables whose rows are events: the parts of one add up to it."""
 _MOMENT = re.compile(r"(^|_)(at|time|start|end|hit|moment)_ns$")
 
 
@@ -79,8 +81,10 @@ def family_of(key: str, unit: Unit) -> str:
 
 
 def family_scales(metrics: Sequence[Metric], values_of: Callable[[str], Iterable[Scalar]]) -> list[Scale]:
-    """Returns the scale of each column: one for each family of them."""
+    """Returns the scale of each column: one for each family of them; parts of an event count with how long it took."""
     families = [family_of(metric.key, metric.unit) for metric in metrics]
+    if any(metric.key == _OF_EVENT for metric in metrics):
+        families = ["ns one" if family == "ns sum" else family for family in families]
     values: dict[str, list[Scalar]] = {}
     for metric, family in zip(metrics, families, strict=True):
         values.setdefault(family, []).extend(values_of(metric.key))

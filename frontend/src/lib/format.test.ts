@@ -81,6 +81,21 @@ it.each((cases as { key?: string; unit: string; family?: string }[]).filter(({ k
   ({ key, unit, family }) => expect(familyOf(key ?? '', unit as Unit)).toBe(family),
 )
 
+it('gives the parts of an event the unit of the whole', () => {
+  const columns = ['dur_ns', 'wait_ns', 'start_ns'].map((key) => ({
+    metric: { key, unit: 'ns' as Unit },
+    hidden: false,
+  }))
+  const values: Record<string, number[]> = { dur_ns: [21_700, 6e6], wait_ns: [6e6], start_ns: [5e9] }
+  const symbols = (of: typeof columns) =>
+    [...familyScales(of, (key) => values[key]).values()].map(({ symbol }) => symbol)
+  expect(symbols(columns)).toEqual(['ms', 'ms', 's'])
+  expect(symbols(columns.map((column) => ({ ...column, hidden: column.metric.key === 'dur_ns' })))[1]).toBe('ms')
+  values.wait_ns = [900]
+  expect(symbols(columns)).toEqual(['µs', 'µs', 's'])
+  expect(symbols(columns.map((column) => ({ ...column, hidden: column.metric.key === 'dur_ns' })))[1]).toBe('ns')
+})
+
 it('gives each family of columns one unit', () => {
   const columns = ['total_ns', 'self_ns', 'mean_ns', 'max_ns'].map((key) => ({ metric: { key, unit: 'ns' as Unit } }))
   const values: Record<string, number[]> = { total_ns: [2e9], self_ns: [3e6], mean_ns: [8591e3], max_ns: [8.69e6] }

@@ -82,21 +82,27 @@ export function familyOf(key: string, unit: Unit): string {
   return `${unit} ${ONE.test(key) ? 'one' : MOMENT.test(key) ? 'moment' : UPKEEP.test(key) ? 'upkeep' : 'sum'}`
 }
 
+/** Shown where each row is one event: its parts add up to how long it took, so that what else sums up counts with that. */
+const OF_EVENT = 'dur_ns'
+
 /** The scales of a table's columns, one for each family of them; `valuesOf` gives values, or the extremes, of a column. */
 export function familyScales(
-  columns: readonly { metric: { key: string; unit: Unit } }[],
+  columns: readonly { metric: { key: string; unit: Unit }; hidden?: boolean }[],
   valuesOf: (key: string) => readonly Scalar[],
 ): Map<string, Scale> {
   const families = new Map<string, { unit: Unit; values: Scalar[] }>()
+  const isOfEvents = columns.some(({ metric, hidden }) => metric.key === OF_EVENT && !hidden)
+  const inTable = (key: string, unit: Unit) => {
+    const family = familyOf(key, unit)
+    return isOfEvents && family === 'ns sum' ? 'ns one' : family
+  }
   for (const { metric } of columns) {
-    const family = familyOf(metric.key, metric.unit)
+    const family = inTable(metric.key, metric.unit)
     const values = families.get(family)?.values ?? []
     families.set(family, { unit: metric.unit, values: values.concat(valuesOf(metric.key)) })
   }
   const scales = new Map([...families].map(([family, { unit, values }]) => [family, columnScale(unit, values)]))
-  return new Map(
-    columns.map(({ metric: { key, unit } }) => [key, scales.get(familyOf(key, unit)) ?? scaleFor(unit, 0)]),
-  )
+  return new Map(columns.map(({ metric: { key, unit } }) => [key, scales.get(inTable(key, unit)) ?? scaleFor(unit, 0)]))
 }
 
 const grouped = (decimals: number) =>
