@@ -82,7 +82,7 @@ export function familyOf(key: string, unit: Unit): string {
   return `${unit} ${ONE.test(key) ? 'one' : MOMENT.test(key) ? 'moment' : UPKEEP.test(key) ? 'upkeep' : 'sum'}`
 }
 
-/** Shown where each row is one event: its parts add up to how long it took, so that what else sums up counts with that. */
+/** Shown where each row is one event: its parts add up to how long it took. What is hidden at first is beside that, and may be far larger. */
 const OF_EVENT = 'dur_ns'
 
 /** The scales of a table's columns, one for each family of them; `valuesOf` gives values, or the extremes, of a column. */
@@ -92,17 +92,20 @@ export function familyScales(
 ): Map<string, Scale> {
   const families = new Map<string, { unit: Unit; values: Scalar[] }>()
   const isOfEvents = columns.some(({ metric, hidden }) => metric.key === OF_EVENT && !hidden)
-  const inTable = (key: string, unit: Unit) => {
-    const family = familyOf(key, unit)
-    return isOfEvents && family === 'ns sum' ? 'ns one' : family
+  const inTable = ({ metric, hidden }: (typeof columns)[number]) => {
+    const family = familyOf(metric.key, metric.unit)
+    return isOfEvents && !hidden && family === 'ns sum' ? 'ns one' : family
   }
-  for (const { metric } of columns) {
-    const family = inTable(metric.key, metric.unit)
+  for (const column of columns) {
+    const { metric } = column
+    const family = inTable(column)
     const values = families.get(family)?.values ?? []
     families.set(family, { unit: metric.unit, values: values.concat(valuesOf(metric.key)) })
   }
   const scales = new Map([...families].map(([family, { unit, values }]) => [family, columnScale(unit, values)]))
-  return new Map(columns.map(({ metric: { key, unit } }) => [key, scales.get(inTable(key, unit)) ?? scaleFor(unit, 0)]))
+  return new Map(
+    columns.map((column) => [column.metric.key, scales.get(inTable(column)) ?? scaleFor(column.metric.unit, 0)]),
+  )
 }
 
 const grouped = (decimals: number) =>
