@@ -32,6 +32,7 @@ _ONE = re.compile(
     r"(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|latency|delay|lifetime|lateness|skew|residual)(_|$)"
 )
 _UPKEEP = re.compile(r"(^|_)(guard|wrapper|break)_ns$")
+_BEFORE = re.compile(r"^before_")
 _OF_EVENT = "dur_ns"
 """A column of tables whose rows are events: the parts of one add up to it."""
 _MOMENT = re.compile(r"(^|_)(at|time|start|end|hit|moment)_ns$")
@@ -73,10 +74,10 @@ def column_scale(unit: Unit, values: Iterable[Scalar]) -> Scale:
 
 
 def family_of(key: str, unit: Unit) -> str:
-    """Returns what counts in the same unit within a table: sums, what one event takes, moments, upkeep; by the key."""
+    """Returns what counts in the same unit within a table: sums, one event, moments, upkeep, before it; by the key."""
     if unit not in _LADDERS:
         return key
-    families = (("one", _ONE), ("moment", _MOMENT), ("upkeep", _UPKEEP))
+    families = (("one", _ONE), ("moment", _MOMENT), ("upkeep", _UPKEEP), ("before", _BEFORE))
     return f"{unit} {next((name for name, told in families if told.search(key)), 'sum')}"
 
 

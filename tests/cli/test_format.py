@@ -60,9 +60,9 @@ def test_each_family_of_columns_has_one_unit():
 
 
 def test_parts_of_an_event_have_the_unit_of_the_whole():
-    values = {"dur_ns": [21_700, 2_000_000], "wait_ns": [900], "start_ns": [5_000_000_000]}
+    values = {"dur_ns": [21_700, 2_000_000], "wait_ns": [900], "start_ns": [5_000_000_000], "before_ns": [8e8]}
     metrics = [Metric(key, key, "ns", "") for key in values]
-    assert [scale.symbol for scale in family_scales(metrics, values.__getitem__)] == ["µs", "µs", "s"]
+    assert [scale.symbol for scale in family_scales(metrics, values.__getitem__)] == ["µs", "µs", "s", "ms"]
     assert family_scales(metrics[1:], values.__getitem__)[0].symbol == "ns"
 
 
