@@ -35,7 +35,7 @@ _UPKEEP = re.compile(r"(^|_)(guard|wrapper|break)_ns$")
 _BEFORE = re.compile(r"^before_")
 _OF_EVENT = "dur_ns"
 """A column of tables whose rows are events: the parts of one add up to it."""
-_MOMENT = re.compile(r"(^|_)(at|time|start|end|hit|moment)_ns$")
+_MOMENT = re.compile(r"(^|_)(at|time|start|end|hit|moment|issued|needed)_ns$")
 
 
 @dataclass(frozen=True)

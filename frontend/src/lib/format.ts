@@ -72,7 +72,7 @@ export function columnScale(unit: Unit, values: Iterable<Scalar>): Scale {
 const ONE = /(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|latency|delay|lifetime|lateness|skew|residual)(_|$)/
 const UPKEEP = /(^|_)(guard|wrapper|break)_ns$/
 const BEFORE = /^before_/
-const MOMENT = /(^|_)(at|time|start|end|hit|moment)_ns$/
+const MOMENT = /(^|_)(at|time|start|end|hit|moment|issued|needed)_ns$/
 
 /**
  * What counts in the same unit within a table: sums of a unit, what one event takes (mean, p50, max, ...), moments, what calls of
