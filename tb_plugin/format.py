@@ -32,7 +32,10 @@ _ONE = re.compile(
     r"(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|latency|delay|lifetime|lateness|skew|residual)(_|$)"
 )
 _UPKEEP = re.compile(r"(^|_)(guard|wrapper|break)_ns$")
-_MOMENT = re.compile(r"(^|_)(at|time|start|end|hit|moment)_ns$")
+_BEFORE = re.compile(r"^before_")
+_OF_EVENT = "dur_ns"
+"""A column of tables whose rows are events: the parts of one add up to it."""
+_MOMENT = re.compile(r"(^|_)(at|time|start|end|hit|moment|issued|needed)_ns$")
 
 
 @dataclass(frozen=True)
@@ -71,16 +74,18 @@ def column_scale(unit: Unit, values: Iterable[Scalar]) -> Scale:
 
 
 def family_of(key: str, unit: Unit) -> str:
-    """Returns what counts in the same unit within a table: sums, what one event takes, moments, upkeep; by the key."""
+    """Returns what counts in the same unit within a table: sums, one event, moments, upkeep, before it; by the key."""
     if unit not in _LADDERS:
         return key
-    families = (("one", _ONE), ("moment", _MOMENT), ("upkeep", _UPKEEP))
+    families = (("one", _ONE), ("moment", _MOMENT), ("upkeep", _UPKEEP), ("before", _BEFORE))
     return f"{unit} {next((name for name, told in families if told.search(key)), 'sum')}"
 
 
 def family_scales(metrics: Sequence[Metric], values_of: Callable[[str], Iterable[Scalar]]) -> list[Scale]:
-    """Returns the scale of each column: one for each family of them."""
+    """Returns the scale of each column: one for each family of them; parts of an event count with how long it took."""
     families = [family_of(metric.key, metric.unit) for metric in metrics]
+    if any(metric.key == _OF_EVENT for metric in metrics):
+        families = ["ns one" if family == "ns sum" else family for family in families]
     values: dict[str, list[Scalar]] = {}
     for metric, family in zip(metrics, families, strict=True):
         values.setdefault(family, []).extend(values_of(metric.key))

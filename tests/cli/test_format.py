@@ -59,6 +59,13 @@ def test_each_family_of_columns_has_one_unit():
     assert [scale.symbol for scale in family_scales(metrics, values.__getitem__)] == ["ms", "ms", "ms", ""]
 
 
+def test_parts_of_an_event_have_the_unit_of_the_whole():
+    values = {"dur_ns": [21_700, 2_000_000], "wait_ns": [900], "start_ns": [5_000_000_000], "before_ns": [8e8]}
+    metrics = [Metric(key, key, "ns", "") for key in values]
+    assert [scale.symbol for scale in family_scales(metrics, values.__getitem__)] == ["µs", "µs", "s", "ms"]
+    assert family_scales(metrics[1:], values.__getitem__)[0].symbol == "ns"
+
+
 def test_halves_go_up_as_in_the_browser():
     assert [format_value(v, "number") for v in (1.125, 1.005, 10.25)] == ["1.13", "1.01", "10.3"]
 

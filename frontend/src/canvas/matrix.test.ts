@@ -11,6 +11,7 @@ const plain: Matrix = {
   rowMarks: [],
   columnMarks: [],
   marked: [],
+  named: [],
   rankOf: (row) => row,
 }
 
@@ -20,6 +21,10 @@ test('few rows are as high as their names, many share the height', () => {
   const many = layoutOf({ ...plain, rows: Array.from({ length: 1000 }, (_, i) => `rank${i}`) }, 300, 500)
   expect([many.height, many.rowFold.length]).toEqual([500, 501])
   expect(heightOf(many)).toBeGreaterThan(500)
+})
+
+test('what the columns are has room at the left of them', () => {
+  expect(layoutOf(plain, 300, 500, 22, 'From / to').left).toBeGreaterThan(layoutOf(plain, 300, 500).left)
 })
 
 test('the pointer finds the largest of what shares a pixel, and nothing beside the cells', () => {

@@ -15,6 +15,8 @@ const FAINT = 0.06
 /** Room that a label takes. */
 const LINE = 14
 const NUMBER_HEIGHT = 13
+/** Between two labels of columns. */
+const GAP = 10
 
 export interface MatrixLayout {
   left: number
@@ -42,11 +44,12 @@ export interface MatrixScene {
 }
 
 /** Where everything is in a picture so many pixels wide and at most so many high. */
-export function layoutOf(matrix: Matrix, width: number, most: number, tallest = TALLEST): MatrixLayout {
+export function layoutOf(matrix: Matrix, width: number, most: number, tallest = TALLEST, axis = ''): MatrixLayout {
   const [rows, columns] = [Math.max(1, matrix.rows.length), Math.max(1, matrix.columns.length)]
   const titles = [...matrix.rows, ...matrix.rowBands.map((band) => band.title)]
   const longest = titles.reduce((length, title) => Math.max(length, title.length), 0)
-  const left = Math.max(44, Math.min(Math.round(width * 0.25), 12 + Math.ceil(6.4 * Math.min(longest, 26))))
+  const room = (length: number) => 12 + Math.ceil(6.4 * length)
+  const left = Math.max(44, room(axis.length), Math.min(Math.round(width * 0.25), room(Math.min(longest, 26))))
   // The label of a thin first row is as high as any other.
   const top = matrix.columnBands.length > 0 ? BANDS : rows * tallest > most ? LINE / 2 : 0
   const height = Math.round(Math.min(rows * tallest, most))
@@ -228,23 +231,29 @@ function drawColumnLabels(context: CanvasRenderingContext2D, { matrix, layout, a
   context.fillStyle = theme.mute
   context.fillText(cut(context, axis, layout.left - 10), 2, bottom)
   context.textAlign = 'center'
-  const write = (text: string, middle: number, y: number, free: number): number => {
-    const size = context.measureText(text).width
-    const x = Math.min(layout.left + layout.width - size / 2, Math.max(layout.left + size / 2, middle))
-    if (x - size / 2 < free) return free
+  /** Writes nothing where it would stand on what is written. */
+  const write = (text: string, middle: number, y: number, taken: [number, number][]) => {
+    const half = context.measureText(text).width / 2
+    const x = Math.min(layout.left + layout.width - half, Math.max(layout.left + half, middle))
+    const [from, to] = [x - half - GAP, x + half + GAP]
+    if (taken.some(([start, end]) => from < end && to > start)) return
+    taken.push([x - half, x + half])
     context.fillText(text, x, y)
-    return x + size / 2 + 10
   }
-  let free = 0
+  const above: [number, number][] = []
   const isRoom = matrix.columnBands.every(
     ({ title, from, to }) => context.measureText(title).width <= (to - from) * wide - 10,
   )
   for (const { title, short = title, from, to } of matrix.columnBands) {
-    free = write(isRoom ? title : short, layout.left + ((from + to) / 2) * wide, BANDS / 2 - 1, free)
+    write(isRoom ? title : short, layout.left + ((from + to) / 2) * wide, BANDS / 2 - 1, above)
   }
-  free = 0
-  matrix.columns.forEach((column, at) => {
-    free = write(column, layout.left + (at + 0.5) * wide, bottom, free)
+  const below: [number, number][] = []
+  const label = (at: number) => write(matrix.columns[at], layout.left + (at + 0.5) * wide, bottom, below)
+  context.fillStyle = theme.ink
+  for (const at of matrix.named) label(at)
+  context.fillStyle = theme.mute
+  matrix.columns.forEach((_, at) => {
+    if (!matrix.named.includes(at)) label(at)
   })
   context.textAlign = 'left'
 }

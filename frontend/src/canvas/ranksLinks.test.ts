@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { itemOf } from './ranksHit'
-import { linksOf } from './ranksLinks'
+import { COLORS, lastOf, linksOf, OTHERS } from './ranksLinks'
 import { type Call, isSame, type Meeting, meetingOf, partnersOf, type Shown } from './ranksScene'
 import type { Tile } from './tileStore'
 
@@ -21,8 +21,26 @@ test('calls of a collective are linked from top to bottom, in the colour of the 
     ],
     [[2, 30]],
   ])
-  expect(links.map(({ kind }) => kind)).toEqual(['slice0', 'slice0'])
+  expect(links.map(({ kind }) => kind)).toEqual(['last0', 'last0'])
   expect(linksOf(sections.slice(1), meetings)[0].kind).toBe('other')
+})
+
+test('who came last most often has a colour of its own, if it can be that of its place; of more ranks than colours the rest share one', () => {
+  const keys = Array.from({ length: 12 }, (_, at) => `r${at}`)
+  const came = (...lasts: string[]) =>
+    lastOf(
+      keys,
+      lasts.map((last, at) => ({ ...meeting(at), last })),
+    )
+  expect(came('r7', 'r2', 'r2', 'r1', 'gone')).toEqual([
+    { key: 'r2', kind: 'last2', count: 2 },
+    { key: 'r1', kind: 'last1', count: 1 },
+    { key: 'r7', kind: 'last0', count: 1 },
+  ])
+  const all = came(...keys)
+  const kinds = all.map(({ kind }) => kind)
+  expect(new Set(kinds.slice(0, COLORS)).size).toBe(COLORS)
+  expect(new Set(kinds.slice(COLORS))).toEqual(new Set([OTHERS]))
 })
 
 test('an event is known by its number, by its start only where nothing tells its number', () => {

@@ -11,8 +11,10 @@ import { toX } from './timelineScene'
 
 /** More collectives than these in sight are not linked: nobody could follow a band. */
 export const LINKED = 120
-/** Colours of ranks that came last. */
-const COLORS = 10
+/** Ranks that came last most often have a colour of their own; more could not be told apart. */
+export const COLORS = 5
+/** The colour of the bands of all others. */
+export const OTHERS = 'other'
 
 /** A collective and its calls from top to bottom, each with the number of its section. */
 export interface Link {
@@ -45,15 +47,39 @@ export function chosenMeeting(scene: RanksScene): Meeting | undefined {
   return pointedMeeting(scene) ?? (selected ? meetingOf(scene, rank, event, selected.start) : undefined)
 }
 
-/** Names the colour of a rank, by its place among the sections; the same for all that are not shown. */
-export const rankKind = (place: number | undefined) => (place === undefined ? 'other' : `slice${place % COLORS}`)
+/** A rank that came last, and at how many collectives. */
+export interface Last {
+  key: string
+  kind: string
+  count: number
+}
+
+/**
+ * Ranks that are shown and came last, most often first. Those that did most often have a colour each, as far as that can be the one
+ * of their place: it stays theirs while others come and go.
+ */
+export function lastOf(keys: readonly string[], meetings: readonly Meeting[]): Last[] {
+  const place = new Map(keys.map((key, at) => [key, at]))
+  const counts = new Map<string, number>()
+  for (const { last } of meetings) if (place.has(last)) counts.set(last, (counts.get(last) ?? 0) + 1)
+  const free = new Set(Array.from({ length: COLORS }, (_, at) => at))
+  return [...counts]
+    .sort((a, b) => b[1] - a[1] || (place.get(a[0]) ?? 0) - (place.get(b[0]) ?? 0))
+    .map(([key, count]) => {
+      const own = (place.get(key) ?? 0) % COLORS
+      const slot = free.has(own) ? own : [...free][0]
+      free.delete(slot)
+      return { key, kind: slot === undefined ? OTHERS : `last${slot}`, count }
+    })
+}
 
 /** What is linked, worked out once for meetings and sections: every picture of them takes it from here. */
 export function linksOf(sections: readonly Shown[], meetings: readonly Meeting[]): Link[] {
   const place = new Map(sections.map(({ section }, at) => [section.key, at]))
+  const kinds = new Map(lastOf([...place.keys()], meetings).map(({ key, kind }) => [key, kind]))
   return meetings.map((meeting) => ({
     meeting,
-    kind: rankKind(place.get(meeting.last)),
+    kind: kinds.get(meeting.last) ?? OTHERS,
     ends: meeting.calls
       .flatMap((call) => {
         const at = place.get(call.rank)

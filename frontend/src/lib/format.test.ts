@@ -81,6 +81,21 @@ it.each((cases as { key?: string; unit: string; family?: string }[]).filter(({ k
   ({ key, unit, family }) => expect(familyOf(key ?? '', unit as Unit)).toBe(family),
 )
 
+it('gives the parts of an event the unit of the whole', () => {
+  const hidden = new Set<string>()
+  const values: Record<string, number[]> = { dur_ns: [1700, 6e6], wait_ns: [900], start_ns: [5e9], before_ns: [8e8] }
+  const symbols = () => {
+    const columns = Object.keys(values).map((key) => ({ metric: { key, unit: 'ns' as Unit }, hidden: hidden.has(key) }))
+    return [...familyScales(columns, (key) => values[key]).values()].map(({ symbol }) => symbol)
+  }
+  expect(symbols()).toEqual(['µs', 'µs', 's', 'ms'])
+  values.wait_ns = [6e6]
+  expect(symbols()).toEqual(['µs', 'µs', 's', 'ms'])
+  // Rows that are no events: what they sum up is apart from what one event takes.
+  hidden.add('dur_ns')
+  expect(symbols()).toEqual(['µs', 'ms', 's', 'ms'])
+})
+
 it('gives each family of columns one unit', () => {
   const columns = ['total_ns', 'self_ns', 'mean_ns', 'max_ns'].map((key) => ({ metric: { key, unit: 'ns' as Unit } }))
   const values: Record<string, number[]> = { total_ns: [2e9], self_ns: [3e6], mean_ns: [8591e3], max_ns: [8.69e6] }

@@ -71,32 +71,46 @@ export function columnScale(unit: Unit, values: Iterable<Scalar>): Scale {
 
 const ONE = /(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|latency|delay|lifetime|lateness|skew|residual)(_|$)/
 const UPKEEP = /(^|_)(guard|wrapper|break)_ns$/
-const MOMENT = /(^|_)(at|time|start|end|hit|moment)_ns$/
+const BEFORE = /^before_/
+const MOMENT = /(^|_)(at|time|start|end|hit|moment|issued|needed)_ns$/
 
 /**
- * What counts in the same unit within a table: sums of a unit, what one event takes (mean, p50, max, ...), moments, and what calls
- * of compiled code cost beside their work, which is far less than all else. Told by the key, as tests/format_cases.json says for the page and the terminal.
+ * What counts in the same unit within a table: sums of a unit, what one event takes (mean, p50, max, ...), moments, what calls of
+ * compiled code cost beside their work, which is far less than all else, and what came before an event, which may be far more.
+ * Told by the key, as tests/format_cases.json says for the page and the terminal.
  */
 export function familyOf(key: string, unit: Unit): string {
   if (!LADDERS[unit]) return key
-  return `${unit} ${ONE.test(key) ? 'one' : MOMENT.test(key) ? 'moment' : UPKEEP.test(key) ? 'upkeep' : 'sum'}`
+  const families: [string, RegExp][] = [
+    ['one', ONE],
+    ['moment', MOMENT],
+    ['upkeep', UPKEEP],
+    ['before', BEFORE],
+  ]
+  return `${unit} ${families.find(([, told]) => told.test(key))?.[0] ?? 'sum'}`
 }
+
+/** Shown where each row is one event: its parts add up to how long it took. */
+const OF_EVENT = 'dur_ns'
 
 /** The scales of a table's columns, one for each family of them; `valuesOf` gives values, or the extremes, of a column. */
 export function familyScales(
-  columns: readonly { metric: { key: string; unit: Unit } }[],
+  columns: readonly { metric: { key: string; unit: Unit }; hidden?: boolean }[],
   valuesOf: (key: string) => readonly Scalar[],
 ): Map<string, Scale> {
   const families = new Map<string, { unit: Unit; values: Scalar[] }>()
+  const isOfEvents = columns.some(({ metric, hidden }) => metric.key === OF_EVENT && !hidden)
+  const inTable = ({ key, unit }: { key: string; unit: Unit }) => {
+    const family = familyOf(key, unit)
+    return isOfEvents && family === 'ns sum' ? 'ns one' : family
+  }
   for (const { metric } of columns) {
-    const family = familyOf(metric.key, metric.unit)
+    const family = inTable(metric)
     const values = families.get(family)?.values ?? []
     families.set(family, { unit: metric.unit, values: values.concat(valuesOf(metric.key)) })
   }
   const scales = new Map([...families].map(([family, { unit, values }]) => [family, columnScale(unit, values)]))
-  return new Map(
-    columns.map(({ metric: { key, unit } }) => [key, scales.get(familyOf(key, unit)) ?? scaleFor(unit, 0)]),
-  )
+  return new Map(columns.map(({ metric }) => [metric.key, scales.get(inTable(metric)) ?? scaleFor(metric.unit, 0)]))
 }
 
 const grouped = (decimals: number) =>

@@ -154,12 +154,17 @@ export function openedView(profile: Profile | null, wanted: string | undefined):
 /** What ends the name of a rank's summary. */
 const SUMMARY = '.ttsummary'
 
+/** Whether nothing but the summary of a rank is here, not what it sums up. */
+export const isSummary = ({ files }: Pick<SpanInfo, 'files'>) =>
+  files.length > 0 && files.every((file) => file.endsWith(SUMMARY))
+
+/** Why a view of one worker cannot be opened, and what to do. */
+export const noTraceOf = (worker: string) =>
+  `The trace of ${worker} is not here, only its summary: open the log directory that has the trace.`
+
 /** Workers of a run and span of which nothing but the summary is here: no view of their own has anything to show. */
 export function withoutTraces(catalog: Catalog, { run, span }: Pick<Address, 'run' | 'span'>): ReadonlySet<string> {
   const workers = catalog.runs.find(({ name }) => name === run)?.workers ?? []
-  const absent = workers.filter(({ spans }) => {
-    const files = spans.find(({ id }) => id === span)?.files ?? []
-    return files.length > 0 && files.every((file) => file.endsWith(SUMMARY))
-  })
+  const absent = workers.filter(({ spans }) => spans.some((one) => one.id === span && isSummary(one)))
   return new Set(absent.map(({ name }) => name))
 }

@@ -2,14 +2,20 @@ import { expect, test } from 'vitest'
 import type { Catalog } from '../api/payloads'
 import { besideOf, chosenRanks, inOrder, orderOf, rankFilter, rankKey, rankName, ranksText } from './rankChoice'
 
-const span = (id: string, model = 'trace') => ({ id, model })
+const span = (id: string, model = 'trace', file = 'r.json') => ({ id, model, files: [file] })
 const run = (name: string, workers: Record<string, ReturnType<typeof span>[]>) => ({
   name,
   workers: Object.entries(workers).map(([worker, spans]) => ({ name: worker, spans })),
 })
 const catalog = {
   runs: [
-    run('a', { r0: [span('1'), span('2')], r1: [span('1')], 'r/2,x': [span('1')], dump: [span('1', 'flight')] }),
+    run('a', {
+      r0: [span('1'), span('2')],
+      r1: [span('1')],
+      'r/2,x': [span('1')],
+      dump: [span('1', 'flight')],
+      told: [span('1', 'trace', 'r.json.ttsummary')],
+    }),
     run('b run', { r0: [span('1')] }),
   ],
 } as unknown as Catalog
@@ -22,7 +28,7 @@ test('nothing chosen is the open profile alone', () => {
   expect(workers('r0')).toEqual(['a:r0'])
 })
 
-test('a sign stands for all traces of the run and span, and no other model', () => {
+test('a sign stands for all traces of the run and span, and no other model or summary alone', () => {
   expect(besideOf(catalog, open).map(({ worker }) => worker)).toEqual(['r0', 'r1', 'r/2,x'])
   expect(workers('*')).toEqual(['a:r0', 'a:r1', 'a:r/2,x'])
   expect(ranksText(catalog, open, chosenRanks(catalog, open, '*'))).toBe('*')

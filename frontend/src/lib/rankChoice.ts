@@ -1,8 +1,8 @@
 // Which ranks stand on one timeline with the profile that is open: a text of the URL, and the profiles that it means.
-import type { Catalog } from '../api/payloads'
+import type { Catalog, SpanInfo } from '../api/payloads'
 import { joinIds, splitIds } from './arrange'
 import { rankOf } from './beside'
-import { type Address, sameAddress } from './profiles'
+import { type Address, isSummary, sameAddress } from './profiles'
 
 /** Stands for all workers of the run that have a trace of the span. */
 export const EVERY = '*'
@@ -33,11 +33,14 @@ function addressOf(open: Address, key: string): Address | null {
   return parts.length === 3 ? { run: parts[0], worker: parts[1], span: parts[2] } : null
 }
 
+/** Whether there are events to be shown: a summary has none. */
+export const isTrace = (span: SpanInfo) => span.model === 'trace' && !isSummary(span)
+
 /** The traces of a run that were recorded with the open one, in the order of the catalog. */
 export function besideOf(catalog: Catalog, open: Address): Address[] {
   const workers = catalog.runs.find(({ name }) => name === open.run)?.workers ?? []
   return workers
-    .filter(({ spans }) => spans.some(({ id, model }) => id === open.span && model === 'trace'))
+    .filter(({ spans }) => spans.some((one) => one.id === open.span && isTrace(one)))
     .map(({ name }) => ({ ...open, worker: name }))
 }
 

@@ -132,6 +132,23 @@ test('the ranks with the largest means are marked, where they stand in each orde
   expect(byStep({ ...heat, means: rows.map(() => 5) }, 'name').marked).toEqual([])
 })
 
+test('the column with the rank that stands out comes first of those that are named', () => {
+  const rows = Array.from({ length: 40 }, (_, i) => `r${i}`)
+  const means = rows.map((_, i) => (i === 30 ? 90 : i === 7 ? 80 : i === 9 ? 20 : 10))
+  const of = rows.map((_, i) => Math.floor(i / 4))
+  const grouping = {
+    key: 'tp',
+    title: 'tp',
+    groups: [...new Set(of)].map(String),
+    of,
+    place: rows.map((_, i) => i % 4),
+  }
+  const heat = { ...HEAT, rows, means, groupings: [grouping] }
+  expect(byPlace(heat, 'tp')?.named).toEqual([7, 1])
+  expect(byPlace({ ...heat, means: rows.map(() => 5) }, 'tp')?.named).toEqual([])
+  expect(byPlace({ ...heat, means: rows.map(() => null) }, 'tp')?.named).toEqual([])
+})
+
 test('labels keep apart and within the picture', () => {
   expect(apart([10, 12, 50], 14, 100)).toEqual([10, 24, 50])
   expect(apart([90, 95, 99], 14, 100)).toEqual([72, 86, 100])

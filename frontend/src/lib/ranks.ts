@@ -24,6 +24,8 @@ export interface Matrix {
   columnMarks: readonly number[]
   /** Rows that are to be found however thin they are. */
   marked: readonly number[]
+  /** Columns whose labels come before those of the others where there is no room for all, the most important first. */
+  named: readonly number[]
   /** Position of the rank in the heat of each cell, -1 where none stands. */
   rankOf: (row: number, column: number) => number
 }
@@ -102,6 +104,7 @@ export function byStep(heat: Heat, order: string): Matrix {
     rowMarks: [],
     columnMarks: [],
     marked: markedOf(heat, ranks),
+    named: [],
     rankOf: (row) => ranks[row],
   }
 }
@@ -109,15 +112,31 @@ export function byStep(heat: Heat, order: string): Matrix {
 /** So many ranks are marked. */
 const MOST_MARKED = 10
 
-/** Rows of the ranks with the largest means, of those that lie above the middle by more than is worth telling apart. */
-function markedOf(heat: Heat, ranks: readonly number[]): number[] {
-  const mean = (row: number) => heat.means[ranks[row]] ?? Number.NEGATIVE_INFINITY
-  const rows = ranks.map((_, row) => row).filter((row) => heat.means[ranks[row]] !== null)
+/** Places in `ranks` of those with the largest means, of those that lie above the middle by more than is worth telling apart. */
+function outstanding({ means }: Heat, ranks: readonly number[]): number[] {
+  const mean = (row: number) => means[ranks[row]] ?? Number.NEGATIVE_INFINITY
+  const rows = ranks.map((_, row) => row).filter((row) => (means[ranks[row]] ?? null) !== null)
   rows.sort((a, b) => mean(b) - mean(a) || a - b)
-  if (rows.length <= MOST_MARKED) return []
+  if (rows.length === 0) return []
   const middle = mean(rows[Math.floor(rows.length / 2)])
   const above = rows.filter((row) => mean(row) > middle + LEAST_SPREAD * Math.abs(middle))
-  return above.slice(0, MOST_MARKED).sort((a, b) => a - b)
+  return above.slice(0, MOST_MARKED)
+}
+
+/** Rows of ranks that stand out; where there are few nobody looks for them. */
+function markedOf(heat: Heat, ranks: readonly number[]): number[] {
+  const known = ranks.filter((rank) => (heat.means[rank] ?? null) !== null)
+  return known.length <= MOST_MARKED ? [] : outstanding(heat, ranks).sort((a, b) => a - b)
+}
+
+/** A mean of this share of the largest stands out with it. */
+const NEAR = 0.5
+
+/** Lines (rows or columns) of cells with the ranks whose means are near the largest one, the largest first. */
+function worstLines(heat: Heat, ranks: readonly number[], lineOf: (cell: number) => number): number[] {
+  const cells = outstanding(heat, ranks)
+  const mean = (cell: number) => heat.means[ranks[cell]] ?? 0
+  return [...new Set(cells.filter((cell) => mean(cell) >= NEAR * mean(cells[0])).map(lineOf))]
 }
 
 /** Ranks by place (rows) and group (columns) of one grouping, with the mean of each; larger groups lie down. */
@@ -147,7 +166,8 @@ export function byPlace(heat: Heat, key: string): (Matrix & { isTurned: boolean;
     columnBands: isTurned ? [] : bands,
     rowMarks: isTurned ? marks : [],
     columnMarks: isTurned ? [] : marks,
-    marked: [],
+    marked: worstLines(heat, ranks, (cell) => Math.floor(cell / width)).sort((a, b) => a - b),
+    named: worstLines(heat, ranks, (cell) => cell % width),
     rankOf: (row, at) => ranks[row * width + at],
     isTurned,
     outer,

@@ -1,15 +1,16 @@
 // Distributed: what the workers of a run did together, who waited for whom, and how fast the data moved.
-import { useMemo } from 'react'
+import { useEffect, useMemo } from 'react'
 import type { Query } from '../api/client'
-import type { Series, View } from '../api/payloads'
+import type { Catalog, Figure, Series, View } from '../api/payloads'
 import { areAlike } from '../lib/alike'
 import { categoryColor } from '../lib/color'
 import { format } from '../lib/format'
 import type { Row } from '../lib/pages'
-import { withoutTraces } from '../lib/profiles'
+import { noTraceOf, withoutTraces } from '../lib/profiles'
 import { recordersText } from '../lib/recorders'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
+import { setWholeRead } from '../state/wholeRuns'
 import { Bones, Card, MetricName, Swatch } from '../widgets/basics'
 import { Chart } from '../widgets/chart'
 import { FigureList, Headline } from '../widgets/figures'
@@ -61,6 +62,9 @@ export function Distributed({ base, profile, catalog }: ViewProps) {
   const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
   const resource = useView('distributed', query)
   const shown = resource.data
+  useEffect(() => {
+    if (shown) setWholeRead(base)
+  }, [shown, base])
   const { run, span } = profile
   const place = useMemo(() => ({ run, span, absent: withoutTraces(catalog, { run, span }) }), [catalog, run, span])
   return (
@@ -90,7 +94,7 @@ export function Distributed({ base, profile, catalog }: ViewProps) {
                     />
                   )}
                 </RowFacts>
-                {table.name === 'collectives' && <OtherCalls base={query} row={row} />}
+                {table.name === 'collectives' && <OtherCalls base={query} catalog={catalog} row={row} />}
               </>
             )}
           />
@@ -101,15 +105,23 @@ export function Distributed({ base, profile, catalog }: ViewProps) {
 }
 
 /** The way to the timeline with a rank and the one that is usual beside it. */
-function besideOf(place: Place, { worker, usual_worker: usual }: Row): (() => void) | null {
-  return typeof usual === 'string' ? () => openBeside(place, String(worker), usual, '') : null
+function besideOf(place: Place, { worker, usual_worker: usual }: Row): (() => void) | string | null {
+  if (typeof usual !== 'string') return null
+  const absent = [String(worker), usual].find((one) => place.absent.has(one))
+  return absent === undefined ? () => openBeside(place, String(worker), usual, '') : noTraceOf(absent)
 }
 
+/** The way from a worker that a sentence or a headline names: the same as from its name in a table. */
+const wayOf =
+  (place: Place) =>
+  ({ metric: { key }, value }: Figure) =>
+    key === 'worker' && typeof value === 'string' ? () => openRank(place, value, 'overview', '') : null
+
 /** The calls of other workers that a single collective is. */
-const OtherCalls = ({ base, row }: { base: Query; row: Row }) => (
+const OtherCalls = ({ base, catalog, row }: { base: Query; catalog: Catalog; row: Row }) => (
   <>
     <h3>On other ranks</h3>
-    <Partners base={base} call={{ worker: String(row.worker), start: Number(row.start_ns) }} />
+    <Partners base={base} catalog={catalog} call={{ worker: String(row.worker), start: Number(row.start_ns) }} />
   </>
 )
 
@@ -136,18 +148,19 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
   const worst = pick(view, 'worst', 'table')
   const recorders = pick(view, 'recorders', 'table')
   const ranks = headline?.figures.find(({ metric }) => metric.key === 'workers')?.value
+  const way = useMemo(() => wayOf(place), [place])
   const mapFirst = Number(ranks ?? 0) > MAP_FIRST
   const pictures = <RankPictures base={base} place={place} />
   return (
     <div className={layoutCss.column}>
       {headline && (
         <HeadlineCard>
-          <Headline figures={headline.figures} alarms={new Map()} />
+          <Headline figures={headline.figures} alarms={new Map()} wayOf={way} />
         </HeadlineCard>
       )}
       {findings && findings.notices.length > 0 && (
         <Card title={findings.title} subtitle={String(findings.notices.length)}>
-          <NoticeList notices={findings.notices} onLink={followLink} none="" />
+          <NoticeList notices={findings.notices} onLink={followLink} none="" wayOf={way} />
         </Card>
       )}
       {recorders && recorders.rows.length > 0 && (

@@ -2,12 +2,13 @@
 import { useMemo, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Figure, Metric, Notice, Severity, View } from '../api/payloads'
-import { columnScale, counted, format, formatRange } from '../lib/format'
+import { counted, format, formatRange } from '../lib/format'
 import { useView } from '../state/data'
 import { setRoute, useRoute } from '../state/route'
 import { Bones, Card } from '../widgets/basics'
 import { Headline } from '../widgets/figures'
 import { NoticeList, Sentence } from '../widgets/notices'
+import { savingsScale } from '../widgets/saving'
 import { DISMISSED, restorerOf, useDismissing, useWithout } from './parts/dismissed'
 import { FindingCard } from './parts/finding'
 import { ViewFrame } from './parts/frame'
@@ -169,14 +170,7 @@ function List(props: {
 }) {
   const { title, subtitle, notices, base, onDismiss } = props
   const { rule } = useRoute()
-  const scale = useMemo(
-    () =>
-      columnScale(
-        'ns',
-        notices.flatMap(({ saving }) => (saving ? [saving.high_ns] : [])),
-      ),
-    [notices],
-  )
+  const scale = useMemo(() => savingsScale(notices), [notices])
   return (
     <Card className={layoutCss.span12} title={title} subtitle={subtitle}>
       <ol className={css.list}>

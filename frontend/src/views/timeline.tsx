@@ -220,7 +220,7 @@ function Page(props: {
         />
         <ShowMenu usual={usual} hasModules={model.head.has_modules} hasDevices={hasDevices} />
         <TracksMenu all={named} tracks={tracks} />
-        <RanksMenu catalog={catalog} open={place} ranks={[place]} clocks={null} said={NO_RANKS} {...menu} />
+        <RanksMenu catalog={catalog} open={place} ranks={[place]} clocks={null} way="wall" said={NO_RANKS} {...menu} />
         <BookmarksMenu
           bookmarks={extras.bookmarks}
           open={note}

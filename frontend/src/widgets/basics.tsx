@@ -1,7 +1,7 @@
 // Small pieces that every view uses: cards, values, metric help, copy.
 import { ActionIcon, Skeleton, Tooltip, useComputedColorScheme } from '@mantine/core'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
-import type { Metric, Scalar, Unit } from '../api/payloads'
+import type { Figure, Metric, Scalar, Unit } from '../api/payloads'
 import { DARK, LIGHT, type Theme } from '../canvas/surface'
 import { trendOf } from '../lib/color'
 import { exact, format, formatNumber, precise, type Scale, signed } from '../lib/format'
@@ -109,6 +109,19 @@ export function Value(props: {
     </span>
   )
 }
+
+/** What a named number leads to, where it does. */
+export type WayOf = (figure: Figure) => (() => void) | null
+
+/** What leads somewhere, as a link; without a way it is what it is. */
+export const Led = ({ go, children }: { go?: (() => void) | null; children: ReactNode }) =>
+  go ? (
+    <button type="button" className={textCss.link} onClick={go}>
+      {children}
+    </button>
+  ) : (
+    children
+  )
 
 /** Copies text; also where the page is no secure context and the clipboard API is missing. */
 export async function copyText(text: string): Promise<boolean> {

@@ -2,14 +2,19 @@
 import type { Figure, Figures, Severity } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { isChange, type Scale, scaleOf } from '../lib/format'
-import { MetricName, Value } from './basics'
+import { Led, MetricName, Value, type WayOf } from './basics'
 import css from './figures.module.css'
 
 const ALARMS: Partial<Record<Severity, string>> = { high: css.alarmHigh, medium: css.alarmMedium }
 
 /** `scale`: of all figures of its unit, where they are read beside each other; absent: each has its own. */
-export function Headline(props: { figures: readonly Figure[]; alarms: ReadonlyMap<string, Severity>; scale?: Scale }) {
-  const { figures, alarms, scale } = props
+export function Headline(props: {
+  figures: readonly Figure[]
+  alarms: ReadonlyMap<string, Severity>
+  scale?: Scale
+  wayOf?: WayOf
+}) {
+  const { figures, alarms, scale, wayOf } = props
   return (
     <dl data-testid="headline" className={css.headline}>
       {figures.map((figure) => {
@@ -21,12 +26,14 @@ export function Headline(props: { figures: readonly Figure[]; alarms: ReadonlyMa
             </dt>
             <dd className={alarm && ALARMS[alarm]}>
               <b>
-                <Value
-                  value={figure.value}
-                  unit={figure.metric.unit}
-                  scale={scaleOf(scale, figure.metric.unit)}
-                  change={isChange(figure.metric.key)}
-                />
+                <Led go={wayOf?.(figure)}>
+                  <Value
+                    value={figure.value}
+                    unit={figure.metric.unit}
+                    scale={scaleOf(scale, figure.metric.unit)}
+                    change={isChange(figure.metric.key)}
+                  />
+                </Led>
               </b>
               {figure.note && <em title={figure.note}>{figure.note}</em>}
             </dd>

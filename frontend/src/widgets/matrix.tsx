@@ -48,7 +48,7 @@ export function MatrixPicture(props: {
   const canvas = useRef<HTMLCanvasElement>(null)
   const width = useWidth(frame)
   const [hover, setHover] = useState<{ cell: number; x: number; y: number } | null>(null)
-  const layout = useMemo(() => layoutOf(matrix, width, height, tallest), [matrix, width, height, tallest])
+  const layout = useMemo(() => layoutOf(matrix, width, height, tallest, axis), [matrix, width, height, tallest, axis])
   const domain = useMemo(() => domainOf(matrix.values), [matrix])
   const scale = useMemo(() => columnScale(unit, matrix.values), [unit, matrix])
   const shades = useMemo(() => shadesOf(category, theme), [category, theme])

@@ -1,16 +1,19 @@
 // Findings: severity, the same few words for all, a sentence with its figures, what to do, where to read on, and the evidence.
+import { useMemo } from 'react'
 import type { Link, Notice } from '../api/payloads'
 import { format, isChange, type Scale, scaleOf } from '../lib/format'
 import { parseFrame, shortFrame } from '../lib/frames'
 import { shortenMiddle, shortKernel } from '../lib/names'
 import { pieces } from '../lib/template'
-import { MetricName, Value } from './basics'
+import { Led, MetricName, Value, type WayOf } from './basics'
+import { SavingBlock, savingsScale } from './saving'
 import badgeCss from './badge.module.css'
 import css from './notices.module.css'
 import textCss from './text.module.css'
 
 /** A template with its figures in bold; all of it text, never markup. `scale`: of all figures of its unit. */
-export function Sentence({ notice, text, scale }: { notice: Notice; text: string; scale?: Scale }) {
+export function Sentence(props: { notice: Notice; text: string; scale?: Scale; wayOf?: WayOf }) {
+  const { notice, text, scale, wayOf } = props
   return (
     <>
       {pieces(text).map((piece, i) => {
@@ -21,11 +24,13 @@ export function Sentence({ notice, text, scale }: { notice: Notice; text: string
         return (
           // biome-ignore lint/suspicious/noArrayIndexKey: pieces of one sentence never move
           <b key={i}>
-            {unit === 'code' ? (
-              <ShortName name={String(figure.value ?? '')} />
-            ) : (
-              <Value value={figure.value} unit={unit} scale={scaleOf(scale, unit)} change={isChange(key)} />
-            )}
+            <Led go={wayOf?.(figure)}>
+              {unit === 'code' ? (
+                <ShortName name={String(figure.value ?? '')} />
+              ) : (
+                <Value value={figure.value} unit={unit} scale={scaleOf(scale, unit)} change={isChange(key)} />
+              )}
+            </Led>
           </b>
         )
       })}
@@ -74,17 +79,24 @@ export const References = ({ notice }: { notice: Notice }) =>
       </span>
     ))
 
-/** `isFolded`: one line of what it says, two where there is room. */
-export function NoticeItem(props: { notice: Notice; onLink: (link: Link) => void; isFolded?: boolean }) {
-  const { notice, onLink, isFolded } = props
+interface Told {
+  onLink: (link: Link) => void
+  /** One line of what is said, two where there is room. */
+  isFolded?: boolean
+  /** Where figures of its sentences lead. */
+  wayOf?: WayOf
+}
+
+/** `scale`: of what all notices beside it save. */
+function NoticeItem({ notice, scale, onLink, isFolded, wayOf }: Told & { notice: Notice; scale: Scale }) {
   const measure = notice.figures.find((figure) => figure.metric.key === notice.measure)
   const { evidence } = notice
   return (
-    <li className={isFolded ? `${css.notice} ${css.folded}` : css.notice}>
+    <li className={`${css.notice} ${isFolded ? css.folded : ''} ${notice.saving ? css.saves : ''}`}>
       <span className={BADGES[notice.severity]}>{notice.severity}</span>
       <div>
         <div>
-          <Sentence notice={notice} text={notice.text} />
+          <Sentence notice={notice} text={notice.text} wayOf={wayOf} />
           {measure && !notice.text.includes(`{${measure.metric.key}}`) && (
             <span className={textCss.mute}>
               {' '}
@@ -94,11 +106,12 @@ export function NoticeItem(props: { notice: Notice; onLink: (link: Link) => void
         </div>
         {!isFolded && (
           <p>
-            {notice.todo && <Sentence notice={notice} text={notice.todo} />}
+            {notice.todo && <Sentence notice={notice} text={notice.todo} wayOf={wayOf} />}
             <References notice={notice} />
           </p>
         )}
       </div>
+      {notice.saving && <SavingBlock saving={notice.saving} scale={scale} />}
       {evidence && (
         <button type="button" className={textCss.link} onClick={() => onLink(evidence)}>
           {evidence.text || 'Show evidence'}
@@ -108,23 +121,14 @@ export function NoticeItem(props: { notice: Notice; onLink: (link: Link) => void
   )
 }
 
-export function NoticeList({
-  notices,
-  onLink,
-  none,
-  isFolded,
-}: {
-  notices: readonly Notice[]
-  onLink: (link: Link) => void
-  none: string
-  isFolded?: boolean
-}) {
+export function NoticeList({ notices, none, ...told }: Told & { notices: readonly Notice[]; none: string }) {
+  const scale = useMemo(() => savingsScale(notices), [notices])
   if (notices.length === 0) return <p className={textCss.none}>{none}</p>
   return (
     <ul className={css.notices}>
       {notices.map((notice, i) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a rule may speak twice; the order is fixed
-        <NoticeItem key={`${notice.rule} ${i}`} notice={notice} onLink={onLink} isFolded={isFolded} />
+        <NoticeItem key={`${notice.rule} ${i}`} notice={notice} scale={scale} {...told} />
       ))}
     </ul>
   )

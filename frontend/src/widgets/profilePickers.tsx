@@ -2,7 +2,7 @@
 import { useMemo } from 'react'
 import type { Catalog, RunInfo, SpanInfo } from '../api/payloads'
 import { format, formatTime } from '../lib/format'
-import { type Address, byTime, newest, spanLabels } from '../lib/profiles'
+import { type Address, byTime, isSummary, newest, spanLabels } from '../lib/profiles'
 import { type Choice, Picker } from './picker'
 
 /** So many files are named beside the pointer. */
@@ -17,7 +17,8 @@ function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
   if (spans.every((span) => span.state === 'ready' && span.problem)) return { note: 'file is gone', tone: 'bad' }
   if (spans.every((span) => span.is_empty)) return { note: 'holds nothing', tone: 'bad' }
   // Its figures say as well that it is ready.
-  if (spans.every((span) => span.state === 'ready' && span.key_figures.length === 0)) return { note: 'ready' }
+  const isReady = (span: SpanInfo) => span.state === 'ready' && span.key_figures.length === 0
+  if (spans.every(isReady) && !spans.every(isSummary)) return { note: 'ready' }
   return {}
 }
 
@@ -27,7 +28,7 @@ const figuresOf = (span: SpanInfo | undefined) =>
 
 /** What the files of spans are, each kind once. */
 const formatsOf = (spans: readonly SpanInfo[]) =>
-  [...new Set(spans.map(({ format: what }) => what).filter(Boolean))].join(', ')
+  [...new Set(spans.map((span) => (isSummary(span) ? 'summary' : span.format)).filter(Boolean))].join(', ')
 
 /** Which files they are. */
 const filesOf = (spans: readonly SpanInfo[]) =>
@@ -38,7 +39,7 @@ const filesOf = (spans: readonly SpanInfo[]) =>
 
 function spanNote(span: SpanInfo): Pick<Choice, 'note' | 'tone'> {
   const state = stateNote([span])
-  const parts = [span.format, format(span.size_bytes, 'bytes'), ...figuresOf(span), state.note]
+  const parts = [formatsOf([span]), format(span.size_bytes, 'bytes'), ...figuresOf(span), state.note]
   return { note: parts.filter(Boolean).join(' · '), tone: state.tone }
 }
 

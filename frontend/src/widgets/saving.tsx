@@ -1,9 +1,32 @@
 // What mending a finding would save: its bounds in words, and beside the whole step as a bar.
-import type { Saving } from '../api/payloads'
-import { exact, format, formatRange, type Scale } from '../lib/format'
+import type { Notice, Saving } from '../api/payloads'
+import { columnScale, exact, format, formatRange, type Scale } from '../lib/format'
 import css from './saving.module.css'
 
 const share = (part: number, whole: number) => `${whole > 0 ? Math.min(100, (100 * part) / whole) : 0}%`
+
+/** Of a saving that others share less than this is not worth a word. */
+const SHARED = 0.01
+
+/** The scale of all savings that are read below each other. */
+export const savingsScale = (notices: readonly Notice[]) =>
+  columnScale(
+    'ns',
+    notices.flatMap(({ saving }) => (saving ? [saving.high_ns] : [])),
+  )
+
+/** The bar, below it its words, and what of it others would save as well. */
+export function SavingBlock({ saving, scale }: { saving: Saving; scale: Scale }) {
+  return (
+    <div className={css.block}>
+      <SavingBar saving={saving} />
+      <SavingText saving={saving} scale={scale} />
+      {saving.shared_ns >= SHARED * saving.high_ns && (
+        <small>{format(saving.shared_ns, 'ns', scale)} of it others would save as well</small>
+      )}
+    </div>
+  )
+}
 
 /** The step is the whole width: what surely goes is solid, what may go is light. */
 export function SavingBar({ saving }: { saving: Saving }) {

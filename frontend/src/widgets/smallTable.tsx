@@ -16,9 +16,10 @@ import plainTableCss from './plainTable.module.css'
 import css from './smallTable.module.css'
 import textCss from './text.module.css'
 
-/** Pixels of a character (code, other text, digits, words of the head), at most, and of what stands around a cell's text. */
+/** Pixels of a character (code, other text, capitals of it, digits, words of the head), at most, and of what stands around a cell's text. */
 const CODE_PX = 7.6
 const TEXT_PX = 7.2
+const CAPITAL_PX = 9.4
 const DIGIT_PX = 8
 const HEAD_PX = 7
 const AROUND_PX = 14
@@ -27,14 +28,16 @@ const ARROWS = { none: '', ascending: ' ▴', descending: ' ▾' }
 /** Characters that a text keeps where it is narrow. */
 const LEAST = 10
 
+type Way = (() => void) | string | null
+
 export function SmallTable(props: {
   table: Table
   limit?: number
   /** Columns that are left out, as are those without any value. */
   without?: readonly string[]
   nameStyle?: NameStyle
-  /** The way from a row into the timeline, null where it has none. */
-  show?: { label: string; of: (row: Row) => (() => void) | null }
+  /** The way from a row into the timeline; null where it has none, a text where it has none now: why. */
+  show?: { label: string; of: (row: Row) => Way }
   /** Opens what a row is about, from its name; absent: a name leads nowhere. */
   onName?: (row: Row) => void
   /** How many rows there are is said elsewhere. */
@@ -195,6 +198,13 @@ const textOf = (row: Row, key: string, nameColumn: string) =>
 
 const isText = ({ metric: { unit } }: Column) => unit === 'code' || unit === 'text'
 
+/** Pixels that a text takes at most. */
+function widthOf(text: string, isCode: boolean): number {
+  if (isCode) return text.length * CODE_PX
+  const capitals = text.match(/\p{Lu}|_/gu)?.length ?? 0
+  return capitals * CAPITAL_PX + (text.length - capitals) * TEXT_PX
+}
+
 /** By column of texts what stands for each of them, so that the table is no wider than its frame as far as that can be. */
 function shownTexts(
   table: Table,
@@ -208,12 +218,13 @@ function shownTexts(
     const { key, unit, title } = column.metric
     const style = key === table.name_column ? shortOf(nameStyle) : (text: string) => text
     const texts = [...new Set(rows.map((row) => textOf(row, key, table.name_column)))]
+    const need = Math.max(...[title, ...texts.map(style)].map((text) => widthOf(text, unit === 'code')))
     const longest = Math.max(title.length, ...texts.map((text) => style(text).length))
-    return { column, style, texts, pixels: unit === 'code' ? CODE_PX : TEXT_PX, longest }
+    return { column, style, texts, need, pixels: need / Math.max(1, longest) }
   })
   const numbers = columns.filter((column) => !isText(column)).map((column) => numberWidth(column, rows, scales))
   const room = width - numbers.reduce((sum, each) => sum + each, 0) - held.length * AROUND_PX
-  const needs = held.map(({ pixels, longest }) => Math.ceil(longest * pixels))
+  const needs = held.map(({ need }) => Math.ceil(need))
   const given = width > 0 ? shareRoom(needs, room, LEAST * CODE_PX) : needs
   return new Map(
     held.map(({ column, style, texts, pixels }, i) => {
@@ -236,8 +247,14 @@ function numberWidth(column: Column, rows: readonly Row[], scales: ReadonlyMap<s
   return Math.max(Math.max(...words) * HEAD_PX, Math.max(0, ...digits) * DIGIT_PX) + AROUND_PX
 }
 
-function ShowButton({ label, go }: { label: string; go: (() => void) | null }) {
+function ShowButton({ label, go }: { label: string; go: Way }) {
   if (!go) return null
+  if (typeof go === 'string')
+    return (
+      <span className={`${css.away} ${textCss.iconLink}`} role="img" title={go} aria-label={go}>
+        <TimelineIcon />
+      </span>
+    )
   return (
     <button
       type="button"

@@ -2,7 +2,7 @@
 import { Button } from '@mantine/core'
 import { useEffect, useMemo, useRef } from 'react'
 import type { Query } from '../../api/client'
-import type { Notice, Saving } from '../../api/payloads'
+import type { Notice } from '../../api/payloads'
 import { counted, format, type Scale } from '../../lib/format'
 import type { Row, TableQuery } from '../../lib/pages'
 import { followLink, GAPS, showInTimeline } from '../../state/links'
@@ -11,14 +11,11 @@ import { setRoute, useRoute } from '../../state/route'
 import { MetricName } from '../../widgets/basics'
 import { BADGES, References, Sentence } from '../../widgets/notices'
 import { ProblemPanel } from '../../widgets/problem'
-import { SavingBar, SavingText } from '../../widgets/saving'
+import { SavingBlock } from '../../widgets/saving'
 import { SmallTable } from '../../widgets/smallTable'
 import { openerOf } from './dismissed'
 import textCss from '../../widgets/text.module.css'
 import css from './finding.module.css'
-
-/** Of a saving that others share less than this is not worth a word. */
-const SHARED = 0.01
 
 export function FindingCard(props: {
   notice: Notice
@@ -62,11 +59,7 @@ export function FindingCard(props: {
       </div>
       <div className={css.gain}>
         {notice.saving ? (
-          <>
-            <SavingBar saving={notice.saving} />
-            <SavingText saving={notice.saving} scale={scale} />
-            <SharedWords saving={notice.saving} scale={scale} />
-          </>
+          <SavingBlock saving={notice.saving} scale={scale} />
         ) : (
           <span className={BADGES[notice.severity]}>{notice.severity}</span>
         )}
@@ -76,11 +69,6 @@ export function FindingCard(props: {
       </div>
     </li>
   )
-}
-
-function SharedWords({ saving, scale }: { saving: Saving; scale: Scale }) {
-  if (saving.shared_ns < SHARED * saving.high_ns) return null
-  return <small>{format(saving.shared_ns, 'ns', scale)} of it others would save as well</small>
 }
 
 function More({ notice, base, onDismiss }: { notice: Notice; base: Query; onDismiss: () => void }) {

@@ -1,10 +1,10 @@
 // The short form of Findings: the first of them in a line each, and the way to each of their cards.
 import type { Figure, Figures, Notice, Notices } from '../../api/payloads'
-import { columnScale } from '../../lib/format'
+import type { Scale } from '../../lib/format'
 import { openView } from '../../state/route'
 import { Card } from '../../widgets/basics'
 import { BADGES, Sentence } from '../../widgets/notices'
-import { SavingBar, SavingText } from '../../widgets/saving'
+import { SavingBar, SavingText, savingsScale } from '../../widgets/saving'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './findingsCard.module.css'
@@ -17,10 +17,7 @@ export function FindingsCard(props: { payload: Notices; left: Figures | null; no
   const { payload, left, none } = props
   const { notices, title } = payload
   const shown = notices.slice(0, SHOWN)
-  const scale = columnScale(
-    'ns',
-    shown.flatMap(({ saving }) => (saving ? [saving.high_ns] : [])),
-  )
+  const scale = savingsScale(shown)
   return (
     <Card
       className={layoutCss.span12}
@@ -72,7 +69,7 @@ function LeftOut({ figures }: { figures: readonly Figure[] }) {
 
 const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1)
 
-function Worth({ notice, scale }: { notice: Notice; scale: ReturnType<typeof columnScale> }) {
+function Worth({ notice, scale }: { notice: Notice; scale: Scale }) {
   if (!notice.saving)
     return (
       <>

@@ -78,5 +78,6 @@ const matrixOf = (series: Series): Matrix => ({
   rowMarks: [],
   columnMarks: [],
   marked: [],
+  named: [],
   rankOf: () => -1,
 })

@@ -1,13 +1,15 @@
 // The same collective on the other workers of a run: who had it when, who waited, and the way to each of them.
 import { Button } from '@mantine/core'
-import { useMemo, useState } from 'react'
+import { useEffect, useMemo, useState } from 'react'
 import { getTable, type Query } from '../../api/client'
 import type { Catalog, Figure, Profile, Table } from '../../api/payloads'
 import { counted, format } from '../../lib/format'
 import type { Row } from '../../lib/pages'
+import { noTraceOf, withoutTraces } from '../../lib/profiles'
 import { useResource } from '../../state/data'
 import { timelineAt } from '../../state/links'
 import { openElsewhere, openView } from '../../state/route'
+import { setWholeRead, useWholeRead } from '../../state/wholeRuns'
 import { Bones } from '../../widgets/basics'
 import { SmallTable } from '../../widgets/smallTable'
 import textCss from '../../widgets/text.module.css'
@@ -15,8 +17,6 @@ import css from './eventPanel.module.css'
 
 /** Of more workers the latest are listed; the page of all workers has them all. */
 const MOST = 10
-/** Runs of which somebody asked once: their traces are read, and the next event needs no button. */
-const asked = new Set<string>()
 
 export interface Call {
   worker: string
@@ -43,8 +43,9 @@ export function OnOtherRanks(props: {
   launched: readonly Figure[]
 }) {
   const { base, catalog, profile, figures, launched } = props
-  const place = `${profile.run}\n${profile.span}`
-  const [wanted, setWanted] = useState(() => asked.has(place))
+  // Of a run that was read the next event needs no button.
+  const isRead = useWholeRead(base)
+  const [asked, ask] = useState(false)
   const workers = workersOf(catalog, profile)
   // What a device did is the call; the host only launched it.
   const about = figureOf(launched, 'kind') === 'kernel' ? launched : figures
@@ -53,9 +54,10 @@ export function OnOtherRanks(props: {
   return (
     <div className={css.wide} data-testid="event-partners">
       <h3>On other ranks</h3>
-      {wanted ? (
+      {asked || isRead ? (
         <Partners
           base={base}
+          catalog={catalog}
           call={{ worker: profile.worker, event: typeof event === 'number' ? event : null, start }}
         />
       ) : (
@@ -63,10 +65,7 @@ export function OnOtherRanks(props: {
           size="compact-xs"
           variant="default"
           title={`Reads the traces of all ${workers.toLocaleString('en-US')} workers`}
-          onClick={() => {
-            asked.add(place)
-            setWanted(true)
-          }}
+          onClick={() => ask(true)}
         >
           Find it on {counted(workers - 1, 'other worker')}
         </Button>
@@ -76,7 +75,7 @@ export function OnOtherRanks(props: {
 }
 
 /** The calls of one collective, the latest first. */
-export function Partners({ base, call }: { base: Query; call: Call }) {
+export function Partners({ base, catalog, call }: { base: Query; catalog: Catalog; call: Call }) {
   const query = useMemo<Query>(
     () => ({
       ...base, worker: '', steps: '', of: call.worker, event: call.event ?? null, start_ns: call.start, limit: MOST,
@@ -86,6 +85,9 @@ export function Partners({ base, call }: { base: Query; call: Call }) {
   const { data, problem, fraction } = useResource<Table>(JSON.stringify(query), (signal) =>
     getTable('distributed', 'partners', query, signal),
   )
+  useEffect(() => {
+    if (data) setWholeRead(base)
+  }, [data, base])
   if (problem) return <p className={textCss.none}>{problem.what}</p>
   if (!data) {
     return (
@@ -99,10 +101,11 @@ export function Partners({ base, call }: { base: Query; call: Call }) {
       </>
     )
   }
-  return <Found table={data} base={base} worker={call.worker} />
+  return <Found table={data} base={base} catalog={catalog} worker={call.worker} />
 }
 
-function Found({ table, base, worker }: { table: Table; base: Query; worker: string }) {
+function Found(props: { table: Table; base: Query; catalog: Catalog; worker: string }) {
+  const { table, base, catalog, worker } = props
   if (table.rows.length === 0) {
     return (
       <p className={textCss.none}>
@@ -112,6 +115,7 @@ function Found({ table, base, worker }: { table: Table; base: Query; worker: str
   }
   const [first] = table.rows
   if ((first.match ?? null) === null) return <p className={textCss.none}>No other worker has this call.</p>
+  const absent = withoutTraces(catalog, { run: String(base.run), span: String(base.span) })
   const go = (row: Row) => {
     const event = typeof row.event === 'number' ? row.event : null
     const at = timelineAt(event, Number(row.start_ns), Number(row.dur_ns))
@@ -126,7 +130,10 @@ function Found({ table, base, worker }: { table: Table; base: Query; worker: str
         counted
         show={{
           label: 'Show this call in its timeline',
-          of: (row) => (row.worker === worker ? null : () => go(row)),
+          of: (row) => {
+            const name = String(row.worker)
+            return name === worker ? null : absent.has(name) ? noTraceOf(name) : () => go(row)
+          },
         }}
       />
       <Button

@@ -6,6 +6,7 @@ import type { Heat, Series, Unit, View } from '../../api/payloads'
 import { joinIds } from '../../lib/arrange'
 import { categoryColor } from '../../lib/color'
 import { columnScale, format } from '../../lib/format'
+import { noTraceOf } from '../../lib/profiles'
 import { rankKey } from '../../lib/rankChoice'
 import { byPlace, byStep, type Matrix, orders } from '../../lib/ranks'
 import { isSteady, sortedMeans } from '../../lib/steadiness'
@@ -189,7 +190,8 @@ function showRows(worker: string): void {
 export function openBeside(place: Place, worker: string, other: string, steps: string): void {
   const open = { run: place.run, span: place.span, worker }
   const ranks = joinIds([rankKey(open, { ...open, worker: other })])
-  openElsewhere(open, 'timeline', steps ? { ranks, steps } : { ranks })
+  // All traces of the run were read for the page from which one comes: its clocks are known.
+  openElsewhere(open, 'timeline', { ranks, align: 'clocks', ...(steps && { steps }) })
 }
 
 export const BESIDE = 'Beside each other on the timeline'
@@ -208,7 +210,7 @@ export function OpenRank(props: { place: Place; worker: string; steps: string; u
         <Button size="compact-xs" variant="default" onClick={() => showRows(worker)}>
           Rows of {worker}
         </Button>
-        <span className={textCss.mute}>Its trace is not here, only its summary.</span>
+        <span className={textCss.mute}>{noTraceOf(worker)}</span>
       </span>
     )
   return (
@@ -218,7 +220,7 @@ export function OpenRank(props: { place: Place; worker: string; steps: string; u
           {label} of {worker}
         </Button>
       ))}
-      {usual && (
+      {usual && !place.absent.has(usual) && (
         <Button
           size="compact-xs"
           variant="default"

@@ -1,5 +1,6 @@
 // The line below the timelines of several ranks: how much is in sight, how their times were laid beside each other, what is linked.
-import { rankKind } from '../../canvas/ranksLinks'
+import type { CSSProperties } from 'react'
+import { lastOf, OTHERS } from '../../canvas/ranksLinks'
 import type { Meeting, RankSection } from '../../canvas/ranksScene'
 import type { ColorBy } from '../../canvas/timelineColors'
 import type { Range } from '../../canvas/timelineModel'
@@ -11,8 +12,6 @@ import { Swatch } from '../../widgets/basics'
 import type { Clocks, Met } from './useMeetings'
 import css from './timelineFoot.module.css'
 
-/** Ranks that came last of which the colour is told. */
-const LASTS = 6
 const KINDS: [string, string][] = [
   ['kernel', 'kernel'],
   ['communication', 'communication'],
@@ -34,7 +33,7 @@ export function RanksFoot(props: {
   classes: KernelClasses | null
 }) {
   const { view, axis, clocks, wish, sections, met, colors, classes } = props
-  const lasts = met && met.linked > 0 ? lastOf(met.meetings, sections) : []
+  const lasts = met && met.linked > 0 ? named(met.meetings, sections) : []
   const kinds: [string, string][] =
     colors === 'class'
       ? [...new Map([...(classes?.values() ?? [])].map(({ key, title }) => [key, title]))]
@@ -42,17 +41,17 @@ export function RanksFoot(props: {
         ? KINDS
         : []
   return (
-    <footer data-testid="timeline-foot" className={css.foot}>
+    <footer data-testid="timeline-foot" className={`${css.foot} ${css.whole}`}>
       <span className={css.now}>
         {format(view.end - view.start, 'ns')} in sight
         {met && ` · ${linksText(met)}`}
         {` · ${alignmentText(sections, wish, clocks)} · times of ${axis}`}
       </span>
       <span className={css.key} data-testid="timeline-key">
-        {lasts.length > 0 && <span title="Bands have the colour of the rank that came last">bands, came last:</span>}
+        {lasts.length > 0 && <span title="Bands have the colour of the rank that came last">bands, last came:</span>}
         {lasts.map(({ title, kind, count }) => (
           <span key={title} title={`came last at ${counted(count, 'collective')} in sight`}>
-            <Swatch color={categoryColor(kind)} /> {title}
+            <i className={css.band} style={{ '--band': categoryColor(kind) } as CSSProperties} /> {title}
           </span>
         ))}
         {lasts.length > 0 && kinds.length > 0 && <span>bars:</span>}
@@ -66,19 +65,16 @@ export function RanksFoot(props: {
   )
 }
 
-/** Who came last at collectives in sight, most often first, and in which colour. */
-function lastOf(meetings: readonly Meeting[], sections: readonly RankSection[]) {
-  const place = new Map(sections.map(({ key }, at) => [key, at]))
-  const counts = new Map<string, number>()
-  for (const { last } of meetings) counts.set(last, (counts.get(last) ?? 0) + 1)
-  const found = [...counts].sort((a, b) => b[1] - a[1])
-  const shown = found.flatMap(([key, count]) => {
-    const at = place.get(key)
-    return at === undefined ? [] : [{ title: sections[at].title, kind: rankKind(at), count }]
-  })
+/** Who came last at collectives in sight, most often first, and in which colour; those without one of their own together. */
+function named(meetings: readonly Meeting[], sections: readonly RankSection[]) {
+  const titles = new Map(sections.map(({ key, title }) => [key, title]))
+  const keys = sections.map(({ key }) => key)
+  const all = lastOf(keys, meetings).map(({ key, kind, count }) => ({ title: titles.get(key) ?? key, kind, count }))
+  const shown = all.filter(({ kind }) => kind !== OTHERS)
   const rest = meetings.length - shown.reduce((sum, { count }) => sum + count, 0)
-  const others = rest > 0 ? [{ title: 'not shown or not known', kind: rankKind(undefined), count: rest }] : []
-  return [...shown.slice(0, LASTS), ...others]
+  if (rest === 0) return shown
+  const title = all.length > shown.length ? 'any other rank' : 'one that is not shown, or not known'
+  return [...shown, { title, kind: OTHERS, count: rest }]
 }
 
 const TEXT: Record<Way, string> = {

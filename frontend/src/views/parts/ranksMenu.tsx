@@ -1,12 +1,24 @@
 // Which ranks stand on the timeline, and how their clocks are laid beside each other. It stands in the URL.
 import { Button, Checkbox, NativeSelect, Popover, Radio, TextInput } from '@mantine/core'
-import { type ReactNode, useMemo, useState } from 'react'
+import { type ReactNode, useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog } from '../../api/payloads'
 import { rankOf } from '../../lib/beside'
 import { type Address, sameAddress } from '../../lib/profiles'
-import { besideOf, ORDERS, type Order, orderOf, rankFilter, rankKey, rankName, ranksText } from '../../lib/rankChoice'
+import type { Way } from '../../lib/rankAxis'
+import {
+  besideOf,
+  isTrace,
+  ORDERS,
+  type Order,
+  orderOf,
+  rankFilter,
+  rankKey,
+  rankName,
+  ranksText,
+} from '../../lib/rankChoice'
 import { setRoute, useRoute } from '../../state/route'
+import { setWholeRead } from '../../state/wholeRuns'
 import { type Clocks, useClocks, useLate } from './useMeetings'
 import textCss from '../../widgets/text.module.css'
 import ranksCss from './ranksMenu.module.css'
@@ -31,6 +43,8 @@ interface MenuProps {
   ranks: readonly Address[]
   /** What the job says of its ranks; null = nobody asked yet. */
   clocks: Clocks | null
+  /** How the ranks are laid beside each other. */
+  way: Way
   /** What a person reads of a rank that is shown. */
   said: ReadonlyMap<string, string>
 }
@@ -51,7 +65,7 @@ export function RanksMenu({ opened, onOpened, ...props }: MenuProps & Opened) {
   )
 }
 
-function Choice({ catalog, open, ranks, clocks, said, beside }: MenuProps & { beside: readonly Address[] }) {
+function Choice({ catalog, open, ranks, clocks, way, said, beside }: MenuProps & { beside: readonly Address[] }) {
   const [filter, setFilter] = useState('')
   const [run, setRun] = useState(open.run)
   const others = useMemo(() => tracesOf(catalog, run), [catalog, run])
@@ -83,7 +97,7 @@ function Choice({ catalog, open, ranks, clocks, said, beside }: MenuProps & { be
         </Button>
       </Button.Group>
       <Sets open={open} beside={beside} clocks={clocks} onChoose={(next) => choose([open, ...next])} />
-      {ranks.length > 1 && <AlignMenu />}
+      {ranks.length > 1 && <AlignMenu way={way} reads={clocks ? 0 : beside.length} />}
       {runs.length > 1 && (
         <NativeSelect
           size="xs"
@@ -135,6 +149,10 @@ function Sets(props: {
   const isAsked = clocks !== null || asked
   const late = useLate(query, isAsked)
   const found = clocks ?? own
+  const isThere = own.nodes.size > 0
+  useEffect(() => {
+    if (isThere) setWholeRead(query)
+  }, [isThere, query])
   const sets = useMemo(() => setsOf(found, late, beside), [found, late, beside])
   if (beside.length < 2) return null
   if (!isAsked)
@@ -186,8 +204,9 @@ function Rows({ count, children }: { count: number; children: (at: number) => Re
   )
 }
 
-function AlignMenu() {
-  const { align = '', ranks_by } = useRoute()
+/** `reads`: traces that nobody has read yet and that corrected clocks need. */
+function AlignMenu({ way, reads }: { way: Way; reads: number }) {
+  const { ranks_by } = useRoute()
   const order = orderOf(ranks_by)
   return (
     <>
@@ -198,14 +217,13 @@ function AlignMenu() {
         value={order}
         onChange={(event) => setRoute({ ranks_by: event.currentTarget.value as Order })}
       />
-      <Radio.Group
-        size="xs"
-        label="Times of ranks"
-        value={align === '' ? 'clocks' : align}
-        onChange={(next) => setRoute({ align: next })}
-      >
+      <Radio.Group size="xs" label="Times of ranks" value={way} onChange={(next) => setRoute({ align: next })}>
         <div className={toolbarCss.menu}>
-          <Radio size="xs" value="clocks" label="By corrected clocks" />
+          <Radio
+            size="xs"
+            value="clocks"
+            label={reads > 0 ? `By corrected clocks: reads all ${reads} traces` : 'By corrected clocks'}
+          />
           <Radio size="xs" value="wall" label="By wall clocks, as recorded" />
           <Radio size="xs" value="start" label="From the first step of each" />
         </div>
@@ -217,7 +235,7 @@ function AlignMenu() {
 const tracesOf = (catalog: Catalog, run: string): Address[] =>
   (catalog.runs.find(({ name }) => name === run)?.workers ?? []).flatMap((worker) =>
     worker.spans
-      .filter(({ model }) => model === 'trace')
+      .filter(isTrace)
       .slice(0, 1)
       .map(({ id }) => ({ run, worker: worker.name, span: id })),
   )

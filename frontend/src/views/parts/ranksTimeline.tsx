@@ -17,6 +17,7 @@ import { wholeOf } from '../../lib/wholeOf'
 import { readBookmarks } from '../../state/bookmarks'
 import { PANEL, setPrefs, usePrefs } from '../../state/prefs'
 import { hostWindow, readRoute, setRoute, useRoute } from '../../state/route'
+import { useWholeRead } from '../../state/wholeRuns'
 import { Bones } from '../../widgets/basics'
 import { ProblemPanel } from '../../widgets/problem'
 import { RanksCanvas, type RanksHandle } from '../../widgets/ranks'
@@ -133,12 +134,13 @@ function Page(props: {
   const prefs = usePrefs()
   const detail = useDetail()
   const linked = useLinks()
-  const wish: Way = route.align === 'wall' || route.align === 'start' ? route.align : 'clocks'
   const run = useMemo<Query>(() => ({ run: open.run, span: open.span, window: base.window }), [open, base.window])
   const workers = useMemo(() => besideOf(catalog, open).length, [catalog, open])
   const own = props.named.filter(({ address }) => address.run === open.run && address.span === open.span).length
+  const isRead = useWholeRead(run)
   // Corrected clocks and links need what every worker of the run contributes.
-  const isFree = own > 1 && (workers <= FEW || own * 2 >= workers || route.align === 'clocks')
+  const isFree = own > 1 && (workers <= FEW || own * 2 >= workers || isRead || route.align === 'clocks')
+  const wish: Way = route.align === 'start' ? 'start' : route.align === 'wall' || !isFree ? 'wall' : 'clocks'
   const clocks = useClocks(run, isFree, wish === 'clocks')
   const order = orderOf(route.ranks_by)
   const late = useLate(run, isFree && order === 'late')
@@ -239,7 +241,15 @@ function Page(props: {
           }}
         />
         <RanksShow hasModules={model.head.has_modules} hasDevices={hasDevices} />
-        <RanksMenu catalog={catalog} open={open} ranks={ranks} clocks={clocks} said={saidOf(sections)} {...menu} />
+        <RanksMenu
+          catalog={catalog}
+          open={open}
+          ranks={ranks}
+          clocks={isFree ? clocks : null}
+          way={wish}
+          said={saidOf(sections)}
+          {...menu}
+        />
         <BookmarksMenu
           bookmarks={bookmarks}
           open={note}
@@ -327,7 +337,7 @@ function Page(props: {
             clocks={isFree ? clocks : null}
             wish={wish}
             sections={sections}
-            met={linked ? { ...met, meetings } : null}
+            met={linked && isFree ? { ...met, meetings } : null}
             colors={colors}
             classes={classes}
           />
