@@ -23,7 +23,7 @@ from tb_plugin.analyses.distributed.clocks.lateness import lateness_of
 from tb_plugin.analyses.distributed.matching.codes import codes, distinct
 from tb_plugin.analyses.distributed.matching.compared import compared, groups_in, is_one_of, numbers_of, texts_of
 from tb_plugin.analyses.distributed.matching.groups import Groups, Ranks, StatedGroup, rows_with_shapes
-from tb_plugin.analyses.distributed.matching.match import Calls, matched, nothing
+from tb_plugin.analyses.distributed.matching.match import matched, nothing
 from tb_plugin.analyses.distributed.matching.quantiles import quantile_by
 from tb_plugin.analyses.distributed.matching.unstated import ALIKE, said_by_one, told_by_ranks
 from tb_plugin.analyses.distributed.ordering import in_order, natural
@@ -54,6 +54,7 @@ REPEATED = "repeated"
 """Payload: the notice about what ranks hold alike."""
 
 _LARGEST = 1 << 62
+_MOST_RANKS = (1 << 31) - 1
 _LARGE_BYTES = 20_000_000
 """Calls of this size are worth the moment that it takes to hand memory back."""
 _NODE = re.compile(r"^(.*)_(\d+)$")
@@ -264,8 +265,12 @@ def _calls(
     label, two_ended = met.label, is_one_of(collective, names, POINT_TO_POINT)
     all_here = world_size is None or world_size <= workers
     size = said_by_one(label, np.where(size >= 1, size, of_groups.size[groups]))
-    inferred, found = _inferred(data, calls, label, ranks["rank"].to_pylist(), world_size, of_groups.listed)
-    inferred = np.where(size >= 1, -1, inferred)
+    inferred, found = np.full(len(worker), -1, np.int64), list[tuple[Ranks, str]]()
+    if world_size == workers and ((size < 1) & (label >= 0)).any():
+        blank = is_one_of(*texts_of(data, "group"), {""}) & ~two_ended
+        alike, numbers = is_one_of(collective, names, ALIKE), ranks["rank"].to_pylist()
+        inferred, found = told_by_ranks(calls, label, blank, alike, numbers, of_groups.listed)
+        inferred[size >= 1] = -1
     size = np.where(inferred >= 0, np.array([len(each.listed) for each, _ in found] + [-1])[inferred], size)
     times = waiting(calls, label, dur, np.where(two_ended, 2, size), all_here)
     synchronizing = is_one_of(collective, names, SYNCHRONIZING)
@@ -287,7 +292,7 @@ def _calls(
         "timing": times.timing,
         "bus_factor": _factors(collective, names, size),
         "rated": rated,
-        "ranks_of_group": size,
+        "ranks_of_group": np.minimum(size, _MOST_RANKS).astype(np.int32),
         "inferred_group": pa.DictionaryArray.from_arrays(
             pa.array(inferred, pa.int32(), mask=inferred < 0), pa.array([name for _, name in found], pa.string())
         ),
@@ -312,19 +317,6 @@ def _bytes(data: pa.Table, collective: Int64, names: Sequence[str], label: Int64
     found = np.where(alike & (whole >= 0), whole, stated)
     rated = ~(is_part & ~(alike & (whole >= 0))) & ~is_one_of(collective, names, {"all_to_allv"})
     return found, rated
-
-
-def _inferred(
-    data: pa.Table, calls: Calls, label: Int64, ranks: Sequence[int | None], world_size: int | None,
-    listed: Sequence[StatedGroup],
-) -> tuple[Int64, list[tuple[Ranks, str]]]:  # fmt: skip
-    """The group of calls that state none, where all ranks of the job are here and tell it."""
-    if world_size != len(ranks) or calls.two_ended is None:
-        return np.full(len(label), -1, np.int64), []
-    collective, names = texts_of(data, "collective")
-    group, called = texts_of(data, "group")
-    blank = is_one_of(group, called, {""}) & ~calls.two_ended
-    return told_by_ranks(calls, label, blank, is_one_of(collective, names, ALIKE), ranks, listed)
 
 
 def _zeros(base_time_ns: pa.ChunkedArray) -> tuple[Bool, Int64]:

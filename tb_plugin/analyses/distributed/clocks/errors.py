@@ -17,8 +17,8 @@ from tb_plugin.analyses.distributed.matching.quantiles import TO_DEVIATION, quan
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
-FEWEST_TRIES, MOST_TRIES = 200, 4_000
-"""Errors are known to 1 in sqrt(2 x tries) of themselves: to a twentieth at least, of small jobs to a ninetieth."""
+FEWEST_TRIES, MOST_TRIES = 100, 4_000
+"""Errors are known to 1 in sqrt(2 x tries) of themselves: to a fourteenth at least, of small jobs to a ninetieth."""
 DRAWN = 1 << 19
 """Numbers that are drawn for all tries together, as far as tries are not too few or too many."""
 MOST_GROUPS = 1_024

@@ -23,10 +23,13 @@ FEWEST = 2
 
 def said_by_one(label: Int64, values: Int64) -> Int64:
     """Returns values in which what a call does not say (-1) is what another call of its collective says, the largest."""
+    lacking = (values < 0) & (label >= 0)
+    if not lacking.any():
+        return values
     known = np.flatnonzero((label >= 0) & (values >= 0))
     largest = np.full(int(label.max(initial=-1)) + 2, -1, np.int64)
     np.maximum.at(largest, label[known], values[known])
-    return np.where((values < 0) & (label >= 0), largest[label], values)
+    return np.where(lacking, largest[label], values)
 
 
 def told_by_ranks(
