@@ -101,8 +101,8 @@ def _begins_later(data: Together) -> Notice | None:
         return None
     begin = data.clocks.begin_ns[data.clocks.known]
     text = (
-        "Recordings begin up to {trace_begins_ns} after each other: so much of the lateness at the first collective of one that "
-        "begins later ({arrivals_later} of them) may be that its profiler was started later, and counts as nobody's."
+        "Recordings begin up to {trace_begins_ns} after each other: so much of the lateness at the first collective of one "
+        "that begins later ({arrivals_later} of them) may be that its profiler was started later, and counts as nobody's."
     )
     figures = [METRICS.figure("trace_begins_ns", int(begin.max())), METRICS.figure("arrivals_later", later)]
     return Notice("recording_later", "info", text, "Start the profilers of all ranks at the same step.", figures)
