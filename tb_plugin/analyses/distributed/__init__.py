@@ -124,8 +124,9 @@ class Distributed:
             found = {MEETINGS: _meetings(data, params)}
             return answer_view(self, Part(coverage, frames=found), params)
         rows, staged, sent = worker_rows(data), pipeline(data), _traffic(joined, data)
-        tables = {**frames(data), **bandwidth_frames(data), **kind_frames(data), **sent}
-        tables |= operation_kinds(data, tables["operations"].data)
+        made = frames(data)
+        tables = {**operation_kinds(data, made["operations"].data), **made}
+        tables |= {**bandwidth_frames(data), **kind_frames(data), **sent}
         if (worst := worst_frame(data, rows)) is not None:
             tables["worst"] = worst
         if staged is not None:
@@ -141,8 +142,7 @@ class Distributed:
             tables[DUMPS] = frame(DUMPS, "Flight recorders", dumps, ("worker", "group"), "worker")
         if data.stated:
             more += [*job_findings(data.stated), *job_notices(data.stated)]
-        if more:
-            told = sorted([*told, *more], key=lambda notice: get_args(Severity).index(notice.severity))
+        told = sorted([*told, *more], key=lambda notice: get_args(Severity).index(notice.severity))
         payloads = _payloads(data, rows, told, tables["operations"])
         payloads |= {f"map_{name}": traffic_map(each, rank_nodes(data)) for name, each in sent.items()}
         if staged is not None:
@@ -151,7 +151,7 @@ class Distributed:
             coverage=coverage,
             frames=tables,
             payloads=payloads,
-            layout=tuple(dict.fromkeys((*payloads, "operations", *tables))),
+            layout=tuple(dict.fromkeys((*payloads, *tables))),
         )
         return answer_view(self, whole, params)
 

@@ -114,7 +114,8 @@ def _cost(trace: TraceTable, steps: Steps, category: str, part_ns: int, chosen: 
     named = trace.name[rows] == name
     caller, _ = _most(_operators(trace, rows[named]), own[named])
     row = int(rows[named][own[named].argmax()]) if name != MISSING else MISSING
-    return Cost(category, part_ns, name, name_ns, caller, _line(trace, rows[named], own[named]), row)
+    # Rows that run side by side make no part larger than it is.
+    return Cost(category, part_ns, name, min(name_ns, part_ns), caller, _line(trace, rows[named], own[named]), row)
 
 
 def _line(trace: TraceTable, rows: Int64, time: Int64) -> str | None:

@@ -84,7 +84,7 @@ METRICS = OF_RULES.adding(
             "largest_name_ns": (
                 "Of this name",
                 "How much of the largest part rows of one name cover, a mean over the steps: each moment of a thread counts "
-                "for the innermost row, rows of several threads or streams count each.",
+                "for the innermost row, rows of several threads or streams count each, up to the part.",
             ),
         },
     ),
