@@ -303,11 +303,12 @@ def _opened(logdir: Path, ranks: int, folder: Path) -> Page:
         page.first_ms = ask.took_ms
         ask("view/distributed", **place)
         page.again_ms = ask.took_ms
-        for table in TABLES["distributed"]:
+        payloads = json.loads(view)["payloads"]
+        for table in filter(payloads.__contains__, TABLES["distributed"]):
             ask(f"table/distributed/{table}", **place)
             page.slowest = max(page.slowest, (ask.took_ms, table))
         page.largest = max((size, name) for name, size in ask.sizes.items() if name != "runs")
-        notices = json.loads(view)["payloads"].get("findings", {}).get("notices", [])
+        notices = payloads.get("findings", {}).get("notices", [])
         page.findings = [notice["rule"] for notice in notices]
     finally:
         memory.stop()
