@@ -4,6 +4,8 @@
 summarises them in turn with one process, the local pool and a Dask cluster (a scheduler and two workers, started from the
 command line), compares the summaries byte by byte, and starts TensorBoard on them. Traces and summaries lie in the
 temporary folder and go when their size is done: 0.35 GB at 1,024 ranks of 20,000 events.
+
+In one file: what is measured and how it is told are read together.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ nanoseconds. The truth comes from the plan and never from reading the written fi
 Nothing here was recorded. The device names say so, because these files look real on the screen. It is one long file on
 purpose: people copy it to a machine that has nothing but Python.
 
+In one file: the plan and all that is written of it are read together.
+
 usage: python samples/synthetic.py OUT_DIR [--steps 6] [--ranks 1] [--streams 2] [--scale 1] [--arch cuda|rocm]
        [--seed 0] [--layers 4] [--tensor-parallel 1] [--slow-rank R] [--slow-factor 1.25]
        [--missing-rank R] [--missing-share 0.1] [--late-rank R] [--late-steps 1] [--absent-rank R ...] [--epoch-us] [--plain]

@@ -15,6 +15,8 @@ Planted: the cores of rank 1 run at 1200 instead of 1800 MHz during its forward 
 rank 0 waits for it; a sum of gradients goes over the link in packets of 4096 bytes; three kernels are bound by what they
 read from memory (MTE2); casts, changes of layout and a kernel on the AI CPU stand beside the products.
 
+In one file: the plan and all that is written of it are read together.
+
 usage: python samples/synthetic_ascend.py OUT_DIR [--steps 2] [--seed 0] [--export text] [--truth FILE]
 """
 

@@ -9,6 +9,8 @@ It is one file on purpose: people copy it to a machine that has nothing but Pyth
 Planted: rank 4 computes 30 % longer than the others of its stage, and the others wait for it; the link from rank 3 to rank 5
 has a third of the bandwidth of those like it.
 
+In one file: the plan and all that is written of it are read together.
+
 usage: python samples/synthetic_ascend_cluster.py OUT_DIR [--seed 0] [--export text] [--truth FILE]
 """
 

@@ -11,6 +11,8 @@ Nothing here was recorded. Numbers of calls (`cbid`, `cid`) that no file at hand
 the names `capture_traces/bs_<batch>.pt.trace.json.gz`. It is one file, longer than most, as its program, recorder
 and truth need each other.
 
+In one file: the plan and all that is written of it are read together.
+
 usage: python samples/synthetic_graphs.py OUT_DIR [--batch 8 ...] [--layers 2] [--replays 3] [--no-warm-up]
        [--capture same|beside|sibling|eager|none] [--wrong kernel|layers] [--annotations] [--no-ids] [--py-stacks]
        [--steps serving|profiler] [--streams 1|2] [--arch cuda|rocm] [--seed 0] [--plain] [--truth FILE]

@@ -13,6 +13,8 @@ Faults (`--fault`, any number of times) are planted in every step, and the truth
 played again without it): `wait` reads a value in the middle of the step, `reshapes` reshapes to the same shape, thrice a
 block, `serial_all_reduce` sums gradients on the stream that computes, `host_bound` takes ten times as long in Python.
 
+In one file: the plan and all that is written of it are read together.
+
 usage: python samples/synthetic_megengine.py OUT_DIR [--steps 3] [--ranks 1] [--blocks 2] [--seed 0] [--fault NAME ...]
        [--no-cupti] [--no-backtrace] [--scopes] [--as-recorded] [--plain] [--truth FILE]
 """

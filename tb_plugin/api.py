@@ -1,6 +1,7 @@
 """The Python API: open a profile, get its facts and its tables as pandas DataFrames.
 
 Facts need no pandas; whoever asks for a table without it gets MissingPackage.
+In one file: it is all that a user imports.
 
 >>> import tb_plugin
 >>> p = tb_plugin.open("samples/resnet_cpu", span="1")
