@@ -20,7 +20,7 @@ SHARE = 0.5
 """Share of the machine's or the container's memory, when nothing is configured: training may run beside TensorBoard."""
 _UNKNOWN_BYTES = 16 * 1024**3
 """Memory of a machine that does not say."""
-PROCESS_BYTES = 150_000_000
+PROCESS_BYTES = 160_000_000
 """An interpreter with its libraries and the buffers of a read."""
 _NO_WINDOW = "Leave the window out."
 
