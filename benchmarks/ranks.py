@@ -88,7 +88,8 @@ class Result:
     """Whom HTA takes for one."""
     summary_bytes: int = 0
     equal: bool | None = None
-    page: Page | None = None
+    pages: dict[str, Page] = field(default_factory=dict)
+    """By what is in the cache of the machine."""
 
     def cpu_s(self, name: str) -> float | None:
         """Returns the median of CPU seconds; None where nothing came to an end."""
@@ -160,7 +161,9 @@ def _measured(ranks: int, folder: Path, options: argparse.Namespace, limits: tup
         result.summary_bytes = sum(file.stat().st_size for file in kept[0].iterdir())
         result.equal = all(_same(kept[0], other) for other in kept[1:]) if len(kept) > 1 else None
         _say(f"  byte-equal: {result.equal}; TensorBoard ...")
-        result.page = _opened(kept[0], ranks, folder)
+        result.pages["nothing"] = _opened(kept[0], ranks, folder, keep=False)
+        measure(_command(run, kept[0], "--workers", "0"), _environment(folder), *limits)
+        result.pages["joined ranks"] = _opened(kept[0], ranks, folder, keep=True)
     return result
 
 
@@ -174,7 +177,7 @@ def _run(name: str, run: Path, folder: Path, limits: tuple[float, float]) -> Cos
         return measure(command, environment, *limits)
     to = _place(folder, name)
     shutil.rmtree(to, ignore_errors=True)
-    command = [sys.executable, "-m", "tb_plugin", "summarize", str(run), "--to", str(to)]
+    command = _command(run, to)
     if name != DASK:
         return measure([*command, "--workers", "0" if name == ONE else "2"], _environment(folder), *limits)
     with _cluster(folder) as (address, pids):
@@ -187,9 +190,15 @@ def _run(name: str, run: Path, folder: Path, limits: tuple[float, float]) -> Cos
         return Cost(cpu_s, cost.wall_s, largest, cost.tree_bytes + memory.rss_bytes, cost.output)
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def _command(run: Path, to: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "tb_plugin", "summarize", str(run), "--to", str(to), *options]
+
+
+def _environment(folder: Path, keep: bool = False) -> dict[str, str]:
+    """With an empty cache unless what is there is to be kept."""
     cache = folder / "cache"
-    shutil.rmtree(cache, ignore_errors=True)
+    if not keep:
+        shutil.rmtree(cache, ignore_errors=True)
     return {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", "TORCH_TRACE_CACHE": str(cache)}
 
 
@@ -273,8 +282,11 @@ def _pss(pid: int) -> int:
     return next((1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
 
 
-def _opened(logdir: Path, ranks: int, folder: Path) -> Page:
-    """Starts TensorBoard on summaries and opens the page Distributed, as a browser would ask for it."""
+def _opened(logdir: Path, ranks: int, folder: Path, keep: bool) -> Page:
+    """Starts TensorBoard on summaries and opens the page Distributed, as a browser would ask for it.
+
+    With ``keep`` on what is in the cache, else with an empty one.
+    """
     port, page = _free_port(), Page()
     command = [str(Path(sys.executable).with_name("tensorboard")), "--logdir", str(logdir), "--port", str(port)]
     process = subprocess.Popen(
@@ -282,7 +294,7 @@ def _opened(logdir: Path, ranks: int, folder: Path) -> Page:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        env={**os.environ, **_environment(folder)},
+        env={**os.environ, **_environment(folder, keep)},
     )
     memory = _Memory([process.pid])
     memory.start()
@@ -410,18 +422,18 @@ def _growth(results: Sequence[Result]) -> list[str]:
 def _pages(results: Sequence[Result]) -> list[str]:
     """TensorBoard on the summaries of each run."""
     lines = [
-        "Page: TensorBoard on the summaries alone, with an empty cache; all tables of Distributed asked for.",
+        "Page: TensorBoard on the summaries alone; all tables of Distributed asked for. On the machine where",
+        "`torch-trace summarize` ran, the joined ranks are in the cache.",
         "",
-        "| ranks | summaries, kB a rank | byte-equal | runs listed, s | page, first time, ms | its CPU s "
+        "| ranks | in the cache | summaries, kB a rank | byte-equal | runs listed, s | page, first time, ms | its CPU s "
         "| again, ms | slowest table, ms | largest answer, kB | tree RSS, MB | tree PSS, MB | findings |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for result in results:
-        if (page := result.page) is None:
-            continue
+    for result, cached, page in ((r, cached, page) for r in results for cached, page in r.pages.items()):
         equal = {True: "yes", False: "**NO**", None: "one engine"}[result.equal]
         lines.append(
-            f"| {result.ranks:,} | {result.summary_bytes / 1e3 / result.ranks:,.1f} | {equal} | {page.listed_s:.2f} | "
+            f"| {result.ranks:,} | {cached} | {result.summary_bytes / 1e3 / result.ranks:,.1f} | {equal} | "
+            f"{page.listed_s:.2f} | "
             f"{page.first_ms:,.0f} | {page.first_cpu_s:.2f} | {page.again_ms:,.0f} | "
             f"{page.slowest[0]:,.0f} ({page.slowest[1]}) | "
             f"{page.largest[0] / 1e3:,.0f} ({page.largest[1]}) | {page.rss_bytes / 1e6:,.0f} | {page.pss_bytes / 1e6:,.0f} | "

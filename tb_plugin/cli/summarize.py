@@ -8,20 +8,28 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
+from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.wording import counted
 from tb_plugin.cli.exits import NOTHING, OK
 from tb_plugin.cli.session import progress_bar, scanned
 from tb_plugin.cli.terminal import complain, say
-from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.errors import BadRequest, NotFound, TorchTraceError
+from tb_plugin.findings import findings
 from tb_plugin.format import format_value
+from tb_plugin.payloads import View
 from tb_plugin.service import cluster
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.cluster import Scheduler
 from tb_plugin.service.engines import in_pool, in_this_process
 from tb_plugin.service.found import Found
 from tb_plugin.service.listed_summaries import SUFFIX, is_older
-from tb_plugin.service.pool import default_size
+from tb_plugin.service.pool import InlineWorkers, default_size
+from tb_plugin.service.rank_summary import VIEW
 from tb_plugin.service.summarizing import Outcome, RankJob, job_of
+from tb_plugin.service.workspace import Workspace
+from tb_plugin.storage.cache import open_store
 from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import StoredFile
 from tb_plugin.trace.table import RawTrace
@@ -53,7 +61,39 @@ def summarize(arguments: argparse.Namespace) -> int:
         f"{counted(len(jobs), 'rank')}: {outcomes['written']:,} computed, {outcomes['current']:,} current, "
         f"{outcomes['failed']:,} failed; {format_value(size_bytes, 'bytes')} {where}."
     )
+    if outcomes["written"] + outcomes["current"] > 1:
+        try:
+            _join(arguments)
+        except TorchTraceError as error:  # the summaries are there all the same
+            complain(f"The ranks are not joined yet; TensorBoard will do it. {error}")
     return NOTHING if outcomes["failed"] else OK
+
+
+def _join(arguments: argparse.Namespace) -> None:
+    """Has the ranks of each run joined into the cache, where TensorBoard on this machine finds them, and says what was found.
+
+    Nothing is joined where a trace would have to be read for it. Raises TorchTraceError.
+    """
+    store = open_store()
+    if store.is_private:  # it goes with this process
+        return
+    workspace = Workspace(scanned(arguments.to or arguments.path), InlineWorkers(), store)
+    try:
+        ranks: dict[Place, list[bool]] = {}
+        for entry in workspace.catalog.matching(Place(arguments.run, None, arguments.span)):
+            found = entry.found
+            if found.reader.raw is RawTrace:
+                ranks.setdefault(Place(found.run, None, found.span), []).append(found.summary is not None)
+        places = [place for place, summarised in ranks.items() if len(summarised) > 1 and all(summarised)]
+        with progress_bar.shown(f"Joining the ranks of {counted(len(places), 'run')}"):
+            for done, place in enumerate(places, 1):
+                view = msgspec.json.decode(workspace.group(place, VIEW, Params()), type=View)
+                for finding in findings(view.payloads.values()):
+                    if finding.severity != "info":
+                        say(f"{place.run}: {finding.text}")
+                progress_bar.update(done / len(places))
+    finally:
+        workspace.close()
 
 
 def _scheduler(arguments: argparse.Namespace) -> Scheduler | None:

@@ -53,6 +53,11 @@ class FileStore:
         self._is_private = is_private
         _make(folder)
 
+    @property
+    def is_private(self) -> bool:
+        """Returns whether nobody else finds what is kept here: it goes with this process."""
+        return self._is_private
+
     def path(self, key: str, suffix: str) -> Path:
         """Returns where the file of a key lives, whether or not it exists."""
         return self.folder / (hashlib.blake2b(key.encode(), digest_size=20).hexdigest() + suffix)

@@ -160,6 +160,62 @@ def test_the_page_over_http(logs, tree, tmp_path, workers):
         workspace.close()
 
 
+class Noting(InlineWorkers):
+    """Notes what it is asked."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    def submit(self, question, **more):
+        self.asked.append(type(question).__name__)
+        return super().submit(question, **more)
+
+
+@pytest.mark.parametrize("to", [True, False])
+def test_the_ranks_are_joined_for_tensorboard_on_this_machine(logs, tmp_path, monkeypatch, capsys, to):
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(cache))
+    shown = tmp_path / "to" if to else logs
+    more = ["--to", str(shown)] if to else []
+    assert cli.main(["summarize", str(logs), "--workers", "0", *more]) == 0
+    _, said = capsys.readouterr().out.splitlines()[:2]
+    assert said.startswith("ddp: rank2 costs ")
+    noting = Noting()
+    workspace = Workspace(catalog_of(shown), noting, FileStore(cache))
+    workspace.catalog.scan()
+    assert "straggler" in told(view(workspace))
+    workspace.close()
+    assert noting.asked == ["AskViewTogether"] and not list(cache.glob("*.arrow"))
+
+
+def test_nothing_is_joined_for_a_cache_that_nobody_finds(logs, monkeypatch, capsys):
+    monkeypatch.setenv("TORCH_TRACE_CACHE", "off")
+    assert cli.main(["summarize", str(logs), "--workers", "0"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_nothing_is_joined_where_a_trace_would_be_read_for_it(logs, tmp_path, monkeypatch, capsys):
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(cache))
+    assert cli.main(["summarize", str(logs), "--workers", "0", "--worker", "rank2"]) == 0
+    assert cli.main(["summarize", str(logs), "--workers", "0", "--worker", "rank1"]) == 0
+    assert not list(cache.glob("*")) and capsys.readouterr().out.count("\n") == 2
+    next((logs / "ddp").glob("rank3*gz")).write_text("no trace")
+    assert cli.main(["summarize", str(logs), "--workers", "0"]) == 3
+    assert not list(cache.glob("*"))
+
+
+def test_ranks_that_cannot_be_joined_cost_a_line(logs, tmp_path, monkeypatch, capsys):
+    def refuse(*args, **more):
+        raise StorageError("The storage is away.", "s3://x", "Try again.")
+
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path))
+    monkeypatch.setattr(Workspace, "group", refuse)
+    assert cli.main(["summarize", str(logs), "--workers", "0"]) == 0
+    assert "The ranks are not joined yet; TensorBoard will do it. " in capsys.readouterr().err
+
+
 def test_a_log_is_told_how_far_it_is(logs, tmp_path, monkeypatch, capsys):
     bad = next((logs / "ddp").glob("rank1*"))
     bad.unlink()
