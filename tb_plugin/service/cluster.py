@@ -147,6 +147,8 @@ class Cluster:
             answers = self._client.run(version, _PACKAGE, on_error="return")
         except Exception as error:
             raise _away(self.scheduler, _reason(error)) from error
+        if not answers:  # one that grows when it is asked for something looks like this, and one whose workers failed
+            log.warning("The cluster at %s has no workers now: ranks wait until it has some.", self.scheduler.address)
         lacking = [worker for worker, answer in answers.items() if not isinstance(answer, str)]
         if lacking:
             what = (

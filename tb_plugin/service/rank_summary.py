@@ -28,6 +28,7 @@ from tb_plugin.analyses.distributed.shapes import ALWAYS, FACTS, NEVER_NULL, par
 from tb_plugin.payloads import Column, CoverageInfo, Payload, ReadInfo, StepInfo
 from tb_plugin.readers.base import JobInfo
 from tb_plugin.service import parts
+from tb_plugin.service.budget import MEMORY_VARIABLE
 from tb_plugin.service.listed_summaries import SUFFIX
 from tb_plugin.service.streams import is_plain
 from tb_plugin.storage.listing import StoredFile
@@ -135,18 +136,23 @@ def about_of(content: bytes) -> About:
 
 def part_of(content: bytes, wanted: Wanted) -> Part:
     """Returns the part of a summary of what is ``wanted``; looks at everything in it. Raises SummaryRefused."""
-    part = unchecked(content, wanted)
+    part, _ = unchecked(content, wanted)
     check_values([part])
     return part
 
 
-def unchecked(content: bytes, wanted: Wanted) -> Part:
-    """Returns the same, with tables of the right columns whose values nobody has looked at yet. Raises SummaryRefused."""
+def unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BYTES) -> tuple[Part, int]:
+    """Returns the same with the bytes that it takes; its tables have the right columns, their values nobody has looked at.
+
+    Raises SummaryRefused, also for a part that takes more than ``room_bytes``: each may be small enough, and all of them too large.
+    """
     about, packed = _opened(content)
     check(about, wanted)
     size = about.part_bytes
     if not 0 < size <= min(MOST_UNPACKED_BYTES, MOST_RATIO * (len(packed) + 1000)):
         raise SummaryRefused("says that its part has a size that it cannot have")
+    if size > room_bytes:
+        raise SummaryRefused(f"does not fit into memory with those of the other ranks ({MEMORY_VARIABLE})")
     try:
         body = pa.decompress(packed, decompressed_size=size, codec="zstd", asbytes=True)
         part = parts.load(body, _table, _Stored)
@@ -155,7 +161,7 @@ def unchecked(content: bytes, wanted: Wanted) -> Part:
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError) as error:
         raise SummaryRefused("is damaged") from error
     _check(part)
-    return part
+    return part, size
 
 
 def check_values(unseen: Sequence[Part]) -> None:

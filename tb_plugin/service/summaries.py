@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 
 from tb_plugin.analyses.base import Part
 from tb_plugin.errors import UserError
+from tb_plugin.service.budget import budget_bytes
 from tb_plugin.service.found import Found, SummaryFile
 from tb_plugin.service.rank_summary import MOST_BYTES, Settings, SummaryRefused, Wanted, check_values, unchecked
 from tb_plugin.service.states import Entry
@@ -50,8 +51,10 @@ class RankSummary:
 def parts_of(summaries: Sequence[RankSummary]) -> tuple[list[Part], dict[int, str]]:
     """Returns the parts in summaries; by place why some are refused, as the end of a sentence: then no part counts.
 
-    Their values are looked at all together, and one by one only where something is wrong with them.
+    Their values are looked at all together, and one by one only where something is wrong with them. Together they take at
+    most what all workers may.
     """
+    room = budget_bytes()
     made: list[Part] = []
     refused: dict[int, str] = {}
     places: list[int] = []
@@ -59,7 +62,9 @@ def parts_of(summaries: Sequence[RankSummary]) -> tuple[list[Part], dict[int, st
         try:
             with open_local(summary.file) as stream:
                 content = stream.read(MOST_BYTES + 1)
-            made.append(unchecked(content, summary.wanted))
+            part, size = unchecked(content, summary.wanted, room)
+            room -= size
+            made.append(part)
             places.append(place)
         except SummaryRefused as error:
             refused[place] = str(error)

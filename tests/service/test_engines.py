@@ -218,6 +218,19 @@ def test_workers_with_other_code_or_none_are_refused(logs, dask, monkeypatch, tm
         list(computed(jobs_of(logs, tmp_path)[:1], dask.scheduler))
 
 
+def test_a_cluster_without_workers_is_told(monkeypatch, caplog):
+    class Client:
+        def run(self, function, *args, **more):
+            return {}
+
+        def close(self, timeout):
+            pass
+
+    monkeypatch.setattr(clusters, "_connected", lambda scheduler: Client())
+    Cluster(Scheduler("tcp://127.0.0.1:1")).close()
+    assert "The cluster at tcp://127.0.0.1:1 has no workers now: ranks wait until it has some." in caplog.text
+
+
 def test_a_cluster_that_is_not_there(logs, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(clusters, "CONNECT_SECONDS", 0.3)
     assert (

@@ -16,12 +16,13 @@ from tb_plugin import cli
 from tb_plugin.analyses.base import Params
 from tb_plugin.cli import summarize as command
 from tb_plugin.errors import NotFound, StorageError, UnreadableTrace
-from tb_plugin.service import cluster_parts, summaries
+from tb_plugin.service import cluster_parts, parts, rank_summary, summaries
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.cluster import Scheduler
 from tb_plugin.service.found import SummaryFile
 from tb_plugin.service.listed_summaries import SUFFIX
 from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.rank_summary import Settings, Wanted
 from tb_plugin.service.states import Entry
 from tb_plugin.service.summaries import Summaries
 from tb_plugin.service.summarizing import Outcome, summarize_rank
@@ -33,6 +34,7 @@ from tests.conftest import SAMPLES
 from tests.service.fakes import catalog_of, until
 
 ASCEND = SAMPLES / "synthetic_ascend"
+WHATEVER = Wanted(None, Settings())
 
 
 @pytest.fixture(scope="module")
@@ -256,6 +258,23 @@ def test_bad_summaries_are_told_and_their_ranks_are_computed(logs, tree, opened)
     )
     assert len(read_traces(workspace)) == 4
     assert view(workspace) == answer  # also when the parts are kept
+    for each in (answer, expected):
+        each["payloads"].pop("findings")
+    assert answer == expected
+
+
+def test_summaries_that_are_too_much_together_are_refused(logs, tree, opened, monkeypatch):
+    summarised(logs, tree)
+    expected = view(opened(logs))
+    sizes = [
+        len(parts.dump(rank_summary.part_of(path.read_bytes(), WHATEVER))) for path in sorted((tree / "ddp").iterdir())
+    ]
+    monkeypatch.setattr(summaries, "budget_bytes", lambda: sum(sizes[:3]))
+    answer = view(opened(logs))
+    assert told(answer)["summary_refused"] == (
+        "Computed from the trace here: rank3 (its summary does not fit into memory with those of the other ranks "
+        "(TORCH_TRACE_MEMORY_MB))."
+    )
     for each in (answer, expected):
         each["payloads"].pop("findings")
     assert answer == expected
