@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.distributed import Distributed
-from tb_plugin.analyses.distributed.pictures import heat
+from tb_plugin.analyses.distributed.pictures import heat, topology
 from tb_plugin.analyses.distributed.pictures.grid import Grid
 from tb_plugin.analyses.distributed.pictures.heat import merge, merged_labels, quantiles
 from tb_plugin.analyses.distributed.pictures.topology import members, ranks_short
@@ -148,6 +148,11 @@ def test_ranks_have_their_places_in_nodes_and_groups(job: Part) -> None:
     assert stages.groups[0] == "0-48 by 16" and (stages.of[50], stages.place[50]) == (2, 3)
     assert (data.of[9], data.place[9]) == (1, 1) and data.groups[1] == "1, 9"
     assert groupings["Node"].groups[3] == "node3" and groupings["Node"].of[25] == 3
+
+
+def test_groups_that_no_page_can_draw_are_no_places(job: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topology, "MOST_CELLS", 63)
+    assert [each.title for each in measured(job, "wait_ns")[0].groupings] == ["Node"]  # 64 ranks in 8 groups of 8
 
 
 def test_lists_of_ranks_are_read_whole_or_not_at_all() -> None:

@@ -15,6 +15,8 @@ from tb_plugin.trace.memo import remembered
 
 MOST_KINDS = 8
 """So many kinds of groups are offered: a job of several dimensions has about one for each."""
+MOST_CELLS = 1_000_000
+"""Of groups times places: what states more is no job, and would be more than a page can draw."""
 _RANK = re.compile(r"rank[ _-]?(\d{1,9})(?!\d)", re.IGNORECASE)
 """No job has more ranks; and Python refuses to read a number of thousands of digits."""
 
@@ -62,7 +64,7 @@ def groupings(data: Together) -> list[Grouping]:
             for position, rank in enumerate(group):
                 if rank in ranks:
                     of[ranks[rank]], place[ranks[rank]] = at, position
-        if len(groups) > 1:
+        if len(groups) > 1 and len(groups) * max(map(len, groups)) <= MOST_CELLS:
             made.append(Grouping(f"group{number}", kind.title, [ranks_short(group) for group in groups], of, place))
     return made
 
