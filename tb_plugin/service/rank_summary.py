@@ -144,7 +144,7 @@ def part_of(content: bytes, wanted: Wanted) -> Part:
 def unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BYTES) -> tuple[Part, int]:
     """Returns the same with the bytes that it takes; its tables have the right columns, their values nobody has looked at.
 
-    Raises SummaryRefused, also for a part that takes more than ``room_bytes``: each may be small enough, and all of them too large.
+    Raises SummaryRefused, also for a part that takes more than ``room_bytes``: each may be small enough, and all too large.
     """
     about, packed = _opened(content)
     check(about, wanted)
