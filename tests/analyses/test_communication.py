@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.payloads import Notice, Notices, View
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, memcpy, part, rows, trace
-from tests.conftest import REPO, SAMPLE_FILES, SHARED, loaded
+from tests.conftest import SAMPLE_FILES, SHARED, loaded, needs_shared, sample
 
 REAL = [
     "hta/nccl_parser_config/nccl_data.json.gz",
@@ -22,7 +21,6 @@ REAL = [
     "hta/cpu_only/rank-34.Jul_15_10_52_41.1074.pt.trace.json.gz",
     "torch213/ddp_gloo2/rank0.1795194317735665389.pt.trace.json.gz",
 ]
-PATHS = [f"{REPO.name}/samples/{name}" for name in SAMPLE_FILES] + [f"{SHARED.name}/data/{name}" for name in REAL]
 
 
 def exposed(table: TraceTable) -> list[int]:
@@ -32,14 +30,22 @@ def exposed(table: TraceTable) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_overview_and_distributed_agree(path: str) -> None:
-    if not Path(REPO.parent / path).is_file():
-        pytest.skip("no corpus of real traces at ../shared (it is not part of the repository)")
-    for step in rows(loaded(path), "distributed", "steps"):
+@pytest.mark.parametrize("name", SAMPLE_FILES)
+def test_overview_and_distributed_agree(name: str) -> None:
+    pages_agree(sample(name))
+
+
+@needs_shared
+@pytest.mark.parametrize("name", REAL)
+def test_overview_and_distributed_agree_on_recordings(name: str) -> None:
+    pages_agree(loaded(f"{SHARED.name}/data/{name}"))
+
+
+def pages_agree(table: TraceTable) -> None:
+    for step in rows(table, "distributed", "steps"):
         assert step["compute_ns"] + step["exposed_communication_ns"] + step["step_other_ns"] == step["step_total_ns"]
         assert min(step["compute_alone_ns"], step["step_other_ns"]) >= 0
-    exposed(loaded(path))
+    exposed(table)
 
 
 def micros(builder: TraceBuilder) -> tuple[int, int, int]:
