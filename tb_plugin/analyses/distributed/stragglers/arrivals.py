@@ -31,6 +31,8 @@ class Met:
     step: Int64
     group: Int64
     """Code of the process group."""
+    stream: Int64
+    """Code of the stream, among those of the worker."""
     two_ended: Bool
     """A call from one rank to another: who receives waits for who sends by the plan of the program, and nobody is late."""
     start_ns: Int64
@@ -72,6 +74,8 @@ class Arrivals:
     """Number of the collective that a row belongs to: 0, 1, ..."""
     last: Int64
     """Row (here) of the worker that arrives last; the one before it is the row before."""
+    before: Int64
+    """Row of Met of the one before it: whom it is compared with."""
     step: Int64
     group: Int64
     raw_ns: Int64
@@ -133,6 +137,7 @@ def arrivals(met: Met) -> Arrivals:
         apart_ns=arrival - others[which],
         collective=which,
         last=last,
+        before=before,
         step=met.step[opening],
         group=met.group[opening],
         raw_ns=raw,

@@ -188,6 +188,7 @@ def _met(data: Together, step_of: Int64) -> tuple[Met, tuple[str, ...], Int64]:
         worker=seen.worker,
         step=step_of[seen.step],
         group=code.astype(np.int64),
+        stream=texts_of(seen.data, "stream")[0],
         two_ended=is_one_of(collective, kinds, POINT_TO_POINT),
         start_ns=seen.start_ns,
         dur_ns=dur,

@@ -9,12 +9,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals, Met
+from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals
+from tb_plugin.analyses.distributed.stragglers.lanes import NEVER, events, pairs_of
 
 Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
-_NEVER = np.iinfo(np.int64).min // 2
 
 
 def gained(arrived: Arrivals, asked: Int64, workers: int, steps: int) -> Int64:
@@ -32,14 +30,14 @@ def gained(arrived: Arrivals, asked: Int64, workers: int, steps: int) -> Int64:
         return np.zeros((len(asked), steps), np.int64)
     lane = np.full(len(met.worker), -1)
     lane[rows] = met.worker[rows] * steps + met.step[rows]
-    ends, pair = _pairs(met)
+    ends, pair = pairs_of(met)
     collectives, pairs = len(arrived.last), int(pair.max(initial=-1)) + 1
     count = collectives + pairs
     of, at = np.full(len(lane), count), np.zeros(len(lane), np.int64)  # One more that stands for all that nobody knows.
     there = np.flatnonzero(arrived.row >= 0)
     of[arrived.row[there]], at[arrived.row[there]] = arrived.collective[there], arrived.late_ns[there]
     of[ends], at[ends] = collectives + pair, -met.dur_ns[ends]
-    latest_of_pair = np.full(pairs, _NEVER)
+    latest_of_pair = np.full(pairs, NEVER)
     np.maximum.at(latest_of_pair, pair, at[ends])
     top = np.concatenate((arrived.late_ns[arrived.last], latest_of_pair, [0]))
     whole = np.concatenate((arrived.sure & arrived.told, np.ones(pairs, np.bool_), [False]))
@@ -50,8 +48,8 @@ def gained(arrived: Arrivals, asked: Int64, workers: int, steps: int) -> Int64:
     last = arrived.row[arrived.last]
     own = np.zeros(len(lane), np.int64)
     own[last[last >= 0]] = arrived.low_ns[last >= 0]
-    latest = np.full((count + 1, len(asked)), _NEVER)
-    call, is_end, place, end = _events(lane, met.start_ns, met.dur_ns, len(early))
+    latest = np.full((count + 1, len(asked)), NEVER)
+    call, is_end, place, end = events(lane, met.start_ns, met.dur_ns, len(early))
     active = np.flatnonzero(place < end)
     while len(active):
         event = place[active]
@@ -77,25 +75,3 @@ def gained(arrived: Arrivals, asked: Int64, workers: int, steps: int) -> Int64:
         active = active[place[active] < end[active]]
     found: Int64 = early.reshape(workers, steps, len(asked)).min(axis=0).T
     return np.maximum(found, 0)
-
-
-def _pairs(met: Met) -> tuple[Int64, Int64]:
-    """The rows of calls from one rank to another of which both ends are here, and the number of each one's pair."""
-    rows = np.flatnonzero(met.two_ended & (met.match >= 0))
-    _, which, times = np.unique(met.match[rows], return_inverse=True, return_counts=True)
-    both = times[which] == 2
-    return rows[both], np.unique(which[both], return_inverse=True)[1].astype(np.int64)
-
-
-def _events(lane: Int64, start: Int64, dur: Int64, lanes: int) -> tuple[Int64, Bool, Int64, Int64]:
-    """Begins and ends of calls, those of each lane in order of time: its call, whether it is an end, and where each lane's
-    begin and end."""
-    rows = np.flatnonzero(lane >= 0)
-    call = np.concatenate((rows, rows))
-    is_end = np.repeat([False, True], len(rows))
-    # Who ends as another begins is over by then; a call that takes no time ends after it began.
-    time = np.concatenate((start[rows], start[rows] + np.maximum(dur[rows], 1)))
-    order = np.lexsort((~is_end, time, lane[call]))
-    size = np.bincount(lane[call], minlength=lanes)
-    stop = np.cumsum(size)
-    return call[order], is_end[order], stop - size, stop

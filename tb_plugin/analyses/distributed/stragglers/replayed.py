@@ -1,0 +1,185 @@
+"""What a job gains if one worker were as fast as the next: its calls are played again, each as much earlier as what it waits for.
+
+Every worker has a time by which it is earlier, from 0 at the begin of each step. A collective begins as much earlier on it as it
+is, or, where it begins as the call before it on its stream ends, as that one does. It ends as much earlier as the last of its
+workers then begins it, and whom it blocks is as much earlier after it. The workers that are asked about begin each collective at
+which they are last when the next one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analyses.distributed.matching.codes import codes
+from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals, Met
+from tb_plugin.analyses.distributed.stragglers.lanes import NEVER, events, pairs_of
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+BEHIND_NS = 10_000
+"""A call that begins so soon after the one before it on its stream has waited for that one: launching a kernel takes a while."""
+WHOLLY_PERCENT = 98
+"""A call that blocks its worker for so much of its time leaves it nothing else to do."""
+_FREE = np.iinfo(np.int64).max
+
+
+def replayed(arrived: Arrivals, asked: Sequence[Sequence[int]], workers: int, steps: int) -> Int64:
+    """Returns for each set of workers in ``asked`` what each step ([asked, step]) gains if all of them were as fast as the
+    next one wherever they are last. No worker is in two sets.
+
+    It is an estimate. How much sooner a call could begin than the one before it ends is known only where its worker had nothing
+    else to do; elsewhere it is taken to be enough. A worker that lost calls in a step holds up nobody there, nor does one
+    whose trace is not here.
+    """
+    met = arrived.met
+    lane = np.where(met.step < steps, met.worker * steps + met.step, -1)
+    if not len(asked) or not (lane >= 0).any():
+        return np.zeros((len(asked), steps), np.int64)
+    column = np.full(workers, -1)
+    for place, members in enumerate(asked):
+        column[list(members)] = place
+    early = _played(arrived, lane, column, (workers, steps, len(asked)))
+    # What those that are asked about do after their last call, the next step shows.
+    early[column >= 0, :, column[column >= 0]] = _FREE
+    early[_lacking(met, lane, workers * steps).reshape(workers, steps)] = _FREE
+    found: Int64 = early.min(axis=0).T
+    return np.where(found == _FREE, 0, np.maximum(found, 0))
+
+
+def _played(arrived: Arrivals, lane: Int64, column: Int64, shape: tuple[int, int, int]) -> Int64:
+    """By how much each worker is earlier after each step: [worker, step, column]."""
+    met, steps = arrived.met, shape[1]
+    early = np.zeros((shape[0] * steps, shape[2]), np.int64)
+    of, at, top, known = _meetings(arrived, lane)
+    left = np.bincount(of, minlength=len(top))
+    left[~known] = 0
+    behind, idle = _behind(met, lane)
+    lacks = _lacking(met, lane, len(early))
+    # Of the last one at each collective: how far behind the next it is, idle time of that one included or not, and the meeting
+    # whose end that one waits for.
+    last = np.flatnonzero((arrived.row[arrived.last] >= 0) & (arrived.raw_ns > arrived.inherited_ns))
+    row, other = arrived.row[arrived.last[last]], arrived.before[last]
+    apart, own, beside = np.zeros(len(lane), np.int64), np.zeros(len(lane), np.int64), np.full(len(lane), len(top) - 1)
+    apart[row] = (arrived.raw_ns - arrived.inherited_ns)[last]
+    own[row] = apart[row] + np.where(idle[row] < 0, np.maximum(idle[other], 0), 0)
+    beside[row] = np.where(behind[other] >= 0, of[behind[other]], len(top) - 1)
+    mine = column[met.worker]
+    local, within = _groups_within(met, mine)
+    base = np.zeros((len(early), len(within[0])), np.int64)
+    """By how much a lane of a worker that is asked about was earlier when a group of it last began anew together."""
+    latest, sooner = np.full((len(top), shape[2]), NEVER), np.zeros((len(top), shape[2]), np.int64)
+    call, is_end, place, end = events(lane, met.start_ns, met.dur_ns, len(early))
+    active = np.flatnonzero(place < end)
+    while len(active):
+        which, over_now = call[place[active]], is_end[place[active]]
+        begun, where = which[~over_now], active[~over_now]
+        late = np.flatnonzero((mine[begun] >= 0) & (own[begun] > 0))
+        its, who = begun[late], mine[begun[late]]
+        early[where[late], who] = np.maximum(early[where[late], who], base[where[late], local[its]] + own[its])
+        shift = np.where((behind[begun] >= 0)[:, None], sooner[of[behind[begun]]], early[where])
+        shift[lacks[where]] = -NEVER // 2
+        shift[late, who] = np.maximum(early[where[late], who], apart[its] + sooner[beside[its], who])
+        np.maximum.at(latest, of[begun], at[begun][:, None] - shift)
+        np.subtract.at(left, of[begun], 1)
+        over = np.flatnonzero(over_now)
+        over = over[left[of[which[over]]] <= 0]
+        done, where = which[over], active[over]
+        gain = np.maximum(top[of[done]][:, None] - latest[of[done]], 0)
+        # Where nobody who is known to wait for it began it, it may end as much earlier as anybody likes.
+        gain = np.where((latest[of[done]] < NEVER // 4) | ~known[of[done]][:, None], early[where], gain)
+        sooner[of[done]] = gain
+        sooner[-1] = 0
+        blocks = met.blocked_ns[done] > 0
+        blocked = met.blocked_ns[done[blocks]][:, None]
+        early[where[blocks]] = np.minimum(gain[blocks], early[where[blocks]] + blocked)
+        anew = np.flatnonzero((mine[done] >= 0) & blocks & ~met.two_ended[done])
+        its, lanes = done[anew], where[anew]
+        now = early[lanes, mine[its]][:, None]
+        base[lanes] = np.where(within[met.worker[its], local[its]], now, base[lanes])
+        moved = ~over_now
+        moved[over] = True
+        if not moved.any():  # Ends that none of their begins precede: nobody knows what waits for what.
+            early[active] = 0
+            break
+        place[active[moved]] += 1
+        active = active[place[active] < end[active]]
+    return early.reshape(shape)
+
+
+def _meetings(arrived: Arrivals, lane: Int64) -> tuple[Int64, Int64, Int64, Bool]:
+    """The meeting (collective, or message) of each call, when it begins on an axis of the meeting's own, when the last one
+    does, and whether that says something. The meeting behind the last stands for all of which nothing is known."""
+    met = arrived.met
+    ends, pair = pairs_of(met)
+    collectives, pairs = len(arrived.last), int(pair.max(initial=-1)) + 1
+    of, at = np.full(len(lane), collectives + pairs), np.zeros(len(lane), np.int64)
+    there = np.flatnonzero(arrived.row >= 0)
+    last = arrived.late_ns[arrived.last]
+    # Who is behind the one before the last is so by chance: it counts as that one.
+    level = np.minimum(arrived.late_ns, (last - arrived.raw_ns)[arrived.collective])
+    level[arrived.last] = last
+    of[arrived.row[there]], at[arrived.row[there]] = arrived.collective[there], level[there]
+    of[ends], at[ends] = collectives + pair, -met.dur_ns[ends]
+    latest = np.full(pairs, NEVER)
+    np.maximum.at(latest, pair, at[ends])
+    known = np.concatenate((arrived.told, np.ones(pairs, np.bool_), [False]))
+    known[of[lane < 0]] = False
+    return of, at, np.concatenate((last, latest, [0])), known
+
+
+def _behind(met: Met, lane: Int64) -> tuple[Int64, Int64]:
+    """For each call the one for whose end it waits before it begins (-1: it waits for its worker alone, and by as much as that
+    is earlier it is), and for how long its worker had nothing else to do by then (-1: it begins by itself)."""
+    key = codes(met.worker, met.stream)
+    order = np.lexsort((met.start_ns, key))
+    start, end, blocked = met.start_ns[order], (met.start_ns + met.dur_ns)[order], met.blocked_ns[order]
+    wholly = 100 * blocked >= WHOLLY_PERCENT * met.dur_ns[order]
+    follows = np.zeros(len(order), np.bool_)
+    follows[1:] = (np.diff(key[order]) == 0) & (np.diff(lane[order]) == 0) & (np.abs(start[1:] - end[:-1]) <= BEHIND_NS)
+    # It had nothing to do while the call before blocked it, and while those before did as long as these do so wholly.
+    idle = np.append(0, blocked[:-1]) * follows
+    total = np.cumsum(idle)
+    fresh = ~follows | ~np.append(False, wholly[:-1])
+    since = np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
+    # A worker that has nothing to do is ready for the last call that it waits for; for those before it was sooner.
+    is_ready = (idle > 0) & ~(np.append(follows[1:], False) & wholly)
+    behind, known = np.full(len(order), -1), np.empty(len(order), np.int64)
+    behind[order] = np.where(follows & ~is_ready, np.append(-1, order[:-1]), -1)
+    known[order] = np.where(follows, total - total[since] + idle[since], -1)
+    return behind, known
+
+
+def _groups_within(met: Met, column: Int64) -> tuple[Int64, Bool]:
+    """A number for the group of each call of workers that are asked about, among those of its worker, and
+    [worker, group, group] whether all of the second are in the first."""
+    pairs = np.unique(codes(met.group, met.worker), return_index=True)[1]
+    pairs = pairs[~met.two_ended[pairs]]
+    members: dict[int, set[int]] = {}
+    for group, worker in zip(met.group[pairs].tolist(), met.worker[pairs].tolist(), strict=True):
+        members.setdefault(group, set()).add(worker)
+    asked = np.unique(met.worker[column >= 0]).tolist()
+    groups = {worker: [group for group, its in members.items() if worker in its] for worker in asked}
+    most = max(map(len, groups.values()), default=0) + 1
+    local = np.full(len(met.worker), most - 1)
+    within = np.zeros((int(met.worker.max(initial=-1)) + 1, most, most), np.bool_)
+    for worker, its in groups.items():
+        for place, group in enumerate(its):
+            local[(met.worker == worker) & (met.group == group) & ~met.two_ended] = place
+            within[worker, place, : len(its)] = [members[other] <= members[group] for other in its]
+    return local, within
+
+
+def _lacking(met: Met, lane: Int64, lanes: int) -> Bool:
+    """Lanes that have fewer calls of a group than another worker has in the same step, or none at all."""
+    rows = np.flatnonzero((lane >= 0) & ~met.two_ended & (met.match >= 0))
+    meeting = codes(met.group[rows], met.step[rows])
+    _, first, count = np.unique(codes(meeting, lane[rows]), return_index=True, return_counts=True)
+    most = np.zeros(int(meeting.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(most, meeting[first], count)
+    found: Bool = np.bincount(lane[lane >= 0], minlength=lanes) == 0
+    found[lane[rows][first[count < most[meeting[first]]]]] = True
+    return found
