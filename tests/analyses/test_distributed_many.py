@@ -103,6 +103,27 @@ def test_one_worker_alone_has_no_waiting() -> None:
     assert [row["lost_ns"] for row in table_of(part, "workers")] == [None]
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("measure", ["first", "wait_ns"])
+def test_a_run_without_steps_has_an_empty_map(ranks: int, measure: str) -> None:
+    """The page asks for it of any run, and draws no map that has no columns."""
+    part = VIEW.join([without_steps(part) for part in many_parts(ranks, 3)])
+    found, spread = measured(part, measure)
+    assert (found.rows, found.x, found.values, found.choices) == ([f"rank{n}" for n in range(ranks)], [], [], [])
+    assert found.means == [None] * ranks and spread.x == []
+    with pytest.raises(BadRequest) as told:
+        measured(part, "beauty_ns")
+    assert "wait_ns" in told.value.do
+
+
+def without_steps(part: Part) -> Part:
+    calls, steps = part.frames["collectives"], part.frames["steps"]
+    at = calls.data.column_names.index("step")
+    data = calls.data.set_column(at, "step", pa.nulls(calls.data.num_rows, calls.data.schema.field("step").type))
+    frames = {"collectives": replace(calls, data=data), "steps": replace(steps, data=steps.data.slice(0, 0))}
+    return replace(part, frames={**part.frames, **frames}, steps=())
+
+
 def test_steps_are_merged_where_an_answer_would_be_too_long(job: Part, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = values_of(measured(job, "compute_ns")[0])
     size = len(to_json(view_of(job, extra=(("measure", "compute_ns"),))))
