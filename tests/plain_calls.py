@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tb_plugin.analyses.busy import device_busy
-from tb_plugin.analyses.collective_names import NOT_COLLECTIVE, POINT_TO_POINT, collective_name, moved_elements
+from tb_plugin.analyses.collective_names import NOT_COLLECTIVE, POINT_TO_POINT, collective_name, has_larger_side
 from tb_plugin.analyses.communication import BACKEND, calls_collective, communicates, communicating, computing
 from tb_plugin.analyses.dtypes import element_bytes
 from tb_plugin.analyses.idle.account import idle_account
@@ -106,7 +106,8 @@ def plain_calls(trace: TraceTable) -> list[Row]:
 
 def told(trace: TraceTable, one: Found, waits: list[tuple[About, int]], mixed: set[str]) -> Row:
     about, start, launch = one.about, int(trace.start_ns[one.row]), int(trace.launch[one.row])
-    elements = moved_elements(about.collective, about.inside, about.outside)
+    inside, outside = about.inside, about.outside
+    elements = max(inside, outside) if has_larger_side(about.collective) else inside if inside >= 0 else outside
     elements = elements if 0 <= elements <= 1 << 48 else -1
     size = element_bytes(about.dtype) if about.dtype else None
     moved = 0 if about.collective == "barrier" else (elements * size if size is not None and elements >= 0 else -1)

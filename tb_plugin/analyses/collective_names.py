@@ -50,13 +50,6 @@ def has_larger_side(collective: str) -> bool:
     return collective in ("all_gather", "gather", "scatter", "broadcast", "recv")
 
 
-def moved_elements(collective: str, inside: int, outside: int) -> int:
-    """Returns the elements of S of nccl-tests. -1 = unknown."""
-    if has_larger_side(collective):
-        return max(inside, outside)
-    return inside if inside >= 0 else outside
-
-
 def bus_factor(collective: str, ranks: int) -> float | None:
     """Returns bus bandwidth over algorithm bandwidth (nccl-tests); None where there is none."""
     if ranks < 1:

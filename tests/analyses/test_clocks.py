@@ -171,6 +171,22 @@ def test_workers_that_meet_nobody_or_too_seldom_are_unknown() -> None:
     assert clocks.anchors.tolist() == [4, 3, 1, 0]
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("others", [2, 3])
+@pytest.mark.parametrize("far", [0, 2**61])
+def test_a_clock_that_contradicts_all_others_moves_none_of_them(others: int, far: int) -> None:
+    """The others end together each second, worker 0 always at the same time, or absurdly early and late as well.
+
+    Whatever offset it gets, it agrees with one collective at most, and its residual tells so.
+    """
+    ends = [(0, m, far * (m - 2) if m in (1, 3) else 0) for m in range(6)]
+    ends += [(w + 1, m, (m + 1) * S) for m in range(6) for w in range(others)]
+    clocks = clocks_of(shared(*ends), np.zeros(others + 1, np.int64))
+    assert [HOW[how] for how in clocks.how[1:]] == [OFFSET] * others
+    assert not clocks.offset_ns[1:].any() and not clocks.residual_ns[1:].any()
+    assert S <= clocks.offset_ns[0] <= 6 * S and clocks.residual_ns[0] > 2 * S
+
+
 def test_groups_without_a_common_rank_are_sets_of_their_own_each_with_a_median_of_zero() -> None:
     planted = plant(1, [[0, 1, 2, 3], [4, 5, 6]])
     clocks = planted.clocks

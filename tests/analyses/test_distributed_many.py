@@ -19,7 +19,7 @@ from tb_plugin.analyses.distributed.pictures.grid import Grid
 from tb_plugin.analyses.distributed.pictures.heat import merge, merged_labels, quantiles
 from tb_plugin.analyses.distributed.pictures.topology import members, ranks_short
 from tb_plugin.errors import BadRequest
-from tb_plugin.payloads import Heat, Series, Table, View
+from tb_plugin.payloads import Heat, Notice, Notices, Series, Table, View
 from tb_plugin.payloads.export import to_json
 from tests.depth import sampled
 from tests.many_ranks import COMPUTE_NS, LATE_NS, MOVING_NS, TENSOR, many_parts
@@ -101,6 +101,27 @@ def test_one_worker_alone_has_no_waiting() -> None:
     assert found.rows == ["rank0"] and found.groupings == [] and len(found.values) == 3
     assert "worst" not in view_of(part).payloads
     assert [row["lost_ns"] for row in table_of(part, "workers")] == [None]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("measure", ["first", "wait_ns"])
+def test_a_run_without_steps_has_an_empty_map(ranks: int, measure: str) -> None:
+    """The page asks for it of any run, and draws no map that has no columns."""
+    part = VIEW.join([without_steps(part) for part in many_parts(ranks, 3)])
+    found, spread = measured(part, measure)
+    assert (found.rows, found.x, found.values, found.choices) == ([f"rank{n}" for n in range(ranks)], [], [], [])
+    assert found.means == [None] * ranks and spread.x == []
+    with pytest.raises(BadRequest) as told:
+        measured(part, "beauty_ns")
+    assert "wait_ns" in told.value.do
+
+
+def without_steps(part: Part) -> Part:
+    calls, steps = part.frames["collectives"], part.frames["steps"]
+    at = calls.data.column_names.index("step")
+    data = calls.data.set_column(at, "step", pa.nulls(calls.data.num_rows, calls.data.schema.field("step").type))
+    frames = {"collectives": replace(calls, data=data), "steps": replace(steps, data=steps.data.slice(0, 0))}
+    return replace(part, frames={**part.frames, **frames}, steps=())
 
 
 def test_steps_are_merged_where_an_answer_would_be_too_long(job: Part, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,6 +301,45 @@ def test_each_answer_stays_below_a_megabyte(ranks: int, steps: int) -> None:
         found = view_of(part, extra=(("measure", metric.key),))
         assert len(to_json(found)) < MEGABYTE
         assert len(found.payloads["heat"].rows) == ranks
+
+
+def test_who_lost_a_call_is_named_though_its_lists_of_ranks_written_out_fill_gigabytes() -> None:
+    parts = [with_long_lists(part) for part in many_parts(4, 600)]
+    parts[1] = without_call(parts[1], 5)
+    (told,) = (each for each in notices_of(VIEW.join(parts)) if each.rule == "bounds")
+    assert told.text.endswith("All ranks are here; calls are missing of rank1.")
+
+
+def test_those_who_lost_most_calls_are_named_first_and_only_those_that_others_of_their_group_have() -> None:
+    """Calls 0, 2, 4 are of 8 ranks each, 1, 3, 5 of all 16: who lost two, four that lost one, and one that lost none."""
+    parts = many_parts(16, 3)
+    for rank, lost in ((9, (1, 3)), (2, (1,)), (3, (0,)), (12, (2,)), (15, (5,))):
+        for call in sorted(lost, reverse=True):
+            parts[rank] = without_call(parts[rank], call)
+    (told,) = (each for each in notices_of(VIEW.join(parts)) if each.rule == "bounds")
+    assert told.text.endswith("calls are missing of rank9, rank2, rank3 and 2 more.")
+
+
+def with_long_lists(part: Part) -> Part:
+    """The same with lists of ranks of a megabyte, as of 150,000 ranks; Arrow holds texts of 2 GB in one array."""
+    calls = part.frames["collectives"]
+    column = calls.data["group_ranks"].combine_chunks()
+    lists = pa.array([text.replace("]", " " * 1_000_000 + "]") for text in column.dictionary.to_pylist()])
+    at = calls.data.column_names.index("group_ranks")
+    data = calls.data.set_column(at, "group_ranks", pa.DictionaryArray.from_arrays(column.indices, lists))
+    return replace(part, frames={**part.frames, "collectives": replace(calls, data=data)})
+
+
+def without_call(part: Part, row: int) -> Part:
+    calls = part.frames["collectives"]
+    data = pa.concat_tables([calls.data.slice(0, row), calls.data.slice(row + 1)])
+    return replace(part, frames={**part.frames, "collectives": replace(calls, data=data)})
+
+
+def notices_of(part: Part) -> list[Notice]:
+    notices = view_of(part).payloads["findings"]
+    assert isinstance(notices, Notices)
+    return notices.notices
 
 
 def test_numbers_that_python_refuses_to_read_are_no_ranks(job: Part) -> None:

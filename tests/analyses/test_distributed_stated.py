@@ -164,6 +164,11 @@ def test_chosen_steps_count_alone() -> None:
     assert "kinds_of_links" not in view_of(parts, steps=("2",)).payloads
 
 
+def test_of_no_step_nothing_counts() -> None:
+    view = view_of(parts_of(telling(), rank(1)), steps=())
+    assert not {"rank_steps", "operation_types", "kinds_of_links"} & {*view.payloads}
+
+
 def test_the_order_of_calls_says_nothing() -> None:
     shuffled = list(CALLS)
     random.Random(5).shuffle(shuffled)

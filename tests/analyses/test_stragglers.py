@@ -93,6 +93,15 @@ def test_the_cost_is_the_last_arrival_less_the_one_before_and_delays_do_not_add_
     assert found.q[found.worker == 2].tolist() == [55 / 70]
 
 
+@pytest.mark.parametrize("far", [50, 2**61])
+def test_calls_under_way_at_once_are_told_however_long_a_recording_is(far: int) -> None:
+    """The two calls of ranks 0 and 2 are far apart, those of rank 1 overlap."""
+    met = replace(three_ranks().met(), start_ns=np.array([-far, far, 0, 5, -far, far]), dur_ns=np.full(6, 10))
+    assert bursts(met).tolist() == [0, 1, 2, 2, 4, 5]
+    works = own_work(replace(met, blocked_ns=np.array([10, 10, 5, 10, 10, 10])), {"compute": np.zeros(6, np.int64)})
+    assert works["compute"].tolist() == [0, 0, 0, 0, 0, 0]
+
+
 @pytest.mark.filterwarnings("error")
 def test_of_no_chosen_step_nobody_costs_anything() -> None:
     """Calls that are in no chosen step (their step is beyond the last) still tell who arrived last, and cost nothing."""

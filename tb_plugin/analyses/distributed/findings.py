@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow.compute as pc
 
 from tb_plugin.analyses.communication import COMMUNICATION_SHARE, SEND_LESS
 from tb_plugin.analyses.distributed.absent import not_here
 from tb_plugin.analyses.distributed.clock_notices import clock_notices
 from tb_plugin.analyses.distributed.facts import total_of
-from tb_plugin.analyses.distributed.matching.compared import numbers_of
+from tb_plugin.analyses.distributed.matching.codes import codes, distinct, distinct_rows
+from tb_plugin.analyses.distributed.matching.compared import numbers_of, texts_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.stragglers.blame import blame
 from tb_plugin.analyses.distributed.stragglers.findings import straggler_findings, uneven_compute
@@ -122,19 +122,19 @@ def _lacking(data: Together) -> str:
     """Names the workers that lack calls which others of their group have, those that lack most first; empty: nobody knows."""
     seen, one_each = data.seen, data.first_rows
     bound = one_each[seen.waiting.timing[one_each] == TIMINGS.index(BOUND)]
-    group = np.asarray(numbers_of(seen.data, "group_code"))
+    # Texts by their codes: written out for every call, lists of a thousand ranks are gigabytes.
+    ranks, listed = texts_of(seen.data, "group_ranks")
     # Where nobody recorded who is in a group, those that lack its calls may be in none.
-    stated = pc.fill_null(seen.data["group_ranks"].cast("string"), "").to_numpy(zero_copy_only=False) != ""
+    stated = np.array([text != "" for text in listed], np.bool_)[ranks]
     rows = np.flatnonzero(np.isin(seen.match, seen.match[bound]) & stated)
-    lacks: dict[int, int] = {}
-    for code in np.unique(group[rows]).tolist():
-        mine = rows[group[rows] == code]
-        have = np.bincount(seen.worker[mine], minlength=len(data.names))
-        calls = len(np.unique(seen.match[mine]))
-        for worker in np.unique(seen.worker[group == code]).tolist():
-            if have[worker] < calls:
-                lacks[worker] = lacks.get(worker, 0) + calls - int(have[worker])
-    order = sorted(lacks, key=lambda worker: (-lacks[worker], worker))
+    group = distinct(numbers_of(seen.data, "group_code"))[1]
+    called, _ = distinct_rows(group[rows], seen.match[rows])
+    calls = np.bincount(called, minlength=int(group.max(initial=-1)) + 1)
+    member, which = distinct(codes(group, seen.worker))
+    have = np.bincount(which[rows], minlength=len(member))
+    lacks = np.zeros(len(data.names), np.int64)
+    np.add.at(lacks, seen.worker[member], np.maximum(calls[group[member]] - have, 0))
+    order = np.argsort(-lacks, kind="stable")[: np.count_nonzero(lacks)].tolist()
     named = ", ".join(data.names[worker] for worker in order[:_NAMED])
     return named + (f" and {len(order) - _NAMED} more" if len(order) > _NAMED else "")
 

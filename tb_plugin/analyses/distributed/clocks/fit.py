@@ -20,6 +20,8 @@ LARGEST_DRIFT = 1e-4
 
 _ROUNDS = 30
 _SOLVING = 80
+_FLAT = 1e-13
+"""A way is flat when it rises by so little of what it would if each end were alone: rounding makes 1e-16 of it."""
 _CAUCHY = 2.385
 """An end that lies so many standard deviations off counts half: of normal ones, 95 % of what they tell is used."""
 
@@ -144,7 +146,8 @@ def _step(ends: Ends, weight: Float64, drawn: Float64, now: Float64, slope: Floa
         return np.concatenate((ends.by_worker(off), ends.by_worker(off * ends.time) + drawn * slopes))
 
     diagonal = (ends.by_worker(weight), ends.by_worker(weight * ends.time * ends.time) + drawn)
-    easing = 1 / np.maximum(np.concatenate(diagonal), 1e-9)
+    steepest = np.maximum(np.concatenate(diagonal), 1e-9)
+    easing = 1 / steepest
     step, rest = np.zeros(2 * ends.workers), -moved(now, slope)
     way = easing * rest
     size = float(rest @ way)
@@ -154,7 +157,11 @@ def _step(ends: Ends, weight: Float64, drawn: Float64, now: Float64, slope: Floa
             break
         shifts, slopes = way[: ends.workers], way[ends.workers :]
         image = moved(shifts[ends.worker] + slopes[ends.worker] * ends.time, slopes)
-        length = size / float(way @ image)
+        curved = float(way @ image)
+        # All clocks of a set may move together: what is left of the ways that tell something is rounding.
+        if curved <= _FLAT * float(way @ (steepest * way)):
+            break
+        length = size / curved
         step, rest = step + length * way, rest - length * image
         eased = easing * rest
         size, before = float(rest @ eased), size

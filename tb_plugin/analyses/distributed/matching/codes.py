@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 Int64 = npt.NDArray[np.int64]
+_MOST = 2**62
+"""Products that are less fit into 64 bits."""
 _CLOSE = 8
 """Numbers in a range of so many times their count lie close: a table of the range is made sooner than they are sorted."""
 
@@ -59,10 +61,26 @@ def ordered(key: Int64, value: Int64) -> Int64:
         return np.empty(0, np.int64)
     low, high = int(value.min()), int(value.max())
     span = high - low + 1
-    if span * (int(key.max()) + 1) < 2**62:
+    if span * (int(key.max()) + 1) < _MOST:
         return np.argsort(key * span + (value - low))  # one sort in place of two
     rows: Int64 = np.lexsort((value, key))
     return rows
+
+
+def on_one_axis(key: Int64, *times: Int64) -> tuple[Int64, ...]:
+    """Returns numbers that compare as the times of one key do; those of each key are more than all of a lower one.
+
+    ``key`` is 0 or more. One running maximum, or one search, serves all keys then.
+    """
+    if not len(key):
+        return times
+    low = min(int(each.min()) for each in times)
+    span = max(int(each.max()) for each in times) - low + 1
+    if span * (int(key.max()) + 1) >= _MOST:
+        # Of many keys over a long time: places among all times stand for them.
+        place = np.unique(np.concatenate(times), return_inverse=True)[1].astype(np.int64)
+        low, span, times = 0, int(place.max()) + 1, tuple(np.split(place, len(times)))
+    return tuple(key * span + (each - low) for each in times)
 
 
 def occurrence(key: Int64) -> Int64:

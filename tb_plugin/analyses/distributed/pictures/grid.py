@@ -81,12 +81,15 @@ def measure_named(data: Together, key: str) -> str:
     offered = [metric.key for metric in measures(data)]
     if LOST in offered and not blame(data).costly:
         offered = [*(each for each in offered if each != LOST), LOST]
-    return next((each for each in offered if grid_of(data, each).values.any()), offered[0] if offered else key)
+    return next((each for each in offered if grid_of(data, each).values.any()), next(iter(offered or CATEGORIES)))
 
 
 def grid_of(data: Together, key: str) -> Grid:
-    """Returns the numbers of a measure over ``steps_here``. Raises BadRequest for one that is not known here."""
-    found = _grids(data)
+    """Returns the numbers of a measure over ``steps_here``. Raises BadRequest for one that is not known here.
+
+    Without steps there are none of any measure: a page that asks for its map is not wrong.
+    """
+    found = _grids(data) or dict.fromkeys(CATEGORIES, _nothing(data, 0))
     if key not in found:
         offered = ", ".join(measure for measure in CATEGORIES if measure in found)
         raise BadRequest(f"There is no measure {key[:100]}.", "measure", f"It may be: {offered}.")
@@ -118,15 +121,15 @@ def _of_steps(data: Together) -> Mapping[str, Grid]:
             column = data.step_table[key]
             said = np.asarray(pc.is_valid(column))
             at = tuple(place[said] for place in data.step_places)
-            grid = _nothing(data)
+            grid = _nothing(data, len(data.labels))
             np.add.at(grid.values, at, column.drop_null().to_numpy())
             grid.known[at] = True
             grids[key] = grid
     return grids
 
 
-def _nothing(data: Together) -> Grid:
-    shape = len(data.names), len(data.labels)
+def _nothing(data: Together, steps: int) -> Grid:
+    shape = len(data.names), steps
     return Grid(np.zeros(shape, np.int64), np.zeros(shape, np.bool_))
 
 
@@ -140,7 +143,7 @@ def _known(data: Together) -> Bool:
 
 def _lost(data: Together) -> Grid:
     """What each step would gain if the worker were as fast as the next; steps without a time are not looked at."""
-    told, grid = blame(data), _nothing(data)
+    told, grid = blame(data), _nothing(data, len(data.labels))
     at = {label: place for place, label in enumerate(data.labels)}
     here = [(place, at[label]) for place, label in enumerate(told.labels) if label in at]
     if here:

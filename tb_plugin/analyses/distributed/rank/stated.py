@@ -171,7 +171,9 @@ def stated_job(tables: Mapping[str, pa.Table], names: Sequence[str], chosen: tup
         ranks={name: row["rank"] for name, row in about.items() if row["rank"] is not None},
         ranks_at_least=ranks_at_least(tables),
         tables={
-            key: table.filter(pc.is_in(table["step"], steps)) if steps and "step" in table.column_names else table
+            key: table.filter(pc.is_in(table["step"], steps))
+            if steps is not None and "step" in table.column_names
+            else table
             for key, table in tables.items()
             if key != RANK
         },

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.distributed.matching.codes import codes
+from tb_plugin.analyses.distributed.matching.codes import codes, on_one_axis
 from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals, Met
 from tb_plugin.analyses.distributed.stragglers.stragglers import Stragglers
 from tb_plugin.analyses.grouping import sum_by
@@ -70,12 +70,8 @@ def bursts(met: Met) -> Int64:
     own = codes(met.worker, met.group)
     order = np.lexsort((met.start_ns, own))
     opens = np.diff(own[order], prepend=-1) != 0
-    start, end = met.start_ns[order], (met.start_ns + met.dur_ns)[order]
-    # Keys lie side by side on one axis, so that one running maximum is that of each key alone.
-    base = start.min(initial=0)
-    shift = own[order] * (end.max(initial=0) - base + 1)
-    reach = np.maximum.accumulate(end - base + shift)
-    opens[1:] |= (start - base + shift)[1:] >= reach[:-1]
+    start, end = on_one_axis(own[order], met.start_ns[order], (met.start_ns + met.dur_ns)[order])
+    opens[1:] |= start[1:] >= np.maximum.accumulate(end)[:-1]
     first = np.empty(len(order), np.int64)
     first[order] = order[np.maximum.accumulate(np.where(opens, np.arange(len(order)), 0))]
     return first
@@ -84,11 +80,9 @@ def bursts(met: Met) -> Int64:
 def _hidden(met: Met) -> Int64:
     """How long each call's worker computes meanwhile, at least: moments in which a later call blocks it are none of that."""
     order = np.lexsort((met.start_ns, met.worker))
-    start, end = met.start_ns[order], (met.start_ns + met.dur_ns)[order]
-    base = start.min(initial=0)
-    shift = met.worker[order] * (end.max(initial=0) - base + 1) - base
+    start, end = on_one_axis(met.worker[order], met.start_ns[order], (met.start_ns + met.dur_ns)[order])
     total = np.append(0, np.cumsum(met.blocked_ns[order]))
-    later = np.searchsorted(start + shift, end + shift, side="left")
+    later = np.searchsorted(start, end, side="left")
     mine = np.arange(len(order))
     hidden = np.empty(len(order), np.int64)
     hidden[order] = np.maximum(met.dur_ns[order] - (total[np.maximum(later, mine + 1)] - total[mine]), 0)
