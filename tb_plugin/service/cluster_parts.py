@@ -120,16 +120,16 @@ class ClusterParts:
             new = [part for part in waiting if not part.sent and part.asked >= late]
             for part in new:
                 part.sent = True
-            by_name = {part.job.name: part for part in waiting}
+            by_target = {part.target: part for part in waiting}
         if left:
-            cluster.cancel([part.job.name for part in left if part.sent])
+            cluster.cancel({part.target for part in left if part.sent})
         if new:
-            cluster.submit([part.job for part in new])
+            cluster.submit({part.target: part.job for part in new})
         if not waiting:
             self._closed.wait(_TICK_SECONDS)
             return False
-        for outcome in cluster.done(_TICK_SECONDS):
-            if (done := by_name.get(outcome.name)) is not None:
+        for target, outcome in cluster.done(_TICK_SECONDS):
+            if (done := by_target.get(target)) is not None:
                 done.refused = self._taken(done, outcome)
         return True
 

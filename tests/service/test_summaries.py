@@ -335,19 +335,16 @@ class FakeCluster:
 
     def __init__(self, scheduler):
         self.threads = {threading.current_thread().name}
-        self.jobs = []
+        self.jobs = {}
 
     def submit(self, jobs):
-        self.jobs += jobs
-
-    def cancel(self, names):
-        self.jobs = [job for job in self.jobs if job.name not in names]
+        self.jobs |= jobs
 
     def done(self, seconds):
-        jobs, self.jobs = self.jobs, []
+        jobs, self.jobs = self.jobs, {}
         return [
-            Outcome(job.name, "failed", reason="It fell over.") if "rank3" in job.name else summarize_rank(job)
-            for job in jobs
+            (key, Outcome(job.name, "failed", reason="It fell over.") if "rank3" in job.name else summarize_rank(job))
+            for key, job in jobs.items()
         ]
 
     def close(self):
