@@ -95,7 +95,7 @@ class Cluster:
             self._client.close(timeout=2)
 
     def submit(self, jobs: Mapping[str, RankJob]) -> None:
-        """Hands jobs to the cluster, by key."""
+        """Hands jobs to the cluster, by key: at most as many as there is ``room`` for."""
         coded = [replace(job, code=code_digest()) for job in jobs.values()]
         futures = self._client.map(_on_worker, coded, pure=False, retries=RETRIES, key="torch-trace-summarize")
         self._running.update(zip(futures, jobs.items(), strict=True))
@@ -115,15 +115,23 @@ class Cluster:
         """Returns how many jobs are under way."""
         return len(self._running)
 
-    def done(self, seconds: float) -> list[tuple[str, Outcome]]:
+    @property
+    def room(self) -> int:
+        """Returns how many more jobs it takes now. Many at a time cost less: of a few it takes none."""
+        room = _IN_FLIGHT - self.running
+        return room if room >= _IN_FLIGHT // 4 else 0
+
+    def done(self, seconds: float, most: int = _IN_FLIGHT) -> list[tuple[str, Outcome]]:
         """Returns what became of jobs that are done, with their keys; waits for the first, at most so long.
+
+        They are ``most`` jobs: what they hand back has to fit into memory.
 
         Raises UserError when the scheduler is lost.
         """
         ended: list[Any] = []
         try:
             ended.append(self._ended.get(timeout=seconds))
-            while True:
+            while len(ended) < most:
                 ended.append(self._ended.get_nowait())
         except queue.Empty:
             pass
@@ -168,9 +176,8 @@ def computed(jobs: Sequence[RankJob], scheduler: Scheduler) -> Iterator[Outcome]
     coming = [(str(number), job) for number, job in enumerate(jobs)][::-1]
     with closing(Cluster(scheduler)) as cluster:
         while coming or cluster.running:
-            room = _IN_FLIGHT - cluster.running
-            if coming and room >= _IN_FLIGHT // 4:
-                cluster.submit(dict(coming.pop() for _ in range(min(room, len(coming)))))
+            if new := [coming.pop() for _ in range(min(cluster.room, len(coming)))]:
+                cluster.submit(dict(new))
             yield from (outcome for _, outcome in cluster.done(1.0))
 
 

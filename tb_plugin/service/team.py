@@ -159,12 +159,13 @@ class Team:
         if self._cluster is None or not is_whole or not several or wait:
             return path or self._compute(asked, wait)
         target = str(self._store.path(key, _SUFFIX))
-        refused = self._cluster.refused(target)
-        if path is None and not refused and asked.entry.state == "found":
+        if path is None and asked.entry.state == "found":
             answer = self._cluster.ask(asked.entry.found, target)
             if not answer:
                 return self._store.get(key, _SUFFIX)
             refused = answer
+        else:
+            refused = self._cluster.refused(target)
         if refused:
             state.refused.append((asked.entry.found.worker, refused))
         return path or self._compute(asked, wait)

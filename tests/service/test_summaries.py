@@ -333,6 +333,8 @@ def test_links_out_of_the_log_directory_are_no_summaries(logs, tree, opened):
 class FakeCluster:
     """Computes in the thread that asks, as a cluster that answers would."""
 
+    room = 10
+
     def __init__(self, scheduler):
         self.threads = {threading.current_thread().name}
         self.jobs = {}
@@ -340,7 +342,7 @@ class FakeCluster:
     def submit(self, jobs):
         self.jobs |= jobs
 
-    def done(self, seconds):
+    def done(self, seconds, most):
         jobs, self.jobs = self.jobs, {}
         return [
             (key, Outcome(job.name, "failed", reason="It fell over.") if "rank3" in job.name else summarize_rank(job))
