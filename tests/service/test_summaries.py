@@ -191,6 +191,19 @@ def test_the_ranks_are_joined_for_tensorboard_on_this_machine(logs, tmp_path, mo
     assert noting.asked == ["AskViewTogether"] and not list(cache.glob("*.arrow"))
 
 
+def test_the_runs_that_were_summarised_are_joined_and_no_others(logs, tmp_path, monkeypatch, capsys):
+    """Traces at the top of a log directory are a run that is called after it: elsewhere the run has another name."""
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
+    to = tmp_path / "to"
+    asked = ["summarize", "--workers", "0", "--to"]
+    assert cli.main([*asked, str(to / "before"), str(logs)]) == 0
+    assert "ddp: rank2 costs " in capsys.readouterr().out
+    assert cli.main([*asked, str(to), str(logs / "ddp"), "--run", "ddp"]) == 0
+    said = capsys.readouterr()
+    assert said.out.splitlines()[1].startswith("to: rank2 costs ") and "ddp: " not in said.out
+    assert said.err == ""
+
+
 def test_nothing_is_joined_for_a_cache_that_nobody_finds(logs, monkeypatch, capsys):
     monkeypatch.setenv("TORCH_TRACE_CACHE", "off")
     assert cli.main(["summarize", str(logs), "--workers", "0"]) == 0
