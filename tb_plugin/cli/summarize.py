@@ -45,7 +45,7 @@ def summarize(arguments: argparse.Namespace) -> int:
     found = _chosen(arguments)
     jobs = _jobs(found, arguments.to)
     outcomes: Counter[str] = Counter()
-    size_bytes = 0
+    size_bytes = incomplete = 0
     told = time.monotonic()
     with progress_bar.shown(f"{counted(len(jobs), 'rank')} of {arguments.path}"):
         for outcome in _computed(jobs, scheduler, arguments.workers):
@@ -54,13 +54,19 @@ def summarize(arguments: argparse.Namespace) -> int:
             progress_bar.update(outcomes.total() / len(jobs))
             if outcome.kind == "failed":
                 progress_bar.tell(f"{outcome.name}: {outcome.reason}")
+            if not outcome.is_complete:
+                incomplete += 1
+                progress_bar.tell(
+                    f"{outcome.name}: Incomplete: the file is damaged or ends early. The summary is of what could be read."
+                )
             if not progress_bar.is_shown and time.monotonic() - told >= LINE_SECONDS:
                 told = time.monotonic()
                 complain(f"{outcomes.total():,} of {counted(len(jobs), 'rank')}, {outcomes['failed']:,} failed")
     where = arguments.to or "beside their traces"
     say(
         f"{counted(len(jobs), 'rank')}: {outcomes['written']:,} computed, {outcomes['current']:,} current, "
-        f"{outcomes['failed']:,} failed; {format_value(size_bytes, 'bytes')} {where}."
+        f"{outcomes['failed']:,} failed{f', {incomplete:,} incomplete' if incomplete else ''}; "
+        f"{format_value(size_bytes, 'bytes')} {where}."
     )
     if outcomes["written"] + outcomes["current"] > 1:
         try:

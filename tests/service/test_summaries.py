@@ -244,6 +244,24 @@ def test_a_log_is_told_how_far_it_is(logs, tmp_path, monkeypatch, capsys):
     assert told == [f"{done} of 4 ranks, {failed} failed" for done, failed in ((1, 0), (2, 1), (3, 1), (4, 1))]
 
 
+def test_a_trace_that_ends_early_is_told(logs, capsys):
+    cut = next((logs / "ddp").glob("rank1*"))
+    whole = cut.read_bytes()
+    cut.write_bytes(whole[: len(whole) // 2])
+    asked = ["summarize", str(logs), "--workers", "0"]
+    for counts in ("4 computed, 0 current", "0 computed, 4 current"):
+        assert cli.main(asked) == 0
+        said = capsys.readouterr()
+        assert said.out.startswith(f"4 ranks: {counts}, 0 failed, 1 incomplete; ")
+        assert said.err == (
+            "ddp/rank1/1: Incomplete: the file is damaged or ends early. The summary is of what could be read.\n"
+        )
+    cut.write_bytes(whole)
+    assert cli.main(asked) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("4 ranks: 1 computed, 3 current, 0 failed; ") and said.err == ""
+
+
 def test_an_older_summary_is_none(logs, tree, opened):
     paths = summarised(logs, tree)
     trace = Path(str(paths[0]).removesuffix(SUFFIX))
