@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from werkzeug.test import Client
 
-from tb_plugin import cli
+from tb_plugin import cli, registry
 from tb_plugin.analyses.base import Params
 from tb_plugin.cli import summarize as command
 from tb_plugin.errors import NotFound, StorageError, UnreadableTrace
@@ -260,6 +260,22 @@ def test_a_trace_that_ends_early_is_told(logs, capsys):
     assert cli.main(asked) == 0
     said = capsys.readouterr()
     assert said.out.startswith("4 ranks: 1 computed, 3 current, 0 failed; ") and said.err == ""
+
+
+def test_what_the_view_is_about_is_looked_up_once_and_not_for_each_rank(tree, tmp_path, opened, monkeypatch):
+    looks = []
+    monkeypatch.setattr(registry, "extension_names", lambda: looks.append(1) or [])
+    counts = []
+    for ranks in (4, 2):
+        shutil.copytree(tree / "ddp", tmp_path / str(ranks) / "ddp")
+        for path in sorted((tmp_path / str(ranks) / "ddp").iterdir())[ranks:]:
+            path.unlink()
+        workspace = opened(tmp_path / str(ranks))
+        view(workspace)
+        looks.clear()
+        view(workspace)  # a page of a table, say
+        counts.append(len(looks))
+    assert counts[0] == counts[1]
 
 
 def test_an_older_summary_is_none(logs, tree, opened):
