@@ -183,7 +183,10 @@ def computed(jobs: Sequence[RankJob], scheduler: Scheduler) -> Iterator[Outcome]
 
 def _on_worker(job: RankJob) -> Outcome:
     """What a worker of the cluster runs. Raises where another attempt may help: the cluster then makes it."""
-    outcome = summarize_rank(job)
+    from distributed import get_worker
+
+    # There may be many on a machine, and each reads one trace at a time: its limit is for that one.
+    outcome = summarize_rank(job, get_worker().memory_manager.memory_limit)
     if outcome.again:
         raise TryAgain(outcome.reason)
     return outcome

@@ -134,15 +134,18 @@ def code_digest() -> str:
     return digest.hexdigest()
 
 
-def summarize_rank(job: RankJob) -> Outcome:
-    """Computes the summary of a rank unless a current one is there. Raises nothing: whatever fails is the outcome."""
+def summarize_rank(job: RankJob, limit_bytes: int | None = None) -> Outcome:
+    """Computes the summary of a rank unless a current one is there. Raises nothing: whatever fails is the outcome.
+
+    ``limit_bytes`` is the limit of memory that this process has, where it has one.
+    """
     if job.code and job.code != code_digest():
         reason = "The worker has another version of torch-trace-tb. Install the same one on all workers and here."
         return Outcome(job.name, "failed", reason=reason)
     try:
         if (current := _current(job)) is not None:
             return current
-        body, is_complete = _summary(job)
+        body, is_complete = _summary(job, limit_bytes)
         if job.to is None:
             return Outcome(job.name, "written", len(body), body=body, is_complete=is_complete)
         Folder(job.to).write(rank_summary.place_of(job.files[0].path), body)
@@ -177,12 +180,12 @@ def _current(job: RankJob) -> Outcome | None:
     return Outcome(job.name, "current", len(content), is_complete=about.read.complete)
 
 
-def _summary(job: RankJob) -> tuple[bytes, bool]:
+def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
     """The summary, and whether it is of all of the trace."""
     reader = registry.reader_named(job.reader)
     folder = Folder(job.folder)
     with _local(folder, job.files) as paths, _ONE_AT_A_TIME:
-        need, budget = need_bytes(reader, seen_sizes(paths)), budget_bytes()
+        need, budget = need_bytes(reader, seen_sizes(paths)), budget_bytes(limit_bytes)
         if need > budget:
             what = (
                 f"Reading it takes about {need / 1e6:,.0f} MB of memory, and {budget / 1e6:,.0f} MB are allowed there."
