@@ -223,7 +223,9 @@ def _connected(scheduler: Scheduler) -> Any:
 
 def _away(scheduler: Scheduler, reason: str) -> UserError:
     what = f"The cluster cannot be used: {reason.rstrip('.')}."
-    return UserError(what, scheduler.address, "Check that the scheduler runs there and can be reached from here.")
+    do = "Check that the scheduler runs there and can be reached from here"
+    do += "." if scheduler.ca_file else ", and whether it wants tls://."
+    return UserError(what, scheduler.address, do)
 
 
 def _reason(error: BaseException) -> str:
