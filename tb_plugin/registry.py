@@ -72,6 +72,12 @@ def model_of(reader: Reader[Any]) -> Model[Any, Any]:
     raise NotFound(f"No model is made of {reader.raw.__name__}.", reader.id, "Add one to MODELS.")
 
 
+def raws_of(kind: type[Any]) -> frozenset[type[Any]]:
+    """Returns the types that readers return of which this model is made: to look at many profiles with one question."""
+    made = {model.raw: model.type for model in reversed(models())}  # the first one makes it
+    return frozenset(raw for raw, model in made.items() if model is kind)
+
+
 def noun_of(kind: type[Any]) -> str:
     """Returns what profiles that are read as this type are called."""
     return next(each.noun for each in models() if each.type is kind)

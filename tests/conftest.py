@@ -46,6 +46,7 @@ WITH_MEMORY = [sample.name for sample in OURS if sample.model.type is TraceTable
 GROUPS = {
     "emulators": (
         "tests/browser/test_cloud.py",
+        "tests/service/test_cloud_summaries.py",
         "tests/service/test_engines.py",
         "tests/storage/test_contract_cloud.py",
         "tests/storage/test_credentials.py",

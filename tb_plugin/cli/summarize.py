@@ -7,6 +7,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
@@ -26,7 +27,7 @@ from tb_plugin.service.engines import in_pool, in_this_process
 from tb_plugin.service.found import Found
 from tb_plugin.service.listed_summaries import SUFFIX, is_older
 from tb_plugin.service.pool import InlineWorkers, default_size
-from tb_plugin.service.rank_summary import VIEW
+from tb_plugin.service.rank_summary import VIEW, place_of
 from tb_plugin.service.summarizing import Outcome, RankJob, job_of
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import open_store
@@ -44,7 +45,7 @@ def summarize(arguments: argparse.Namespace) -> int:
     found = _chosen(arguments)
     jobs = _jobs(found, arguments.to)
     outcomes: Counter[str] = Counter()
-    size_bytes = 0
+    size_bytes = incomplete = 0
     told = time.monotonic()
     with progress_bar.shown(f"{counted(len(jobs), 'rank')} of {arguments.path}"):
         for outcome in _computed(jobs, scheduler, arguments.workers):
@@ -53,38 +54,50 @@ def summarize(arguments: argparse.Namespace) -> int:
             progress_bar.update(outcomes.total() / len(jobs))
             if outcome.kind == "failed":
                 progress_bar.tell(f"{outcome.name}: {outcome.reason}")
+            if not outcome.is_complete:
+                incomplete += 1
+                progress_bar.tell(
+                    f"{outcome.name}: Incomplete: the file is damaged or ends early. The summary is of what could be read."
+                )
             if not progress_bar.is_shown and time.monotonic() - told >= LINE_SECONDS:
                 told = time.monotonic()
                 complain(f"{outcomes.total():,} of {counted(len(jobs), 'rank')}, {outcomes['failed']:,} failed")
     where = arguments.to or "beside their traces"
     say(
         f"{counted(len(jobs), 'rank')}: {outcomes['written']:,} computed, {outcomes['current']:,} current, "
-        f"{outcomes['failed']:,} failed; {format_value(size_bytes, 'bytes')} {where}."
+        f"{outcomes['failed']:,} failed{f', {incomplete:,} incomplete' if incomplete else ''}; "
+        f"{format_value(size_bytes, 'bytes')} {where}."
     )
     if outcomes["written"] + outcomes["current"] > 1:
         try:
-            _join(arguments)
+            _join(arguments.to or arguments.path, {place_of(job.files[0].path) for job in jobs})
         except TorchTraceError as error:  # the summaries are there all the same
             complain(f"The ranks are not joined yet; TensorBoard will do it. {error}")
     return NOTHING if outcomes["failed"] else OK
 
 
-def _join(arguments: argparse.Namespace) -> None:
+def _join(path: str, summaries: AbstractSet[str]) -> None:
     """Has the ranks of each run joined into the cache, where TensorBoard on this machine finds them, and says what was found.
 
+    Runs are known by the paths of ``summaries``, below ``path``: their names may be others than where the traces are.
     Nothing is joined where a trace would have to be read for it. Raises TorchTraceError.
     """
     store = open_store()
     if store.is_private:  # it goes with this process
         return
-    workspace = Workspace(scanned(arguments.to or arguments.path), InlineWorkers(), store)
+    workspace = Workspace(scanned(path), InlineWorkers(), store)
     try:
-        ranks: dict[Place, list[bool]] = {}
-        for entry in workspace.catalog.matching(Place(arguments.run, None, arguments.span)):
+        ranks: dict[Place, list[str | None]] = {}
+        for entry in workspace.catalog.entries():
             found = entry.found
             if found.reader.raw is RawTrace:
-                ranks.setdefault(Place(found.run, None, found.span), []).append(found.summary is not None)
-        places = [place for place, summarised in ranks.items() if len(summarised) > 1 and all(summarised)]
+                summary = None if found.summary is None else found.summary.file.path
+                ranks.setdefault(Place(found.run, None, found.span), []).append(summary)
+        places = [
+            place
+            for place, listed in ranks.items()
+            if len(listed) > 1 and None not in listed and not summaries.isdisjoint(listed)
+        ]
         with progress_bar.shown(f"Joining the ranks of {counted(len(places), 'run')}"):
             for done, place in enumerate(places, 1):
                 view = msgspec.json.decode(workspace.group(place, VIEW, Params()), type=View)

@@ -18,6 +18,8 @@ MEMORY_VARIABLE = "TORCH_TRACE_MEMORY_MB"
 """Environment variable: megabytes (10**6 bytes) that all workers may take together."""
 SHARE = 0.5
 """Share of the machine's or the container's memory, when nothing is configured: training may run beside TensorBoard."""
+LIMIT_SHARE = 0.9
+"""Share of a limit that the process itself has: at 95 % a worker of Dask is ended."""
 _UNKNOWN_BYTES = 16 * 1024**3
 """Memory of a machine that does not say."""
 PROCESS_BYTES = 160_000_000
@@ -25,15 +27,15 @@ PROCESS_BYTES = 160_000_000
 _NO_WINDOW = "Leave the window out."
 
 
-def budget_bytes() -> int:
-    """Returns what the environment allows, else a share of the machine's memory."""
+def budget_bytes(limit_bytes: int | None = None) -> int:
+    """Returns what the environment allows, else a share of the limit of this process, or of the machine's memory."""
     text = os.environ.get(MEMORY_VARIABLE, "").strip()
     try:
         if text:
             return max(1, int(float(text) * 1_000_000))
     except (ValueError, OverflowError):
         log.warning("%s=%s is not a number; the default is used.", MEMORY_VARIABLE, text)
-    return int(SHARE * _machine_bytes())
+    return int(LIMIT_SHARE * limit_bytes) if limit_bytes else int(SHARE * _machine_bytes())
 
 
 def refused_whole(where: str, asked: str, need: int, budget: int, why: str) -> UserError:

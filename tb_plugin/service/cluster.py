@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import queue
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -69,12 +69,16 @@ def asked_for() -> Scheduler | None:
 
 
 class Cluster:
-    """A connection to a scheduler. Made and used by one thread; ``close`` cancels what is under way."""
+    """A connection to a scheduler. Made and used by one thread; ``close`` cancels what is under way.
+
+    Each job has a key of whoever hands it in: of a trace that is written again there are two with one name for a while.
+    """
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
         self._client = _connected(scheduler)
-        self._running: dict[Any, RankJob] = {}
+        self._running: dict[Any, tuple[str, RankJob]] = {}
+        """Key and job by the future of it."""
         self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         try:
             self._check_versions()
@@ -90,18 +94,17 @@ class Cluster:
         with suppress(Exception):
             self._client.close(timeout=2)
 
-    def submit(self, jobs: Sequence[RankJob]) -> None:
-        """Hands jobs to the cluster."""
-        named = [replace(job, code=code_digest()) for job in jobs]
-        futures = self._client.map(_on_worker, named, pure=False, retries=RETRIES, key="torch-trace-summarize")
-        self._running.update(zip(futures, named, strict=True))
+    def submit(self, jobs: Mapping[str, RankJob]) -> None:
+        """Hands jobs to the cluster, by key: at most as many as there is ``room`` for."""
+        coded = [replace(job, code=code_digest()) for job in jobs.values()]
+        futures = self._client.map(_on_worker, coded, pure=False, retries=RETRIES, key="torch-trace-summarize")
+        self._running.update(zip(futures, jobs.items(), strict=True))
         for future in futures:
             future.add_done_callback(self._ended.put)
 
-    def cancel(self, names: Sequence[str]) -> None:
-        """Takes back the jobs of these names."""
-        left = set(names)
-        futures = [future for future, job in self._running.items() if job.name in left]
+    def cancel(self, keys: Collection[str]) -> None:
+        """Takes back the jobs of these keys."""
+        futures = [future for future, (key, _) in self._running.items() if key in keys]
         for future in futures:
             del self._running[future]
         if futures:
@@ -112,21 +115,30 @@ class Cluster:
         """Returns how many jobs are under way."""
         return len(self._running)
 
-    def done(self, seconds: float) -> list[Outcome]:
-        """Returns what became of jobs that are done; waits for the first, at most so long.
+    @property
+    def room(self) -> int:
+        """Returns how many more jobs it takes now. Many at a time cost less: of a few it takes none."""
+        room = _IN_FLIGHT - self.running
+        return room if room >= _IN_FLIGHT // 4 else 0
+
+    def done(self, seconds: float, most: int = _IN_FLIGHT) -> list[tuple[str, Outcome]]:
+        """Returns what became of jobs that are done, with their keys; waits for the first, at most so long.
+
+        They are ``most`` jobs: what they hand back has to fit into memory.
 
         Raises UserError when the scheduler is lost.
         """
         ended: list[Any] = []
         try:
             ended.append(self._ended.get(timeout=seconds))
-            while True:
+            while len(ended) < most:
                 ended.append(self._ended.get_nowait())
         except queue.Empty:
             pass
         if self._client.status != "running":
             raise _away(self.scheduler, "The connection to it is lost")
-        return [self._outcome(future, job) for future in ended if (job := self._running.pop(future, None)) is not None]
+        known = ((future, self._running.pop(future, None)) for future in ended)  # not what was taken back meanwhile
+        return [(job[0], self._outcome(future, job[1])) for future, job in known if job is not None]
 
     def _outcome(self, future: Any, job: RankJob) -> Outcome:
         try:
@@ -161,18 +173,20 @@ class Cluster:
 
 def computed(jobs: Sequence[RankJob], scheduler: Scheduler) -> Iterator[Outcome]:
     """Gives what became of each job as it is done. Raises UserError when there is no cluster, or it is lost."""
-    coming = list(reversed(jobs))
+    coming = [(str(number), job) for number, job in enumerate(jobs)][::-1]
     with closing(Cluster(scheduler)) as cluster:
         while coming or cluster.running:
-            room = _IN_FLIGHT - cluster.running
-            if coming and room >= _IN_FLIGHT // 4:
-                cluster.submit([coming.pop() for _ in range(min(room, len(coming)))])
-            yield from cluster.done(1.0)
+            if new := [coming.pop() for _ in range(min(cluster.room, len(coming)))]:
+                cluster.submit(dict(new))
+            yield from (outcome for _, outcome in cluster.done(1.0))
 
 
 def _on_worker(job: RankJob) -> Outcome:
     """What a worker of the cluster runs. Raises where another attempt may help: the cluster then makes it."""
-    outcome = summarize_rank(job)
+    from distributed import get_worker
+
+    # There may be many on a machine, and each reads one trace at a time: its limit is for that one.
+    outcome = summarize_rank(job, get_worker().memory_manager.memory_limit)
     if outcome.again:
         raise TryAgain(outcome.reason)
     return outcome
@@ -209,7 +223,9 @@ def _connected(scheduler: Scheduler) -> Any:
 
 def _away(scheduler: Scheduler, reason: str) -> UserError:
     what = f"The cluster cannot be used: {reason.rstrip('.')}."
-    return UserError(what, scheduler.address, "Check that the scheduler runs there and can be reached from here.")
+    do = "Check that the scheduler runs there and can be reached from here"
+    do += "." if scheduler.ca_file else ", and whether it wants tls://."
+    return UserError(what, scheduler.address, do)
 
 
 def _reason(error: BaseException) -> str:

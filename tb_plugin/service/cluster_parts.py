@@ -10,11 +10,16 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import NamedTuple
 
 from tb_plugin.errors import TorchTraceError, UserError
 from tb_plugin.service.cluster import Cluster, Scheduler
 from tb_plugin.service.found import Found
+from tb_plugin.service.job import Job
 from tb_plugin.service.pool import Workers
 from tb_plugin.service.rank_summary import Wanted
 from tb_plugin.service.summaries import RankSummary
@@ -31,19 +36,36 @@ _AWAY_SECONDS = 60.0
 """So long after it could not be reached, the cluster is not asked again."""
 _IDLE_SECONDS = 30.0
 _TICK_SECONDS = 0.3
+_TAKEN_AT_A_TIME = 4
+"""Parts that are taken out of what the cluster handed back: more would fill memory, and keep the page's questions waiting."""
+_REFUSALS = 10_000
+"""Refusals that are remembered, the last ones."""
 _COPY = ".ttsummary"
 
 
 @dataclass
 class _Part:
-    """One part that was asked for."""
+    """One part that was asked for and is not there yet."""
 
     job: RankJob
     target: str
     asked: float
     sent: bool = False
-    refused: str | None = None
-    """Why the cluster does not compute it; empty once it is there; None meanwhile."""
+
+
+class _Refusal(NamedTuple):
+    """Why the cluster does not compute a part, and until when it is not asked again."""
+
+    why: str
+    until: float = inf
+
+
+class _Taking(NamedTuple):
+    """A part on its way out of what the cluster handed back."""
+
+    part: _Part
+    copy: Path
+    job: Job[str]
 
 
 class ClusterParts:
@@ -62,32 +84,43 @@ class ClusterParts:
         self._connect = connect
         self._lock = threading.Lock()
         self._parts: dict[str, _Part] = {}
-        """By target."""
+        """Those under way, by target."""
+        self._refused: dict[str, _Refusal] = {}
+        """By target, the last in the end."""
+        self._taking: list[_Taking] = []
+        """The thread's own."""
         self._thread: threading.Thread | None = None
-        self._away: tuple[float, str] | None = None
-        """Since when the cluster cannot be used, and why."""
+        self._away = _Refusal("", -inf)
+        """Why the cluster cannot be used."""
         self._closed = threading.Event()
 
     def ask(self, found: Found, target: str) -> str | None:
         """Returns why the cluster does not compute a part, empty once it is written to ``target``, None until then."""
         now = time.monotonic()
         with self._lock:
+            refused = self._refused.get(target)
+            if refused is not None and now < refused.until:
+                return refused.why
             part = self._parts.get(target)
-            if part is None or part.refused == "":
+            if part is None:
+                if Path(target).exists():  # since whoever asks looked for it
+                    return ""
+                if now < self._away.until:
+                    self._refuse(target, self._away)
+                    return self._away.why
+                self._refused.pop(target, None)
                 part = self._parts[target] = _Part(job_of(found, None, None), target, now)
-                if self._away is not None and now - self._away[0] < _AWAY_SECONDS:
-                    part.refused = self._away[1]
             part.asked = now
-            if part.refused is None and (self._thread is None or not self._thread.is_alive()):
+            if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._work, name="torch-trace-scheduler", daemon=True)
                 self._thread.start()
-            return part.refused
+            return None
 
     def refused(self, target: str) -> str:
         """Returns why the cluster did not compute a part that was asked for; empty where it did, or was not asked."""
         with self._lock:
-            part = self._parts.get(target)
-            return (part.refused or "") if part is not None else ""
+            refused = self._refused.get(target)
+            return refused.why if refused is not None else ""
 
     def close(self) -> None:
         """Takes back what is under way."""
@@ -102,10 +135,14 @@ class ClusterParts:
                 if self._round(cluster):
                     idle_since = time.monotonic()
         except Exception as error:  # the edge of a thread: without the cluster everything is computed here
+            if self._closed.is_set():  # the workers end, too
+                return
             if not isinstance(error, UserError):
                 log.exception("The cluster at %s failed.", self._scheduler.address)
             self._give_up(f"{error.what}" if isinstance(error, UserError) else "The cluster failed; the log says how.")
         finally:
+            while self._taking:
+                self._store.remove(self._taking.pop().copy)
             if cluster is not None:
                 cluster.close()
 
@@ -113,45 +150,68 @@ class ClusterParts:
         """Sends what is new, takes back what nobody waits for, and takes in what is done. False when there is no work."""
         late = time.monotonic() - LEASE_SECONDS
         with self._lock:
-            waiting = [part for part in self._parts.values() if part.refused is None]
-            left = [part for part in waiting if part.asked < late]
+            left = [part for part in self._parts.values() if part.asked < late]
             for part in left:
-                self._parts.pop(part.target, None)
-            new = [part for part in waiting if not part.sent and part.asked >= late]
+                del self._parts[part.target]
+            new = [part for part in self._parts.values() if not part.sent][: cluster.room]
             for part in new:
                 part.sent = True
-            by_name = {part.job.name: part for part in waiting}
+            is_idle = not self._parts and not self._taking
         if left:
-            cluster.cancel([part.job.name for part in left if part.sent])
+            cluster.cancel({part.target for part in left})
         if new:
-            cluster.submit([part.job for part in new])
-        if not waiting:
+            cluster.submit({part.target: part.job for part in new})
+        if is_idle:
             self._closed.wait(_TICK_SECONDS)
             return False
-        for outcome in cluster.done(_TICK_SECONDS):
-            if (done := by_name.get(outcome.name)) is not None:
-                done.refused = self._taken(done, outcome)
+        if room := _TAKEN_AT_A_TIME - len(self._taking):
+            for target, outcome in cluster.done(0.0 if self._taking else _TICK_SECONDS, room):
+                self._take(self._parts[target], outcome)
+        self._take_in()
         return True
 
-    def _taken(self, part: _Part, outcome: Outcome) -> str:
-        """Has a worker take the part out of what the cluster handed back; returns why that failed."""
+    def _take(self, part: _Part, outcome: Outcome) -> None:
+        """Has a worker take the part out of what the cluster handed back."""
         if outcome.kind == "failed":
-            return f"the cluster: {outcome.reason}"
+            self._end(part, f"the cluster: {outcome.reason}")
+            return
         copy = self._store.put(f"cluster|{part.target}", _COPY, lambda path: path.write_bytes(outcome.body))
-        try:
-            summary = RankSummary(Located(str(copy)), Wanted.of(part.job.files, part.job.settings))
-            asked = TakePart(summary, part.target)
-            refused = self._workers.submit(asked, key=part.target, about=outcome.name).future.result()
-        except TorchTraceError as error:
-            return f"the cluster: {error}"
-        finally:
-            self._store.remove(copy)
-        return f"what the cluster computed {refused}" if refused else ""
+        summary = RankSummary(Located(str(copy)), Wanted.of(part.job.files, part.job.settings))
+        job = self._workers.submit(TakePart(summary, part.target), key=part.target, about=outcome.name)
+        self._taking.append(_Taking(part, copy, job))
+
+    def _take_in(self) -> None:
+        """Waits a moment for the first part to be taken, and ends all that are."""
+        done, _ = wait([taking.job.future for taking in self._taking], _TICK_SECONDS, FIRST_COMPLETED)
+        for taking in [each for each in self._taking if each.job.future in done]:
+            self._taking.remove(taking)
+            self._store.remove(taking.copy)
+            try:
+                refused = taking.job.future.result()
+            except TorchTraceError as error:
+                self._end(taking.part, f"the cluster: {error}")
+            else:
+                self._end(taking.part, f"what the cluster computed {refused}" if refused else "")
+
+    def _end(self, part: _Part, refused: str) -> None:
+        """Forgets a part that is there, or ``refused``, unless its lease ended before."""
+        with self._lock:
+            if self._parts.get(part.target) is part:
+                del self._parts[part.target]
+                if refused:
+                    self._refuse(part.target, _Refusal(refused))
 
     def _give_up(self, why: str) -> None:
         log.warning("%s: %s Parts of ranks are computed here.", self._scheduler.address, why)
         with self._lock:
-            self._away = (time.monotonic(), why)
-            for part in self._parts.values():
-                if part.refused is None:
-                    part.refused = why
+            self._away = _Refusal(why, time.monotonic() + _AWAY_SECONDS)
+            for target in self._parts:
+                self._refuse(target, self._away)
+            self._parts.clear()
+
+    def _refuse(self, target: str, refused: _Refusal) -> None:
+        """Remembers a refusal; whoever refuses holds the lock."""
+        self._refused.pop(target, None)
+        self._refused[target] = refused
+        if len(self._refused) > _REFUSALS:
+            del self._refused[next(iter(self._refused))]

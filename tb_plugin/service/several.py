@@ -78,7 +78,8 @@ class Several:
         asked = params
         every = self._catalog.workers(place)
         capture = self._captures.for_all(place.capture, place.worker, len(every))
-        entries = [one for one in every if registry.model_of(one.found.reader).type is analysis.model] or every
+        raws = registry.raws_of(analysis.model)
+        entries = [one for one in every if one.found.reader.raw in raws] or every
         state = self._team.gather(entries, analysis, replace(params, steps=None), wait, capture)
         if state.waiting:
             return progress(entries[0], len(entries), state.fraction)
@@ -108,11 +109,9 @@ class Several:
         """The profiles of another kind in the run of an entry that the view wants to know of, the last of each worker."""
         if not analysis.traits.beside:
             return []
-        kind = registry.analysis_named(analysis.traits.beside).model
+        raws = registry.raws_of(registry.analysis_named(analysis.traits.beside).model)
         found = self._catalog.matching(Place(entry.found.run))
-        return list(
-            {one.found.worker: one for one in found if registry.model_of(one.found.reader).type is kind}.values()
-        )
+        return list({one.found.worker: one for one in found if one.found.reader.raw in raws}.values())
 
     def _joined(
         self,

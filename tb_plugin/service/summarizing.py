@@ -90,6 +90,8 @@ class Outcome:
     """Why it failed."""
     body: bytes = field(default=b"", repr=False)
     """The summary, where it was to be handed back."""
+    is_complete: bool = True
+    """False where a file of the trace is damaged or ends early: the summary is of what could be read."""
     again: bool = False
     """It failed in a way that another attempt may not: a storage was away."""
 
@@ -132,19 +134,22 @@ def code_digest() -> str:
     return digest.hexdigest()
 
 
-def summarize_rank(job: RankJob) -> Outcome:
-    """Computes the summary of a rank unless a current one is there. Raises nothing: whatever fails is the outcome."""
+def summarize_rank(job: RankJob, limit_bytes: int | None = None) -> Outcome:
+    """Computes the summary of a rank unless a current one is there. Raises nothing: whatever fails is the outcome.
+
+    ``limit_bytes`` is the limit of memory that this process has, where it has one.
+    """
     if job.code and job.code != code_digest():
         reason = "The worker has another version of torch-trace-tb. Install the same one on all workers and here."
         return Outcome(job.name, "failed", reason=reason)
     try:
-        if (size := _current(job)) is not None:
-            return Outcome(job.name, "current", size)
-        body = _summary(job)
+        if (current := _current(job)) is not None:
+            return current
+        body, is_complete = _summary(job, limit_bytes)
         if job.to is None:
-            return Outcome(job.name, "written", len(body), body=body)
+            return Outcome(job.name, "written", len(body), body=body, is_complete=is_complete)
         Folder(job.to).write(rank_summary.place_of(job.files[0].path), body)
-        return Outcome(job.name, "written", len(body))
+        return Outcome(job.name, "written", len(body), is_complete=is_complete)
     except StorageError as error:
         return Outcome(job.name, "failed", reason=str(error), again=True)
     except UserError as error:
@@ -161,24 +166,26 @@ def summarize_rank(job: RankJob) -> Outcome:
             gc.collect()  # the next one may be as large
 
 
-def _current(job: RankJob) -> int | None:
-    """The bytes of the summary that is there, when all of it is what this job would write."""
+def _current(job: RankJob) -> Outcome | None:
+    """The outcome when all of the summary that is there is what this job would write."""
     if job.kept is None or job.to is None or job.kept.size > MOST_BYTES:
         return None
     try:
         with Folder(job.to).open(job.kept) as stream:
             content = stream.read(MOST_BYTES + 1)
-        rank_summary.check(rank_summary.about_of(content), Wanted.of(job.files, job.settings))
+        about = rank_summary.about_of(content)
+        rank_summary.check(about, Wanted.of(job.files, job.settings))
     except (SummaryRefused, StorageError, OSError):
         return None
-    return len(content)
+    return Outcome(job.name, "current", len(content), is_complete=about.read.complete)
 
 
-def _summary(job: RankJob) -> bytes:
+def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
+    """The summary, and whether it is of all of the trace."""
     reader = registry.reader_named(job.reader)
     folder = Folder(job.folder)
     with _local(folder, job.files) as paths, _ONE_AT_A_TIME:
-        need, budget = need_bytes(reader, seen_sizes(paths)), budget_bytes()
+        need, budget = need_bytes(reader, seen_sizes(paths)), budget_bytes(limit_bytes)
         if need > budget:
             what = (
                 f"Reading it takes about {need / 1e6:,.0f} MB of memory, and {budget / 1e6:,.0f} MB are allowed there."
@@ -204,7 +211,7 @@ def _summary(job: RankJob) -> bytes:
                 read_info(outline.report),
                 _job_info(reader, folder, job.files),
             )
-            return rank_summary.dump(part, about)
+            return rank_summary.dump(part, about), about.read.complete
         finally:
             MEMO.forget(made)
 

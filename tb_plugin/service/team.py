@@ -15,7 +15,7 @@ from typing import Any
 from tb_plugin.analyses.base import Analysis, Params
 from tb_plugin.errors import CacheRefused, KeptLost, NotFound, TorchTraceError, UserError
 from tb_plugin.payloads import Profile
-from tb_plugin.registry import analysis_named, model_of
+from tb_plugin.registry import analysis_named, model_of, raws_of
 from tb_plugin.service.away import not_here
 from tb_plugin.service.captures import Captures
 from tb_plugin.service.cluster_parts import ClusterParts
@@ -87,15 +87,18 @@ class Team:
 
         ``params.steps`` chooses steps of each of them, ``capture`` names what tells of the graphs of each.
         """
+        params = replace(params, table=None)
+        raws = raws_of(analysis.model)
         while True:
             state = State()
             summaries = self.summaries.begin(entries) if analysis.id == VIEW else {}
             for entry in entries:
-                asked = _Asked(entry, analysis, replace(params, table=None), capture(entry))
-                try:
-                    analysis_named(analysis.id, model_of(entry.found.reader))
-                except NotFound as error:
-                    state.failed.append((entry.found.worker, error))
+                asked = _Asked(entry, analysis, params, capture(entry))
+                if entry.found.reader.raw not in raws:
+                    try:
+                        analysis_named(analysis.id, model_of(entry.found.reader))
+                    except NotFound as error:
+                        state.failed.append((entry.found.worker, error))
                     continue
                 if entry in summaries and not asked.capture:
                     self._take(asked, summaries[entry], state, wait, len(entries) > 1)
@@ -159,12 +162,13 @@ class Team:
         if self._cluster is None or not is_whole or not several or wait:
             return path or self._compute(asked, wait)
         target = str(self._store.path(key, _SUFFIX))
-        refused = self._cluster.refused(target)
-        if path is None and not refused and asked.entry.state == "found":
+        if path is None and asked.entry.state == "found":
             answer = self._cluster.ask(asked.entry.found, target)
             if not answer:
                 return self._store.get(key, _SUFFIX)
             refused = answer
+        else:
+            refused = self._cluster.refused(target)
         if refused:
             state.refused.append((asked.entry.found.worker, refused))
         return path or self._compute(asked, wait)

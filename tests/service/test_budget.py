@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,9 +13,12 @@ from tb_plugin.readers.chrome.need import PER_TEXT_BYTE
 from tb_plugin.service import budget
 from tb_plugin.service.budget import PROCESS_BYTES, budget_bytes
 from tb_plugin.service.catalog import Place
+from tb_plugin.service.cluster import _on_worker
 from tb_plugin.service.pool import Pool, default_size
+from tb_plugin.service.summarizing import RankJob
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
+from tb_plugin.storage.listing import StoredFile
 from tests.service.fakes import Echo, Pid, Slow, catalog_of, need_of, until, write_trace
 
 
@@ -34,6 +38,27 @@ def test_the_budget(machine, text, expected):
     if text is not None:
         machine.setenv("TORCH_TRACE_MEMORY_MB", text)
     assert budget_bytes() == expected
+
+
+def test_a_process_with_a_limit_may_take_a_share_of_it(machine):
+    assert budget_bytes(1_000_000_000) == 900_000_000
+    assert budget_bytes(0) == budget_bytes(None) == 4 * 1024**3
+    machine.setenv("TORCH_TRACE_MEMORY_MB", "3000")
+    assert budget_bytes(1_000_000_000) == 3_000_000_000
+
+
+def test_a_worker_of_dask_keeps_to_its_own_limit(machine, tmp_path):
+    """The machine has room for forty of them."""
+    distributed = pytest.importorskip("distributed")
+    path = write_trace(tmp_path / "rank0.1.pt.trace.json")
+    job = RankJob("run/rank0/1", str(tmp_path), "kineto", (StoredFile(path.name, path.stat().st_size, ""),))
+    outcomes = []
+    for limit in (200_000_000, 100_000_000, None):
+        worker = SimpleNamespace(memory_manager=SimpleNamespace(memory_limit=limit))
+        machine.setattr(distributed, "get_worker", lambda worker=worker: worker)
+        outcomes.append(_on_worker(job))
+    assert [outcome.kind for outcome in outcomes] == ["written", "failed", "written"]
+    assert "and 90 MB are allowed there. " in outcomes[1].reason
 
 
 def test_a_small_budget_means_few_workers(machine):

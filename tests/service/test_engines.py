@@ -30,7 +30,7 @@ from tb_plugin.storage.files import _filesystem
 from tests import synthetic_job
 from tests.depth import needs_time
 from tests.service.fakes import catalog_of, until
-from tests.stores import Store, free_port
+from tests.stores import Store, free_port, own_certificate
 
 pytestmark = needs_time
 RANKS = 64
@@ -108,6 +108,24 @@ def dask(tmp_path_factory, object_stores):
         scheduler = Scheduler(address)
         assert until(lambda: workers_of(scheduler) == 2, 60)
         yield Dask(scheduler, workers, store)
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory):
+    """A scheduler and a worker that speak TLS alone, with the file that holds authority, certificate and key."""
+    pytest.importorskip("distributed")
+    pytest.importorskip("cryptography")
+    folder = tmp_path_factory.mktemp("tls")
+    own = str(own_certificate(folder))
+    address = f"tls://127.0.0.1:{free_port()}"
+    files = ("--tls-ca-file", own, "--tls-cert", own, "--tls-key", own)
+    scheduler = ("scheduler", "--protocol", "tls", "--port", address.rpartition(":")[2], *files)
+    worker = ("worker", address, "--no-nanny", "--nthreads", "1", "--local-directory", str(folder / "dask"), *files)
+    with ExitStack() as stack:
+        for arguments in (scheduler, worker):
+            stack.enter_context(running({}, *arguments))
+        assert until(lambda: workers_of(Scheduler(address, own, own, own)) == 1, 60)
+        yield address, files
 
 
 def workers_of(scheduler):
@@ -203,6 +221,30 @@ def workers_shown(url, cache):
         return [row["worker"] for row in answer["payloads"]["workers"]["rows"]]
     finally:
         workspace.close()
+
+
+def test_a_cluster_at_tls_computes_the_same_and_refuses_who_has_not_its_certificate(
+    logs, expected, tls, tmp_path, capsys, monkeypatch
+):
+    address, files = tls
+    mine = tmp_path / "job"
+    mine.mkdir()
+    for path in sorted((logs / "job").iterdir())[:2]:
+        (mine / path.name).write_bytes(path.read_bytes())
+    command = ["summarize", str(mine), "--to", str(tmp_path / "to"), "--scheduler", address]
+    assert cli.main([*command, *files]) == 0
+    assert capsys.readouterr().out.startswith("2 ranks: 2 computed, 0 current, 0 failed; ")
+    written = contents(tmp_path / "to")
+    assert len(written) == 2 and written.items() <= expected.items()
+    monkeypatch.setattr(clusters, "CONNECT_SECONDS", 2.0)
+    assert cli.main(command) == 2
+    assert "The scheduler is at tls:// and no certificate is named. Name all three." in capsys.readouterr().err
+    others = [str(own_certificate(tmp_path)) if each.endswith(".pem") else each for each in files]
+    assert cli.main([*command, *others]) == 3
+    assert "The cluster cannot be used: TLS certificate does not match." in capsys.readouterr().err
+    assert cli.main([*command[:-1], address.replace("tls:", "tcp:")]) == 3
+    said = capsys.readouterr().err
+    assert "The cluster cannot be used: " in said and "whether it wants tls://." in said
 
 
 def test_workers_with_other_code_or_none_are_refused(logs, dask, monkeypatch, tmp_path):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from werkzeug.test import Client
 
-from tb_plugin import cli
+from tb_plugin import cli, registry
 from tb_plugin.analyses.base import Params
 from tb_plugin.cli import summarize as command
 from tb_plugin.errors import NotFound, StorageError, UnreadableTrace
@@ -191,6 +191,19 @@ def test_the_ranks_are_joined_for_tensorboard_on_this_machine(logs, tmp_path, mo
     assert noting.asked == ["AskViewTogether"] and not list(cache.glob("*.arrow"))
 
 
+def test_the_runs_that_were_summarised_are_joined_and_no_others(logs, tmp_path, monkeypatch, capsys):
+    """Traces at the top of a log directory are a run that is called after it: elsewhere the run has another name."""
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
+    to = tmp_path / "to"
+    asked = ["summarize", "--workers", "0", "--to"]
+    assert cli.main([*asked, str(to / "before"), str(logs)]) == 0
+    assert "ddp: rank2 costs " in capsys.readouterr().out
+    assert cli.main([*asked, str(to), str(logs / "ddp"), "--run", "ddp"]) == 0
+    said = capsys.readouterr()
+    assert said.out.splitlines()[1].startswith("to: rank2 costs ") and "ddp: " not in said.out
+    assert said.err == ""
+
+
 def test_nothing_is_joined_for_a_cache_that_nobody_finds(logs, monkeypatch, capsys):
     monkeypatch.setenv("TORCH_TRACE_CACHE", "off")
     assert cli.main(["summarize", str(logs), "--workers", "0"]) == 0
@@ -229,6 +242,40 @@ def test_a_log_is_told_how_far_it_is(logs, tmp_path, monkeypatch, capsys):
     assert cli.main(asked) == 3
     told = [line for line in capsys.readouterr().err.splitlines() if " of 4 ranks" in line]
     assert told == [f"{done} of 4 ranks, {failed} failed" for done, failed in ((1, 0), (2, 1), (3, 1), (4, 1))]
+
+
+def test_a_trace_that_ends_early_is_told(logs, capsys):
+    cut = next((logs / "ddp").glob("rank1*"))
+    whole = cut.read_bytes()
+    cut.write_bytes(whole[: len(whole) // 2])
+    asked = ["summarize", str(logs), "--workers", "0"]
+    for counts in ("4 computed, 0 current", "0 computed, 4 current"):
+        assert cli.main(asked) == 0
+        said = capsys.readouterr()
+        assert said.out.startswith(f"4 ranks: {counts}, 0 failed, 1 incomplete; ")
+        assert said.err == (
+            "ddp/rank1/1: Incomplete: the file is damaged or ends early. The summary is of what could be read.\n"
+        )
+    cut.write_bytes(whole)
+    assert cli.main(asked) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("4 ranks: 1 computed, 3 current, 0 failed; ") and said.err == ""
+
+
+def test_what_the_view_is_about_is_looked_up_once_and_not_for_each_rank(tree, tmp_path, opened, monkeypatch):
+    looks = []
+    monkeypatch.setattr(registry, "extension_names", lambda: looks.append(1) or [])
+    counts = []
+    for ranks in (4, 2):
+        shutil.copytree(tree / "ddp", tmp_path / str(ranks) / "ddp")
+        for path in sorted((tmp_path / str(ranks) / "ddp").iterdir())[ranks:]:
+            path.unlink()
+        workspace = opened(tmp_path / str(ranks))
+        view(workspace)
+        looks.clear()
+        view(workspace)  # a page of a table, say
+        counts.append(len(looks))
+    assert counts[0] == counts[1]
 
 
 def test_an_older_summary_is_none(logs, tree, opened):
@@ -333,21 +380,20 @@ def test_links_out_of_the_log_directory_are_no_summaries(logs, tree, opened):
 class FakeCluster:
     """Computes in the thread that asks, as a cluster that answers would."""
 
+    room = 10
+
     def __init__(self, scheduler):
         self.threads = {threading.current_thread().name}
-        self.jobs = []
+        self.jobs = {}
 
     def submit(self, jobs):
-        self.jobs += jobs
+        self.jobs |= jobs
 
-    def cancel(self, names):
-        self.jobs = [job for job in self.jobs if job.name not in names]
-
-    def done(self, seconds):
-        jobs, self.jobs = self.jobs, []
+    def done(self, seconds, most):
+        jobs, self.jobs = self.jobs, {}
         return [
-            Outcome(job.name, "failed", reason="It fell over.") if "rank3" in job.name else summarize_rank(job)
-            for job in jobs
+            (key, Outcome(job.name, "failed", reason="It fell over.") if "rank3" in job.name else summarize_rank(job))
+            for key, job in jobs.items()
         ]
 
     def close(self):

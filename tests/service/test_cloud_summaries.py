@@ -1,0 +1,50 @@
+"""Summaries beside traces in each object store: written there, found to be current, and opened without reading a trace."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+import pytest
+
+from tb_plugin import cli
+from tb_plugin.analyses.base import Params
+from tb_plugin.service.catalog import Place
+from tb_plugin.service.listed_summaries import SUFFIX
+from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.workspace import Workspace
+from tb_plugin.storage.cache import FileStore
+from tb_plugin.storage.files import _filesystem
+from tests.conftest import SAMPLES
+from tests.depth import needs_time
+from tests.service.fakes import catalog_of
+
+pytestmark = needs_time
+
+
+@pytest.mark.parametrize("scheme", ["s3", "gs", "abfs"])
+def test_a_run_in_a_bucket_opens_from_summaries(scheme, object_stores, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("TORCH_TRACE_CACHE", "off")
+    store = object_stores(scheme)
+    for key, value in store.environment.items():
+        monkeypatch.setenv(key, value)
+    fs, bucket = _filesystem(store.url)
+    if scheme != "gs" and not fs.exists(bucket):
+        fs.mkdir(bucket)
+    name = f"summaries-{uuid.uuid4().hex[:8]}"
+    for path in sorted((SAMPLES / "synthetic_ddp").glob("*.gz"))[:2]:
+        fs.pipe_file(f"{bucket}/{name}/ddp/{path.name}", path.read_bytes())
+    url = f"{store.url}/{name}"
+    for said in ("2 ranks: 2 computed, 0 current, 0 failed; ", "2 ranks: 0 computed, 2 current, 0 failed; "):
+        assert cli.main(["summarize", url, "--workers", "0"]) == 0
+        assert capsys.readouterr().out.startswith(said)
+    store.door.requests.clear()
+    workspace = Workspace(catalog_of(url), InlineWorkers(), FileStore(tmp_path / "cache"))
+    try:
+        workspace.catalog.scan()
+        answer = json.loads(workspace.group(Place("ddp"), "distributed", Params()))
+    finally:
+        workspace.close()
+    assert [row["worker"] for row in answer["payloads"]["workers"]["rows"]] == ["rank0", "rank1"]
+    asked = [line.partition("?")[0] for line in store.door.requests]
+    assert any(SUFFIX in line for line in asked) and not [line for line in asked if line.endswith(".gz")], asked
