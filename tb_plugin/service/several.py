@@ -144,7 +144,7 @@ class Several:
                 if not self._store.leave(error):
                     raise
                 continue
-            self._store.evict(keep=Path(target))
+            self._store.count(Path(target))
         raise Cancelled("The cache is cleared all the time.")
 
     def _of_pair(

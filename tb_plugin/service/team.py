@@ -213,7 +213,7 @@ class Team:
             with self._lock:
                 self._jobs.pop(key, None)
                 self._asked.pop(key, None)
-        self._store.evict(keep=path)
+        self._store.count(path)
         return path
 
 

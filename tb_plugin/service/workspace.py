@@ -273,7 +273,7 @@ class Workspace:
             if not self._store.leave(error):
                 raise
             return self._written(opened, key, suffix, write, heavy)
-        self._store.evict(keep=path)
+        self._store.count(path)
         return path
 
     def original(self, place: Place) -> Download | Profile:
