@@ -83,7 +83,7 @@ def _join(arguments: argparse.Namespace) -> None:
         for entry in workspace.catalog.matching(Place(arguments.run, None, arguments.span)):
             found = entry.found
             if found.reader.raw is RawTrace:
-                ranks.setdefault(Place(found.run, None, found.span), []).append(found.summary is not None)
+                ranks.setdefault(Place(found.run, None, found.span), []).append(bool(found.summaries))
         places = [place for place, summarised in ranks.items() if len(summarised) > 1 and all(summarised)]
         with progress_bar.shown(f"Joining the ranks of {counted(len(places), 'run')}"):
             for done, place in enumerate(places, 1):
@@ -133,7 +133,7 @@ def _jobs(found: Sequence[Found], to: str) -> list[RankJob]:
         main = one.files[0].path
         if listed is None:
             folder = one.root.folder
-            kept = one.summary.file if one.summary is not None and one.summary.folder is folder else None
+            kept = next((each.file for each in one.summaries if each.folder is folder), None)
             jobs.append(job_of(one, folder.address, kept))
         else:
             kept = listed.get(main)

@@ -16,7 +16,7 @@ from tb_plugin.service.opened import ModelFile, OpenModels
 from tb_plugin.service.question import Report
 from tb_plugin.service.sheets import as_csv, rows_as_arrow
 from tb_plugin.service.step_choice import chosen_steps
-from tb_plugin.service.summaries import RankSummary, parts_of
+from tb_plugin.service.summaries import RankSummary, Refusal, parts_of
 from tb_plugin.storage.cache import put_whole
 from tb_plugin.trace.freeing import give_back_memory
 
@@ -59,7 +59,7 @@ class TakePart:
         made, refused = parts_of([self.summary])
         if not refused:
             put_whole(self.target, lambda partial: partial.write_bytes(parts.dump(made[0])))
-        return refused.get(0, "")
+        return refused[0].why if refused else ""
 
 
 Source = str | RankSummary
@@ -76,8 +76,8 @@ class WriteJoined:
     view_id: str
     target: str
 
-    def answer(self, models: OpenModels, report: Report) -> dict[int, str]:
-        """Returns by place in ``parts`` why summaries are refused, as the end of a sentence: nothing is written then.
+    def answer(self, models: OpenModels, report: Report) -> dict[int, Refusal]:
+        """Returns by place in ``parts`` why summaries are refused: nothing is written then.
 
         Raises KeptLost, CacheRefused.
         """
@@ -102,8 +102,8 @@ def _handed_over(parts: list[Part]) -> Iterator[Part]:
         yield parts.pop()
 
 
-def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[list[Part], dict[int, str]]:
-    """The parts of workers, and by place which summaries are refused: then the parts do not count."""
+def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[list[Part], dict[int, Refusal]]:
+    """The parts of workers, and by place which summaries are refused: then the parts do not count. Raises KeptLost."""
     places = [place for place, (_, source) in enumerate(sources) if isinstance(source, RankSummary)]
     taken, refused = parts_of([source for _, source in sources if isinstance(source, RankSummary)])
     if refused:
