@@ -23,7 +23,7 @@ from tb_plugin.errors import KeptLost, UserError
 from tb_plugin.service.budget import budget_bytes
 from tb_plugin.service.found import Found, SummaryFile
 from tb_plugin.service.loader import LEASE_SECONDS
-from tb_plugin.service.rank_summary import MOST_BYTES, Settings, SummaryRefused, Wanted, check_values, unchecked
+from tb_plugin.service.rank_summary import Settings, SummaryRefused, Wanted, check_values, content_of, unchecked
 from tb_plugin.service.states import Entry
 from tb_plugin.service.summarizing import settings_here
 from tb_plugin.storage.cache import FileStore
@@ -74,7 +74,7 @@ def parts_of(summaries: Sequence[RankSummary]) -> tuple[list[Part], dict[int, Re
     for place, summary in enumerate(summaries):
         try:
             with open_local(summary.file) as stream:
-                content = stream.read(MOST_BYTES + 1)
+                content = content_of(stream, room)
             part, size = unchecked(content, summary.wanted, room)
             room -= size
             made.append(part)

@@ -205,6 +205,9 @@ def _summary(job: RankJob) -> bytes:
                 _job_info(reader, folder, job.files),
             )
             return rank_summary.dump(part, about)
+        except SummaryRefused as error:
+            where = folder.locate(job.files[0].path)
+            raise UserError(f"Its summary {error}.", where, "Record fewer steps, or mark fewer.") from error
         finally:
             MEMO.forget(made)
 

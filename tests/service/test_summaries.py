@@ -19,7 +19,7 @@ from tb_plugin import cli
 from tb_plugin.analyses.base import Params
 from tb_plugin.cli import summarize as command
 from tb_plugin.errors import NotFound, StorageError, UnreadableTrace
-from tb_plugin.service import cluster_parts, parts, rank_summary, summaries
+from tb_plugin.service import cluster_parts, rank_summary, summaries
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.cluster import Scheduler
 from tb_plugin.service.found import SummaryFile
@@ -271,10 +271,9 @@ def test_bad_summaries_are_told_and_their_ranks_are_computed(logs, tree, opened)
 def test_summaries_that_are_too_much_together_are_refused(logs, tree, opened, monkeypatch):
     summarised(logs, tree)
     expected = view(opened(logs))
-    sizes = [
-        len(parts.dump(rank_summary.part_of(path.read_bytes(), WHATEVER))) for path in sorted((tree / "ddp").iterdir())
-    ]
-    monkeypatch.setattr(summaries, "budget_bytes", lambda: sum(sizes[:3]))
+    contents = [path.read_bytes() for path in sorted((tree / "ddp").iterdir())]
+    sizes = [rank_summary.unchecked(content, WHATEVER)[1] for content in contents]
+    monkeypatch.setattr(summaries, "budget_bytes", lambda: sum(sizes[:3]) + len(contents[2]))
     answer = view(opened(logs))
     assert told(answer)["summary_refused"] == (
         "Computed from the trace here: rank3 (its summary does not fit into memory with those of the other ranks "
