@@ -141,7 +141,7 @@ class Several:
                 with self._store.held(*(Path(summary.file.path) for summary in summaries)):
                     # The worker that makes it is asked about it, too: it has it at hand.
                     question = WriteJoined(tuple(parts), tuple(beside), analysis.id, str(target))
-                    refused = self._desk.ask(question, str(target), about)
+                    refused = self._desk.ask(question, str(target), about, heavy=True, need_bytes=question.need_bytes())
             except CacheRefused as error:
                 if not self._store.leave(error):
                     raise

@@ -20,7 +20,6 @@ from weakref import WeakKeyDictionary
 
 from tb_plugin.analyses.base import Part
 from tb_plugin.errors import KeptLost, UserError
-from tb_plugin.service.budget import budget_bytes
 from tb_plugin.service.found import Found, SummaryFile
 from tb_plugin.service.loader import LEASE_SECONDS
 from tb_plugin.service.rank_summary import Settings, SummaryRefused, Wanted, check_values, content_of, unchecked
@@ -61,13 +60,13 @@ class Refusal(NamedTuple):
     """Nobody has seen its content: it could not be read."""
 
 
-def parts_of(summaries: Sequence[RankSummary]) -> tuple[list[Part], dict[int, Refusal]]:
+def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Part], dict[int, Refusal]]:
     """Returns the parts in summaries, and by place why some are refused: then no part counts.
 
     Their values are looked at all together, and one by one only where something is wrong with them. Together they take at
-    most what all workers may. Raises KeptLost for a copy that is gone.
+    most ``room_bytes``. Raises KeptLost for a copy that is gone.
     """
-    room = budget_bytes()
+    room = room_bytes
     made: list[Part] = []
     refused: dict[int, Refusal] = {}
     places: list[int] = []

@@ -18,8 +18,8 @@ from werkzeug.test import Client
 from tb_plugin import cli
 from tb_plugin.analyses.base import Params
 from tb_plugin.cli import summarize as command
-from tb_plugin.errors import NotFound, StorageError, UnreadableTrace
-from tb_plugin.service import cluster_parts, rank_summary, summaries
+from tb_plugin.errors import NotFound, StorageError, UnreadableTrace, UserError
+from tb_plugin.service import cluster_parts, rank_summary, summaries, together
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.cluster import Scheduler
 from tb_plugin.service.found import SummaryFile
@@ -273,7 +273,7 @@ def test_summaries_that_are_too_much_together_are_refused(logs, tree, opened, mo
     expected = view(opened(logs))
     contents = [path.read_bytes() for path in sorted((tree / "ddp").iterdir())]
     sizes = [rank_summary.unchecked(content, WHATEVER)[1] for content in contents]
-    monkeypatch.setattr(summaries, "budget_bytes", lambda: sum(sizes[:3]) + len(contents[2]))
+    monkeypatch.setattr(together, "budget_bytes", lambda: sum(sizes[:3]) + len(contents[2]))
     answer = view(opened(logs))
     assert told(answer)["summary_refused"] == (
         "Computed from the trace here: rank3 (its summary does not fit into memory with those of the other ranks "
@@ -548,3 +548,21 @@ def test_of_two_summaries_the_good_one_counts(logs, tree, opened, monkeypatch):
         assert len(read_traces(workspace)) == 1
     finally:
         good.write_bytes(content)
+
+
+def test_parts_in_the_cache_take_no_more_than_the_workers_may(logs, opened, monkeypatch):
+    workspace = opened(logs)
+    asked, real = [], workspace._workers.submit
+    monkeypatch.setattr(
+        workspace._workers, "submit", lambda question, **more: asked.append((question, more)) or real(question, **more)
+    )
+    view(workspace)
+    ((question, more),) = [each for each in asked if isinstance(each[0], WriteJoined)]
+    size = sum(Path(path).stat().st_size for _, path in question.parts)
+    assert more["heavy"] and more["need_bytes"] == together.PROCESS_BYTES + 6 * size
+    monkeypatch.setattr(together, "budget_bytes", lambda: size)
+    assert question.answer(workspace._workers._models, None) == {}
+    monkeypatch.setattr(together, "budget_bytes", lambda: size - 1)
+    with pytest.raises(UserError, match="The parts of the ranks take 0 MB of memory") as caught:
+        question.answer(workspace._workers._models, None)
+    assert "TORCH_TRACE_MEMORY_MB=1" in caught.value.do
