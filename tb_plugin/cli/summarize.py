@@ -91,7 +91,7 @@ def _join(path: str, summaries: AbstractSet[str]) -> None:
         for entry in workspace.catalog.entries():
             found = entry.found
             if found.reader.raw is RawTrace:
-                summary = None if found.summary is None else found.summary.file.path
+                summary = found.summaries[0].file.path if found.summaries else None
                 ranks.setdefault(Place(found.run, None, found.span), []).append(summary)
         places = [
             place
@@ -146,7 +146,7 @@ def _jobs(found: Sequence[Found], to: str) -> list[RankJob]:
         main = one.files[0].path
         if listed is None:
             folder = one.root.folder
-            kept = one.summary.file if one.summary is not None and one.summary.folder is folder else None
+            kept = next((each.file for each in one.summaries if each.folder is folder), None)
             jobs.append(job_of(one, folder.address, kept))
         else:
             kept = listed.get(main)

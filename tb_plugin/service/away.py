@@ -14,7 +14,6 @@ from tb_plugin.service.opened import OpenModels
 from tb_plugin.service.parse import expected
 from tb_plugin.service.question import Report
 from tb_plugin.service.rank_summary import (
-    MOST_BYTES,
     VIEW,
     About,
     SummaryRefused,
@@ -22,6 +21,7 @@ from tb_plugin.service.rank_summary import (
     about_of,
     check,
     check_stamp,
+    content_of,
 )
 from tb_plugin.service.summary import Summary
 from tb_plugin.storage.files import open_local
@@ -45,10 +45,9 @@ class OpenSummary:
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
         """Returns it as if the trace had been loaded. Raises UnreadableTrace, StorageError."""
-        with open_local(self.file) as stream:
-            content = stream.read(MOST_BYTES + 1)
         try:
-            about = about_of(content)
+            with open_local(self.file) as stream:
+                about = about_of(content_of(stream))
             if self.wanted is None:
                 check_stamp(about)
             else:

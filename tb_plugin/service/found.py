@@ -47,8 +47,8 @@ class Found:
     """Path of what a person takes for the profile: its folder, or its only file."""
     grouped_by: str = ""
     """Why it stands in a run with profiles of other folders or names (``service/jobs.py``), in words."""
-    summary: SummaryFile | None = None
-    """Its rank summary, where one is listed that is not older."""
+    summaries: tuple[SummaryFile, ...] = ()
+    """Its rank summaries that are not older, the one to use first: a later one counts where those before are no use."""
     is_here: bool = True
     """False where nothing but its rank summary is in the log directory: ``files`` is that one."""
 

@@ -59,15 +59,14 @@ class ListedSummaries:
         return before != (self._tree, self.problem and str(self.problem))
 
     def with_summary(self, found: Found, beside: Mapping[str, StoredFile]) -> Found:
-        """Returns a profile with its summary: that beside it, else that of the tree, where it is not older."""
+        """Returns a profile with its summaries that are not older: that beside it, then that of the tree."""
         main = found.files[0]
         if not found.is_here:
-            return replace(found, summary=SummaryFile(found.root.folder, main))
+            return replace(found, summaries=(SummaryFile(found.root.folder, main),))
         here = beside.get(main.path)
         listed = [SummaryFile(found.root.folder, here)] if here is not None else []
         listed += [self._tree[main.path]] if main.path in self._tree else []
-        current = next((each for each in listed if not is_older(each.file, found.files)), None)
-        return found if current is None else replace(found, summary=current)
+        return replace(found, summaries=tuple(each for each in listed if not is_older(each.file, found.files)))
 
 
 def away_from(
@@ -89,10 +88,11 @@ def away_from(
 
 def stated_job(found: Found) -> JobInfo | UserError | None:
     """Returns what the summary of a profile that is not here states of its job; the error of the storage."""
-    if found.summary is None:
+    if not found.summaries:
         return None
+    summary = found.summaries[0]
     try:
-        head = found.summary.folder.head(found.summary.file, _HEAD_BYTES) if found.summary.file.size else b""
+        head = summary.folder.head(summary.file, _HEAD_BYTES) if summary.file.size else b""
     except StorageError as error:
         return error
     try:

@@ -182,7 +182,7 @@ class Loader:
                     load.copying(copy)
                     for file in found.files:
                         # Until it is parsed: the copies of other workers must not push it out meanwhile.
-                        held.enter_context(self._store.held(*_copy_key(found, file)))
+                        held.enter_context(self._store.held(self._store.path(*_copy_key(found, file))))
                         local[file.path] = Located(str(self._copy(entry, load, file, before, copy)))
                         before += file.size
                 load.copying(copy._replace(fraction=1.0))
@@ -294,7 +294,7 @@ class Loader:
         if replaced:
             self._catalog.rescan()
         if load.path:
-            self._store.evict(keep=Path(load.path))
+            self._store.count(Path(load.path))
 
 
 def _fail(entry: Entry, load: Load, error: BaseException) -> None:

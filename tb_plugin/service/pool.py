@@ -154,8 +154,8 @@ class Pool:
             if self._closed:
                 raise Cancelled("The worker pool is closed.")
             self._pending.append(job)
-            asking = sum(not isinstance(each.question, Ready) for each in self._pending)
-            if len(self._seats) < self.size and max(asking, 1) > sum(seat.is_free for seat in self._seats):
+            # Looked at only while seats are missing: the queue is short then, whatever comes later.
+            if len(self._seats) < self.size and self._lacks_a_seat():
                 self._seats.append(_Seat(min(LIMIT_BYTES, self._retire_bytes // _MEMO_SHARE)))
                 threading.Thread(
                     target=self._work, args=(self._seats[-1],), name="torch-trace-pool", daemon=True
@@ -165,6 +165,10 @@ class Pool:
                 threading.Thread(target=self._watch, name="torch-trace-watch", daemon=True).start()
             self._changed.notify_all()
         return job
+
+    def _lacks_a_seat(self) -> bool:
+        asking = sum(not isinstance(each.question, Ready) for each in self._pending)
+        return max(asking, 1) > sum(seat.is_free for seat in self._seats)
 
     def cancel(self, job: Job[Answer]) -> None:
         """Takes a waiting job off the queue; kills the worker of a running one."""

@@ -12,10 +12,11 @@ Equal traces have equal summaries: no time of computing, host, path or version o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 import msgspec
 import pyarrow as pa
@@ -37,9 +38,13 @@ from tb_plugin.storage.seal import sealed, unsealed
 VIEW = "distributed"
 """The view whose part it holds."""
 FORMAT = 1
+_NO_ROOM = f"does not fit into memory with those of the other ranks ({MEMORY_VARIABLE})"
+_TOO_MANY = "states too many steps"
 _MAGIC = b"torch-trace rank summary "
 MOST_BYTES = 256 * 1024**2
 """Bytes of a summary, and ..."""
+MOST_HEAD_BYTES = 4 * 1024**2
+"""... of what it states beside the part, some 30,000 steps: as objects they take up to ten times their text, ..."""
 MOST_UNPACKED_BYTES = 1024**3
 """... of its part. 100,000 calls of a rank take some 20 MB."""
 MOST_RATIO = 2000
@@ -50,7 +55,10 @@ _LEVEL = 3
 
 
 _Few = Meta(max_length=1000)
-_Steps = Annotated[list[str], Meta(max_length=10_000_000)]
+_MOST_STEPS = 100_000
+_STEP_BYTES = 64
+"""A short text and its place in a list."""
+_Steps = Annotated[list[str], Meta(max_length=_MOST_STEPS)]
 
 
 class _Coverage(CoverageInfo, frozen=True):
@@ -122,11 +130,27 @@ def place_of(main: str) -> str:
 
 
 def dump(part: Part, about: About) -> bytes:
-    """Returns the bytes of a summary; ``about`` without ``part_bytes``, which are put in here."""
+    """Returns the bytes of a summary; ``about`` without ``part_bytes``, which are put in here.
+
+    Raises SummaryRefused where nobody would take it.
+    """
     body = parts.dump(part)
     head = msgspec.json.encode(msgspec.structs.replace(about, part_bytes=len(body)), order="deterministic")
+    if len(head) > MOST_HEAD_BYTES:
+        raise SummaryRefused(_TOO_MANY)
     packed = pa.Codec("zstd", compression_level=_LEVEL).compress(body, asbytes=True)
     return b"%s%d\n" % (_MAGIC, FORMAT) + sealed(head + b"\n" + packed)
+
+
+def content_of(stream: BinaryIO, room_bytes: int = MOST_BYTES) -> bytes:
+    """Returns the bytes of a summary that is small enough to be read at all. Raises SummaryRefused."""
+    size = stream.seek(0, os.SEEK_END)
+    if size > MOST_BYTES:
+        raise SummaryRefused("is too large")
+    if size > room_bytes:
+        raise SummaryRefused(_NO_ROOM)
+    stream.seek(0)
+    return stream.read(size + 1)
 
 
 def about_of(content: bytes) -> About:
@@ -144,15 +168,16 @@ def part_of(content: bytes, wanted: Wanted) -> Part:
 def unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BYTES) -> tuple[Part, int]:
     """Returns the same with the bytes that it takes; its tables have the right columns, their values nobody has looked at.
 
-    Raises SummaryRefused, also for a part that takes more than ``room_bytes``: each may be small enough, and all too large.
+    Raises SummaryRefused, also for a part that takes more than ``room_bytes`` beside the summary itself: each may be small
+    enough, and all too large.
     """
     about, packed = _opened(content)
     check(about, wanted)
     size = about.part_bytes
     if not 0 < size <= min(MOST_UNPACKED_BYTES, MOST_RATIO * (len(packed) + 1000)):
         raise SummaryRefused("says that its part has a size that it cannot have")
-    if size > room_bytes:
-        raise SummaryRefused(f"does not fit into memory with those of the other ranks ({MEMORY_VARIABLE})")
+    if size + len(content) > room_bytes:
+        raise SummaryRefused(_NO_ROOM)
     try:
         body = pa.decompress(packed, decompressed_size=size, codec="zstd", asbytes=True)
         part = parts.load(body, _table, _Stored)
@@ -161,7 +186,11 @@ def unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BY
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError) as error:
         raise SummaryRefused("is damaged") from error
     _check(part)
-    return part, size
+    # The columns of its tables lie in what was unpacked; its steps became objects.
+    taken = size + _STEP_BYTES * (len(part.steps) + len(part.coverage.steps or ()))
+    if taken > room_bytes:
+        raise SummaryRefused(_NO_ROOM)
+    return part, taken
 
 
 def check_values(unseen: Sequence[Part]) -> None:
@@ -197,13 +226,19 @@ def _opened(content: bytes) -> tuple[About, memoryview]:
         raise SummaryRefused("is too large")
     if not content.startswith(_MAGIC):
         raise SummaryRefused("is damaged")
-    line, _, rest = content.partition(b"\n")
-    if line != b"%s%d" % (_MAGIC, FORMAT):
+    line = b"%s%d\n" % (_MAGIC, FORMAT)
+    if not content.startswith(line):
         raise SummaryRefused("is of another version")
     try:
-        body = unsealed(rest)
-        end = body.index(b"\n")
-        return msgspec.json.decode(body[:end], type=About), memoryview(body)[end + 1 :]
+        body = unsealed(memoryview(content)[len(line) :])
+    except ValueError as error:
+        raise SummaryRefused("is damaged") from error
+    # Its end is found before anything is made of it: a byte of text takes many as an object.
+    head, end, _ = bytes(body[: MOST_HEAD_BYTES + 1]).partition(b"\n")
+    if not end:
+        raise SummaryRefused(_TOO_MANY)
+    try:
+        return msgspec.json.decode(head, type=About), body[len(head) + 1 :]
     except msgspec.ValidationError as error:
         raise SummaryRefused("is of another version") from error
     except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors

@@ -81,8 +81,9 @@ class Several:
         raws = registry.raws_of(analysis.model)
         entries = [one for one in every if one.found.reader.raw in raws] or every
         state = self._team.gather(entries, analysis, replace(params, steps=None), wait, capture)
-        if state.waiting:
-            return progress(entries[0], len(entries), state.fraction)
+        summaries = [source for _, source in state.ready if isinstance(source, RankSummary)]
+        if state.waiting:  # those without a summary; the copies of the others come meanwhile
+            return progress(entries[0], len(entries), state.fraction - self._team.summaries.coming(summaries))
         if not state.ready:
             raise state.failed[0][1]
         if state.failed:
@@ -100,10 +101,15 @@ class Several:
             if found.waiting:
                 return progress(entries[0], len(entries) + len(others), state.fraction + found.fraction)
             beside = found.ready
-        joined = self._joined(state.ready, beside, analysis, about)
+        key = _joined_key(analysis, state.ready, beside)
+        joined = self._store.get(key, mapped.SUFFIX)
+        if joined is None:
+            if coming := self._team.summaries.coming(summaries, wait):
+                return progress(entries[0], len(entries), state.fraction - coming)
+            joined = self._joined(key, state.ready, beside, analysis, about)
         if joined is None:  # their traces are read instead, where they are here
             return self._of_workers(ask, place, analysis, asked, steps, wait)
-        return self._combine(ask, [("", joined)], analysis, params, steps, about)
+        return self._combine(ask, [("", str(joined))], analysis, params, steps, about)
 
     def _beside(self, entry: Entry, analysis: Analysis[Any]) -> list[Entry]:
         """The profiles of another kind in the run of an entry that the view wants to know of, the last of each worker."""
@@ -115,35 +121,38 @@ class Several:
 
     def _joined(
         self,
+        key: str,
         parts: Sequence[tuple[str, Source]],
         beside: Sequence[tuple[str, Source]],
         analysis: Analysis[Any],
         about: str,
-    ) -> str | None:
+    ) -> Path | None:
         """The file of parts as one, which a worker makes once; None when summaries are refused, from now on.
 
         Raises UserError.
         """
-        named = "|".join(f"{worker} {_named(source)}" for worker, source in (*parts, *beside))
-        key = f"joined|{code_stamp()}|{analysis.id}|{len(parts)}|{named}"
+        summaries = [source for _, source in parts if isinstance(source, RankSummary)]
         for _ in range(CHANGES):
-            if path := self._store.get(key, mapped.SUFFIX):
-                return str(path)
-            target = str(self._store.path(key, mapped.SUFFIX))
+            if any(map(self._team.summaries.refusal, summaries)):
+                return None
+            target = self._store.path(key, mapped.SUFFIX)
             try:
-                # The worker that makes it is asked about it, too: it has it at hand.
-                refused = self._desk.ask(WriteJoined(tuple(parts), tuple(beside), analysis.id, target), target, about)
-                for place, why in refused.items():
-                    summary = parts[place][1]
-                    assert isinstance(summary, RankSummary)
-                    self._team.summaries.refuse(summary, why)
-                if refused:
-                    return None
+                with self._store.held(*(Path(summary.file.path) for summary in summaries)):
+                    # The worker that makes it is asked about it, too: it has it at hand.
+                    question = WriteJoined(tuple(parts), tuple(beside), analysis.id, str(target))
+                    refused = self._desk.ask(question, str(target), about, heavy=True, need_bytes=question.need_bytes())
             except CacheRefused as error:
                 if not self._store.leave(error):
                     raise
                 continue
-            self._store.evict(keep=Path(target))
+            for place, refusal in refused.items():
+                summary = parts[place][1]
+                assert isinstance(summary, RankSummary)
+                self._team.summaries.refuse(summary, refusal)
+            if not refused:
+                self._team.summaries.let_go(summaries)
+                self._store.evict(keep=target)
+                return target
         raise Cancelled("The cache is cleared all the time.")
 
     def _of_pair(
@@ -182,6 +191,14 @@ class Several:
     ) -> bytes:
         key = "|".join(path for _, path in ready)
         return self._desk.ask(ask(tuple(ready), analysis.id, params, steps), key, about)
+
+
+def _joined_key(
+    analysis: Analysis[Any], parts: Sequence[tuple[str, Source]], beside: Sequence[tuple[str, Source]]
+) -> str:
+    """Names parts as one in the cache. The copies of remote summaries need not be here for it."""
+    named = "|".join(f"{worker} {_named(source)}" for worker, source in (*parts, *beside))
+    return f"joined|{code_stamp()}|{analysis.id}|{len(parts)}|{named}"
 
 
 def _named(source: Source) -> str:

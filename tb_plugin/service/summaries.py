@@ -9,18 +9,20 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, wait
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from tb_plugin.analyses.base import Part
-from tb_plugin.errors import UserError
-from tb_plugin.service.budget import budget_bytes
+from tb_plugin.errors import KeptLost, UserError
 from tb_plugin.service.found import Found, SummaryFile
-from tb_plugin.service.rank_summary import MOST_BYTES, Settings, SummaryRefused, Wanted, check_values, unchecked
+from tb_plugin.service.loader import LEASE_SECONDS
+from tb_plugin.service.rank_summary import Settings, SummaryRefused, Wanted, check_values, content_of, unchecked
 from tb_plugin.service.states import Entry
 from tb_plugin.service.summarizing import settings_here
 from tb_plugin.storage.cache import FileStore
@@ -31,15 +33,17 @@ _COPY = ".ttsummary"
 _COPIES = 16
 """Remote summaries that are copied at a time."""
 RETRY_SECONDS = 60.0
-"""So long after a copy failed it is tried again: a storage may have been away for a moment."""
+"""So long after one could not be read it is tried again: a storage may have been away for a moment."""
 
 
 @dataclass(frozen=True)
 class RankSummary:
-    """A rank summary on this machine, and what it has to be of."""
+    """A rank summary on this machine, or the place of its copy, and what it has to be of."""
 
     file: Located
     wanted: Wanted
+    is_copy: bool = False
+    """It lies in the cache: where it is gone it is copied again."""
 
     @property
     def key(self) -> str:
@@ -48,28 +52,38 @@ class RankSummary:
         return f"{self.file.path} {self.file.fingerprint} {self.wanted.files} {settings.steps} {settings.classes}"
 
 
-def parts_of(summaries: Sequence[RankSummary]) -> tuple[list[Part], dict[int, str]]:
-    """Returns the parts in summaries; by place why some are refused, as the end of a sentence: then no part counts.
+class Refusal(NamedTuple):
+    """Why a summary cannot be used, as the end of a sentence that begins with "its summary"."""
+
+    why: str
+    for_now: bool = False
+    """Nobody has seen its content: it could not be read."""
+
+
+def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Part], dict[int, Refusal]]:
+    """Returns the parts in summaries, and by place why some are refused: then no part counts.
 
     Their values are looked at all together, and one by one only where something is wrong with them. Together they take at
-    most what all workers may.
+    most ``room_bytes``. Raises KeptLost for a copy that is gone.
     """
-    room = budget_bytes()
+    room = room_bytes
     made: list[Part] = []
-    refused: dict[int, str] = {}
+    refused: dict[int, Refusal] = {}
     places: list[int] = []
     for place, summary in enumerate(summaries):
         try:
             with open_local(summary.file) as stream:
-                content = stream.read(MOST_BYTES + 1)
+                content = content_of(stream, room)
             part, size = unchecked(content, summary.wanted, room)
             room -= size
             made.append(part)
             places.append(place)
         except SummaryRefused as error:
-            refused[place] = str(error)
+            refused[place] = Refusal(str(error))
         except UserError as error:
-            refused[place] = f"cannot be read ({error.what})"
+            if summary.is_copy:
+                raise KeptLost("The copy of a rank summary is gone.", summary.file.path, "It is made anew.") from error
+            refused[place] = Refusal(f"cannot be read ({error.what})", for_now=True)
     try:
         check_values(made)
     except SummaryRefused:
@@ -77,87 +91,137 @@ def parts_of(summaries: Sequence[RankSummary]) -> tuple[list[Part], dict[int, st
             try:
                 check_values([part])
             except SummaryRefused as error:
-                refused[place] = str(error)
+                refused[place] = Refusal(str(error))
     return made, refused
 
 
+class _Known(NamedTuple):
+    """The summaries of a profile, and what they were named under."""
+
+    settings: Settings
+    folder: Path
+    summaries: tuple[RankSummary, ...]
+
+
+@dataclass
+class _Lease:
+    """Keeps a copy in the cache for as long as it is asked for."""
+
+    held: ExitStack
+    asked: float
+
+
 class Summaries:
-    """The summaries of profiles: those of remote folders are copied ahead of the question, refused ones remembered."""
+    """The summaries of profiles: those of remote folders are copied ahead of the question, refused ones remembered.
+
+    Copies that somebody asks for stay: of a run whose summaries are larger than the cache, each would push out another.
+    """
 
     def __init__(self, store: FileStore) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._here: WeakKeyDictionary[Found, RankSummary] = WeakKeyDictionary()
-        self._copies: dict[str, Future[Path]] = {}
-        self._failed: dict[str, float] = {}
-        """Since when a copy is known to have failed, monotonic seconds."""
-        self._waiting: deque[tuple[Future[Path], str, SummaryFile]] = deque()
+        self._known: WeakKeyDictionary[Found, _Known] = WeakKeyDictionary()
+        self._remote: dict[RankSummary, SummaryFile] = {}
+        """What a copy is of."""
+        self._copies: dict[RankSummary, Future[None]] = {}
+        """Those under way."""
+        self._waiting: deque[RankSummary] = deque()
         self._copying = 0
         """Threads that copy."""
-        self._refused: dict[RankSummary, str] = {}
+        self._leases: dict[RankSummary, _Lease] = {}
+        self._refused: dict[RankSummary, tuple[Refusal, float]] = {}
+        """Why, and since when in monotonic seconds."""
 
-    def begin(self, entries: Sequence[Entry]) -> dict[Entry, RankSummary | str | None]:
-        """Returns what there is of each profile that has a summary: it, None while it is copied, or why it is refused."""
-        settings = settings_here()
-        found = {}
+    def of(self, entries: Iterable[Entry]) -> dict[Entry, RankSummary | str]:
+        """Returns of each profile that has summaries the first that can be used, or why the first is refused."""
+        found: dict[Entry, RankSummary | str] = {}
         for entry in entries:
-            if entry.found.summary is not None and not entry.window:
-                found[entry] = self._of(entry.found, entry.found.summary, settings)
+            if every := self.all_of(entry):
+                refused = [self.refusal(each) for each in every]
+                usable = (each for each, why in zip(every, refused, strict=True) if not why)
+                found[entry] = next(usable, refused[0])
         return found
 
-    def wait(self) -> None:
-        """Waits until no copy is under way."""
-        with self._lock:
-            copies = list(self._copies.values())
-        wait(copies)
-
-    def refuse(self, summary: RankSummary, why: str) -> None:
-        """Remembers why a summary cannot be used; ``why`` is the end of a sentence that begins with "its summary"."""
-        with self._lock:
-            self._refused[summary] = why
-
-    def _of(self, found: Found, file: SummaryFile, settings: Settings) -> RankSummary | str | None:
-        summary = self._here.get(found)
-        if summary is None or summary.wanted.settings != settings or not self._is_there(file, summary):
-            place = file.folder.located(file.file) if file.folder.is_local else self._copied(file)
-            if place is None or not isinstance(place, Located):
-                return place
+    def all_of(self, entry: Entry) -> tuple[RankSummary, ...]:
+        """Returns the summaries of a profile, the one to use first."""
+        found, settings = entry.found, settings_here()
+        if not found.summaries or entry.window:
+            return ()
+        known = self._known.get(found)
+        if known is None or (known.settings, known.folder) != (settings, self._store.folder):
             # A summary whose trace is not here may be of any size; that the trace has its name, says its place.
-            summary = self._here[found] = RankSummary(
-                place, Wanted.of(found.files if found.is_here else None, settings)
-            )
-        return self._refused.get(summary, summary)
+            wanted = Wanted.of(found.files if found.is_here else None, settings)
+            named = tuple(self._named(file, wanted) for file in found.summaries)
+            known = self._known[found] = _Known(settings, self._store.folder, named)
+        return known.summaries
 
-    def _is_there(self, file: SummaryFile, summary: RankSummary) -> bool:
-        return file.folder.is_local or self._store.get(_copy_key(file), _COPY) is not None
-
-    def _copied(self, file: SummaryFile) -> Located | str | None:
-        """The local copy of a remote summary, None while it comes, or why there is none."""
-        key = _copy_key(file)
-        if path := self._store.get(key, _COPY):
-            return Located(str(path))
+    def coming(self, summaries: Iterable[RankSummary], wait_for_them: bool = False) -> int:
+        """Returns how many are not here yet; begins to copy them. One that cannot be copied is refused for a while."""
+        now = time.monotonic()
+        copies = []
         with self._lock:
-            copy = self._copies.get(key)
-            # The cache let go of what was copied; what failed a while ago may be there now.
-            if copy is None or (copy.done() and (copy.exception() is None or self._is_long_ago(key))):
-                self._failed.pop(key, None)
-                copy = self._copies[key] = self._begun(key, file)
-        if not copy.done():
-            return None
-        error = copy.exception()
-        if error is None:
-            return Located(str(copy.result()))
+            for summary in summaries:
+                if summary.is_copy:
+                    self._lease(summary, now)
+                    if copy := self._copy_of(summary):
+                        copies.append(copy)
+        if wait_for_them:
+            wait(copies)
+        return sum(not copy.done() for copy in copies)
+
+    def let_go(self, summaries: Iterable[RankSummary]) -> None:
+        """Notes that nobody needs copies any more: they may leave the cache when it is looked at next."""
         with self._lock:
-            self._failed.setdefault(key, time.monotonic())
-        return f"cannot be read ({error.what if isinstance(error, UserError) else error})"
+            ended = [lease for summary in summaries if (lease := self._leases.pop(summary, None))]
+        for lease in ended:
+            lease.held.close()
 
-    def _begun(self, key: str, file: SummaryFile) -> Future[Path]:
-        """A copy that threads make; whoever asks holds the lock.
+    def end_leases(self) -> None:
+        """Lets go of copies that nobody asked about for LEASE_SECONDS."""
+        oldest = time.monotonic() - LEASE_SECONDS
+        with self._lock:
+            late = [summary for summary, lease in self._leases.items() if lease.asked < oldest]
+        self.let_go(late)
+        if late:
+            self._store.evict()
 
-        They are daemons and end when nothing is left: those of a ThreadPoolExecutor finish all copies before Python ends.
+    def refuse(self, summary: RankSummary, refusal: Refusal) -> None:
+        """Remembers that a summary cannot be used."""
+        with self._lock:
+            self._refused[summary] = refusal, time.monotonic()
+
+    def refusal(self, summary: RankSummary) -> str:
+        """Returns why a summary cannot be used now, empty where it can."""
+        refusal, since = self._refused.get(summary, (Refusal(""), 0.0))
+        return "" if refusal.for_now and time.monotonic() - since > RETRY_SECONDS else refusal.why
+
+    def _named(self, file: SummaryFile, wanted: Wanted) -> RankSummary:
+        if file.folder.is_local:
+            return RankSummary(file.folder.located(file.file), wanted)
+        summary = RankSummary(Located(str(self._store.path(_copy_key(file), _COPY))), wanted, is_copy=True)
+        self._remote[summary] = file
+        return summary
+
+    def _lease(self, summary: RankSummary, now: float) -> None:
+        """Holds a copy; whoever asks holds the lock."""
+        lease = self._leases.get(summary)
+        if lease is None:
+            lease = self._leases[summary] = _Lease(ExitStack(), now)
+            lease.held.enter_context(self._store.held(Path(summary.file.path)))
+        lease.asked = now
+
+    def _copy_of(self, summary: RankSummary) -> Future[None] | None:
+        """The copy under way, None when it is here or refused; whoever asks holds the lock.
+
+        Threads make it. They are daemons and end when nothing is left: those of a ThreadPoolExecutor finish all copies
+        before Python ends.
         """
-        copy: Future[Path] = Future()
-        self._waiting.append((copy, key, file))
+        if (copy := self._copies.get(summary)) is not None:
+            return copy
+        if self._store.get(_copy_key(self._remote[summary]), _COPY) or self.refusal(summary):
+            return None
+        copy = self._copies[summary] = Future()
+        self._waiting.append(summary)
         if self._copying < _COPIES:
             self._copying += 1
             threading.Thread(target=self._copy, name="torch-trace-summaries", daemon=True).start()
@@ -169,14 +233,15 @@ class Summaries:
                 if not self._waiting:
                     self._copying -= 1
                     return
-                copy, key, file = self._waiting.popleft()
+                summary = self._waiting.popleft()
+                file = self._remote[summary]
             try:
-                copy.set_result(self._store.put(key, _COPY, partial(file.folder.copy, file.file)))
-            except Exception as error:  # the edge of a thread: whoever asks for the copy is told
-                copy.set_exception(error)
-
-    def _is_long_ago(self, key: str) -> bool:
-        return time.monotonic() - self._failed.get(key, time.monotonic()) > RETRY_SECONDS
+                self._store.put(_copy_key(file), _COPY, partial(file.folder.copy, file.file))
+            except Exception as error:  # the edge of a thread: whoever asks for the summary is told
+                why = error.what if isinstance(error, UserError) else error
+                self.refuse(summary, Refusal(f"cannot be read ({why})", for_now=True))
+            with self._lock:
+                self._copies.pop(summary).set_result(None)
 
 
 def _copy_key(summary: SummaryFile) -> str:

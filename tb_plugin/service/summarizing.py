@@ -212,6 +212,9 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
                 _job_info(reader, folder, job.files),
             )
             return rank_summary.dump(part, about), about.read.complete
+        except SummaryRefused as error:
+            where = folder.locate(job.files[0].path)
+            raise UserError(f"Its summary {error}.", where, "Record fewer steps, or mark fewer.") from error
         finally:
             MEMO.forget(made)
 

@@ -91,7 +91,7 @@ class Team:
         raws = raws_of(analysis.model)
         while True:
             state = State()
-            summaries = self.summaries.begin(entries) if analysis.id == VIEW else {}
+            summaries = self.summaries.of(entries) if analysis.id == VIEW else {}
             for entry in entries:
                 asked = _Asked(entry, analysis, params, capture(entry))
                 if entry.found.reader.raw not in raws:
@@ -106,17 +106,15 @@ class Team:
                     self._advance(asked, state, wait, len(entries) > 1)
             if not state.waiting or not wait:
                 return state
-            self.summaries.wait()
             for entry in state.waiting:
-                if entry in summaries and summaries[entry] is None and not capture(entry):
-                    continue  # its summary is copied now
                 try:
                     self._captures.waited(self._loader.wait(entry, lambda fraction: None), capture(entry))
                 except TorchTraceError:
                     continue  # the next round says so
 
     def end_leases(self) -> None:
-        """Lets go of parts under way that nobody asked about for LEASE_SECONDS."""
+        """Lets go of parts under way, and of copies of summaries, that nobody asked about for LEASE_SECONDS."""
+        self.summaries.end_leases()
         oldest = time.monotonic() - LEASE_SECONDS
         with self._lock:
             late = [key for key, asked in self._asked.items() if asked < oldest]
@@ -124,12 +122,10 @@ class Team:
         for job in jobs:
             self._workers.leave(job)
 
-    def _take(self, asked: _Asked, summary: RankSummary | str | None, state: State, wait: bool, several: bool) -> None:
+    def _take(self, asked: _Asked, summary: RankSummary | str, state: State, wait: bool, several: bool) -> None:
         """Has the part come out of a rank's summary, where that can be used."""
         entry = asked.entry
-        if summary is None:
-            state.waiting.append(entry)
-        elif not isinstance(summary, str):
+        if not isinstance(summary, str):
             state.ready.append((entry.found.worker, summary))
             state.fraction += 1.0
         elif entry.found.is_here:
@@ -217,7 +213,7 @@ class Team:
             with self._lock:
                 self._jobs.pop(key, None)
                 self._asked.pop(key, None)
-        self._store.evict(keep=path)
+        self._store.count(path)
         return path
 
 

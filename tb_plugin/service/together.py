@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from tb_plugin.analyses.base import Joining, Params, Part, Whole
-from tb_plugin.errors import NotFound
+from tb_plugin.errors import NotFound, UserError
 from tb_plugin.payloads import StepInfo, Table, View
 from tb_plugin.payloads.export import to_json
 from tb_plugin.registry import analysis_named
 from tb_plugin.service import mapped, parts
+from tb_plugin.service.budget import MEMORY_VARIABLE, PROCESS_BYTES, budget_bytes
 from tb_plugin.service.opened import ModelFile, OpenModels
 from tb_plugin.service.question import Report
 from tb_plugin.service.sheets import as_csv, rows_as_arrow
 from tb_plugin.service.step_choice import chosen_steps
-from tb_plugin.service.summaries import RankSummary, parts_of
+from tb_plugin.service.summaries import RankSummary, Refusal, parts_of
 from tb_plugin.storage.cache import put_whole
 from tb_plugin.trace.freeing import give_back_memory
 
@@ -56,12 +58,16 @@ class TakePart:
 
     def answer(self, models: OpenModels, report: Report) -> str:
         """Returns why it is refused, as the end of a sentence; empty where it was taken. Raises CacheRefused."""
-        made, refused = parts_of([self.summary])
+        made, refused = parts_of([self.summary], budget_bytes())
         if not refused:
             put_whole(self.target, lambda partial: partial.write_bytes(parts.dump(made[0])))
-        return refused.get(0, "")
+        return refused[0].why if refused else ""
 
 
+_JOINED_TIMES = 6
+"""What joining takes at its peak, in bytes of the parts: 124 of a call become 350, which are there twice for a moment."""
+_PACKED_TIMES = 5
+"""The part of a summary is about so many times larger than its file."""
 Source = str | RankSummary
 """Where the part of a rank is: in a file of the cache, or in a summary that anybody may have written."""
 
@@ -76,18 +82,23 @@ class WriteJoined:
     view_id: str
     target: str
 
-    def answer(self, models: OpenModels, report: Report) -> dict[int, str]:
-        """Returns by place in ``parts`` why summaries are refused, as the end of a sentence: nothing is written then.
+    def need_bytes(self) -> int:
+        """Returns about how much memory it takes at its peak, from the sizes of files as they are now."""
+        return PROCESS_BYTES + _JOINED_TIMES * sum(_unpacked_bytes(source) for _, source in (*self.parts, *self.beside))
 
-        Raises KeptLost, CacheRefused.
+    def answer(self, models: OpenModels, report: Report) -> dict[int, Refusal]:
+        """Returns by place in ``parts`` why summaries are refused: nothing is written then.
+
+        Raises KeptLost, CacheRefused, and UserError where the parts take more memory than all workers may.
         """
         analysis = analysis_named(self.view_id)
         if not isinstance(analysis, Joining):
             raise NotFound("The parts of this view are not joined.", self.view_id, "Ask for its answer.")
-        mine, refused = _read(models, self.parts)
+        read, refused = _read(models, (*self.parts, *self.beside))
         if refused:
             return refused
-        beside, _ = _read(models, self.beside)
+        mine, beside = read[: len(self.parts)], read[len(self.parts) :]
+        del read
         mine.reverse()
         joined = analysis.join(_handed_over(mine), beside)
         put_whole(self.target, partial(mapped.write, joined))
@@ -96,16 +107,33 @@ class WriteJoined:
         return {}
 
 
+def _unpacked_bytes(source: Source) -> int:
+    return _size_bytes(source) if isinstance(source, str) else _PACKED_TIMES * _size_bytes(source.file.path)
+
+
+def _size_bytes(path: str) -> int:
+    """The bytes of a file; 0 when it is gone, which reading it will say."""
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0
+
+
 def _handed_over(parts: list[Part]) -> Iterator[Part]:
     """The parts from the last to the first; the list holds none of them any more."""
     while parts:
         yield parts.pop()
 
 
-def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[list[Part], dict[int, str]]:
-    """The parts of workers, and by place which summaries are refused: then the parts do not count."""
+def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[list[Part], dict[int, Refusal]]:
+    """The parts of workers, and by place which summaries are refused: then the parts do not count. Raises UserError."""
+    budget = budget_bytes()
+    kept = sum(_size_bytes(source) for _, source in sources if isinstance(source, str))
+    if kept > budget:
+        what = f"The parts of the ranks take {kept / 1e6:,.0f} MB of memory, and {budget / 1e6:,.0f} MB are allowed."
+        raise UserError(what, do=f"Allow more with {MEMORY_VARIABLE}={kept / 1e6 + 1:.0f}, or record fewer ranks.")
     places = [place for place, (_, source) in enumerate(sources) if isinstance(source, RankSummary)]
-    taken, refused = parts_of([source for _, source in sources if isinstance(source, RankSummary)])
+    taken, refused = parts_of([source for _, source in sources if isinstance(source, RankSummary)], budget)
     if refused:
         return [], {places[at]: why for at, why in refused.items()}
     left = iter(taken)

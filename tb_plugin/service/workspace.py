@@ -119,19 +119,18 @@ class Workspace:
         """What the rank summary of a profile tells, whose trace nobody has read; None without one that can be used."""
         if entry.state != "found" or not entry.found.is_here:
             return None
-        summaries = self._team.summaries.begin([entry])
-        if entry not in summaries:
-            return None
-        summary = summaries[entry]
-        if summary is None:
-            return progress(entry, 1, 0.0)
-        if isinstance(summary, str):
-            return None
-        question = OpenSummary(summary.file, registry.model_of(entry.found.reader).id, entry.found.url, summary.wanted)
-        try:
-            return by_summary(entry, self._desk.ask(question, summary.file.path, entry.found.url))
-        except UserError:
-            return None
+        model = registry.model_of(entry.found.reader).id
+        for summary in self._team.summaries.all_of(entry):
+            if self._team.summaries.coming([summary]):
+                return progress(entry, 1, 0.0)
+            if self._team.summaries.refusal(summary):
+                continue
+            question = OpenSummary(summary.file, model, entry.found.url, summary.wanted)
+            try:
+                return by_summary(entry, self._desk.ask(question, summary.file.path, entry.found.url))
+            except UserError:
+                continue
+        return None
 
     def offered(self, place: Place) -> list[ViewInfo]:
         """Returns the views of a profile, with what its captures tell; waits until all are loaded. Raises UserError."""
@@ -273,7 +272,7 @@ class Workspace:
             if not self._store.leave(error):
                 raise
             return self._written(opened, key, suffix, write, heavy)
-        self._store.evict(keep=path)
+        self._store.count(path)
         return path
 
     def original(self, place: Place) -> Download | Profile:

@@ -40,6 +40,8 @@ DEFAULT_LIMIT_BYTES = 8_000_000_000
 _STALE_SECONDS = 3600
 """A file that was not written to for so long was left behind by a process that was killed."""
 _PARTIAL = ".part-"
+_SPARE = 16
+"""One part of so many of the bound stays free: the folder is looked at again when so much was written since."""
 
 
 class FileStore:
@@ -49,6 +51,8 @@ class FileStore:
         self.folder = folder
         self.limit_bytes = limit_bytes
         self._held: Counter[Path] = Counter()
+        self._unseen_bytes: int | None = None
+        """Written since the folder was last looked at; None before that: other processes fill it, too."""
         self._lock = threading.Lock()
         self._is_private = is_private
         _make(folder)
@@ -75,8 +79,23 @@ class FileStore:
         """Lets ``write`` fill a file and keeps it under the key. Atomic; what ``write`` raises is passed on."""
         path = self.path(key, suffix)
         write_whole(path, write)
-        self.evict(keep=path)
+        self.count(path)
         return path
+
+    def count(self, path: Path) -> None:
+        """Counts a file that was written to its place, by a worker process for instance, and makes room where it is time.
+
+        To look at the whole folder for each of a thousand small files would take a million looks.
+        """
+        try:
+            size = path.stat().st_size
+        except OSError:  # another process evicted it
+            return
+        with self._lock:
+            if self._unseen_bytes is not None and self._unseen_bytes + size <= self.limit_bytes // _SPARE:
+                self._unseen_bytes += size
+                return
+        self.evict(keep=path)
 
     def remove(self, path: Path) -> None:
         """Drops a file that turned out to be damaged."""
@@ -100,17 +119,18 @@ class FileStore:
         return True
 
     @contextmanager
-    def held(self, key: str, suffix: str) -> Iterator[None]:
-        """Keeps the file of a key from eviction by this process, whether it exists already or comes meanwhile."""
-        path = self.path(key, suffix)
+    def held(self, *paths: Path) -> Iterator[None]:
+        """Keeps files from eviction by this process, whether they exist already or come meanwhile."""
         with self._lock:
-            self._held[path] += 1
+            self._held.update(paths)
         try:
             yield
         finally:
             with self._lock:
-                self._held[path] -= 1
-                self._held += Counter()  # forgets those that nobody holds
+                self._held.subtract(paths)
+                for path in paths:
+                    if self._held[path] <= 0:  # nobody holds it
+                        del self._held[path]
 
     def _files(self) -> list[Path]:
         try:
@@ -119,12 +139,13 @@ class FileStore:
             return []
 
     def evict(self, keep: Path | None = None) -> None:
-        """Removes least recently used files until the bound holds; never ``keep`` nor what is held.
+        """Removes least recently used files until the bound holds with something to spare; never ``keep`` nor what is held.
 
         Files that are being written count, but only abandoned ones are removed.
         """
         with self._lock:
             kept = {*self._held, keep}
+            self._unseen_bytes = 0
         writing = 0
         entries: list[tuple[float, int, Path]] = []
         for path in self._files():
@@ -139,7 +160,7 @@ class FileStore:
             entries.append((status.st_mtime, status.st_size, path))
         total = writing + sum(size for _, size, _ in entries)
         for _, size, path in sorted(entries):
-            if total <= self.limit_bytes:
+            if total <= self.limit_bytes - self.limit_bytes // _SPARE:
                 break
             if path not in kept and _remove(path):
                 total -= size

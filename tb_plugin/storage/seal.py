@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from isal import isal_zlib
 
+Content = TypeVar("Content", bytes, memoryview)
 _BLOCK_BYTES = 1024 * 1024
 _DIGITS = 8
 STAMP_BYTES = _DIGITS + 1
@@ -41,7 +42,7 @@ def sealed(body: bytes) -> bytes:
     return b"%08x\n" % isal_zlib.crc32(body) + body
 
 
-def unsealed(content: bytes) -> bytes:
+def unsealed(content: Content) -> Content:
     """Returns what ``sealed`` was given. Raises ValueError when the content is damaged."""
     body = content[_DIGITS + 1 :]
     if content[: _DIGITS + 1] != b"%08x\n" % isal_zlib.crc32(body):

@@ -36,6 +36,17 @@ def test_result_comes_back(pool):
     assert pool.submit(Echo({"a": [1, 2]})).future.result(20) == {"a": [1, 2]}
 
 
+def test_a_long_queue_is_not_looked_through_for_each_question(monkeypatch):
+    looks, real = [], Pool._lacks_a_seat
+    monkeypatch.setattr(Pool, "_work", lambda pool, seat: None)
+    monkeypatch.setattr(Pool, "_lacks_a_seat", lambda pool: looks.append(len(pool._pending)) or real(pool))
+    queued = Pool(2)
+    for number in range(1_000):
+        queued.submit(Echo(number))
+    queued.close()
+    assert looks == [1, 2]
+
+
 def test_a_worker_makes_arrays_without_pandas(pool):
     assert pool.submit(Arrays()).future.result(60) == ([0, 1, 2], False)
 

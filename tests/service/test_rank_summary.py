@@ -12,9 +12,21 @@ from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.distributed.rank.stated import RANK, ranks_at_least
 from tb_plugin.analyses.distributed.shapes import FACTS, NEVER_NULL, part_shapes, stamp
 from tb_plugin.analyses.replicas import STATE
+from tb_plugin.payloads import StepInfo
 from tb_plugin.service import parts, rank_summary
 from tb_plugin.service.parse import read_info
-from tb_plugin.service.rank_summary import About, Settings, SummaryRefused, Wanted, about_of, dump, part_of
+from tb_plugin.service.rank_summary import (
+    MOST_BYTES,
+    About,
+    Settings,
+    SummaryRefused,
+    Wanted,
+    about_of,
+    content_of,
+    dump,
+    part_of,
+    unchecked,
+)
 from tb_plugin.service.streams import MOST_MESSAGES, is_plain
 from tb_plugin.service.summarizing import part_with_borrowed
 from tb_plugin.storage.seal import sealed, unsealed
@@ -118,6 +130,42 @@ def test_a_part_that_is_larger_than_it_says_or_far_too_large(whole):
     bomb = pa.compress(b"\0" * 50_000_000, codec="zstd", asbytes=True)
     stated = msgspec.json.encode(about(part_bytes=50_000_000), order="deterministic")
     assert "size" in refused(head + b"\n" + sealed(stated + b"\n" + bomb))
+
+
+def test_what_a_summary_states_is_bounded_before_it_is_made(whole, monkeypatch):
+    step = StepInfo("0", 0, 1)
+    made = about_of(whole)
+    room = len(whole) + 2 * made.part_bytes
+    for many in ({"steps": [step] * 60_000}, {"files": [("", 0)] * 600_000}):
+        content = packed(parts.dump(part()), **many)
+        with monkeypatch.context() as patched:
+            patched.setattr(rank_summary.msgspec.json, "decode", None)
+            assert refused(content) == "states too many steps"
+        with pytest.raises(SummaryRefused, match="too many steps"):
+            dump(part(), about(**many))
+    assert part_of(dump(part(), about(steps=[step] * 20_000)), WANTED)
+    _, size = unchecked(whole, WANTED, room)
+    assert size > made.part_bytes, "steps are objects"
+    for lacks in (made.part_bytes - 1, made.part_bytes + len(whole) - 1):
+        with pytest.raises(SummaryRefused, match="does not fit"):
+            unchecked(whole, WANTED, lacks)
+    assert unchecked(whole, WANTED, made.part_bytes + len(whole))
+    kept = msgspec.msgpack.decode(parts.dump(part())[9:])
+    labels = [f"step {i}" for i in range(50_000)]
+    content = packed(sealed(msgspec.msgpack.encode({**kept, "steps": labels})))
+    with pytest.raises(SummaryRefused, match="does not fit"):
+        unchecked(content, WANTED, 2_000_000)
+
+
+def test_a_file_is_not_read_to_find_that_it_is_too_large(tmp_path):
+    with (tmp_path / "large").open("w+b") as stream:
+        for size, why in ((MOST_BYTES + 1, "is too large"), (1001, "does not fit into memory")):
+            stream.truncate(size)
+            with pytest.raises(SummaryRefused, match=why):
+                content_of(stream, 1000)
+            assert stream.tell() == size, "its end was looked for, nothing read"
+        stream.truncate(1000)
+        assert len(content_of(stream, 1000)) == 1000
 
 
 def test_tables_that_no_part_has():
@@ -259,7 +307,7 @@ def test_a_stream_of_endless_empty_batches_and_cut_ones():
 
 def test_lists_longer_than_any_part_has_are_refused_before_they_are_made():
     kept = msgspec.msgpack.decode(parts.dump(part())[9:])
-    many, frame = [""] * 10_000_001, {"kind": "figures", "name": "", "title": "", "figures": []}
+    many, frame = [""] * 100_001, {"kind": "figures", "name": "", "title": "", "figures": []}
     coverage = {**kept["coverage"], "steps": many}
     calls = {**kept["frames"]["collectives"], "row_key": [""] * 1001}
     changes = [

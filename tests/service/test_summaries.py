@@ -6,17 +6,20 @@ import json
 import os
 import shutil
 import threading
+import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import fsspec
 import pytest
 from werkzeug.test import Client
 
 from tb_plugin import cli, registry
 from tb_plugin.analyses.base import Params
 from tb_plugin.cli import summarize as command
-from tb_plugin.errors import NotFound, StorageError, UnreadableTrace
-from tb_plugin.service import cluster_parts, parts, rank_summary, summaries
+from tb_plugin.errors import NotFound, StorageError, UnreadableTrace, UserError
+from tb_plugin.service import cluster_parts, rank_summary, summaries, together
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.cluster import Scheduler
 from tb_plugin.service.found import SummaryFile
@@ -26,8 +29,10 @@ from tb_plugin.service.rank_summary import Settings, Wanted
 from tb_plugin.service.states import Entry
 from tb_plugin.service.summaries import Summaries
 from tb_plugin.service.summarizing import Outcome, summarize_rank
+from tb_plugin.service.together import WriteJoined
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
+from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import StoredFile
 from tb_plugin.web.routes import BASE, Routes
 from tests.conftest import SAMPLES
@@ -284,7 +289,7 @@ def test_an_older_summary_is_none(logs, tree, opened):
     later = paths[0].stat().st_mtime + 10
     os.utime(trace, (later, later))
     workspace = opened(logs)
-    assert [entry.found.summary is None for entry in workspace.catalog.entries()] == [True, False, False, False]
+    assert [bool(entry.found.summaries) for entry in workspace.catalog.entries()] == [False, True, True, True]
     assert "summary_refused" not in told(view(workspace))
     assert len(read_traces(workspace)) == 1
 
@@ -313,10 +318,9 @@ def test_bad_summaries_are_told_and_their_ranks_are_computed(logs, tree, opened)
 def test_summaries_that_are_too_much_together_are_refused(logs, tree, opened, monkeypatch):
     summarised(logs, tree)
     expected = view(opened(logs))
-    sizes = [
-        len(parts.dump(rank_summary.part_of(path.read_bytes(), WHATEVER))) for path in sorted((tree / "ddp").iterdir())
-    ]
-    monkeypatch.setattr(summaries, "budget_bytes", lambda: sum(sizes[:3]))
+    contents = [path.read_bytes() for path in sorted((tree / "ddp").iterdir())]
+    sizes = [rank_summary.unchecked(content, WHATEVER)[1] for content in contents]
+    monkeypatch.setattr(together, "budget_bytes", lambda: sum(sizes[:3]) + len(contents[2]))
     answer = view(opened(logs))
     assert told(answer)["summary_refused"] == (
         "Computed from the trace here: rank3 (its summary does not fit into memory with those of the other ranks "
@@ -374,7 +378,7 @@ def test_links_out_of_the_log_directory_are_no_summaries(logs, tree, opened):
     for file in (tree / "ddp").iterdir():
         (logs / "ddp" / file.name).symlink_to(file)
     workspace = opened(logs)
-    assert all(entry.found.summary is None for entry in workspace.catalog.entries())
+    assert not any(entry.found.summaries for entry in workspace.catalog.entries())
 
 
 class FakeCluster:
@@ -457,18 +461,154 @@ def test_a_copy_that_failed_is_tried_again_after_a_while(tmp_path, monkeypatch):
     catalog = catalog_of(SAMPLES / "synthetic_ddp")
     catalog.scan()
     profile = catalog.matching(Place())[0].found
-    entry = Entry(replace(profile, summary=file))
+    entry = Entry(replace(profile, summaries=(file,)))
     copied = Summaries(FileStore(tmp_path / "cache"))
 
     def asked():
-        copied.begin([entry])
-        copied.wait()
+        copied.coming([each for each in copied.of([entry]).values() if not isinstance(each, str)], wait_for_them=True)
         assert until(lambda: not copying()), "no thread stays"
-        return copied.begin([entry])[entry]
+        return copied.of([entry])[entry]
 
     for _ in range(3):
         assert asked() == "cannot be read (The storage is away.)"
     assert away == [True], "it is not asked for again at once"
-    monkeypatch.setattr(summaries, "RETRY_SECONDS", 0.0)
+    since = time.monotonic()
+    monkeypatch.setattr(summaries.time, "monotonic", lambda: since + summaries.RETRY_SECONDS)
     assert "away" in asked() and not away
+    monkeypatch.setattr(summaries.time, "monotonic", lambda: since + 2 * summaries.RETRY_SECONDS + 1)
     assert Path(asked().file.path).read_bytes() == b"a summary"
+
+
+@pytest.fixture
+def bucket(tree):
+    """The summaries of a run in a remote place."""
+    fs = fsspec.filesystem("memory")
+    for path in sorted((tree / "ddp").iterdir()):
+        fs.pipe_file(f"/bucket/ddp/{path.name}", path.read_bytes())
+    yield "memory://bucket"
+    fs.rm("/bucket", recursive=True)
+
+
+@pytest.fixture
+def copied(monkeypatch):
+    """How often each file was copied."""
+    count, real = Counter(), Folder.copy
+
+    def copy(folder, file, *more):
+        count[file.path] += 1
+        real(folder, file, *more)
+
+    monkeypatch.setattr(Folder, "copy", copy)
+    return count
+
+
+def polled(workspace, params=Params()):  # noqa: B008
+    """The answer to the polls of a page."""
+    answer = workspace.view(Place("ddp", None, "1"), "distributed", params)
+    for _ in range(100):
+        if isinstance(answer, bytes):
+            return json.loads(answer)
+        time.sleep(0.02)
+        answer = workspace.view(Place("ddp", None, "1"), "distributed", params)
+    raise AssertionError(answer)
+
+
+@pytest.mark.parametrize("ask", ["page", "command"])
+def test_copies_that_are_larger_than_the_cache_together_are_made_once(tree, bucket, opened, copied, ask):
+    workspace = opened(bucket)
+    sizes = [path.stat().st_size for path in (tree / "ddp").iterdir()]
+    workspace._store.limit_bytes = 2 * max(sizes)
+    if ask == "page":
+        answer = polled(workspace)
+    else:
+        answer = json.loads(workspace.group(Place("ddp", None, "1"), "distributed", Params()))
+    assert answer == view(opened(tree))
+    assert sorted(copied.values()) == [1] * 4
+    assert workspace._store.limit_bytes >= sum(path.stat().st_size for path in workspace.folder.glob(f"*{SUFFIX}"))
+    polled(workspace, Params(table="collectives"))
+    assert sorted(copied.values()) == [1] * 4, "the joined ranks are in the cache"
+
+
+def test_copies_that_nobody_asks_about_may_go(bucket, opened, monkeypatch):
+    workspace = opened(bucket)
+    workspace._store.limit_bytes = 1
+    every = list(workspace._team.summaries.of(workspace.catalog.entries()).values())
+    workspace._team.summaries.coming(every, wait_for_them=True)
+    workspace._tick()
+    assert len(list(workspace.folder.glob(f"*{SUFFIX}"))) == 4
+    monkeypatch.setattr(summaries, "LEASE_SECONDS", -1.0)
+    workspace._tick()
+    assert not list(workspace.folder.glob(f"*{SUFFIX}"))
+
+
+def test_a_copy_that_vanished_is_made_again(bucket, opened, copied, monkeypatch):
+    """Somebody clears the cache after the copies are there and before a worker reads them."""
+    real, often = WriteJoined.answer, [2]
+
+    def answer(question, *more):
+        if often:
+            often.pop()
+            Path(question.parts[2][1].file.path).unlink()
+        return real(question, *more)
+
+    monkeypatch.setattr(WriteJoined, "answer", answer)
+    assert told(polled(opened(bucket))).keys() == told(polled(opened(bucket))).keys()
+    assert sorted(copied.values()) == [2, 2, 2, 3]
+
+
+def test_a_summary_that_could_not_be_read_is_tried_again_after_a_while(logs, tree, opened, monkeypatch):
+    summarised(logs, tree)
+    workspace = opened(logs)
+    real, away = summaries.open_local, [True]
+
+    def open_local(file):
+        if away and "rank2" in file.path:
+            raise StorageError("The disk is away.")
+        return real(file)
+
+    monkeypatch.setattr(summaries, "open_local", open_local)
+    why = "Computed from the trace here: rank2 (its summary cannot be read (The disk is away.))."
+    assert told(view(workspace))["summary_refused"] == why
+    away.clear()
+    assert told(view(workspace))["summary_refused"] == why, "not at once"
+    monkeypatch.setattr(summaries, "RETRY_SECONDS", -1.0)
+    assert "summary_refused" not in told(view(workspace))
+
+
+def test_of_two_summaries_the_good_one_counts(logs, tree, opened, monkeypatch):
+    paths = summarised(logs, tree)
+    monkeypatch.setenv("TORCH_TRACE_SUMMARIES", str(tree))
+    paths[0].write_bytes(b"no summary")
+    workspace = opened(logs)
+    assert workspace.profile(Place("ddp", "rank0", "1"), view="distributed").state == "ready"
+    assert "summary_refused" not in told(view(workspace)) and not read_traces(workspace)
+    good = tree / "ddp" / paths[1].name
+    content = good.read_bytes()
+    try:
+        good.write_bytes(b"no summary, too")
+        paths[1].write_bytes(b"no summary")
+        workspace = opened(logs)
+        assert (
+            told(view(workspace))["summary_refused"] == "Computed from the trace here: rank1 (its summary is damaged)."
+        )
+        assert len(read_traces(workspace)) == 1
+    finally:
+        good.write_bytes(content)
+
+
+def test_parts_in_the_cache_take_no_more_than_the_workers_may(logs, opened, monkeypatch):
+    workspace = opened(logs)
+    asked, real = [], workspace._workers.submit
+    monkeypatch.setattr(
+        workspace._workers, "submit", lambda question, **more: asked.append((question, more)) or real(question, **more)
+    )
+    view(workspace)
+    ((question, more),) = [each for each in asked if isinstance(each[0], WriteJoined)]
+    size = sum(Path(path).stat().st_size for _, path in question.parts)
+    assert more["heavy"] and more["need_bytes"] == together.PROCESS_BYTES + 6 * size
+    monkeypatch.setattr(together, "budget_bytes", lambda: size)
+    assert question.answer(workspace._workers._models, None) == {}
+    monkeypatch.setattr(together, "budget_bytes", lambda: size - 1)
+    with pytest.raises(UserError, match="The parts of the ranks take 0 MB of memory") as caught:
+        question.answer(workspace._workers._models, None)
+    assert "TORCH_TRACE_MEMORY_MB=1" in caught.value.do

@@ -60,6 +60,26 @@ def test_the_new_file_stays_even_when_it_is_too_large(tmp_path):
     assert fill(store, "big", 100, 0).exists()
 
 
+def test_small_files_are_not_counted_anew_with_each_of_them(tmp_path, monkeypatch):
+    """A thousand files below the bound, and four thousand that pass it many times."""
+    looks, real = [], FileStore._files
+    monkeypatch.setattr(FileStore, "_files", lambda store: looks.append(1) or real(store))
+    store = FileStore(tmp_path, limit_bytes=16_000)
+    for number in range(1_000):
+        fill(store, str(number), 1, 0)
+    assert len(looks) == 1
+    for number in range(4_000):
+        fill(store, f"more {number}", 10, -number)
+        assert len(looks) * 1_000 <= 1_000 + (number + 2) * 10 + 1_000, "one for each sixteenth of the bound"
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 16_000
+
+
+def test_the_first_file_of_a_process_sees_what_others_left(tmp_path):
+    old = fill(FileStore(tmp_path), "old", 100, 50)
+    fill(FileStore(tmp_path, limit_bytes=50), "new", 1, 0)
+    assert not old.exists()
+
+
 def test_abandoned_partial_files_go(tmp_path):
     store = FileStore(tmp_path)
     stale = tmp_path / "k.bin.part-1"
@@ -105,7 +125,8 @@ def test_default_is_the_users_cache(tmp_path, monkeypatch):
 
 def test_what_is_held_stays_until_it_is_let_go(tmp_path):
     store = FileStore(tmp_path, limit_bytes=150)
-    with store.held("old", ".bin"), store.held("old", ".bin"):
+    held = store.path("old", ".bin")
+    with store.held(held), store.held(held, store.path("other", ".bin")):
         old = fill(store, "old", 100, 50)
         new = fill(store, "new", 100, 0)
         assert old.exists() and new.exists()
