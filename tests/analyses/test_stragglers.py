@@ -20,6 +20,7 @@ from tb_plugin.analyses.distributed.rank.blocking import blocked_ns
 from tb_plugin.analyses.distributed.stragglers.arrivals import UNKNOWN, arrivals
 from tb_plugin.analyses.distributed.stragglers.blame import Blame, blame, why
 from tb_plugin.analyses.distributed.stragglers.causes import COMPONENTS, bursts, excesses, held_up, own_work
+from tb_plugin.analyses.distributed.stragglers.findings import straggler_findings
 from tb_plugin.analyses.distributed.stragglers.patterns import pattern, rotates
 from tb_plugin.analyses.distributed.stragglers.slow_kernels import (
     LONGER_CALLS,
@@ -403,6 +404,28 @@ def test_the_truth_with_lost_calls_an_absent_rank_and_jitter(seed: int) -> None:
     assert told.found.pattern[one] == "persistent"
     assert int(told.found.lost_ns[one, 1:].sum()) == pytest.approx(sum(planted["gain_ns"][1:]), rel=0.01)
     assert why(told, one)["late_cause"] == CAUSES[cause][0]
+
+
+def test_who_is_late_again_and_again_stands_before_who_was_once() -> None:
+    """Rank 1 costs some of each step, rank 2 much more of the second one alone: of that it is said what it was there."""
+    given = (Straggler(1, "kernel", amount_ns=1_000_000), Straggler(2, "input", "single", 9_000_000, step=1))
+    made = plan(SyntheticJob(ranks=8, steps=6, seed=3, noise=0.0, jitter_ns=500, stragglers=given))
+    told = blamed(made)
+    assert [(told.names[w], told.found.pattern[w]) for w in told.costly] == [
+        ("rank1", "persistent"),
+        ("rank2", "single"),
+    ]
+    often, once = told.costly
+    assert told.lost(once)[1] > told.lost(often)[1]
+    rows: list[dict[str, object]] = [{"caused_wait_ns": 0}] * 8
+    first, second = straggler_findings(told, rows)
+    assert first.text.startswith("{worker} costs {lost_ns} of each step")
+    assert second.text.startswith("{worker} cost {worst_lost_ns} in step {worst_step} alone")
+    figures = {figure.metric.key: figure for figure in second.figures}
+    assert figures["worst_lost_ns"].value == told.found.lost_ns[once].max()
+    assert figures["late_cause_ns"].value == pytest.approx(9_000_000, rel=0.03)
+    assert figures["lost_ns"].value == pytest.approx(told.found.lost_ns[once].sum() / 6)
+    assert second.severity == "medium"
 
 
 def test_the_sample_s_rank_is_named_in_its_three_steps() -> None:

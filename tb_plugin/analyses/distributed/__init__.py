@@ -244,8 +244,18 @@ def _slow(data: Together) -> list[Figure]:
         return []
     worst = told.costly[0]
     lost = told.lost(worst)[1]
+    most = lost >= max(told.lost(worker)[1] for worker in told.costly)
+    title, there = "Costs the others most" if most else "Late again and again", []
+    if told.is_once(worst):
+        step, lost_there, share = told.worst_step(worst)
+        title = "Late once"
+        there = [
+            METRICS.figure("worst_lost_ns", lost_there, f"Lost in step {step}"),
+            METRICS.figure("worst_lost_share", share),
+        ]
     return [
-        METRICS.figure("worker", data.names[worst], "Costs the others most"),
+        METRICS.figure("worker", data.names[worst], title),
+        *there,
         METRICS.figure("lost_ns", lost, "Lost a step"),
         METRICS.figure("lost_share", lost / told.mean_ns),
         METRICS.figure("step_total_ns", round(told.mean_ns), "Step"),

@@ -28,7 +28,7 @@ from tb_plugin.analyses.distributed.stragglers.causes import (
     own_work,
     slow_group,
 )
-from tb_plugin.analyses.distributed.stragglers.patterns import PERIODIC
+from tb_plugin.analyses.distributed.stragglers.patterns import PERIODIC, SINGLE
 from tb_plugin.analyses.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE, KernelTimes, Uneven, uneven
 from tb_plugin.analyses.distributed.stragglers.stragglers import WORTH, Stragglers, stragglers
 from tb_plugin.analyses.distributed.together import Together
@@ -102,8 +102,22 @@ class Blame:
 
     @property
     def costly(self) -> list[int]:
-        """Returns the stragglers that cost so much of a step that it is worth a word, the costliest first."""
-        return [w for w in self.found.told.tolist() if self.mean_ns and self.lost(w)[1] >= WORTH * self.mean_ns]
+        """Returns the stragglers that cost so much of a step that it is worth a word.
+
+        Those that are late again and again stand first, then those that were once; the costliest of each first.
+        """
+        worth = [w for w in self.found.told.tolist() if self.mean_ns and self.lost(w)[1] >= WORTH * self.mean_ns]
+        return sorted(worth, key=self.is_once)
+
+    def is_once(self, worker: int) -> bool:
+        """Returns whether a straggler is late in one of several steps: what may never happen again."""
+        return self.count > 1 and self.found.pattern[worker] == SINGLE
+
+    def worst_step(self, worker: int) -> tuple[str, int, float]:
+        """Returns the step in which a worker costs most, how much it costs there, and that over the time of the step."""
+        at = int(np.argmax(self.found.lost_ns[worker]))
+        lost, whole = int(self.found.lost_ns[worker, at]), float(self.step_ns[at])
+        return self.labels[at], lost, lost / whole if whole else 0.0
 
     def usual(self, row: int) -> int:
         """Returns the worker to compare one in a group (a row of Stragglers) with: that of the median lateness there."""
