@@ -9,7 +9,13 @@ OF_STRAGGLERS = (
     define(
         CHOSEN,
         "bool",
-        {"stands_out": ("Straggler", "It is late more often, and by more, than chance and noise explain.")},
+        {
+            "stands_out": (
+                "Straggler",
+                "It is late more often, and by more, than chance and noise explain: yes in the group in which it costs most. "
+                "Of the same worker other groups see the same delay: no there.",
+            )
+        },
     ),
     define(
         CHOSEN,
