@@ -166,7 +166,7 @@ def _waiting(rows: list[Row]) -> list[Notice]:
         "In {worker} communication that nothing hides takes {communication_exposed} of the steps, and most of its "
         f"communication is waiting for others ({least}{{wait_ns}} a step, beside {most}{{transfer_ns}} of transfer)."
     )
-    todo = "See who arrives last (columns Arrived last and Others waited) and why: sending less would not help."
+    todo = "See who arrives last (Others waited and Arrived last in the table Workers) and why: sending less would not help."
     return [_about("communication_waiting", worst, len(losing), text, todo)]
 
 

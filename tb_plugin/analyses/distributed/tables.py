@@ -119,7 +119,7 @@ def frames(data: Together) -> Mapping[str, Frame]:
                 *(f"more_{key}_ns" for key in COMPONENTS),
                 *nothing_in(stragglers),
             ),
-            {"lost_ns": "Lost a step", "last_share": "Arrives last, of its group's"},
+            {"lost_ns": "Lost a step", "last_share": "Arrives last in its group"},
         ),
         frame(
             "process_groups",
