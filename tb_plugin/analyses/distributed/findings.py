@@ -184,8 +184,8 @@ def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
     text, whose = "In {worker} communication that nothing hides takes {communication_exposed} of the steps.", "its"
     if len(losing) > 1:
         text, whose = (
-            "On {workers} workers communication that nothing hides takes much of the steps, on the median one of them "
-            "({worker}) {communication_exposed}.",
+            "On {workers} workers communication that nothing hides takes more than a tenth of the steps "
+            "({communication_exposed} on the median one of them, {worker}).",
             "{worker}'s",
         )
     unknown = str(middle["worker"]) not in stated

@@ -21,6 +21,7 @@ MANY = 32
 """Of more workers bars are too thin to read: the worst, the median and the best are shown."""
 LEAST = 3
 """Of fewer workers nothing stands out: the bars show them all."""
+TITLES = {"lost_ns": "Lost a step", "caused_wait_ns": "Others waited, in all"}
 REST = "step_other_ns"
 COMPARED = ("compute_ns", REST)
 """What a worker does while the others wait for it."""
@@ -112,6 +113,7 @@ def worst_frame(data: Together, rows: Sequence[Row]) -> Frame | None:
         "late_pattern": pa.array([told.pattern(at) if at in straggling else None for at in order], pa.string()),
         "late_cause": pa.array(causes, pa.string()),
         "caused_wait_ns": pa.array([rows[at]["caused_wait_ns"] for at in order], pa.int64()),
+        "held_up_by": pa.array([told.held_up_by(at) for at in order], pa.string()),
         "caused_step_ns": pa.array([per_step(data, rows[at], at) for at in order], pa.int64()),
         "last_share": pa.array([rows[at]["last_share"] for at in order], pa.float64()),
         **{
@@ -121,7 +123,7 @@ def worst_frame(data: Together, rows: Sequence[Row]) -> Frame | None:
         "usual_worker": pa.array([_beside(data, at, whole) for at in order], pa.string()),
     }
     unknown = {key for key, column in table.items() if column.null_count == len(column)}
-    columns = [Column(METRICS.metric(key), hidden=key in unknown) for key in table]
+    columns = [Column(METRICS.metric(key, TITLES.get(key, "")), hidden=key in unknown) for key in table]
     title = "Who costs the others most" if known else "Whom the others wait for"
     # Of stragglers those that are late again and again stand first: no column has that order.
     sort = None if known else Sort("caused_wait_ns", True)

@@ -155,7 +155,7 @@ def _differing(told: Blame, excess: Excess, worker: int, cells: dict[str, object
         _figure(told, worker, "late_cause_ns", excess.ns[excess.main]),
         METRICS.figure("late_cause_share", cells["late_cause_share"]),  # type: ignore[arg-type]
     ]
-    begin = " Before it does, "
+    begin = " Before it arrived there, " if told.is_once(worker) else " Before it does, "
     did = {
         COMPUTE: "it computes {late_cause_ns} longer than the others",
         "communication": "it communicates {late_cause_ns} longer in other groups than the others",
