@@ -138,11 +138,17 @@ class Blame:
 
         And where that is worth a word.
         """
-        found, held = self.found, self.held
-        mine = (found.worker == worker) & (held.by >= 0) & (held.inherited_ns > found.cost_ns)
-        mine &= held.inherited_ns >= WORTH * self.mean_ns * max(self.count, 1)
-        rows = np.flatnonzero(mine if group is None else mine & (found.group == group))
+        found, held, rows = self.found, self.held, self._held_rows
+        rows = rows[found.worker[rows] == worker]
+        rows = rows if group is None else rows[found.group[rows] == group]
         return self.names[int(held.by[rows[np.argmax(held.inherited_ns[rows])]])] if len(rows) else None
+
+    @cached_property
+    def _held_rows(self) -> Int64:
+        """The rows of Stragglers that are held up, by most of what they cost and so much that it is worth a word."""
+        held = self.held
+        much = held.inherited_ns >= WORTH * self.mean_ns * max(self.count, 1)
+        return np.flatnonzero((held.by >= 0) & (held.inherited_ns > self.found.cost_ns) & much)
 
     @cached_property
     def held(self) -> HeldUp:
