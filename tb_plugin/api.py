@@ -332,7 +332,8 @@ class Job:
         self._workspace = workspace
         self._place = replace(place, worker=None)
         self.workers = [entry.found.worker for entry in workspace.catalog.workers(self._place)]
-        """Names of the workers."""
+        """Names of the workers: all traces of the run and span. One that is no rank of the job (finding ``no_rank``) is in no
+        table of the job."""
 
     def __repr__(self) -> str:
         return f"<job {self.run}: {len(self.workers)} workers>"
@@ -349,8 +350,8 @@ class Job:
 
     @property
     def ranks(self) -> pd.DataFrame:
-        """Returns a row for each worker: compute, communication, waiting, what the others waited for it, and ``lost_ns``,
-        what a step would gain if it were as fast as the next (0 or noise but of stragglers).
+        """Returns a row for each worker that is a rank of the job: compute, communication, waiting, what the others waited
+        for it, and ``lost_ns``, what a step would gain if it were as fast as the next (0 or noise but of stragglers).
 
         >>> open("samples/synthetic_ddp").ranks.set_index("worker").lost_ns.idxmax()
         'rank2'

@@ -6,6 +6,8 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 
+from msgspec.structs import replace
+
 from tb_plugin.cli.columns import Heading, fit
 from tb_plugin.cli.terminal import say, width
 from tb_plugin.findings import finding
@@ -19,7 +21,7 @@ from tb_plugin.format import (
     printable,
     signed,
 )
-from tb_plugin.payloads import Breakdown, Figures, Notices, Payload, Saving, Table, View, WindowInfo
+from tb_plugin.payloads import Breakdown, Figures, Notices, Payload, Saving, Scalar, Table, View, WindowInfo
 
 MORE = " Set COLUMNS, or --format markdown or json, to see all."
 _LONG = 40
@@ -57,7 +59,16 @@ class Printer(ABC):
             self.line(_window_line(coverage.window))
         elif not coverage.complete:
             self.line("Incomplete: the file is damaged or ends early. The numbers are those of what could be read.")
+        told: set[tuple[str, Scalar]] = set()
         for payload in view.payloads.values():
+            if isinstance(payload, Figures):
+                figures = payload.figures
+                if payload.name == "facts":  # What stands above is not said twice; JSON has it in both.
+                    figures = [each for each in figures if (each.metric.key, each.value) not in told]
+                told |= {(each.metric.key, each.value) for each in figures}
+                payload = replace(payload, figures=figures)
+                if not figures:
+                    continue
             self.payload(payload)
 
     def payload(self, payload: Payload) -> None:

@@ -682,7 +682,7 @@ def test_factors() -> None:
 
 def test_one_worker_claims_nothing() -> None:
     parts = synthetic()[:1]
-    assert set(findings(parts)) == {"one_worker"}
+    assert set(findings(parts)) == {"one_worker", "communication_unsplit"}
     row = workers_of(parts)["rank0"]
     assert (row["wait_ns"], row["transfer_ns"], row["matched"]) == (None, None, None)
     assert all(row["bus_bandwidth"] is None for row in table_of(parts, "operations"))
@@ -697,7 +697,7 @@ def test_a_trace_beside_the_ranks_is_no_rank() -> None:
     assert {row["process"] for row in table_of(with_it, "devices")} == {
         row["process"] for row in table_of(ranks, "devices")
     }
-    assert set(findings([ranks[0], *stranger])) == {"one_worker", "no_rank"}
+    assert set(findings([ranks[0], *stranger])) == {"one_worker", "communication_unsplit", "no_rank"}
 
 
 def test_means_are_over_calls() -> None:
@@ -752,7 +752,7 @@ def test_one_of_eight_mi300() -> None:
     assert calls == {("ncclDevKernel_Generic", ""): 5} | known
     (device,) = table_of(parts, "devices")
     assert (device["device_name"], device["process"]) == ("AMD Instinct MI300X", "rank 0")
-    assert set(findings(parts)) == {"one_worker"}
+    assert set(findings(parts)) == {"one_worker", "communication_unsplit"}
 
 
 FACTORS = {

@@ -273,6 +273,15 @@ def test_messages_tell_stages_and_their_bubbles() -> None:
     assert "stages" not in view_of(joined(32, 2)).payloads
 
 
+def test_a_send_between_two_of_many_ranks_is_no_pipeline() -> None:
+    """Messages of all ranks that go one way are one, half of which may not be recorded; those of two ranks are not."""
+    parts = many_parts(16, 2, 0)
+    sending = messages(parts)
+    assert "stages" in view_of(VIEW.join(sending)).payloads
+    one = VIEW.join([sending[at] if at % TENSOR == 0 else part for at, part in enumerate(parts)])
+    assert "traffic" in view_of(one).payloads and "stages" not in view_of(one).payloads
+
+
 @pytest.mark.parametrize("chosen", [("1",), ("0", "2"), ("1", "2")])
 def test_bubbles_of_chosen_steps_are_those_of_a_job_that_has_no_others(chosen: tuple[str, ...]) -> None:
     """What the mean step of a stage consists of sums to that step, whichever are chosen."""

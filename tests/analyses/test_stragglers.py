@@ -20,6 +20,7 @@ from tb_plugin.analyses.distributed.rank.blocking import blocked_ns
 from tb_plugin.analyses.distributed.stragglers.arrivals import UNKNOWN, arrivals
 from tb_plugin.analyses.distributed.stragglers.blame import Blame, blame, why
 from tb_plugin.analyses.distributed.stragglers.causes import COMPONENTS, bursts, excesses, held_up, own_work
+from tb_plugin.analyses.distributed.stragglers.findings import straggler_findings
 from tb_plugin.analyses.distributed.stragglers.patterns import pattern, rotates
 from tb_plugin.analyses.distributed.stragglers.slow_kernels import (
     LONGER_CALLS,
@@ -30,6 +31,7 @@ from tb_plugin.analyses.distributed.stragglers.slow_kernels import (
 )
 from tb_plugin.analyses.distributed.stragglers.stragglers import Stragglers, _far_beyond, stragglers
 from tb_plugin.analyses.distributed.together import together
+from tb_plugin.payloads import Table
 from tb_plugin.trace.intervals import union
 from tests.builders import model
 from tests.conftest import SAMPLES, sample
@@ -357,13 +359,23 @@ def test_how_kernels_differ(mine: dict[str, tuple[int, int]], how: str, factor: 
 # --------------------------------------------------------------------------------------- an invented job, read back
 
 
-def blamed(made: Any) -> Blame:
+def parts_of(made: Any) -> list[Part]:
     folder = Path(tempfile.mkdtemp())
     parts: list[Part] = []
     for path in write(made.job, folder, compressed=False, made=made):
         parts.append(replace(VIEW.part(model(path), Params()), worker=path.name.split(".")[0]))
         path.unlink()
-    return blame(together(join(parts), None))
+    return parts
+
+
+def table_of(joined: Part, name: str) -> list[dict[str, Any]]:
+    answer = VIEW.answer([joined], Params(table=name, limit=None))
+    assert isinstance(answer, Table)
+    return answer.rows
+
+
+def blamed(made: Any) -> Blame:
+    return blame(together(join(parts_of(made)), None))
 
 
 CAUSES = {
@@ -412,6 +424,44 @@ def test_the_truth_with_lost_calls_an_absent_rank_and_jitter(seed: int) -> None:
     assert told.found.pattern[one] == "persistent"
     assert int(told.found.lost_ns[one, 1:].sum()) == pytest.approx(sum(planted["gain_ns"][1:]), rel=0.01)
     assert why(told, one)["late_cause"] == CAUSES[cause][0]
+
+
+def test_who_is_late_again_and_again_stands_before_who_was_once() -> None:
+    """Rank 1 costs some of each step, rank 2 much more of the second one alone: of that it is said what it was there."""
+    given = (Straggler(1, "kernel", amount_ns=1_000_000), Straggler(2, "input", "single", 9_000_000, step=1))
+    made = plan(SyntheticJob(ranks=8, steps=6, seed=3, noise=0.0, jitter_ns=500, stragglers=given))
+    told = blamed(made)
+    assert [(told.names[w], told.found.pattern[w]) for w in told.costly] == [
+        ("rank1", "persistent"),
+        ("rank2", "single"),
+    ]
+    often, once = told.costly
+    assert told.lost(once)[1] > told.lost(often)[1]
+    rows: list[dict[str, object]] = [{"caused_wait_ns": 0}] * 8
+    first, second = straggler_findings(told, rows)
+    assert first.text.startswith("{worker} costs {lost_ns} of each step")
+    assert second.text.startswith("{worker} cost {worst_lost_ns} in step {worst_step} alone")
+    figures = {figure.metric.key: figure for figure in second.figures}
+    assert figures["worst_lost_ns"].value == told.found.lost_ns[once].max()
+    assert figures["late_cause_ns"].value == pytest.approx(9_000_000, rel=0.03)
+    assert figures["lost_ns"].value == pytest.approx(told.found.lost_ns[once].sum() / 6)
+    assert second.severity == "medium"
+
+
+def test_who_was_held_up_is_shown_with_who_did_it() -> None:
+    """Rank 2's input takes 9 ms: its tensor group is late at what it does with all of its kind in the other groups."""
+    given = Straggler(2, "input", amount_ns=9_000_000)
+    made = plan(SyntheticJob(ranks=8, tp=2, steps=3, layers=2, seed=5, noise=0.0, jitter_ns=500, stragglers=(given,)))
+    parts = parts_of(made)
+    rows = table_of(join(parts), "stragglers")
+    order = [row["worker"] for row in rows]
+    assert order[0] == "rank2" and rows[0]["stands_out"] and not rows[1]["stands_out"]
+    assert [w for w, before in zip(order, ["", *order], strict=False) if w != before] == list(dict.fromkeys(order))
+    held = {row["worker"]: row["held_up_by"] for row in table_of(join(parts), "workers")}
+    assert held["rank2"] is None and held["rank3"] == "rank2"
+    kinds = {row["group_description"]: row for row in table_of(join(parts), "operation_kinds")}
+    waited = {kinds[name]["held_up_by"] or kinds[name]["awaited_worker"] for name in kinds if name != "default_pg"}
+    assert len(kinds) > 2 and waited == {"rank2"}  # Of all ranks together the calls are short, and nobody is late.
 
 
 def test_the_sample_s_rank_is_named_in_its_three_steps() -> None:

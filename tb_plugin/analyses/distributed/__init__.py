@@ -12,7 +12,15 @@ import numpy as np
 from tb_plugin.analyses.base import Frame, Missing, Params, Part, Scope, Traits, answer_view, coverage_of, page
 from tb_plugin.analyses.distributed.absent import DUMPS, nothing_called, recorder_notices
 from tb_plugin.analyses.distributed.bandwidth.shown import bandwidth_frames, bandwidth_series, slow_nodes
-from tb_plugin.analyses.distributed.facts import FACTS, job_facts, largest, total_of, wait_share
+from tb_plugin.analyses.distributed.facts import (
+    FACTS,
+    exposed_share,
+    in_steps,
+    job_facts,
+    largest,
+    total_of,
+    wait_share,
+)
 from tb_plugin.analyses.distributed.findings import findings
 from tb_plugin.analyses.distributed.job import job_findings, job_frames, job_notices, job_series
 from tb_plugin.analyses.distributed.joined import CALLS, COMMON, MEMBERS, RANKS, REPEATED, is_joined, join, join_again
@@ -198,7 +206,7 @@ def _payloads(data: Together, rows: list[Row], told: list[Notice], operations: F
         parts = (("transfer_ns", "transfer"), ("wait_ns", "wait"))
         titles = _BOUNDED if total_of(rows, "bounded") else {}
         payloads["waiting"] = _bars(
-            data, _in_steps(data, rows), "waiting", "Synchronizing and data transfer", parts, titles
+            data, in_steps(data, rows), "waiting", "Synchronizing and data transfer", parts, titles
         )
     payloads |= {series.name: series for series in bandwidth_series(data)}
     payloads |= {series.name: series for series in job_series(data.stated, measured=not data.alone)}
@@ -210,7 +218,8 @@ def _payloads(data: Together, rows: list[Row], told: list[Notice], operations: F
 
 def _headline(data: Together, rows: list[Row], operations: Frame) -> Figures:
     figures_of_slow = [] if data.alone else _slow(data)
-    figures = [*figures_of_slow, METRICS.figure("workers", len(data.names)), _size(data)]
+    first = figures_of_slow or _exposed(data, rows)
+    figures = [*first, METRICS.figure("workers", len(data.names)), _size(data)]
     if not data.alone:
         figures += [
             METRICS.figure(
@@ -224,17 +233,25 @@ def _headline(data: Together, rows: list[Row], operations: Frame) -> Figures:
         if lost := total_of(rows, "unmatched"):
             figures.append(METRICS.figure("unmatched", lost))
     else:
-        figures.append(METRICS.figure("latency_ns", total_of(rows, "latency_ns"), "Communication, including wait"))
+        figures.append(_latency(data, rows))
     return Figures("headline", "Headline", "", figures, "headline")
 
 
-def _in_steps(data: Together, rows: list[Row]) -> list[Row]:
-    """The same rows with waiting and transfer of calls in steps alone, where the worker has steps."""
-    _, wait, transfer = (times[:, :-1].sum(axis=1).tolist() for times in data.times)
-    return [
-        {**row, "wait_ns": wait[w], "transfer_ns": transfer[w]} if count else row
-        for w, (row, count) in enumerate(zip(rows, data.step_counts.tolist(), strict=True))
-    ]
+def _exposed(data: Together, rows: list[Row]) -> list[Figure]:
+    """The part of the steps in which communication is all that happens, of the workers of which that is known."""
+    share = exposed_share([row for row in rows if row["worker"] not in data.stated.cut])
+    return [] if share is None else [METRICS.figure("communication_exposed", share)]
+
+
+def _latency(data: Together, rows: list[Row]) -> Figure:
+    """How long the only worker communicates, in the mean step where it has steps."""
+    count = int(data.step_counts[0])
+    whole = total_of(in_steps(data, rows), "latency_ns")
+    if not count:
+        return METRICS.figure("latency_ns", whole, "Communication, including wait")
+    return METRICS.figure(
+        "latency_ns", round(whole / count), "Communication a step, including wait", window="mean of the chosen steps"
+    )
 
 
 def _slow(data: Together) -> list[Figure]:
@@ -244,8 +261,18 @@ def _slow(data: Together) -> list[Figure]:
         return []
     worst = told.costly[0]
     lost = told.lost(worst)[1]
+    most = lost >= max(told.lost(worker)[1] for worker in told.costly)
+    title, there = "Costs the others most" if most else "Late again and again", []
+    if told.is_once(worst):
+        step, lost_there, share = told.worst_step(worst)
+        title = "Late once"
+        there = [
+            METRICS.figure("worst_lost_ns", lost_there, f"Lost in step {step}"),
+            METRICS.figure("worst_lost_share", share),
+        ]
     return [
-        METRICS.figure("worker", data.names[worst], "Costs the others most"),
+        METRICS.figure("worker", data.names[worst], title),
+        *there,
         METRICS.figure("lost_ns", lost, "Lost a step"),
         METRICS.figure("lost_share", lost / told.mean_ns),
         METRICS.figure("step_total_ns", round(told.mean_ns), "Step"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -93,17 +93,25 @@ def _numbers(calls: pa.Table) -> dict[str, Int64]:
 
 
 def not_here(ranks: Sequence[int | None], world_size: int | None) -> str:
-    """Returns the ranks of the job that have no trace, the first of them by number; empty where none lacks.
+    """Returns the ranks of the job that have no trace, as ranges (``ranks 3, 8–15``), the first ones; empty where none lacks.
 
     And where the size of the job or the rank of a trace is not recorded, or two traces say that they are of one rank.
     """
     count = number_not_here(ranks, world_size) or 0
     if world_size is None or not count:
         return ""
-    known = set(ranks)
-    named = islice((rank for rank in range(world_size) if rank not in known), min(count, NAMED))
-    more = f" and {count - NAMED:,} more" if count > NAMED else ""
-    return f"rank{'s' if count > 1 else ''} {', '.join(map(str, named))}{more}"
+    here = sorted(rank for rank in ranks if rank is not None and 0 <= rank < world_size)
+    gaps = [(before + 1, rank - 1) for before, rank in pairwise([-1, *here, world_size]) if rank - before > 1]
+    named, left = [], count
+    for first, last in gaps[:NAMED]:
+        named.append(_range(first, last))
+        left -= last - first + 1
+    more = f" and {left:,} more" if left else ""
+    return f"rank{'s' if count > 1 else ''} {', '.join(named)}{more}"
+
+
+def _range(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}, {last}" if last == first + 1 else f"{first}–{last}"
 
 
 def number_not_here(ranks: Sequence[int | None], world_size: int | None) -> int | None:

@@ -126,5 +126,8 @@ def _transfer(data: Together) -> Notice | None:
         METRICS.figure("arrivals", len(both)),
         METRICS.figure("arrival_transfer_ns", by_clocks),
     ]
-    advice = "Believe bandwidths as far as both agree: see the columns Data transfer and Transfer by clocks."
+    advice = (
+        "Believe bandwidths as far as both agree: see the columns Data transfer and Transfer by clocks of the table Single "
+        "collectives."
+    )
     return Notice("transfer_estimates", "info", text, advice, figures)

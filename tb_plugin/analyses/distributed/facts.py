@@ -73,6 +73,23 @@ def total_of(rows: list[Row], key: str) -> int:
     return sum(value for row in rows if isinstance(value := row[key], int))
 
 
+def in_steps(data: Together, rows: list[Row]) -> list[Row]:
+    """Returns the rows with latency, waiting and transfer of calls in steps alone, where the worker has steps."""
+    latency, wait, transfer = (times[:, :-1].sum(axis=1).tolist() for times in data.times)
+    return [
+        {**row, "latency_ns": latency[w], **({} if data.alone else {"wait_ns": wait[w], "transfer_ns": transfer[w]})}
+        if count
+        else row
+        for w, (row, count) in enumerate(zip(rows, data.step_counts.tolist(), strict=True))
+    ]
+
+
+def exposed_share(rows: list[Row]) -> float | None:
+    """Returns the part of the steps of these workers in which communication is all that happens; None without steps."""
+    time = total_of(rows, "step_total_ns")
+    return total_of(rows, "exposed_communication_ns") / time if time else None
+
+
 def _lost(data: Together) -> list[Figure]:
     """What the worst straggler costs; nothing is lost where there is none."""
     told = blame(data)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
+from msgspec.structs import replace
 
 from tb_plugin.analyses.communication import COMMUNICATION_SHARE, SEND_LESS
 from tb_plugin.analyses.distributed.absent import not_here
 from tb_plugin.analyses.distributed.clock_notices import clock_notices
-from tb_plugin.analyses.distributed.facts import total_of
+from tb_plugin.analyses.distributed.facts import exposed_share, in_steps, total_of
 from tb_plugin.analyses.distributed.matching.codes import codes, distinct, distinct_rows
 from tb_plugin.analyses.distributed.matching.compared import numbers_of, texts_of
 from tb_plugin.analyses.distributed.metrics import METRICS
@@ -41,9 +44,6 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
         text = f"No rank of the job and left out: {', '.join(data.strangers)}."
         advice = "Put traces that belong to no job into a folder of their own."
         notices.append(Notice("no_rank", "info", text, advice, []))
-    if data.alone:
-        text = "Only one worker is here: durations of collectives include waiting; no bandwidth is claimed."
-        notices.append(Notice("one_worker", "info", text, "Put the traces of all ranks into one run folder.", []))
     bounded, missing = total_of(rows, "bounded"), data.size is not None and data.size > len(data.names)
     here = [METRICS.figure("workers", len(data.names)), METRICS.figure("world_size", data.size)] if missing else []
     present = "{workers} of {world_size} ranks are here."
@@ -51,6 +51,13 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
         present = "{workers} of at least {world_size} ranks are here."
     elif lacking := not_here(data.ranks, data.world_size):
         present = f"{{workers}} of {{world_size}} ranks are here; without a trace: {lacking}."
+    if data.alone:
+        known = "urations of collectives include waiting; no bandwidth is claimed."
+        text = f"{present.replace(' are ', ' is ', 1)} D{known}" if missing else f"Only one worker is here: d{known}"
+        advice = "Put the traces of all ranks into one run folder."
+        notices.append(Notice("one_worker", "medium" if missing else "info", text, advice, here))
+        if not data.stated:
+            notices += _unsplit(rows[0])
     if bounded:
         figures = [*here, METRICS.figure("bounded", bounded), METRICS.figure("matched", total_of(rows, "matched"))]
         text = f"{present} " if missing else ""
@@ -62,8 +69,10 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
             "others waited for it unseen. Waiting is at least, transfer at most and bandwidth at least what is shown."
         )
         todo = "Record all ranks to know who arrives last."
-        if not missing:
-            few = _lacking(data)
+        few = _lacking(data)
+        if missing:
+            text += f" Calls are missing of {few}, too." if few else ""
+        else:
             text += f" All ranks are here; calls are missing of {few}." if few else ""
             todo = "Record the same steps on every rank, and see whether these lost events (length of their buffers)."
         notices.append(Notice("bounds", "medium", text, todo, figures))
@@ -78,9 +87,8 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
             METRICS.figure("inferred_calls", sum(each["counts"] for each in inferred)),
             METRICS.figure("inferred_group", ", ".join(sorted({each["values"] for each in inferred}))),
         ]
-        notices.append(
-            Notice("groups_inferred", "info", text, "Nothing is wrong: see the column Inferred group.", figures)
-        )
+        advice = "Nothing is wrong: see the column Inferred group of the table Single collectives."
+        notices.append(Notice("groups_inferred", "info", text, advice, figures))
     if estimated := total_of(rows, "estimated"):
         text = (
             "{estimated} calls lack a worker that probably arrived last: their transfer is estimated from the same "
@@ -103,9 +111,12 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
     late_ones = {data.names[worker] for worker in told.found.told.tolist()}
     if not late and (uneven := uneven_compute(told, data, rows)) is not None:
         late = [uneven]
+    steps = dict(zip(data.names, data.step_counts.tolist(), strict=True))
+    means = {str(row["worker"]): _mean_step(row, steps[str(row["worker"])]) for row in in_steps(data, rows)}
+    moved = [row for row in whole if not _moved_less(data, row) and row["worker"] not in late_ones]
     return [
-        *(late or _waiting(whole)),
-        *_transferring([row for row in whole if not _moved_less(data, row) and row["worker"] not in late_ones]),
+        *(late or _waiting([means[str(row["worker"])] for row in whole])),
+        *_transferring([means[str(row["worker"])] for row in moved], data.stated.moving_ns),
         *held,
         *notices,
     ]
@@ -139,35 +150,85 @@ def _lacking(data: Together) -> str:
     return named + (f" and {len(order) - _NAMED} more" if len(order) > _NAMED else "")
 
 
+def _mean_step(row: Row, count: int) -> Row:
+    """The row of a worker with waiting and transfer of its mean step."""
+    return {**row, **{key: round(total_of([row], key) / max(count, 1)) for key in ("wait_ns", "transfer_ns")}}
+
+
 def _waiting(rows: list[Row]) -> list[Notice]:
-    """The worker that loses most to waiting, where no single straggler is to blame."""
+    """The worker that loses most to waiting, where no single straggler is to blame. Times are those of the mean step."""
     losing = [row for row in rows if _exposed(row) > COMMUNICATION_SHARE and _waits(row)]
     if not losing:
         return []
-    return [
-        _about(
-            "communication_waiting",
-            losing,
-            "most of its communication is waiting for others ({wait_ns}, beside {transfer_ns} of transfer).",
-            "See who arrives last (columns Arrived last and Others waited) and why: sending less would not help.",
-        )
-    ]
+    worst = max(losing, key=_exposed)
+    least, most = _limits(worst)
+    text = (
+        "In {worker} communication that nothing hides takes {communication_exposed} of the steps, and most of its "
+        f"communication is waiting for others ({least}{{wait_ns}} a step, beside {most}{{transfer_ns}} of transfer)."
+    )
+    todo = "See who arrives last (Others waited and Arrived last in the table Workers) and why: sending less would not help."
+    return [_about("communication_waiting", worst, len(losing), text, todo)]
 
 
-def _transferring(rows: list[Row]) -> list[Notice]:
-    """The median worker where it loses to moving data: of a single one that does nobody knows whether sending less helps."""
+def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
+    """The median worker where it loses to moving data: of a single one that does nobody knows whether sending less helps.
+
+    Where most calls lack a rank nobody knows it either, but of workers (``stated``) that state for how long data moved.
+    """
     # Where no call was matched both are 0, and nothing is known.
     losing = [row for row in rows if _exposed(row) > COMMUNICATION_SHARE and not _waits(row) and _moves(row)]
     if 2 * len(losing) < max(len(rows), 1):
         return []
+    middle = sorted(losing, key=_exposed)[len(losing) // 2]
+    least, most = _limits(middle)
+    text, whose = "In {worker} communication that nothing hides takes {communication_exposed} of the steps.", "its"
+    if len(losing) > 1:
+        text, whose = (
+            "On {workers} workers communication that nothing hides takes more than a tenth of the steps "
+            "({communication_exposed} on the median one of them, {worker}).",
+            "{worker}'s",
+        )
+    unknown = str(middle["worker"]) not in stated
+    if unknown and 2 * total_of([middle], "bounded") > total_of([middle], "matched"):
+        text += (
+            f" Of {whose} communication at least {{wait_ns}} a step is waiting and at most {{transfer_ns}} transfer: most of "
+            "these calls lack a rank, so nobody knows how it divides."
+        )
+        todo = "Record all ranks: only then is it known whether less has to be sent or somebody is late."
+        notice = _about("communication_unsplit", middle, len(losing), text, todo)
+        return [replace(notice, severity="medium")]
+    text += f" Most of {whose} communication is transfer: {most}{{transfer_ns}} a step, beside {least}{{wait_ns}} of waiting."
+    return [_about("communication_transfer", middle, len(losing), text, SEND_LESS[0].upper() + SEND_LESS[1:])]
+
+
+def _unsplit(row: Row) -> list[Notice]:
+    """Of one worker alone: that it communicates much, and that nobody knows how much of that is waiting."""
+    if _exposed(row) <= COMMUNICATION_SHARE:
+        return []
+    text = (
+        "In {worker} communication that nothing hides takes {communication_exposed} of the steps. How much of it is waiting "
+        "for others nobody knows: they are not here."
+    )
+    figures = [
+        METRICS.figure("worker", str(row["worker"])),
+        METRICS.figure("communication_exposed", _exposed(row)),
+    ]
     return [
-        _about(
-            "communication_transfer",
-            losing,
-            "most of its communication is transfer ({transfer_ns}, beside {wait_ns} of waiting for others).",
-            SEND_LESS[0].upper() + SEND_LESS[1:],
+        Notice(
+            "communication_unsplit",
+            "medium",
+            text,
+            "Record all ranks: only then is it known whether less has to be sent or somebody is late.",
+            figures,
+            "communication_exposed",
+            COMMUNICATION_SHARE,
         )
     ]
+
+
+def _limits(row: Row) -> tuple[str, str]:
+    """What stands before waiting and before transfer: limits where calls lack a rank."""
+    return ("at least ", "at most ") if total_of([row], "bounded") else ("", "")
 
 
 def _moved_less(data: Together, row: Row) -> bool:
@@ -176,29 +237,21 @@ def _moved_less(data: Together, row: Row) -> bool:
     return moved is not None and bool(total_of([row], "bounded")) and 2 * moved < total_of([row], "transfer_ns")
 
 
-def _about(rule: str, losing: list[Row], what: str, todo: str) -> Notice:
-    worst = (
-        max(losing, key=_exposed) if rule == "communication_waiting" else sorted(losing, key=_exposed)[len(losing) // 2]
-    )
-    share = _exposed(worst)
+def _about(rule: str, row: Row, workers: int, text: str, todo: str) -> Notice:
+    share, window = _exposed(row), "mean of the chosen steps"
     figures = [
-        METRICS.figure("worker", str(worst["worker"])),
+        METRICS.figure("worker", str(row["worker"])),
         METRICS.figure("communication_exposed", share),
-        METRICS.figure("wait_ns", total_of([worst], "wait_ns")),
-        METRICS.figure("transfer_ns", total_of([worst], "transfer_ns")),
-        METRICS.figure("workers", len(losing), "Workers of which this is true"),
+        METRICS.figure("wait_ns", total_of([row], "wait_ns"), "Synchronizing a step", window=window),
+        METRICS.figure("transfer_ns", total_of([row], "transfer_ns"), "Data transfer a step", window=window),
+        METRICS.figure("workers", workers, "Workers of which this is true"),
     ]
-    takes = "communication that nothing hides takes {communication_exposed} of the steps"
-    text = f"In {{worker}} {takes}, and {what}"
-    if rule == "communication_transfer" and len(losing) > 1:
-        text = f"On {{workers}} workers {takes} (median: {{worker}}), and {what}"
     return Notice(rule, severity_of(share), text, todo, figures, "communication_exposed", COMMUNICATION_SHARE)
 
 
 def _exposed(row: Row) -> float:
     """Share of a worker's steps."""
-    time = total_of([row], "step_total_ns")
-    return total_of([row], "exposed_communication_ns") / time if time else 0.0
+    return exposed_share([row]) or 0.0
 
 
 def _waits(row: Row) -> bool:

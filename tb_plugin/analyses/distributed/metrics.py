@@ -69,8 +69,9 @@ METRICS = SHARED.adding(
             ),
             "transfer_median_ns": ("Data transfer, median", "Transfer of these calls, of the median worker."),
             "awaited_ns": (
-                "Waited for it",
-                "Waits of all others for that worker in these calls, summed up: of calls at once each counts.",
+                "Sum of these waits",
+                "Waits of all others for that worker in these calls, summed up over workers and steps: of calls at once each "
+                "counts. Others waited counts them once.",
             ),
             "mean_elapse_ns": ("Mean elapsed", "Elapsed over calls."),
             "mean_transit_ns": ("Mean transit", "Transit over calls."),
@@ -122,13 +123,15 @@ METRICS = SHARED.adding(
             ),
             "outlying": (
                 "Stands out",
-                "Of what a rank does while the others wait for it: what takes longer than on the median of all ranks.",
+                "Of what a rank does while the others wait for it: what takes longer than on the median of all ranks. The "
+                "rest of the step is named with the cause of the lateness, where that is part of it.",
             ),
             "pipeline_stage": ("Stage", "Stage of the pipeline, as messages between ranks tell."),
             "stage_ranks": ("Ranks", "Ranks of the job that are of the stage."),
             "awaited_worker": (
                 "Most waited for",
-                "The worker that the others waited for longest in these calls: it arrived last.",
+                "The worker that the others waited for longest in these calls: it arrived last. Where most of that is no "
+                "fault of its own, Held up by names who is to blame.",
             ),
             "last_worker": ("Last", "The worker that arrived last: its call is the shortest, it waits for nobody."),
             "last_arrived": ("Last by clocks", "The worker whose call began last by corrected clocks."),
@@ -282,7 +285,11 @@ METRICS = SHARED.adding(
                 "95 of 100 workers whose clock is known have no larger residual.",
             ),
             "trace_begins_ns": ("Begins", "When the trace begins by corrected clocks, after the first one that does."),
-            "latency_ns": ("Latency", "Length of the union of the calls, from begin to end, waiting included."),
+            "latency_ns": (
+                "Latency",
+                "Length of the union of the calls, from begin to end, waiting included. Of a worker also calls outside of "
+                "steps, unless steps are chosen.",
+            ),
             "mean_latency_ns": ("Mean latency", "Latency over calls."),
             "mean_transfer_ns": ("Mean transfer", "Data transfer over matched calls."),
             "caused_step_ns": (
@@ -302,7 +309,8 @@ METRICS = SHARED.adding(
             ),
             "caused_wait_ns": (
                 "Others waited",
-                "How long the other workers waited for this one: of each worker and step the length of the union, summed up.",
+                "How long the other workers waited for this one, whoever held it up: of each worker and step the length of "
+                "the union, summed up over all workers and steps.",
             ),
         },
     ),
@@ -386,7 +394,8 @@ METRICS = SHARED.adding(
             "wait_share": ("Waiting", "Synchronizing in steps over the duration of the steps, all workers together."),
             "last_share": (
                 "Arrives last",
-                "Share of the matched collectives it takes part in that waited for this worker.",
+                "Share of the matched collectives it takes part in that waited for this worker: of all, or, where a group is "
+                "named, of that group's.",
             ),
         },
     ),

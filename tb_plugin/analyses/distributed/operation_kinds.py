@@ -13,6 +13,8 @@ from tb_plugin.analyses.distributed.matching.codes import codes, distinct
 from tb_plugin.analyses.distributed.matching.compared import numbers_of, texts_of
 from tb_plugin.analyses.distributed.matching.quantiles import median_by, quantile_by
 from tb_plugin.analyses.distributed.rank.profile import frame, table
+from tb_plugin.analyses.distributed.stragglers.blame import blame
+from tb_plugin.analyses.distributed.tables import nothing_in
 from tb_plugin.analyses.distributed.together import Row, Seen, Together
 
 Int64 = npt.NDArray[np.int64]
@@ -22,7 +24,8 @@ _Title = Callable[[int], _Titles]
 TABLE = "operation_kinds"
 KIND = {
     "collective": pa.string(), "dtype": pa.string(), "group_description": pa.string(), "awaited_worker": pa.string(),
-    "awaited_ns": pa.int64(), "latency_median_ns": pa.int64(), "latency_low_ns": pa.int64(), "latency_high_ns": pa.int64(),
+    "awaited_ns": pa.int64(), "held_up_by": pa.string(),
+    "latency_median_ns": pa.int64(), "latency_low_ns": pa.int64(), "latency_high_ns": pa.int64(),
     "transfer_median_ns": pa.int64(), "calls": pa.int64(), "calls_least": pa.int64(), "calls_most": pa.int64(),
     "workers": pa.int64(), "same_groups": pa.int64(),
 }  # fmt: skip
@@ -51,7 +54,7 @@ def operation_kinds(data: Together, operations: pa.Table) -> Mapping[str, Frame]
     workers = _different(kind, texts_of(operations, "worker")[0], count)
     groups = _groups(data.seen, of_call, called, places)
     every = np.bincount(kind, weights=calls, minlength=count).astype(np.int64).tolist()
-    awaited = _awaited(data.seen, of_call, called, places)
+    awaited, told = _awaited(data.seen, blame(data).met.group, of_call, called, places), blame(data)
     rows: list[Row] = [
         {
             **dict(zip(_KEYS, titles(row), strict=True)),
@@ -66,12 +69,14 @@ def operation_kinds(data: Together, operations: pa.Table) -> Mapping[str, Frame]
             "transfer_median_ns": transfer[at] if has_met[at] else None,
             "awaited_worker": data.names[awaited[at][0]] if at in awaited else None,
             "awaited_ns": awaited[at][1] if at in awaited else None,
+            "held_up_by": told.held_up_by(awaited[at][0], awaited[at][2]) if at in awaited else None,
         }
         for at, row in enumerate(first.tolist())
     ]
     rows.sort(key=lambda row: (-int(str(row["latency_median_ns"])), *(str(row[key]) for key in _KEYS)))
     shown = table(KIND, rows)
-    return {TABLE: frame(TABLE, "Operations of all workers", shown, _KEYS, "collective", ("calls_least", "calls_most"))}
+    hidden = ("calls_least", "calls_most", *nothing_in(shown))
+    return {TABLE: frame(TABLE, "Operations of all workers", shown, _KEYS, "collective", hidden)}
 
 
 def _kinds(data: pa.Table, described: Mapping[str, str]) -> tuple[Int64, _Title]:
@@ -93,16 +98,22 @@ def _different(kind: Int64, values: Int64, count: int) -> list[int]:
 
 
 def _groups(seen: Seen, kind: Int64, titles: _Title, places: Mapping[_Titles, int]) -> list[int]:
-    """How many groups the calls of each kind are made in: told apart by their ranks, whatever each rank calls them."""
-    first, _ = distinct(codes(kind, numbers_of(seen.data, "group_code")))
+    """How many groups the calls of each kind are made in: told apart by their ranks, whatever each rank calls them.
+
+    Calls that state none are of the group that the ranks which have them tell, else of one.
+    """
+    inferred, _ = texts_of(seen.data, "inferred_group")
+    first, _ = distinct(codes(kind, numbers_of(seen.data, "group_code"), inferred))
     found = [0] * len(places)
     for row in first.tolist():
         found[places[titles(row)]] += 1
     return found
 
 
-def _awaited(seen: Seen, kind: Int64, titles: _Title, places: Mapping[_Titles, int]) -> dict[int, tuple[int, int]]:
-    """By kind the worker that others waited for most in its calls, and how long, summed over them."""
+def _awaited(
+    seen: Seen, group: Int64, kind: Int64, titles: _Title, places: Mapping[_Titles, int]
+) -> dict[int, tuple[int, int, int]]:
+    """By kind the worker that others waited for most in its calls, how long, summed over them, and the group of one."""
     chosen = np.flatnonzero((seen.waiting.last >= 0) & (seen.waiting.last != seen.worker) & seen.matched)
     if not len(chosen):
         return {}
@@ -111,9 +122,9 @@ def _awaited(seen: Seen, kind: Int64, titles: _Title, places: Mapping[_Titles, i
     first = chosen[first]
     total = np.zeros(len(first), np.int64)
     np.add.at(total, pair, wait)
-    found: dict[int, tuple[int, int]] = {}
+    found: dict[int, tuple[int, int, int]] = {}
     for row, waited in zip(first.tolist(), total.tolist(), strict=True):
         at = places[titles(row)]
-        if waited > found.get(at, (0, 0))[1]:
-            found[at] = (int(seen.waiting.last[row]), waited)
+        if waited > found.get(at, (0, 0, 0))[1]:
+            found[at] = (int(seen.waiting.last[row]), waited, int(group[row]))
     return found

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from tb_plugin.analyses.metrics import CHOSEN, define
+from tb_plugin.analyses.metrics import CHOSEN, STEP, define
 
 _MEAN = "mean of the chosen steps"
 OF_STRAGGLERS = (
     define(
         CHOSEN,
         "bool",
-        {"stands_out": ("Straggler", "It is late more often, and by more, than chance and noise explain.")},
+        {
+            "stands_out": (
+                "Straggler",
+                "It is late more often, and by more, than chance and noise explain: yes in the group in which it costs most. "
+                "Of the same worker other groups see the same delay: no there.",
+            )
+        },
     ),
     define(
         CHOSEN,
@@ -57,7 +63,8 @@ OF_STRAGGLERS = (
             "stragglers": ("Stragglers", "Workers that stand out."),
             "straggler_rank": (
                 "Worst straggler",
-                "Number of the rank that costs most; null where none is worth a word.",
+                "Number of the rank that costs most, of those late again and again where there are any; null where none is "
+                "worth a word.",
             ),
             "absent_ranks": (
                 "Absent ranks",
@@ -154,6 +161,16 @@ OF_STRAGGLERS = (
             ),
             "late_p95_ns": ("95 % lateness", "Lateness that it stays below at 95 % of its collectives."),
         },
+    ),
+    define(
+        STEP,
+        "ns",
+        {"worst_lost_ns": ("Lost in one step", "Lost, in the step in which it costs most alone.")},
+    ),
+    define(
+        STEP,
+        "ratio",
+        {"worst_lost_share": ("Share of that step", "Lost in one step over the time of that step.")},
     ),
     define(
         _MEAN,

@@ -29,13 +29,19 @@ Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 WORKER = {
-    "worker": pa.string(), "step_total_ns": pa.int64(), "compute_ns": pa.int64(), "compute_alone_ns": pa.int64(),
+    "worker": pa.string(), "lost_ns": pa.float64(), "caused_wait_ns": pa.int64(), "held_up_by": pa.string(),
+    "last_share": pa.float64(), "step_total_ns": pa.int64(), "compute_ns": pa.int64(), "compute_alone_ns": pa.int64(),
     "overlap_ns": pa.int64(), "exposed_communication_ns": pa.int64(), "step_other_ns": pa.int64(),
     "latency_ns": pa.int64(), "wait_ns": pa.int64(), "transfer_ns": pa.int64(), "calls": pa.int64(),
     "matched": pa.int64(), "unmatched": pa.int64(), "bounded": pa.int64(), "estimated": pa.int64(),
-    "arrived_last": pa.int64(), "last_share": pa.float64(), "caused_wait_ns": pa.int64(),
-    "lost_ns": pa.float64(),
+    "arrived_last": pa.int64(),
 }  # fmt: skip
+"""What an answer is made of stands first: of a narrow terminal the last columns are left out."""
+WORKER_TITLES = {
+    "lost_ns": "Lost a step", "caused_wait_ns": "Others waited, in all", "last_share": "Arrives last, of all",
+    "step_total_ns": "Step, all steps",
+}  # fmt: skip
+"""The table has sums over the steps, beside one mean."""
 CLOCK = {
     "worker": pa.string(), "clock_how": pa.string(), "clock_offset_ns": pa.int64(), "clock_drift_ppb": pa.float64(),
     "clock_drift_error_ppb": pa.float64(),
@@ -46,8 +52,10 @@ CLOCK = {
 LONGEST = 128
 """Characters of a list of ranks that is shown as it was recorded."""
 _SINGLE_FIRST = (
-    "worker", "step", "collective", "dtype", "comm_bytes", "group", "dur_ns", "wait_ns", "transfer_ns", "timing",
-    "last_worker", "lateness_ns", "arrival_skew_ns", "last_arrived", "arrival", "algorithm_bandwidth", "bus_bandwidth",
+    "worker", "step", "collective", "dtype", "comm_bytes", "group", "inferred_group",
+    "dur_ns", "wait_ns", "transfer_ns", "timing",
+    "arrival_transfer_ns", "last_worker", "lateness_ns",
+    "arrival_skew_ns", "last_arrived", "arrival", "algorithm_bandwidth", "bus_bandwidth",
     "matched_workers",
 )  # fmt: skip
 """Columns of single collectives that a person looks for stand first."""
@@ -57,21 +65,31 @@ _SINGLE_FIRST = (
 def frames(data: Together) -> Mapping[str, Frame]:
     """Returns the tables of the view by name."""
     devices = {"node": pa.string(), "process": pa.string(), "worker": pa.string(), **DEVICE}
+    workers, steps, operations = table(WORKER, worker_rows(data)), _steps(data), _operations(data)
+    singles, stragglers = _shortened(_singles(data)), straggler_table(data)
     every = [
-        frame("workers", "Workers", table(WORKER, worker_rows(data)), ("worker",), "worker", ("compute_ns",)),
-        frame("steps", "Steps", _steps(data), ("worker", "step"), "worker", ("compute_ns",)),
+        frame(
+            "workers",
+            "Workers",
+            workers,
+            ("worker",),
+            "worker",
+            ("compute_ns", *nothing_in(workers)),
+            WORKER_TITLES,
+        ),
+        frame("steps", "Steps", steps, ("worker", "step"), "worker", ("compute_ns", *nothing_in(steps))),
         frame(
             "operations",
             "Communication operations",
-            _operations(data),
+            operations,
             ("worker", "collective", "dtype", "group"),
             "collective",
-            ("matched",),
+            ("matched", *nothing_in(operations)),
         ),
         frame(
             "collectives",
             "Single collectives",
-            _shortened(_singles(data)),
+            singles,
             ("worker", "call"),
             "collective",
             (
@@ -81,21 +99,27 @@ def frames(data: Together) -> Mapping[str, Frame]:
                 "on_device",
                 "match",
                 "match_kind",
-                "inferred_group",
                 "bus_factor",
                 "source_rank",
                 "destination_rank",
                 "arrival_wait_ns",
-                "arrival_transfer_ns",
+                *nothing_in(singles),
             ),
         ),
         frame(
             "stragglers",
             "Stragglers",
-            straggler_table(data),
+            stragglers,
             ("worker", "group"),
             "worker",
-            ("collectives_met", "late_z", "late_q", *(f"more_{key}_ns" for key in COMPONENTS)),
+            (
+                "collectives_met",
+                "late_z",
+                "late_q",
+                *(f"more_{key}_ns" for key in COMPONENTS),
+                *nothing_in(stragglers),
+            ),
+            {"lost_ns": "Lost a step", "last_share": "Arrives last in its group"},
         ),
         frame(
             "process_groups",
@@ -108,6 +132,11 @@ def frames(data: Together) -> Mapping[str, Frame]:
         frame("devices", "Devices", table(devices, data.devices), ("worker", "device"), "worker"),
     ]
     return {one.name: one for one in every}
+
+
+def nothing_in(data: pa.Table) -> tuple[str, ...]:
+    """Returns the columns of which no row has a value: they are shown where somebody asks for them."""
+    return tuple(key for key in data.column_names if data.num_rows and data[key].null_count == data.num_rows)
 
 
 def _shortened(data: pa.Table) -> pa.Table:
@@ -159,6 +188,7 @@ def worker_rows(data: Together) -> list[Row]:
             **{key: None if alone else int(values[w]) for key, values in counts.items()},
             "last_share": float(share[w]) if taken[w] else None,
             "lost_ns": lost[w],
+            "held_up_by": None if told is None else told.held_up_by(w),
         }
         for w, name in enumerate(data.names)
     ]

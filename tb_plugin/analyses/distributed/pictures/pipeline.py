@@ -34,7 +34,12 @@ _NEEDED = {"step_total_ns", "compute_ns", "exposed_communication_ns", "step_othe
 
 
 def stages(data: Together) -> tuple[Stage, ...]:
-    """Returns the ranks of each stage, none where no message between two known ranks was recorded."""
+    """Returns the ranks of each stage, none where no message between two known ranks was recorded.
+
+    A pipeline sends forward and back. Where all messages go one way they are those of one (whose other half may not be
+    recorded) only if more than two ranks are here and each of them sends or receives in each step that has messages: one
+    send between two ranks is none.
+    """
     seen = data.seen
     name, names = texts_of(seen.data, "collective")
     point = np.isin(name, [at for at, each in enumerate(names) if each in POINT_TO_POINT])
@@ -43,9 +48,22 @@ def stages(data: Together) -> tuple[Stage, ...]:
     if not known.any():
         return ()
     messages = np.stack(distinct_rows(ends[0][known], ends[1][known]), axis=1).tolist()
+    pairs = {(source, target) for source, target in messages}
+    if not any((target, source) in pairs for source, target in pairs) and not _all_send(data, known, ends):
+        return ()
     used = set(pc.unique(seen.data["group"].filter(pa.array(~point))).to_pylist())
     groups = {members(row["group_ranks"], row["group_size"]) for row in data.process_groups if row["group"] in used}
     return connected_stages(messages, sorted(groups), worker_ranks(data))
+
+
+def _all_send(data: Together, known: npt.NDArray[np.bool_], ends: Sequence[Int64]) -> bool:
+    """Whether each of more than two ranks is an end of messages in each step that has any."""
+    ranks = np.array(sorted(worker_ranks(data)), np.int64)
+    step = np.concatenate((data.seen.step[known],) * 2)
+    rank = np.concatenate([each[known] for each in ends])
+    here = np.isin(rank, ranks)
+    of_step, _ = distinct_rows(step[here], rank[here])
+    return len(ranks) > 2 and bool((np.bincount(of_step)[np.unique(of_step)] == len(ranks)).all())
 
 
 def pipeline(data: Together) -> tuple[Series, Frame] | None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.pictures.grid import grid_of, measures
-from tb_plugin.analyses.distributed.stragglers.blame import blame, why
+from tb_plugin.analyses.distributed.stragglers.blame import CAUSES, blame, why
 from tb_plugin.analyses.distributed.together import Row, Together
 from tb_plugin.payloads import Column, Line, Series, Sort
 
@@ -21,8 +21,12 @@ MANY = 32
 """Of more workers bars are too thin to read: the worst, the median and the best are shown."""
 LEAST = 3
 """Of fewer workers nothing stands out: the bars show them all."""
-COMPARED = ("compute_ns", "step_other_ns")
+TITLES = {"lost_ns": "Lost a step", "caused_wait_ns": "Others waited, in all"}
+REST = "step_other_ns"
+COMPARED = ("compute_ns", REST)
 """What a worker does while the others wait for it."""
+OF_REST = [CAUSES[key] for key in ("copy", "input", "host", "idle")]
+"""Causes whose time is neither computation nor communication."""
 OUTLYING_SHARE, OUTLYING_DEVIATIONS = 0.05, 3.0
 """How far from the median a number has to be: a share of it, and medians of the deviations of all."""
 
@@ -32,13 +36,21 @@ Float64 = npt.NDArray[np.float64]
 def by_cost(data: Together, rows: Sequence[Row]) -> list[int]:
     """Returns the places of the workers, the worst first.
 
-    Where stragglers are known it is what each costs a step, else and then how long the others wait for it, then how long it
-    computes: where messages go from rank to rank, whoever stands behind another one waits for it by the plan.
+    Where stragglers are known it is what each costs a step, those that are late again and again before any that was once;
+    else and then how long the others wait for it, then how long it computes: where messages go from rank to rank, whoever
+    stands behind another one waits for it by the plan.
     """
-    lost = _lost(data)
+    told, lost = blame(data), _lost(data)
+    again = {worker for worker in told.costly if not told.is_once(worker)} if lost.any() else set()
 
-    def key(at: int) -> tuple[float, int, int, int]:
-        return -float(lost[at]), -_number(rows[at], "caused_wait_ns"), -_number(rows[at], "compute_ns"), at
+    def key(at: int) -> tuple[bool, float, int, int, int]:
+        return (
+            at not in again,
+            -float(lost[at]),
+            -_number(rows[at], "caused_wait_ns"),
+            -_number(rows[at], "compute_ns"),
+            at,
+        )
 
     return sorted(range(len(rows)), key=key)
 
@@ -90,17 +102,18 @@ def worst_frame(data: Together, rows: Sequence[Row]) -> Frame | None:
     node = {str(row["worker"]): str(row["node"]) for row in data.devices}
     offered = {metric.key for metric in measures(data)}
     means = {key: grid_of(data, key).means for key in COMPARED if key in offered}
-    out = [_outlying(means, at) for at in order]
+    causes = [why(told, at).get("late_cause") if at in straggling else None for at in order]
+    out = [_outlying(means, at, cause) for at, cause in zip(order, causes, strict=True)]
     keys = ("outlying", "outlying_ns", "outlying_usual_ns", "outlying_share")
     table = {
         "worker": pa.array([data.names[at] for at in order], pa.string()),
         "node": pa.array([node.get(data.names[at]) or None for at in order], pa.string()),
         "lost_ns": pa.array([float(lost[at]) if known else None for at in order], pa.float64()),
         "lost_share": pa.array([float(lost[at] / told.mean_ns) if known else None for at in order], pa.float64()),
-        "late_cause": pa.array(
-            [why(told, at).get("late_cause") if at in straggling else None for at in order], pa.string()
-        ),
+        "late_pattern": pa.array([told.pattern(at) if at in straggling else None for at in order], pa.string()),
+        "late_cause": pa.array(causes, pa.string()),
         "caused_wait_ns": pa.array([rows[at]["caused_wait_ns"] for at in order], pa.int64()),
+        "held_up_by": pa.array([told.held_up_by(at) for at in order], pa.string()),
         "caused_step_ns": pa.array([per_step(data, rows[at], at) for at in order], pa.int64()),
         "last_share": pa.array([rows[at]["last_share"] for at in order], pa.float64()),
         **{
@@ -110,9 +123,10 @@ def worst_frame(data: Together, rows: Sequence[Row]) -> Frame | None:
         "usual_worker": pa.array([_beside(data, at, whole) for at in order], pa.string()),
     }
     unknown = {key for key, column in table.items() if column.null_count == len(column)}
-    columns = [Column(METRICS.metric(key), hidden=key in unknown) for key in table]
+    columns = [Column(METRICS.metric(key, TITLES.get(key, "")), hidden=key in unknown) for key in table]
     title = "Who costs the others most" if known else "Whom the others wait for"
-    sort = Sort("lost_ns" if known else "caused_wait_ns", True)
+    # Of stragglers those that are late again and again stand first: no column has that order.
+    sort = None if known else Sort("caused_wait_ns", True)
     return Frame("worst", title, columns, pa.table(table), ("worker",), "worker", sort)
 
 
@@ -132,8 +146,11 @@ def _beside(data: Together, at: int, order: Sequence[int]) -> str | None:
     return data.names[usual]
 
 
-def _outlying(means: dict[str, Float64], at: int) -> Row:
-    """What of a worker is further above the median of all than the others are, the largest of it."""
+def _outlying(means: dict[str, Float64], at: int, cause: object) -> Row:
+    """What of a worker is further above the median of all than the others are, the largest of it.
+
+    The rest of the step is named with the ``cause`` of its being late, where that is what the rest consists of.
+    """
     best: Row = dict.fromkeys(("outlying", "outlying_ns", "outlying_usual_ns", "outlying_share"))
     most = 0.0
     for key, values in means.items():
@@ -146,7 +163,7 @@ def _outlying(means: dict[str, Float64], at: int) -> Row:
         if more > max(most, OUTLYING_SHARE * middle, OUTLYING_DEVIATIONS * usual):
             most = more
             best = {
-                "outlying": METRICS[key].title,
+                "outlying": METRICS[key].title + (f" ({cause})" if key == REST and cause in OF_REST else ""),
                 "outlying_ns": round(float(values[at])),
                 "outlying_usual_ns": round(middle),
                 "outlying_share": more / middle if middle else None,

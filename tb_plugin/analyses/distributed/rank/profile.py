@@ -89,11 +89,17 @@ def profile_part(trace: TraceTable, params: Params) -> Part:
 
 
 def frame(
-    name: str, title: str, data: pa.Table, key: tuple[str, ...], name_column: str, hidden: tuple[str, ...] = ()
+    name: str,
+    title: str,
+    data: pa.Table,
+    key: tuple[str, ...],
+    name_column: str,
+    hidden: tuple[str, ...] = (),
+    titles: Mapping[str, str] | None = None,
 ) -> Frame:
     """Returns a table whose columns are metrics, but those that other columns are made of and nobody is shown."""
     shown = [column for column in data.column_names if column not in MATERIAL]
-    return Frame(name, title, METRICS.columns(*shown, hidden=hidden), data, key, name_column)
+    return Frame(name, title, METRICS.columns(*shown, hidden=hidden, titles=titles), data, key, name_column)
 
 
 def table(schema: Schema, rows: Sequence[Mapping[str, object]]) -> pa.Table:

@@ -28,7 +28,7 @@ from tb_plugin.analyses.distributed.stragglers.causes import (
     own_work,
     slow_group,
 )
-from tb_plugin.analyses.distributed.stragglers.patterns import PERIODIC
+from tb_plugin.analyses.distributed.stragglers.patterns import PERIODIC, SINGLE
 from tb_plugin.analyses.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE, KernelTimes, Uneven, uneven
 from tb_plugin.analyses.distributed.stragglers.stragglers import WORTH, Stragglers, stragglers
 from tb_plugin.analyses.distributed.together import Together
@@ -45,14 +45,14 @@ CAUSES = {
 }  # fmt: skip
 """What a component is called where it is a cause."""
 STRAGGLER = {
-    "worker": pa.string(), "group": pa.string(), "stands_out": pa.bool_(), "late_pattern": pa.string(),
-    "usual_worker": pa.string(), "late_steps": pa.int64(), "worst_step": pa.string(),
-    "lost_ns": pa.float64(), "lost_share": pa.float64(),
-    "lost_low_ns": pa.float64(), "collectives_met": pa.int64(), "arrived_last": pa.int64(), "last_share": pa.float64(),
-    "late_median_ns": pa.float64(), "late_p95_ns": pa.float64(), "late_z": pa.float64(), "late_q": pa.float64(),
-    "inherited_ns": pa.float64(), "held_up_by": pa.string(), "held_up_in": pa.string(), "late_cause": pa.string(),
-    "late_cause_ns": pa.float64(), "late_cause_share": pa.float64(), "late_how": pa.string(), "late_kernel": pa.string(),
-    "late_factor": pa.float64(), **{f"more_{key}_ns": pa.float64() for key in COMPONENTS},
+    "worker": pa.string(), "group": pa.string(), "stands_out": pa.bool_(), "lost_ns": pa.float64(),
+    "lost_share": pa.float64(), "late_cause": pa.string(), "late_cause_ns": pa.float64(), "late_kernel": pa.string(),
+    "late_pattern": pa.string(),
+    "worst_step": pa.string(), "late_steps": pa.int64(), "usual_worker": pa.string(),
+    "held_up_by": pa.string(), "held_up_in": pa.string(), "inherited_ns": pa.float64(), "last_share": pa.float64(),
+    "lost_low_ns": pa.float64(), "late_how": pa.string(), "late_factor": pa.float64(), "late_cause_share": pa.float64(),
+    "collectives_met": pa.int64(), "arrived_last": pa.int64(), "late_median_ns": pa.float64(), "late_p95_ns": pa.float64(),
+    "late_z": pa.float64(), "late_q": pa.float64(), **{f"more_{key}_ns": pa.float64() for key in COMPONENTS},
 }  # fmt: skip
 
 
@@ -102,8 +102,22 @@ class Blame:
 
     @property
     def costly(self) -> list[int]:
-        """Returns the stragglers that cost so much of a step that it is worth a word, the costliest first."""
-        return [w for w in self.found.told.tolist() if self.mean_ns and self.lost(w)[1] >= WORTH * self.mean_ns]
+        """Returns the stragglers that cost so much of a step that it is worth a word.
+
+        Those that are late again and again stand first, then those that were once; the costliest of each first.
+        """
+        worth = [w for w in self.found.told.tolist() if self.mean_ns and self.lost(w)[1] >= WORTH * self.mean_ns]
+        return sorted(worth, key=self.is_once)
+
+    def is_once(self, worker: int) -> bool:
+        """Returns whether a straggler is late in one of several steps: what may never happen again."""
+        return self.count > 1 and self.found.pattern[worker] == SINGLE
+
+    def worst_step(self, worker: int) -> tuple[str, int, float]:
+        """Returns the step in which a worker costs most, how much it costs there, and that over the time of the step."""
+        at = int(np.argmax(self.found.lost_ns[worker]))
+        lost, whole = int(self.found.lost_ns[worker, at]), float(self.step_ns[at])
+        return self.labels[at], lost, lost / whole if whole else 0.0
 
     def usual(self, row: int) -> int:
         """Returns the worker to compare one in a group (a row of Stragglers) with: that of the median lateness there."""
@@ -118,6 +132,23 @@ class Blame:
         """Returns when the worker is late, in words; empty where it is no straggler."""
         name = self.found.pattern[worker]
         return f"every {self.found.every[worker]} steps" if name == PERIODIC else name
+
+    def held_up_by(self, worker: int, group: int | None = None) -> str | None:
+        """Returns who held a worker up (in one group, else in any) where most of what it costs there is inherited.
+
+        And where that is worth a word.
+        """
+        found, held, rows = self.found, self.held, self._held_rows
+        rows = rows[found.worker[rows] == worker]
+        rows = rows if group is None else rows[found.group[rows] == group]
+        return self.names[int(held.by[rows[np.argmax(held.inherited_ns[rows])]])] if len(rows) else None
+
+    @cached_property
+    def _held_rows(self) -> Int64:
+        """The rows of Stragglers that are held up, by most of what they cost and so much that it is worth a word."""
+        held = self.held
+        much = held.inherited_ns >= WORTH * self.mean_ns * max(self.count, 1)
+        return np.flatnonzero((held.by >= 0) & (held.inherited_ns > self.found.cost_ns) & much)
 
     @cached_property
     def held(self) -> HeldUp:
@@ -260,14 +291,22 @@ def _mates(found: Stragglers, row: int) -> list[int]:
 
 
 def straggler_table(data: Together) -> pa.Table:
-    """Returns a row for each worker and group that costs something or is held up elsewhere, the costliest first."""
+    """Returns a row for each worker and group that costs something or is held up elsewhere.
+
+    Rows of a worker stand together, where it costs most first; stragglers before others (those that are late again and again
+    first), and the costliest of each first.
+    """
     if data.alone:
         return pa.table({key: pa.array([], kind) for key, kind in STRAGGLER.items()})
     told = blame(data)
     found, held = told.found, told.held
     rows = np.flatnonzero((found.cost_ns > 0) | (held.inherited_ns > 0))
-    out = np.array([bool(found.pattern[w]) for w in found.worker[rows].tolist()], np.bool_)
-    rows = rows[np.lexsort((found.worker[rows], -found.cost_ns[rows], ~out))]
+    worker = found.worker[rows]
+    # 0: late again and again, 1: once, 2: no straggler.
+    kind = np.array([told.is_once(w) if found.pattern[w] else 2 for w in worker.tolist()], np.int64)
+    most = np.zeros(len(told.names), np.int64)
+    np.maximum.at(most, worker, found.cost_ns[rows])
+    rows = rows[np.lexsort((rows, -found.cost_ns[rows], worker, -most[worker], kind))]
     columns: dict[str, list[object]] = {key: [] for key in STRAGGLER}
     for row in rows.tolist():
         for key, value in _row(told, row).items():

@@ -15,6 +15,7 @@ from tb_plugin.analyses.distributed.stragglers.patterns import PERSISTENT, ROTAT
 from tb_plugin.analyses.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE
 from tb_plugin.analyses.distributed.stragglers.stragglers import WORTH
 from tb_plugin.analyses.distributed.together import Row, Together
+from tb_plugin.analyses.metrics import STEP
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.payloads import Figure, Notice, Saving, Severity
 
@@ -65,23 +66,25 @@ def straggler_findings(told: Blame, rows: list[Row]) -> list[Notice]:
 def _straggler(told: Blame, worker: int, rows: list[Row]) -> Notice:
     low, high = told.lost(worker)
     row = told.found.main_group(worker)
-    cells = why(told, worker)
+    cells, once = why(told, worker), told.is_once(worker)
     figures = [
         METRICS.figure("worker", told.names[worker]),
-        METRICS.figure("lost_ns", high),
+        METRICS.figure("lost_ns", high, "Lost a step"),
         METRICS.figure("lost_share", high / told.mean_ns),
         METRICS.figure("last_share", float(told.found.last[row] / max(int(told.found.collectives[row]), 1))),
         METRICS.figure("caused_wait_ns", rows[worker]["caused_wait_ns"]),  # type: ignore[arg-type]
     ]
-    text = "{worker} costs {lost_ns} of each step ({lost_share}): the others wait until it arrives" + _when(
-        told, worker, figures
-    )
+    if once:
+        text = _once(told, worker, figures)
+    else:
+        text = "{worker} costs {lost_ns} of each step ({lost_share}): the others wait until it arrives"
+        text += _when(told, worker, figures)
     text += _reason(told, worker, cells, figures)
     text += f" It arrives last at {{last_share}} of {_which(told, row, figures)}."
     cause = str(cells.get("late_cause") or "")
     return Notice(
         rule="straggler",
-        severity=_loud(high / told.mean_ns),
+        severity=_loud_once(high / told.mean_ns) if once else _loud(high / told.mean_ns),
         text=text,
         todo=_TODO[_KEYS.get(cause, cause)],
         figures=figures,
@@ -106,17 +109,27 @@ def _which(told: Blame, row: int, figures: list[Figure]) -> str:
     return "the collectives of one of its groups, that of {workers} ranks without a name"
 
 
+def _once(told: Blame, worker: int, figures: list[Figure]) -> str:
+    """Of one that is late in a single step: what that cost there, and what it comes to as a mean."""
+    step, lost, share = told.worst_step(worker)
+    figures += [
+        METRICS.figure("worst_step", step),
+        METRICS.figure("worst_lost_ns", lost),
+        METRICS.figure("worst_lost_share", share),
+        METRICS.figure("job_steps", told.count),
+    ]
+    return (
+        "{worker} cost {worst_lost_ns} in step {worst_step} alone ({worst_lost_share} of that step): the others waited until "
+        "it arrived. Spread over all {job_steps} steps that is {lost_ns} a step ({lost_share})."
+    )
+
+
 def _when(told: Blame, worker: int, figures: list[Figure]) -> str:
     """In which steps, the end of the first sentence."""
     pattern = told.found.pattern[worker]
     count, late = told.count, int(told.found.slow[worker].sum())
-    if told.labels == ("",) or (pattern == PERSISTENT and late == count):
+    if told.labels == ("",) or count == 1 or (pattern == PERSISTENT and late == count):
         return "."
-    if pattern == SINGLE:
-        if count == 1:
-            return "."
-        figures.append(METRICS.figure("worst_step", told.labels[int(np.argmax(told.found.lost_ns[worker]))]))
-        return " in step {worst_step} (a mean over all steps)."
     figures += [METRICS.figure("late_steps", late), METRICS.figure("job_steps", count)]
     if every := int(told.found.every[worker]):
         figures.append(METRICS.figure("late_every", every))
@@ -132,17 +145,17 @@ def _reason(told: Blame, worker: int, cells: dict[str, object], figures: list[Fi
     text = _differing(told, excess, worker, cells, figures)
     if excess.unexplained_ns <= _UNEXPLAINED * excess.cost_ns:
         return text
-    figures.append(METRICS.figure("late_unexplained_ns", told.per_step(excess.unexplained_ns)))
+    figures.append(_figure(told, worker, "late_unexplained_ns", excess.unexplained_ns))
     return f"{text} {{late_unexplained_ns}} of what it costs is not explained by this."
 
 
 def _differing(told: Blame, excess: Excess, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
     """What the straggler does longer than the others, a sentence."""
     figures += [
-        METRICS.figure("late_cause_ns", cells["late_cause_ns"]),  # type: ignore[arg-type]
+        _figure(told, worker, "late_cause_ns", excess.ns[excess.main]),
         METRICS.figure("late_cause_share", cells["late_cause_share"]),  # type: ignore[arg-type]
     ]
-    begin = " Before it does, "
+    begin = " Before it arrived there, " if told.is_once(worker) else " Before it does, "
     did = {
         COMPUTE: "it computes {late_cause_ns} longer than the others",
         "communication": "it communicates {late_cause_ns} longer in other groups than the others",
@@ -170,18 +183,26 @@ def _differing(told: Blame, excess: Excess, worker: int, cells: dict[str, object
         return f"{text}: all its kernels take {{late_factor}} times as long, as on a slow device."
     first, what = kernels.kernels[0], "kernel" if told.on_devices else "operator"
     figures.append(METRICS.figure("late_kernel", first.name))
-    figures.append(METRICS.figure("late_kernel_ns", told.per_step(first.excess_ns)))
+    figures.append(_figure(told, worker, "late_kernel_ns", first.excess_ns))
+    more, these = ("more", "that step") if told.is_once(worker) else ("more a step", "these steps")
     if kernels.how == MORE_CALLS:
         figures += [METRICS.figure("late_calls", first.calls), METRICS.figure("usual_calls", first.usual_calls)]
         return (
-            f"{text}: {what} {{late_kernel}} takes {{late_kernel_ns}} more a step; it is called {{late_calls}} times in "
-            "these steps, on the others {usual_calls} times."
+            f"{text}: {what} {{late_kernel}} takes {{late_kernel_ns}} {more}; it is called {{late_calls}} times in "
+            f"{these}, on the others {{usual_calls}} times."
         )
     figures.append(METRICS.figure("late_factor", first.factor))
     return (
-        f"{text}: {what} {{late_kernel}} takes {{late_kernel_ns}} more a step; called as often, it takes {{late_factor}} "
+        f"{text}: {what} {{late_kernel}} takes {{late_kernel_ns}} {more}; called as often, it takes {{late_factor}} "
         "times as long, as with more or larger input."
     )
+
+
+def _figure(told: Blame, worker: int, key: str, total: int) -> Figure:
+    """A sum over the late steps as a mean of all steps; of one that is late once what it is in that step."""
+    if told.is_once(worker):
+        return METRICS.figure(key, total, window=STEP)
+    return METRICS.figure(key, told.per_step(total))
 
 
 def _in_turn(told: Blame, workers: Sequence[int]) -> Notice | None:
@@ -271,6 +292,11 @@ def _confidence(told: Blame, worker: int, cells: dict[str, object]) -> Literal["
     if not isinstance(share, float):
         return "low"
     return "high" if share >= 0.8 and told.found.pattern[worker] != SINGLE else "medium"
+
+
+def _loud_once(share: float) -> Severity:
+    """The same of what happened once: nobody knows whether it does again."""
+    return "medium" if share >= _MEDIUM_SHARE else "low"
 
 
 def _loud(share: float) -> Severity:
