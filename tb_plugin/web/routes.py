@@ -36,7 +36,7 @@ _GZIP_FROM_BYTES = 1024
 _MAX_LEVEL = 99
 _MAX_ROW = 2**63 - 1
 _OF_TABLES = ("sort", "desc", "search", "where", "offset", "limit", "format")
-_KNOWN = frozenset((*PARTS, "window", "capture", "steps", "phase", "pattern", *_OF_TABLES))
+_KNOWN = frozenset((*PARTS, "window", "capture", "steps", "phase", "pattern", "known", *_OF_TABLES))
 _JSON = "application/json"
 _DATA = ("runs", "profile", "view", "table", "tiles", "download")
 """Where routes of data begin; all others are files of the page."""
@@ -99,7 +99,9 @@ class Routes:
         return workspace
 
     def _view(self, request: Request, view_id: str) -> Response:
-        answer = self._workspace().view(_place(request), view_id, _params(request, None), _arg(request, "steps"))
+        known = _choice(request, "known", "0", ("0", "1")) == "1"
+        params, steps = _params(request, None), _arg(request, "steps")
+        answer = self._workspace().view(_place(request), view_id, params, steps, known)
         return _payload(request, answer)
 
     def _table(self, request: Request, rest: str) -> Response:

@@ -4,18 +4,18 @@ import type { Query } from '../api/client'
 import type { Catalog, Figure, Series, View } from '../api/payloads'
 import { areAlike } from '../lib/alike'
 import { categoryColor } from '../lib/color'
-import { format } from '../lib/format'
 import type { Row } from '../lib/pages'
-import { noTraceOf, withoutTraces } from '../lib/profiles'
+import { noTraceOf, spansBeside, withoutTraces } from '../lib/profiles'
 import { recordersText } from '../lib/recorders'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
 import { setWholeRead } from '../state/wholeRuns'
-import { Bones, Card, MetricName, Swatch } from '../widgets/basics'
+import { Card, MetricName, Swatch } from '../widgets/basics'
 import { Chart } from '../widgets/chart'
 import { FigureList, Headline } from '../widgets/figures'
 import { NoticeList } from '../widgets/notices'
 import { SmallTable } from '../widgets/smallTable'
+import { ReadingAll } from './parts/allWorkers'
 import { RowFacts } from './parts/answerPage'
 import { Bandwidth } from './parts/bandwidth'
 import { BarsCard } from './parts/bars'
@@ -30,7 +30,6 @@ import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
 import breakdownCss from '../widgets/breakdown.module.css'
 import layoutCss from '../widgets/layout.module.css'
-import textCss from '../widgets/text.module.css'
 import css from './distributed.module.css'
 
 const GROUPS: Group[] = [
@@ -66,10 +65,15 @@ export function Distributed({ base, profile, catalog }: ViewProps) {
     if (shown) setWholeRead(base)
   }, [shown, base])
   const { run, span } = profile
+  const workers = spansBeside(catalog, profile, profile.model).length
   const place = useMemo(() => ({ run, span, absent: withoutTraces(catalog, { run, span }) }), [catalog, run, span])
   return (
     <div className={css.distributed}>
-      <ViewFrame resource={resource} bones={<Reading fraction={resource.fraction} />} steps={String(base.steps ?? '')}>
+      <ViewFrame
+        resource={resource}
+        bones={<ReadingAll all={{ resource, workers }} />}
+        steps={String(base.steps ?? '')}
+      >
         {(view) => <Page view={view} base={query} place={place} />}
       </ViewFrame>
       {shown && (
@@ -124,20 +128,6 @@ const OtherCalls = ({ base, catalog, row }: { base: Query; catalog: Catalog; row
     <Partners base={base} catalog={catalog} call={{ worker: String(row.worker), start: Number(row.start_ns) }} />
   </>
 )
-
-/** The other workers' traces are read when this view is first opened. */
-function Reading({ fraction }: { fraction: number | null }) {
-  return (
-    <>
-      {fraction !== null && (
-        <p className={textCss.none} role="status">
-          Reading the traces of all workers: {format(fraction, 'ratio')}
-        </p>
-      )}
-      <Bones height={420} />
-    </>
-  )
-}
 
 /** Of more ranks the map of all of them stands before the bars of some. */
 const MAP_FIRST = 16

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 import numpy as np
@@ -92,29 +92,31 @@ def _numbers(calls: pa.Table) -> dict[str, Int64]:
     return dict(zip((names[place] for place in np.unique(of).tolist()), pieces, strict=False))
 
 
-def not_here(ranks: Sequence[int | None], world_size: int | None) -> str:
+def not_here(ranks: Sequence[int | None], world_size: int | None, unread: Collection[int] = ()) -> str:
     """Returns the ranks of the job that have no trace, the first of them by number; empty where none lacks.
+
+    ``unread`` are ranks that have one which could not be read.
 
     And where the size of the job or the rank of a trace is not recorded, or two traces say that they are of one rank.
     """
-    count = number_not_here(ranks, world_size) or 0
+    count = number_not_here(ranks, world_size, unread) or 0
     if world_size is None or not count:
         return ""
-    known = set(ranks)
+    known = {*ranks, *unread}
     named = islice((rank for rank in range(world_size) if rank not in known), min(count, NAMED))
     more = f" and {count - NAMED:,} more" if count > NAMED else ""
     return f"rank{'s' if count > 1 else ''} {', '.join(map(str, named))}{more}"
 
 
-def number_not_here(ranks: Sequence[int | None], world_size: int | None) -> int | None:
-    """Returns how many ranks of the job have no trace.
+def number_not_here(ranks: Sequence[int | None], world_size: int | None, unread: Collection[int] = ()) -> int | None:
+    """Returns how many ranks of the job have no trace, nor one that is ``unread``.
 
     None where the size of the job or the rank of a trace is not recorded, or two traces say that they are of one rank.
     """
     known = set(ranks)
     if world_size is None or None in known or len(known) < len(ranks):
         return None
-    return world_size - sum(rank is not None and 0 <= rank < world_size for rank in known)
+    return world_size - sum(rank is not None and 0 <= rank < world_size for rank in {*known, *unread})
 
 
 def nothing_called(calls: pa.Table) -> list[Notice]:
