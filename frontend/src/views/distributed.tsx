@@ -25,7 +25,17 @@ import { HeadlineCard } from './parts/headline'
 import { LinkMaps } from './parts/linkMaps'
 import { Partners } from './parts/onOtherRanks'
 import { pick } from './parts/pick'
-import { BESIDE, OpenRank, openBeside, openRank, type Place, RankPictures, ROWS } from './parts/rankPictures'
+import {
+  BESIDE,
+  OpenRank,
+  openBeside,
+  openRank,
+  type Place,
+  RankPictures,
+  ROWS,
+  type Sight,
+  sightOf,
+} from './parts/rankPictures'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
 import breakdownCss from '../widgets/breakdown.module.css'
@@ -95,6 +105,7 @@ export function Distributed({ base, profile, catalog }: ViewProps) {
                       worker={row.worker}
                       steps={typeof row.step === 'string' ? row.step : ''}
                       usual={typeof row.usual_worker === 'string' ? row.usual_worker : undefined}
+                      sight={typeof row.step === 'string' ? undefined : sightIn(shown, row)}
                     />
                   )}
                 </RowFacts>
@@ -109,10 +120,20 @@ export function Distributed({ base, profile, catalog }: ViewProps) {
 }
 
 /** The way to the timeline with a rank and the one that is usual beside it. */
-function besideOf(place: Place, { worker, usual_worker: usual }: Row): (() => void) | string | null {
+function besideOf(place: Place, { worker, usual_worker: usual }: Row, sight: Sight): (() => void) | string | null {
   if (typeof usual !== 'string') return null
   const absent = [String(worker), usual].find((one) => place.absent.has(one))
-  return absent === undefined ? () => openBeside(place, String(worker), usual, '') : noTraceOf(absent)
+  return absent === undefined ? () => openBeside(place, String(worker), usual, sight) : noTraceOf(absent)
+}
+
+/** Where a worker shows why it is late, by the table of stragglers and what it computes on. */
+function sightIn(view: View, { worker }: Row): Sight {
+  const rowsOf = (table: string) => pick(view, table, 'table')?.rows.filter((row) => row.worker === worker) ?? []
+  const devices = rowsOf('devices')
+  return sightOf(
+    rowsOf('stragglers').find((row) => row.stands_out),
+    devices.length > 0 && devices.every(({ device }) => device === 'CPU'),
+  )
 }
 
 /** The way from a worker that a sentence or a headline names: the same as from its name in a table. */
@@ -166,7 +187,7 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
             table={worst}
             without={['usual_worker']}
             onName={(row) => openRank(place, String(row.worker), 'overview', '')}
-            show={{ label: BESIDE, of: (row) => besideOf(place, row) }}
+            show={{ label: BESIDE, of: (row) => besideOf(place, row, sightIn(view, row)) }}
             counted
           />
         </Card>
