@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from tb_plugin import cli
 from tests import synthetic
 from tests.browser.conftest import Open
-from tests.browser.expect import assert_healthy
+from tests.browser.expect import ask, assert_healthy
 from tests.browser.harness import SAMPLES
 
 RANKS = 17
@@ -148,3 +149,24 @@ def test_a_rank_that_could_not_be_read_is_no_dead_end(open_tab: Open, broken: Pa
     frame = tab.settle()
     assert (tab.state()["view"], tab.state()["worker"]) == ("overview", "rank4")
     assert frame.get_by_role("button", name="Try again").count() == 1
+
+
+def test_a_view_of_many_traces_asks_before_it_reads_them_and_stops(open_tab: Open, tmp_path: Path) -> None:
+    (trace,) = (SAMPLES / "synthetic_ddp").glob("rank0.*")
+    (tmp_path / "many").mkdir()
+    for rank in range(70):
+        shutil.copy(trace, tmp_path / "many" / trace.name.replace("rank0", f"rank{rank}"))
+    tab = open_tab(tmp_path)
+    frame = tab.open(run="many", worker="rank0", view="ranks_kernels")
+    asks = frame.get_by_test_id("reads-all")
+    # The list of profiles may not have heard yet that the open one is read.
+    assert re.match("Reads (69|70) traces", asks.inner_text())
+    spans = [span for worker in ask(tab.address, "runs")["runs"][0]["workers"] for span in worker["spans"]]
+    assert [span["state"] for span in spans].count("found") == 69
+    frame.get_by_role("button", name="Read all").click()
+    stop = frame.get_by_role("button", name="Stop")
+    stop.wait_for()
+    assert "of 70" in frame.get_by_role("status").first.inner_text()
+    stop.click()
+    frame = tab.settle()
+    assert asks.count() == 1

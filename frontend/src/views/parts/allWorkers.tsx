@@ -17,6 +17,9 @@ import css from './allWorkers.module.css'
 /** So many traces are read without a word. */
 const MOST_UNASKED = 64
 
+/** What somebody stopped is not begun again by itself, however little is left. */
+const stopped = (id: string) => `${id}, stopped`
+
 export interface AllWorkers {
   /** The question: of no worker. */
   query: Query
@@ -28,6 +31,8 @@ export interface AllWorkers {
   bytes: number
   /** Nothing is asked until somebody wants it. */
   isHeld: boolean
+  /** Somebody said so. */
+  isWanted: boolean
   /** Takes in that somebody wants it, or does not any more. */
   want: (isIt: boolean) => void
 }
@@ -39,10 +44,11 @@ export function useAllWorkers(id: string, { base, profile, catalog }: ViewProps)
   const spans = spansBeside(catalog, profile, profile.model)
   const unread = spans.filter((span) => span.state !== 'ready' && span.state !== 'failed' && !isSummary(span))
   const isWanted = useWholeWanted(base, id)
-  const isLarge = unread.length > MOST_UNASKED
+  const isStopped = useWholeWanted(base, stopped(id))
+  const asks = !isWanted && (unread.length > MOST_UNASKED || (isStopped && unread.length > 0))
   // What is known already costs nothing.
-  const known = useKnown(id, query, '', isLarge && !isWanted)
-  const isHeld = isLarge && !isWanted && !known
+  const known = useKnown(id, query, '', asks)
+  const isHeld = asks && !known
   const resource = useView(id, query, !isHeld)
   return {
     query,
@@ -51,7 +57,11 @@ export function useAllWorkers(id: string, { base, profile, catalog }: ViewProps)
     unread: unread.length,
     bytes: unread.reduce((sum, span) => sum + span.size_bytes, 0),
     isHeld: isHeld && !resource.data,
-    want: (isIt) => setWholeWanted(base, id, isIt),
+    isWanted,
+    want: (isIt) => {
+      setWholeWanted(base, stopped(id), !isIt)
+      setWholeWanted(base, id, isIt)
+    },
   }
 }
 
@@ -77,7 +87,7 @@ export function AllWorkersFrame(props: {
         </Button>
       </div>
     )
-  const onStop = unread > MOST_UNASKED ? () => all.want(false) : undefined
+  const onStop = all.isWanted ? () => all.want(false) : undefined
   return (
     <ViewFrame resource={all.resource} bones={<ReadingAll all={all} onStop={onStop} />} steps={steps}>
       {children}
