@@ -109,7 +109,7 @@ def test_a_rank_says_what_the_job_says_of_it_and_lies_beside_another_where_it_sh
     frame = tab.open(run="gloo", worker="rank5", view="overview")
     answer = frame.get_by_test_id("answer")
     # Nobody has read the others, nor does so for this.
-    assert "Distributed tells, and reads the 8 traces" in answer.first.inner_text()
+    assert "Distributed tells, from all 8 workers" in answer.first.inner_text()
     tab.follow(run="gloo", worker="rank5", view="findings")
     frame = tab.settle()
     assert not any("In the job" in one.inner_text() for one in answer.all())

@@ -41,8 +41,8 @@ export function InTheJob(props: ViewProps & { findings: readonly Notice[]; leads
   if (!leads || workers === 0 || !findings.some(isOpen)) return null
   return (
     <Say severity="info">
-      How much of its communication is waiting for other ranks: <ToDistributed text="Distributed" /> tells, and reads
-      the {counted(workers, 'trace')} of the run for it.
+      How much of its communication is waiting for other ranks: <ToDistributed text="Distributed" /> tells, from all{' '}
+      {counted(workers, 'worker')} of the run.
     </Say>
   )
 }
