@@ -25,6 +25,7 @@ from tb_plugin.analyses.flight.matching import (
     named,
 )
 from tb_plugin.analyses.flight.metrics import METRICS
+from tb_plugin.analyses.left_out_workers import left_out
 from tb_plugin.analyses.wording import noun
 from tb_plugin.flight.table import Flight
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Table, View
@@ -101,7 +102,7 @@ class RanksCollectives:
         if params.table is None:
             payloads["answer"] = answered([*_answer(found, workers, gone)])
             payloads["headline"] = _headline(found, workers, absent)
-            if notes := [*_notes(workers, absent, params.get("failed"))]:
+            if notes := [*left_out(params, METRICS), *_notes(workers, absent)]:
                 payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notes)
         coverage = CoverageInfo(complete=all(each.coverage.complete for each in parts))
         return answer_view(self, Part(coverage, {}, frames, payloads, (*payloads, *frames)), params)
@@ -297,11 +298,7 @@ def _shape_of(call: dict[str, object]) -> str:
     return " ".join(str(call[key]) for key in ("collective", "call_input_sizes", "call_types") if call[key])
 
 
-def _notes(workers: Sequence[str], absent: tuple[int, ...], failed: str) -> Iterator[Notice]:
-    if failed:
-        yield Notice(
-            "worker_failed", "high", f"Not loaded and left out: {failed}.", "Open the worker to see why it failed."
-        )
+def _notes(workers: Sequence[str], absent: tuple[int, ...]) -> Iterator[Notice]:
     if absent:
         text = f"{{ranks_absent}} {noun(len(absent), 'rank has', 'ranks have')} no dump here: {ranks_text(absent)}."
         todo = "Put their dumps into the same folder: a rank that wrote none may be the one that hangs or ended."

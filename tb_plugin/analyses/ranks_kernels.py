@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view, coverage_of
 from tb_plugin.analyses.grouping import group, ratio
+from tb_plugin.analyses.left_out_workers import left_out
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.payloads import Column, Line, Metric, Notice, Notices, Payload, Series, Sort, Table, View
@@ -117,7 +118,7 @@ class RanksKernels:
             payloads["answer"] = Notices("answer", "Answer", "answer", [*_answer(kinds, len(parts))])
             if told := [kind for kind in kinds[:DRAWN] if len(kind.workers) > 1]:
                 payloads["slower_map"] = _map(told, [part.worker for part in parts])
-            if notes := [*_notes(parts, params.get("failed"))]:
+            if notes := [*left_out(params, METRICS), *_notes(parts)]:
                 payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notes)
         return answer_view(self, Part(coverage_of(parts, params), {}, frames, payloads, (*payloads, *frames)), params)
 
@@ -388,10 +389,7 @@ def _map(kinds: Sequence[Kind], workers: Sequence[str]) -> Series:
     )
 
 
-def _notes(parts: Sequence[Part], failed: str) -> Iterator[Notice]:
-    if failed:
-        text = f"Not loaded and left out: {failed}."
-        yield Notice("worker_failed", "high", text, "Open the worker to see why it failed.", [])
+def _notes(parts: Sequence[Part]) -> Iterator[Notice]:
     rest = pa.concat_tables([part.frames[_REST].data for part in parts])
     left_out, time = (sum(rest[key].to_pylist()) for key in (_LEFT_OUT, _LEFT_OUT_NS))
     if left_out:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analyses.left_out_workers import left_out
 from tb_plugin.analyses.memory_categories import ORDER
 from tb_plugin.analyses.replicas import FRAME, alike_in, counts_of, redundant, repeated, states_frame
 from tb_plugin.analyses.snapshot.categories import categories_of_blocks
@@ -70,7 +71,7 @@ class RanksMemory:
             payloads["headline"] = _headline(data)
             payloads["advice"] = Notices("advice", "Findings", "training", [*_repeated(parts)])
             payloads["rank_categories"] = _bars(data)
-            if notes := _notes(data, params.get("failed")):
+            if notes := [*left_out(params, METRICS), *_notes(data)]:
                 payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notes)
         coverage = CoverageInfo(complete=all(each.coverage.complete for each in parts))
         frames = {"rank_memory": _frame(data)}
@@ -137,11 +138,8 @@ def _bars(data: pa.Table) -> Series:
     )
 
 
-def _notes(data: pa.Table, failed: str) -> list[Notice]:
+def _notes(data: pa.Table) -> list[Notice]:
     notices = []
-    if failed:
-        text = f"Not loaded and left out: {failed}."
-        notices.append(Notice("worker_failed", "high", text, "Open the worker to see why it failed."))
     without = data["history_events"].to_pylist().count(0)
     if without:
         text = f"{{no_history_ranks}} of {{workers}} {noun(len(data), 'snapshot')} {noun(without, 'holds', 'hold')} no "

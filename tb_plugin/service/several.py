@@ -6,16 +6,18 @@ Their parts are gathered (``team.py``), joined into one where the view asks for 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tb_plugin import registry
 from tb_plugin.analyses.base import Analysis, Joining, Params, asked_of
+from tb_plugin.analyses.left_out_workers import LeftOut
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost
 from tb_plugin.payloads import Profile
 from tb_plugin.service import mapped
 from tb_plugin.service.asking import Desk
+from tb_plugin.service.away import WHY
 from tb_plugin.service.captures import Captures
 from tb_plugin.service.catalog import PARTS, Place, ProfileCatalog
 from tb_plugin.service.loader import Loader, code_stamp
@@ -36,6 +38,21 @@ OfSeveral = Callable[[tuple[tuple[str, str], ...], str, Params, str], Question[b
 """Makes a question of (worker, file of its part) pairs, a view, parameters and a choice of steps."""
 
 
+_REMEMBERED = 64
+"""Answers about all workers of a run of which it is remembered what they were made of, the last ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What an answer about all workers of a run was made of."""
+
+    entries: list[Entry]
+    files: list[tuple[str, str]]
+    told: tuple[tuple[str, str], ...]
+    """What goes into the answer besides: who failed, whose summary was refused."""
+    about: str
+
+
 class Several:
     """Gathers, joins and asks."""
 
@@ -54,6 +71,7 @@ class Several:
         self._team = team
         self._desk = desk
         self._store = store
+        self._known: dict[tuple[str, ...], _Known] = {}
 
     def ask(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool = False
@@ -71,6 +89,25 @@ class Several:
                 self._store.remove(Path(error.where))
         raise Cancelled("The cache is cleared all the time.")
 
+    def known(
+        self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str
+    ) -> bytes | Profile:
+        """Answers about all workers of a run from what was last read for such an answer, and reads nothing.
+
+        Where there is nothing of the kind, or a file of it is another one now, it is the state of a profile that nobody began
+        to read. Raises UserError.
+        """
+        every = self._catalog.workers(place)
+        known = self._known.get(_of_run(every[0], place, analysis))
+        if known is not None and known.entries == every and all(Path(path).exists() for _, path in known.files):
+            params = asked_of(analysis, params)
+            params = replace(params, extra=(*params.extra, *known.told))
+            try:
+                return self._combine(ask, known.files, analysis, params, steps, known.about)
+            except KeptLost:
+                self._known.pop(_of_run(every[0], place, analysis), None)
+        return Profile(every[0].found.run, "", every[0].found.span, "found", 0.0, 0)
+
     def _of_workers(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool
     ) -> bytes | Profile:
@@ -86,14 +123,17 @@ class Several:
             return progress(entries[0], len(entries), state.fraction - self._team.summaries.coming(summaries))
         if not state.ready:
             raise state.failed[0][1]
-        if state.failed:
-            names = ", ".join(f"{worker} ({error.what})" for worker, error in state.failed)
-            params = replace(params, extra=(*params.extra, ("failed", names)))
+        away = tuple(worker for worker, error in state.failed if error.what == WHY)
+        failed = tuple((worker, error.what) for worker, error in state.failed if error.what != WHY)
+        told = [*LeftOut(failed, away).params()]
         if state.refused:
-            params = replace(params, extra=(*params.extra, ("refused", _by_reason(state.refused))))
+            told.append(("refused", _by_reason(state.refused)))
+        params = replace(params, extra=(*params.extra, *told))
         about = _about(analysis, state.ready)
         if not isinstance(analysis, Joining):
-            return self._combine(ask, _files(state.ready), analysis, params, steps, about)
+            files = _files(state.ready)
+            self._remember(place, analysis, _Known(every, files, tuple(told), about))
+            return self._combine(ask, files, analysis, params, steps, about)
         others = self._beside(entries[0], analysis)
         beside: Sequence[tuple[str, Source]] = ()
         if others:
@@ -109,7 +149,15 @@ class Several:
             joined = self._joined(key, state.ready, beside, analysis, about)
         if joined is None:  # their traces are read instead, where they are here
             return self._of_workers(ask, place, analysis, asked, steps, wait)
+        self._remember(place, analysis, _Known(every, [("", str(joined))], tuple(told), about))
         return self._combine(ask, [("", str(joined))], analysis, params, steps, about)
+
+    def _remember(self, place: Place, analysis: Analysis[Any], known: _Known) -> None:
+        key = _of_run(known.entries[0], place, analysis)
+        self._known.pop(key, None)
+        self._known[key] = known
+        while len(self._known) > _REMEMBERED:
+            self._known.pop(next(iter(self._known)), None)
 
     def _beside(self, entry: Entry, analysis: Analysis[Any]) -> list[Entry]:
         """The profiles of another kind in the run of an entry that the view wants to know of, the last of each worker."""
@@ -199,6 +247,12 @@ def _joined_key(
     """Names parts as one in the cache. The copies of remote summaries need not be here for it."""
     named = "|".join(f"{worker} {_named(source)}" for worker, source in (*parts, *beside))
     return f"joined|{code_stamp()}|{analysis.id}|{len(parts)}|{named}"
+
+
+def _of_run(entry: Entry, place: Place, analysis: Analysis[Any]) -> tuple[str, ...]:
+    """Names what an answer is about; a capture that somebody names is that of one worker."""
+    told_by = (place.capture, place.worker or "") if place.capture else ()
+    return (analysis.id, entry.found.run, entry.found.span, place.window, *told_by)
 
 
 def _named(source: Source) -> str:

@@ -166,8 +166,14 @@ class Workspace:
                 time.sleep(_PAUSE_SECONDS)  # until the scan has seen the new file
         raise Cancelled(f"{entry.found.url} changes all the time.")
 
-    def view(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
-        """Returns the JSON of a view, or of one page of a table; the Profile when it is not loaded yet. Raises UserError."""
+    def view(self, place: Place, view_id: str, params: Params, steps: str = "", known: bool = False) -> bytes | Profile:
+        """Returns the JSON of a view, or of one page of a table; the Profile when it is not loaded yet. Raises UserError.
+
+        With ``known`` a view about all workers of a run reads nothing: it answers from what was read for such an answer.
+        """
+        analysis = view_of_several(view_id) if known else None
+        if analysis is not None and analysis.scope == "workers":
+            return self._several.known(AskViewTogether, place, analysis, params, steps)
         return self._ask((AskView, AskViewTogether), place, view_id, params, steps)
 
     def tiles(self, place: Place, level: int, wanted: Sequence[Tile]) -> bytes | Profile:

@@ -8,9 +8,11 @@ import socket
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from tensorboard.backend import http_util
+from werkzeug.datastructures import Headers
 from werkzeug.wrappers import Request, Response
 
 from tb_plugin.analyses.base import Params
@@ -27,6 +29,9 @@ from tb_plugin.web.origin import check_host, check_site
 from tb_plugin.web.problem import MethodNotAllowed, problem_json
 from tb_plugin.web.static import find_asset
 
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
+
 BASE = "/data/plugin/torch_trace/"
 MAX_LIMIT = 1000
 DEFAULT_LIMIT = 100
@@ -36,7 +41,7 @@ _GZIP_FROM_BYTES = 1024
 _MAX_LEVEL = 99
 _MAX_ROW = 2**63 - 1
 _OF_TABLES = ("sort", "desc", "search", "where", "offset", "limit", "format")
-_KNOWN = frozenset((*PARTS, "window", "capture", "steps", "phase", "pattern", *_OF_TABLES))
+_KNOWN = frozenset((*PARTS, "window", "capture", "steps", "phase", "pattern", "known", *_OF_TABLES))
 _JSON = "application/json"
 _DATA = ("runs", "profile", "view", "table", "tiles", "download")
 """Where routes of data begin; all others are files of the page."""
@@ -45,6 +50,17 @@ _STACKS = {"folded": "text/plain; charset=utf-8", "speedscope": _JSON}
 Environ = dict[str, object]
 StartResponse = Callable[..., object]
 App = Callable[[Environ, StartResponse], Iterable[bytes]]
+
+
+class _Answer(Response):
+    """A response that says what it is of also where it has no body: TensorBoard warns about each one that does not."""
+
+    def get_wsgi_headers(self, environ: WSGIEnvironment) -> Headers:
+        """Returns its headers; werkzeug takes the type of a 304 away."""
+        headers = super().get_wsgi_headers(environ)
+        if "Content-Type" not in headers and "Content-Type" in self.headers:
+            headers["Content-Type"] = self.headers["Content-Type"]
+        return headers
 
 
 class Routes:
@@ -99,7 +115,9 @@ class Routes:
         return workspace
 
     def _view(self, request: Request, view_id: str) -> Response:
-        answer = self._workspace().view(_place(request), view_id, _params(request, None), _arg(request, "steps"))
+        known = _choice(request, "known", "0", ("0", "1")) == "1"
+        params, steps = _params(request, None), _arg(request, "steps")
+        answer = self._workspace().view(_place(request), view_id, params, steps, known)
         return _payload(request, answer)
 
     def _table(self, request: Request, rest: str) -> Response:
@@ -229,7 +247,7 @@ def _body(
     """A whole body with its ETag; 304 when the client has it, gzip when the client takes it (``gzipped``: it is that)."""
     kept = content if isinstance(content, Body) else Body(content)
     body = kept.plain
-    response = Response(status=status, content_type=content_type, headers=_headers())
+    response = _Answer(status=status, content_type=content_type, headers=_headers())
     response.headers["Vary"] = "Accept-Encoding"
     if status == 200:
         response.set_etag(kept.tag, weak=True)
@@ -256,7 +274,7 @@ def _stream(request: Request, download: Download, content_type: str) -> Response
         headers["Content-Length"] = str(download.size_bytes)
         if download.gzipped:
             headers["Content-Encoding"] = "gzip"
-    response = Response(chunks, content_type=content_type, headers=headers, direct_passthrough=True)
+    response = _Answer(chunks, content_type=content_type, headers=headers, direct_passthrough=True)
     close = getattr(download.chunks, "close", None)
     if close is not None:
         response.call_on_close(close)
@@ -268,14 +286,14 @@ def _static(request: Request, name: str) -> Response:
     if asset is None:
         raise NotFound("There is no such file or route.", request.path, "docs/http.md lists the routes.")
     tag = f'W/"{asset.etag}"'
-    if request.if_none_match.contains_weak(asset.etag):
-        return Response(status=304, headers=_headers() | {"ETag": tag})
     # Respond writes the content security policy that TensorBoard expects on HTML.
     response: Response = http_util.Respond(
         request, asset.content, asset.content_type, expires=asset.expires_seconds, headers=[("ETag", tag)]
     )
     if asset.expires_seconds:
         response.headers["Cache-Control"] = f"private, max-age={asset.expires_seconds}, immutable"
+    if request.if_none_match.contains_weak(asset.etag):
+        return _Answer(status=304, headers=response.headers)
     return response
 
 

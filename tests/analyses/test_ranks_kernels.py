@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tb_plugin.analyses import ranks_kernels
 from tb_plugin.analyses.base import Params, Part
+from tb_plugin.analyses.left_out_workers import LeftOut
 from tb_plugin.analyses.ranks_kernels import Kind, RanksKernels
 from tb_plugin.payloads import Notice, Notices, Series, Table, View
 from tb_plugin.trace.table import TraceTable
@@ -104,8 +105,12 @@ def test_what_is_said() -> None:
     assert [notice.rule for notice in told(alike)] == ["kernels_alike"]
     alone = answer(parts_of([rank({"a": [5]})]))
     assert told(alone) == [] and "slower_map" not in alone.payloads
-    failed = answer(parts_of([rank({"a": [5]})]), extra=(("failed", "rank7"),))
-    assert [notice.rule for notice in told(failed, "data_quality")] == ["worker_failed"]
+    failed = answer(parts_of([rank({"a": [5]})]), extra=LeftOut((("rank7", "It is damaged."),), ("rank8",)).params())
+    broken, away = told(failed, "data_quality")
+    assert (broken.rule, broken.text) == ("worker_failed", "Not loaded and left out: {worker} (It is damaged).")
+    assert [(figure.metric.key, figure.value) for figure in broken.figures] == [("worker", "rank7")]
+    assert (away.rule, away.todo) == ("summary_alone", "Open the log directory that has the trace.")
+    assert away.text.startswith("Left out: rank8. Its trace is not here, only its summary")
 
 
 def test_a_slow_rank_is_named() -> None:

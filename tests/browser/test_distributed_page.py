@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from tb_plugin import cli
 from tests import synthetic
 from tests.browser.conftest import Open
-from tests.browser.expect import assert_healthy
+from tests.browser.expect import ask, assert_healthy
 from tests.browser.harness import SAMPLES
 
 RANKS = 17
@@ -89,3 +90,83 @@ def test_ranks_of_which_the_summary_alone_is_here_say_so(open_tab: Open, told: P
     # Ranks that are to stand on the timeline have a trace.
     frame = tab.open(run="ddp", worker="rank0", view="timeline")
     assert frame.get_by_role("button", name="Ranks").count() == 0
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of eight ranks on CPUs, and the same with one file that cannot be read."""
+    folder = tmp_path_factory.mktemp("broken")
+    for run in ("gloo", "bad"):
+        shutil.copytree(SAMPLES / "ddp_gloo8", folder / run)
+    next((folder / "bad").glob("rank4.*")).write_text("no trace")
+    return folder
+
+
+def test_a_rank_says_what_the_job_says_of_it_and_lies_beside_another_where_it_shows(
+    open_tab: Open, broken: Path
+) -> None:
+    tab = open_tab(broken)
+    frame = tab.open(run="gloo", worker="rank5", view="overview")
+    answer = frame.get_by_test_id("answer")
+    # Nobody has read the others, nor does so for this.
+    assert "Distributed tells, from all 8 workers" in answer.first.inner_text()
+    tab.follow(run="gloo", worker="rank5", view="findings")
+    frame = tab.settle()
+    assert not any("In the job" in one.inner_text() for one in answer.all())
+    frame.get_by_role("button", name="Distributed tells how much of it is waiting").click()
+    frame = tab.settle()
+    assert tab.state()["view"] == "distributed"
+    frame.get_by_test_id("headline").get_by_role("button", name="rank5").click()
+    tab.settle()
+    assert tab.state()["view"] == "overview"
+    said = answer.first.inner_text()
+    assert said.startswith("In the job: this rank costs the others ") and "by computation, most of it aten::mm" in said
+    tab.follow(run="gloo", worker="rank0", view="findings")
+    frame = tab.settle()
+    assert "this rank waits " in answer.first.inner_text() and "mostly for rank5" in answer.first.inner_text()
+    assert_healthy(frame)
+    answer.first.get_by_role("button", name="rank5").click()
+    tab.settle()
+    assert (tab.state()["view"], tab.state()["worker"]) == ("overview", "rank5")
+    answer.first.get_by_role("button", name="Distributed", exact=True).click()
+    frame = tab.settle()
+    frame.get_by_role("button", name="Beside each other on the timeline").first.click()
+    tab.settle()
+    # It computes on its host: all tracks stand there, at the step in which it costs most.
+    assert {key: tab.state()[key] for key in ("view", "worker", "steps", "detail")} == {
+        "view": "timeline", "worker": "rank5", "steps": "3", "detail": "all",
+    }  # fmt: skip
+
+
+def test_a_rank_that_could_not_be_read_is_no_dead_end(open_tab: Open, broken: Path) -> None:
+    tab = open_tab(broken)
+    frame = tab.open(run="bad", worker="rank4", view="distributed")
+    assert_healthy(frame)
+    assert frame.get_by_test_id("headline").get_by_role("button", name="rank5").count() == 1
+    failed = frame.get_by_role("listitem").filter(has_text="Not loaded and left out: rank4")
+    assert frame.get_by_text("ranks are here; not loaded: rank4.").count() == 1
+    failed.get_by_role("button", name="rank4").first.click()
+    frame = tab.settle()
+    assert (tab.state()["view"], tab.state()["worker"]) == ("overview", "rank4")
+    assert frame.get_by_role("button", name="Try again").count() == 1
+
+
+def test_a_view_of_many_traces_asks_before_it_reads_them_and_stops(open_tab: Open, tmp_path: Path) -> None:
+    (trace,) = (SAMPLES / "synthetic_ddp").glob("rank0.*")
+    (tmp_path / "many").mkdir()
+    for rank in range(70):
+        shutil.copy(trace, tmp_path / "many" / trace.name.replace("rank0", f"rank{rank}"))
+    tab = open_tab(tmp_path)
+    frame = tab.open(run="many", worker="rank0", view="ranks_kernels")
+    asks = frame.get_by_test_id("reads-all")
+    # The list of profiles may not have heard yet that the open one is read.
+    assert re.match("Reads (69|70) traces", asks.inner_text())
+    spans = [span for worker in ask(tab.address, "runs")["runs"][0]["workers"] for span in worker["spans"]]
+    assert [span["state"] for span in spans].count("found") == 69
+    frame.get_by_role("button", name="Read all").click()
+    stop = frame.get_by_role("button", name="Stop")
+    stop.wait_for()
+    assert "of 70" in frame.get_by_role("status").first.inner_text()
+    stop.click()
+    frame = tab.settle()
+    assert asks.count() == 1

@@ -337,7 +337,7 @@ def test_a_bad_summary_without_a_trace_names_the_rank(tree, tmp_path, opened):
     bad.write_bytes(b"no summary")
     workspace = opened(tmp_path / "logs")
     answer = view(workspace)
-    assert "rank1 (The trace is not here, and its summary is damaged.)" in told(answer)["worker_failed"]
+    assert "{worker} (The trace is not here, and its summary is damaged)" in told(answer)["worker_failed"]
     profile = workspace.profile(Place("ddp", "rank1", "1"))
     assert (profile.state, profile.problem.what) == ("failed", "The trace is not here, and its summary is damaged.")
     for other in sorted((tmp_path / "logs" / "ddp").iterdir()):

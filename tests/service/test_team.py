@@ -83,8 +83,67 @@ def test_a_worker_that_fails_is_named_and_left_out(logs, tmp_path):
     workspace = inline(logs, tmp_path / "cache")
     view = json.loads(workspace.view(Place("ddp", None, "1"), "distributed", Params()))
     assert workers(view) == ["rank0", "rank2", "rank3"]
-    assert findings(view)["worker_failed"].startswith("Not loaded and left out: rank1 (")
+    assert findings(view)["worker_failed"].startswith("Not loaded and left out: {worker} (")
+    (failed,) = (each for each in view["payloads"]["findings"]["notices"] if each["rule"] == "worker_failed")
+    assert [(figure["metric"]["key"], figure["value"]) for figure in failed["figures"]] == [("worker", "rank1")]
+    assert "{worker} says, when it is opened" in failed["todo"]
     assert set(findings(view)) == {"straggler", "worker_failed", "bounds"}
+    # Its file is there, so it is not without a trace; no other rank is missing.
+    assert findings(view)["bounds"].startswith("{workers} of {world_size} ranks are here; not loaded: rank1. ")
+    assert "without a trace" not in findings(view)["bounds"]
+    # From the failed one as from any other.
+    assert workers(json.loads(workspace.view(Place("ddp", "rank1", "1"), "distributed", Params()))) == workers(view)
+
+
+def verdict(answer):
+    return [
+        (notice["rule"], {figure["metric"]["key"]: figure["value"] for figure in notice["figures"]})
+        for notice in json.loads(answer)["payloads"]["verdict"]["notices"]
+    ]
+
+
+def test_what_the_job_says_of_one_rank_is_told_where_it_is_known_and_nothing_is_read_for_it(logs, tmp_path):
+    workspace = inline(logs, tmp_path / "cache")
+    ask = Params(extra=(("of", "rank2"),))
+    place = Place("ddp", None, "1")
+    workspace.load(Place("ddp", "rank2", "1"))
+    unknown = workspace.view(place, "distributed", ask, known=True)
+    assert unknown.state == "found"
+    states = {entry.found.worker: entry.state for entry in workspace.catalog.entries()}
+    assert states == {"rank0": "found", "rank1": "found", "rank2": "ready", "rank3": "found"}
+    view = json.loads(workspace.view(place, "distributed", Params()))
+    headline = {figure["metric"]["key"]: figure["value"] for figure in view["payloads"]["headline"]["figures"]}
+    slow = headline["worker"]
+    told = {
+        worker: verdict(workspace.view(place, "distributed", Params(extra=(("of", worker),)), known=True))
+        for worker in workers(view)
+    }
+    ((rule, figures),) = told[slow]
+    assert (rule, figures["lost_ns"], figures["lost_share"]) == (
+        "job_costs",
+        headline["lost_ns"],
+        headline["lost_share"],
+    )
+    for worker in set(told) - {slow}:
+        ((rule, figures),) = told[worker]
+        assert (rule, figures["worker"]) == ("job_waits", slow) and figures["wait_ns"] > 0
+    assert verdict(workspace.view(place, "distributed", Params(extra=(("of", "nobody"),)), known=True)) == []
+    # Another service over the same cache has not been asked yet.
+    again = inline(logs, tmp_path / "cache")
+    assert again.view(place, "distributed", ask, known=True).state == "found"
+    # A file that is another one now is not spoken of.
+    trace = next((logs / "ddp").glob("rank0*"))
+    trace.write_bytes(trace.read_bytes() + b" ")
+    workspace.catalog.scan()
+    assert workspace.view(place, "distributed", ask, known=True).state == "found"
+    assert workspace.catalog.find(Place("ddp", "rank0", "1")).state == "found"
+
+
+def test_http_takes_known_for_yes_or_no(client):
+    route = BASE + "view/distributed?run=ddp&span=1&of=rank2&known=1"
+    answer = client.get(route)
+    assert (answer.status_code, answer.get_json()["state"]) == (202, "found")
+    assert client.get(route.replace("known=1", "known=2")).status_code == 400
 
 
 def offered(workspace, worker):

@@ -8,6 +8,7 @@ import re
 
 import pyarrow as pa
 import pytest
+from tensorboard.backend.security_validator import SecurityValidatorMiddleware
 from werkzeug.test import Client
 
 from tb_plugin.service.pool import InlineWorkers
@@ -376,3 +377,24 @@ def test_names_from_outside_are_quoted_in_headers(client, logs):
     (logs / "a" / "w.1.pt.trace.json").rename(logs / "a" / 'w"ü;.1.pt.trace.json')
     value = get(client, "download/original?run=a").headers["Content-Disposition"]
     assert re.fullmatch(r"attachment; filename=\"[\w.-]+\"; filename\*=UTF-8''[\w.%-]+", value)
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_tensorboard_finds_nothing_to_warn_about_in_any_answer(logs, tmp_path, caplog, method):
+    """It looks at the headers of each one: an answer without a body has a type as well."""
+    workspace = Workspace(catalog_of(logs), InlineWorkers(), FileStore(tmp_path / "cache"))
+    try:
+        client = Client(SecurityValidatorMiddleware(Routes(lambda: workspace)))
+        for route in (*ROUTES, "index.html", "index.js", "view/none", "table/operators/operators?format=csv"):
+            named = f"{route}{'&' if '?' in route else '?'}run=a"
+            answer = client.open(BASE + named, method=method)
+            assert answer.headers["Content-Type"], route
+            if tag := answer.headers.get("ETag"):
+                again = client.open(BASE + named, method=method, headers={"If-None-Match": tag})
+                assert (again.status_code, again.data) == (304, b""), route
+                assert again.headers["Content-Type"] == answer.headers["Content-Type"], route
+                assert "Content-Length" not in again.headers and "Content-Encoding" not in again.headers
+        assert client.post(BASE + "runs").status_code == 405
+    finally:
+        workspace.close()
+    assert "In 3.0, this warning will become an error" not in caplog.text

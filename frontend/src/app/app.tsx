@@ -5,7 +5,7 @@ import type { Query } from '../api/client'
 import type { Catalog, Problem, Profile, ReadInfo, SpanInfo, ViewInfo } from '../api/payloads'
 import { nounOf } from '../lib/models'
 import { shortenMiddle } from '../lib/names'
-import { offered, openedView, resolveAddress, seenAs, spanOf, viewInfo } from '../lib/profiles'
+import { isAnsweredByOthers, offered, openedView, resolveAddress, seenAs, spanOf, viewInfo } from '../lib/profiles'
 import { useCatalog, useProfile } from '../state/data'
 import { openProfile, openView, setDefaultView, useRoute } from '../state/route'
 import { viewOf } from '../views'
@@ -195,7 +195,12 @@ function Body(props: {
   ) : undefined
   if (!profile)
     return problem ? <ProblemPanel problem={problem} action={elsewhere} /> : <LoadingPanel profile={null} span={span} />
-  if (profile.state === 'failed') return <FailedPanel profile={profile} onRetry={reload} action={elsewhere} />
+  const View = viewOf(view)
+  if (profile.state === 'failed') {
+    if (isAnsweredByOthers(view, catalog, profile))
+      return <View id={view} catalog={catalog} profile={profile} base={base} />
+    return <FailedPanel profile={profile} onRetry={reload} action={elsewhere} />
+  }
   if (profile.state !== 'ready') return <LoadingPanel profile={profile} span={span} />
   const info = viewInfo(profile, view)
   if (info && !info.available) {
@@ -218,7 +223,6 @@ function Body(props: {
       </div>
     )
   }
-  const View = viewOf(view)
   return <View id={view} catalog={catalog} profile={profile} base={base} />
 }
 

@@ -1,6 +1,6 @@
 // Draws the sections of several ranks: a head each, with how busy its devices are, and the tracks of those that are open.
 
-import { BUSY, COMMUNICATION } from './ranksBars'
+import { BUSY, COMMUNICATION, HOST_ROWS, workOf } from './ranksBars'
 import { inSight, SECTION } from './ranksLayout'
 import { drawLinks } from './ranksLinks'
 import { isSame, type RanksScene, type Shown } from './ranksScene'
@@ -101,6 +101,7 @@ function fillBars(
   const { model, view, colors, match } = scene
   let isWhole = true
   const communication = model.head.categories.indexOf('communication')
+  const work = workOf(model.head)
   const fine = pixels / (view.end - view.start)
   for (const lane of lanes) {
     const { group, rows: deep, isDevice } = model.lanes[lane]
@@ -118,17 +119,20 @@ function fillBars(
       }
       const { start, dur, idle, count } = tile
       const [low, high] = [Math.max(from, view.start), Math.min(until, view.end)]
-      for (let row = 0; row < (isDevice ? deep : 1); row++) {
-        const line = model.lineOf(lane, row)
+      const last = (isDevice ? deep : Math.min(deep, HOST_ROWS)) - 1
+      for (let at = 0; at <= last; at++) {
+        // Of the host the outermost work is drawn last, over what it consists of.
+        const line = model.lineOf(lane, isDevice ? at : last - at)
         const to = tile.ranges[line + 1]
         for (let i = firstEndingAfter(tile, line, low); i < to && start[i] < high; i++) {
           if (goesOn && start[i] < from) continue
+          if (!isDevice && !work[tile.category[i]]) continue
           const full = count[i] > 1 && dur[i] > 0 ? 0.4 + 0.6 * Math.min(1, 1 - idle[i] / dur[i]) : 1
           const strength = match === null || match(tile.name[i]) ? full : 0.15
-          const at = tile.category[i] === communication ? rows[1] : rows[0]
+          const bar = tile.category[i] === communication ? rows[1] : rows[0]
           const left = (start[i] - view.start) * fine
           bars.put(
-            at,
+            bar,
             Math.floor(left),
             Math.round(left + dur[i] * fine),
             colors.paint(colors.slot(tile, i), strength).pixel,

@@ -1,4 +1,5 @@
 // What is at a place of a section, and where an event of it is.
+import { HOST_ROWS, workOf } from './ranksBars'
 import type { Call } from './ranksScene'
 import type { Tile } from './tileStore'
 import { rowAt, rowTop } from './timelineLayout'
@@ -13,11 +14,16 @@ export function inHead(
   time: number,
   slack: number,
 ): Item | null {
-  for (const lane of lanes)
-    for (let row = 0; row < (own.model.lanes[lane].isDevice ? own.model.lanes[lane].rows : 1); row++) {
+  const { categories } = own.model.head
+  const work = workOf(own.model.head)
+  for (const lane of lanes) {
+    const { isDevice, rows } = own.model.lanes[lane]
+    for (let row = 0; row < (isDevice ? rows : Math.min(rows, HOST_ROWS)); row++) {
       const item = own.model.itemAt(own.level, lane, row, time, slack)
-      if (item && (item.category === 'communication') === communicates) return item
+      if (!item || (item.category === 'communication') !== communicates) continue
+      if (isDevice || work[categories.indexOf(item.category)]) return item
     }
+  }
   return null
 }
 

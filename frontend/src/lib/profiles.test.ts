@@ -3,6 +3,7 @@ import type { Catalog, Profile } from '../api/payloads'
 import {
   byTime,
   defaultBaseline,
+  isAnsweredByOthers,
   offered,
   ofModel,
   openedView,
@@ -192,4 +193,14 @@ it('knows the ranks of which only the summary is here', () => {
   expect([...withoutTraces(found, { run: 'job', span: '1' })]).toEqual(['rank1'])
   expect([...withoutTraces(found, { run: 'job', span: '2' })]).toEqual([])
   expect([...withoutTraces(found, { run: 'another', span: '1' })]).toEqual([])
+})
+
+it('a view about all workers has an answer from a failed one as long as another one may be read', () => {
+  const broken = { ...at('b', 'w1', '1'), model: 'trace', state: 'failed' } as unknown as Profile
+  expect(isAnsweredByOthers('distributed', RUNS, broken)).toBe(true)
+  expect(isAnsweredByOthers('overview', RUNS, broken)).toBe(false)
+  const failed = structuredClone(RUNS)
+  for (const worker of failed.runs[1].workers) for (const span of worker.spans) span.state = 'failed'
+  expect(isAnsweredByOthers('distributed', failed, broken)).toBe(false)
+  expect(isAnsweredByOthers('distributed', RUNS, { ...broken, model: 'snapshot' })).toBe(false)
 })

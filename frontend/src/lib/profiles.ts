@@ -79,13 +79,25 @@ export function spanLabels(spans: readonly SpanInfo[]): string[] {
   })
 }
 
+/** Views about all workers of a run: which one is open does not matter to them. */
+const ABOUT_ALL = new Set([...Object.keys(OF_SEVERAL), 'distributed', 'ranks_collectives'])
+
+/** Whether a view has an answer although the profile that is open failed: it is about others as well, which may be read. */
+export const isAnsweredByOthers = (view: string, catalog: Catalog, profile: Profile) =>
+  ABOUT_ALL.has(view) && spansBeside(catalog, profile, profile.model).some(({ state }) => state !== 'failed')
+
+/** What all workers of a run recorded together in a span, of one model: the profile itself and those beside it. */
+export function spansBeside(catalog: Catalog | null, address: Address | null, model: string): SpanInfo[] {
+  const run = catalog?.runs.find((item) => item.name === address?.run)
+  return (run?.workers ?? []).flatMap(({ spans }) =>
+    spans.filter(({ id, model: is }) => id === address?.span && is === model),
+  )
+}
+
 /** The profile without views that need more workers of its span than its run has. */
 export function offered(profile: Profile | null, catalog: Catalog | null, address: Address | null): Profile | null {
-  const run = catalog?.runs.find((item) => item.name === address?.run)
-  const workers = (model: string) =>
-    run?.workers.filter((worker) => worker.spans.some(({ id, model: is }) => id === address?.span && is === model))
-      .length ?? 0
-  const alone = (view: string) => Object.hasOwn(OF_SEVERAL, view) && workers(OF_SEVERAL[view]) < 2
+  const alone = (view: string) =>
+    Object.hasOwn(OF_SEVERAL, view) && spansBeside(catalog, address, OF_SEVERAL[view]).length < 2
   return profile?.views.some(({ id }) => alone(id))
     ? { ...profile, views: profile.views.filter(({ id }) => !alone(id)) }
     : profile

@@ -192,3 +192,20 @@ export function useView(id: string, query: Query, enabled = true): Resource<View
   const key = enabled ? JSON.stringify([id, query]) : ''
   return useResource<View>(key, (signal) => getView(id, query, signal))
 }
+
+/**
+ * What a view about all workers answers without reading anything: null while, and where, nobody knows it. `round` changes
+ * when it may be known.
+ */
+export function useKnown(id: string, query: Query, round: string, enabled: boolean): View | null {
+  const key = enabled ? JSON.stringify([id, query, round]) : ''
+  const { data } = useResource<View | null>(
+    key,
+    async (signal) => {
+      const answer = await getView(id, { ...query, known: '1' }, signal)
+      return answer.state === 'ready' ? answer : { state: 'ready', data: null }
+    },
+    false,
+  )
+  return data
+}

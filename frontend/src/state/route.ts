@@ -1,5 +1,6 @@
 // The URL is the state. Inside TensorBoard that is the hash of the page around our frame; alone it is our own.
 import { useSyncExternalStore } from 'react'
+import type { Figure } from '../api/payloads'
 import { isOtherTab, mergeHash, readHash, type Values } from './hash'
 
 const PLACE = ['run', 'worker', 'span', 'window', 'capture']
@@ -136,6 +137,14 @@ export function openElsewhere(profile: Values, view: string, params: Values): vo
   remembered.set(from ?? home, { ...none, ...left })
   write({ ...shared(current), ...none, ...profile, ...params, view }, true)
 }
+
+/** The way from a worker that a sentence names: its own page, in that run and span. */
+export const wayTo =
+  ({ run, span }: { run: string; span: string }) =>
+  ({ metric, value }: Figure) =>
+    metric.key === 'worker' && typeof value === 'string'
+      ? () => openElsewhere({ run, span, worker: value }, 'overview', {})
+      : null
 
 export function readRoute(): Values {
   return current

@@ -2,25 +2,39 @@
 import { useSyncExternalStore } from 'react'
 import type { Query } from '../api/client'
 
-const read = new Set<string>()
-const listeners = new Set<() => void>()
+/** Names of runs, and who wants to know when one is added or taken away. */
+function kept() {
+  const names = new Set<string>()
+  const listeners = new Set<() => void>()
+  return {
+    set(name: string, isIn: boolean) {
+      if (names.has(name) === isIn) return
+      if (isIn) names.add(name)
+      else names.delete(name)
+      for (const listener of listeners) listener()
+    },
+    use: (name: string) =>
+      useSyncExternalStore(
+        (listener) => {
+          listeners.add(listener)
+          return () => listeners.delete(listener)
+        },
+        () => names.has(name),
+      ),
+  }
+}
 
-const nameOf = ({ run, span, window }: Query) => JSON.stringify([run ?? '', span ?? '', window ?? ''])
+const read = kept()
+const wanted = kept()
+
+const nameOf = ({ run, span, window }: Query, view = '') => JSON.stringify([run ?? '', span ?? '', window ?? '', view])
 
 /** Takes in that an answer about all workers of a run has come. */
-export function setWholeRead(run: Query): void {
-  const name = nameOf(run)
-  if (read.has(name)) return
-  read.add(name)
-  for (const listener of listeners) listener()
-}
+export const setWholeRead = (run: Query): void => read.set(nameOf(run), true)
 
-export function useWholeRead(run: Query): boolean {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
-    () => read.has(nameOf(run)),
-  )
-}
+export const useWholeRead = (run: Query): boolean => read.use(nameOf(run))
+
+/** Takes in whether somebody wants all traces of a run to be read for a view. */
+export const setWholeWanted = (run: Query, view: string, isIt: boolean): void => wanted.set(nameOf(run, view), isIt)
+
+export const useWholeWanted = (run: Query, view: string): boolean => wanted.use(nameOf(run, view))

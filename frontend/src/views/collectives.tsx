@@ -2,7 +2,9 @@
 import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../api/client'
+import { spansBeside } from '../lib/profiles'
 import { openElsewhere } from '../state/route'
+import { ReadingAll } from './parts/allWorkers'
 import { AnswerPage, RowFacts } from './parts/answerPage'
 import type { Group } from './parts/tableSection'
 import type { ViewProps } from './view'
@@ -29,13 +31,16 @@ export function Collectives({ base }: ViewProps) {
   )
 }
 
-export function RanksCollectives({ base, profile }: ViewProps) {
+export function RanksCollectives({ base, profile, catalog }: ViewProps) {
   // The view is about all workers: which one is open does not matter to the answer.
   const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
   const place = { run: profile.run, span: profile.span }
   return (
     <AnswerPage
       id="ranks_collectives"
+      bones={(resource) => (
+        <ReadingAll all={{ resource, workers: spansBeside(catalog, profile, profile.model).length }} />
+      )}
       query={query}
       groups={OF_ALL}
       placeholder={SEARCH}

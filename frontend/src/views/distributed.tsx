@@ -4,18 +4,18 @@ import type { Query } from '../api/client'
 import type { Catalog, Figure, Series, View } from '../api/payloads'
 import { areAlike } from '../lib/alike'
 import { categoryColor } from '../lib/color'
-import { format } from '../lib/format'
 import type { Row } from '../lib/pages'
-import { noTraceOf, withoutTraces } from '../lib/profiles'
+import { noTraceOf, spansBeside, withoutTraces } from '../lib/profiles'
 import { recordersText } from '../lib/recorders'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
 import { setWholeRead } from '../state/wholeRuns'
-import { Bones, Card, MetricName, Swatch } from '../widgets/basics'
+import { Card, MetricName, Swatch } from '../widgets/basics'
 import { Chart } from '../widgets/chart'
 import { FigureList, Headline } from '../widgets/figures'
 import { NoticeList } from '../widgets/notices'
 import { SmallTable } from '../widgets/smallTable'
+import { ReadingAll } from './parts/allWorkers'
 import { RowFacts } from './parts/answerPage'
 import { Bandwidth } from './parts/bandwidth'
 import { BarsCard } from './parts/bars'
@@ -25,12 +25,21 @@ import { HeadlineCard } from './parts/headline'
 import { LinkMaps } from './parts/linkMaps'
 import { Partners } from './parts/onOtherRanks'
 import { pick } from './parts/pick'
-import { BESIDE, OpenRank, openBeside, openRank, type Place, RankPictures, ROWS } from './parts/rankPictures'
+import {
+  BESIDE,
+  OpenRank,
+  openBeside,
+  openRank,
+  type Place,
+  RankPictures,
+  ROWS,
+  type Sight,
+  sightOf,
+} from './parts/rankPictures'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
 import breakdownCss from '../widgets/breakdown.module.css'
 import layoutCss from '../widgets/layout.module.css'
-import textCss from '../widgets/text.module.css'
 import css from './distributed.module.css'
 
 const GROUPS: Group[] = [
@@ -66,10 +75,15 @@ export function Distributed({ base, profile, catalog }: ViewProps) {
     if (shown) setWholeRead(base)
   }, [shown, base])
   const { run, span } = profile
+  const workers = spansBeside(catalog, profile, profile.model).length
   const place = useMemo(() => ({ run, span, absent: withoutTraces(catalog, { run, span }) }), [catalog, run, span])
   return (
     <div className={css.distributed}>
-      <ViewFrame resource={resource} bones={<Reading fraction={resource.fraction} />} steps={String(base.steps ?? '')}>
+      <ViewFrame
+        resource={resource}
+        bones={<ReadingAll all={{ resource, workers }} />}
+        steps={String(base.steps ?? '')}
+      >
         {(view) => <Page view={view} base={query} place={place} />}
       </ViewFrame>
       {shown && (
@@ -91,6 +105,7 @@ export function Distributed({ base, profile, catalog }: ViewProps) {
                       worker={row.worker}
                       steps={typeof row.step === 'string' ? row.step : ''}
                       usual={typeof row.usual_worker === 'string' ? row.usual_worker : undefined}
+                      sight={typeof row.step === 'string' ? undefined : sightIn(shown, row)}
                     />
                   )}
                 </RowFacts>
@@ -105,10 +120,20 @@ export function Distributed({ base, profile, catalog }: ViewProps) {
 }
 
 /** The way to the timeline with a rank and the one that is usual beside it. */
-function besideOf(place: Place, { worker, usual_worker: usual }: Row): (() => void) | string | null {
+function besideOf(place: Place, { worker, usual_worker: usual }: Row, sight: Sight): (() => void) | string | null {
   if (typeof usual !== 'string') return null
   const absent = [String(worker), usual].find((one) => place.absent.has(one))
-  return absent === undefined ? () => openBeside(place, String(worker), usual, '') : noTraceOf(absent)
+  return absent === undefined ? () => openBeside(place, String(worker), usual, sight) : noTraceOf(absent)
+}
+
+/** Where a worker shows why it is late, by the table of stragglers and what it computes on. */
+function sightIn(view: View, { worker }: Row): Sight {
+  const rowsOf = (table: string) => pick(view, table, 'table')?.rows.filter((row) => row.worker === worker) ?? []
+  const devices = rowsOf('devices')
+  return sightOf(
+    rowsOf('stragglers').find((row) => row.stands_out),
+    devices.length > 0 && devices.every(({ device }) => device === 'CPU'),
+  )
 }
 
 /** The way from a worker that a sentence or a headline names: the same as from its name in a table. */
@@ -124,20 +149,6 @@ const OtherCalls = ({ base, catalog, row }: { base: Query; catalog: Catalog; row
     <Partners base={base} catalog={catalog} call={{ worker: String(row.worker), start: Number(row.start_ns) }} />
   </>
 )
-
-/** The other workers' traces are read when this view is first opened. */
-function Reading({ fraction }: { fraction: number | null }) {
-  return (
-    <>
-      {fraction !== null && (
-        <p className={textCss.none} role="status">
-          Reading the traces of all workers: {format(fraction, 'ratio')}
-        </p>
-      )}
-      <Bones height={420} />
-    </>
-  )
-}
 
 /** Of more ranks the map of all of them stands before the bars of some. */
 const MAP_FIRST = 16
@@ -176,7 +187,7 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
             table={worst}
             without={['usual_worker']}
             onName={(row) => openRank(place, String(row.worker), 'overview', '')}
-            show={{ label: BESIDE, of: (row) => besideOf(place, row) }}
+            show={{ label: BESIDE, of: (row) => besideOf(place, row, sightIn(view, row)) }}
             counted
           />
         </Card>

@@ -13,6 +13,7 @@ import { DISMISSED, restorerOf, useDismissing, useWithout } from './parts/dismis
 import { FindingCard } from './parts/finding'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard, Say } from './parts/headline'
+import { comparedIn, InTheJob } from './parts/inTheJob'
 import { pick } from './parts/pick'
 import type { ViewProps } from './view'
 import layoutCss from '../widgets/layout.module.css'
@@ -21,17 +22,20 @@ import css from './findings.module.css'
 
 const LOUDEST: Severity[] = ['high', 'medium', 'low', 'info']
 
-export function FindingsView({ base, profile }: ViewProps) {
+export function FindingsView(props: ViewProps) {
+  const { base, profile } = props
   const query = useWithout(base)
   const resource = useView('findings', query)
   return (
     <ViewFrame resource={resource} bones={<Bones height={330} />} steps={String(base.steps ?? '')}>
-      {(view) => <Page view={view} base={query} whole={profile.steps.length > 0 ? 'step' : 'recording'} />}
+      {(view) => (
+        <Page view={view} base={query} whole={profile.steps.length > 0 ? 'step' : 'recording'} props={props} />
+      )}
     </ViewFrame>
   )
 }
 
-function Page({ view, base, whole }: { view: View; base: Query; whole: string }) {
+function Page({ view, base, whole, props }: { view: View; base: Query; whole: string; props: ViewProps }) {
   const figures = pick(view, 'summary', 'figures')?.figures ?? []
   const together = pick(view, 'together', 'figures')?.figures ?? []
   const found = pick(view, 'findings', 'notices')?.notices ?? []
@@ -42,6 +46,7 @@ function Page({ view, base, whole }: { view: View; base: Query; whole: string })
   const others = found
     .filter((notice) => !notice.saving)
     .sort((a, b) => LOUDEST.indexOf(a.severity) - LOUDEST.indexOf(b.severity))
+  const inJob = comparedIn(props) > 0
   const isRead = view.coverage.complete || view.coverage.window !== null
   // What is loud without a number comes before what surely saves little.
   const isLouder = others[0]?.severity === 'high' && saving[0]?.severity === 'low'
@@ -52,6 +57,7 @@ function Page({ view, base, whole }: { view: View; base: Query; whole: string })
     <div className={layoutCss.grid}>
       <HeadlineCard below>
         {isRead && <Headline figures={[...figures, ...inAll(together, found.length, whole)]} alarms={new Map()} />}
+        <InTheJob {...props} findings={found} leads={false} />
         {first ? (
           <Say severity={first.severity}>
             <b>
@@ -72,6 +78,7 @@ function Page({ view, base, whole }: { view: View; base: Query; whole: string })
           subtitle={`of the mean ${whole}, most first; they do not add up, for mending one changes what the others save`}
           notices={saving}
           base={base}
+          inJob={inJob}
           onDismiss={dismiss}
         />
       )}
@@ -81,6 +88,7 @@ function Page({ view, base, whole }: { view: View; base: Query; whole: string })
           subtitle="nobody can tell from this trace what they would save"
           notices={others}
           base={base}
+          inJob={inJob}
           onDismiss={dismiss}
         />
       )}
@@ -166,9 +174,10 @@ function List(props: {
   subtitle: string
   notices: Notice[]
   base: Query
+  inJob: boolean
   onDismiss: (rule: string) => void
 }) {
-  const { title, subtitle, notices, base, onDismiss } = props
+  const { title, subtitle, notices, base, inJob, onDismiss } = props
   const { rule } = useRoute()
   const scale = useMemo(() => savingsScale(notices), [notices])
   return (
@@ -181,6 +190,7 @@ function List(props: {
             rank={notice.saving ? i + 1 : undefined}
             scale={scale}
             base={base}
+            inJob={inJob}
             isOpen={notice.rule === rule}
             onToggle={() => setRoute({ rule: notice.rule === rule ? '' : notice.rule, sort: '', desc: '' }, true)}
             onDismiss={() => onDismiss(notice.rule)}

@@ -18,6 +18,7 @@ import { useWithout } from './parts/dismissed'
 import { FindingsCard } from './parts/findingsCard'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard, Say } from './parts/headline'
+import { InTheJob } from './parts/inTheJob'
 import { pick } from './parts/pick'
 import type { ViewProps } from './view'
 import layoutCss from '../widgets/layout.module.css'
@@ -64,18 +65,19 @@ const bones = (
   </div>
 )
 
-export function Overview({ base }: ViewProps) {
+export function Overview(props: ViewProps) {
+  const { base } = props
   const resource = useView('overview', useWithout(base))
   // The chart keeps all steps, whichever are chosen: they are what one chooses from.
   const whole = useView('overview', { ...base, steps: '' }, Boolean(base.steps))
   return (
     <ViewFrame resource={resource} bones={bones} steps={String(base.steps ?? '')}>
-      {(view) => <Page view={view} whole={whole.data ?? view} />}
+      {(view) => <Page view={view} whole={whole.data ?? view} props={props} />}
     </ViewFrame>
   )
 }
 
-function Page({ view, whole }: { view: View; whole: View }) {
+function Page({ view, whole, props }: { view: View; whole: View; props: ViewProps }) {
   const headline = pick(view, 'headline', 'figures')
   const costs = pick(view, 'largest_costs', 'notices')
   const every = pick(whole, 'steps', 'series')
@@ -102,7 +104,7 @@ function Page({ view, whole }: { view: View; whole: View }) {
   const beside = times.length === 0 && !average ? rest : rest.filter((name) => BENEATH.has(name) && !many)
   return (
     <div className={layoutCss.grid}>
-      {headline && <Answer headline={headline} costs={costs} advice={advice} />}
+      {headline && <Answer headline={headline} costs={costs} advice={advice} props={props} />}
       {advice && (
         <FindingsCard
           payload={advice}
@@ -150,8 +152,8 @@ function Page({ view, whole }: { view: View; whole: View }) {
   )
 }
 
-function Answer(props: { headline: Figures; costs: Notices | null; advice: Notices | null }) {
-  const { headline, costs, advice } = props
+function Answer(of: { headline: Figures; costs: Notices | null; advice: Notices | null; props: ViewProps }) {
+  const { headline, costs, advice, props } = of
   const alarms = useMemo(() => {
     const out = new Map<string, Severity>()
     for (const notice of advice?.notices ?? []) {
@@ -163,6 +165,7 @@ function Answer(props: { headline: Figures; costs: Notices | null; advice: Notic
   return (
     <HeadlineCard below>
       <Headline figures={headline.figures} alarms={alarms} />
+      <InTheJob {...props} findings={advice?.notices ?? []} leads />
       {costs?.notices.map((notice, i) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the order is fixed
         <Say key={i} severity="info">

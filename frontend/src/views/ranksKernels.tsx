@@ -1,16 +1,13 @@
 // Kernels of all ranks side by side: which differ most from rank to rank, and on which rank they are slow.
 import { Button } from '@mantine/core'
-import { useMemo } from 'react'
-import type { Query } from '../api/client'
 import type { View } from '../api/payloads'
-import { useView } from '../state/data'
 import { followLink } from '../state/links'
-import { openElsewhere } from '../state/route'
-import { Bones, Card } from '../widgets/basics'
+import { openElsewhere, wayTo } from '../state/route'
+import { Card } from '../widgets/basics'
 import { HeatMap } from '../widgets/heat'
 import { NoticeList, Sentence } from '../widgets/notices'
+import { AllWorkersFrame, useAllWorkers } from './parts/allWorkers'
 import { RowFacts } from './parts/answerPage'
-import { ViewFrame } from './parts/frame'
 import { HeadlineCard, Say } from './parts/headline'
 import { pick } from './parts/pick'
 import { type Group, TableSection } from './parts/tableSection'
@@ -24,20 +21,19 @@ const GROUPS: Group[] = [
   { table: 'kernels_by_rank', label: 'Each worker' },
 ]
 
-export function RanksKernels({ base, profile }: ViewProps) {
-  // The view is about all workers: which one is open does not matter to the answer.
-  const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
-  const resource = useView('ranks_kernels', query)
+export function RanksKernels(props: ViewProps) {
+  const { base, profile } = props
+  const all = useAllWorkers('ranks_kernels', props)
   const place = { run: profile.run, span: profile.span }
   return (
     <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Bones height={420} />} steps={String(base.steps ?? '')}>
-        {(view) => <Page view={view} />}
-      </ViewFrame>
-      {resource.data && (
+      <AllWorkersFrame all={all} why="It compares every kernel of every rank." steps={String(base.steps ?? '')}>
+        {(view) => <Page view={view} place={place} />}
+      </AllWorkersFrame>
+      {all.resource.data && (
         <TableSection
           view="ranks_kernels"
-          base={query}
+          base={all.query}
           groups={GROUPS}
           placeholder="Search kernels and workers, text or /regex/"
           detail={(row, table) => (
@@ -64,7 +60,7 @@ export function RanksKernels({ base, profile }: ViewProps) {
 /** The worker of a row, else the one on which the kernel takes most time. */
 const workerOf = (row: Record<string, unknown>) => String(row.worker ?? row.longest_worker)
 
-function Page({ view }: { view: View }) {
+function Page({ view, place }: { view: View; place: { run: string; span: string } }) {
   const answer = pick(view, 'answer', 'notices')?.notices ?? []
   const map = pick(view, 'slower_map', 'series')
   const notes = pick(view, 'data_quality', 'notices')
@@ -81,7 +77,7 @@ function Page({ view }: { view: View }) {
       )}
       {notes && (
         <Card title={notes.title}>
-          <NoticeList notices={notes.notices} onLink={followLink} none="" />
+          <NoticeList notices={notes.notices} onLink={followLink} none="" wayOf={wayTo(place)} />
         </Card>
       )}
       {map && (

@@ -1,19 +1,17 @@
 // Ranks of a run of snapshots: whose peak is the largest, what each peak consists of, and what all ranks hold alike.
 import { Button } from '@mantine/core'
 import { useMemo } from 'react'
-import type { Query } from '../api/client'
 import type { Series, View } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { columnScale } from '../lib/format'
 import { withoutShared } from '../lib/names'
-import { useView } from '../state/data'
 import { followLink } from '../state/links'
-import { openElsewhere } from '../state/route'
-import { Bones, Card, MetricName, Swatch } from '../widgets/basics'
+import { openElsewhere, wayTo } from '../state/route'
+import { Card, MetricName, Swatch } from '../widgets/basics'
 import { Chart } from '../widgets/chart'
 import { FigureList, Headline } from '../widgets/figures'
 import { NoticeList, Sentence } from '../widgets/notices'
-import { ViewFrame } from './parts/frame'
+import { AllWorkersFrame, useAllWorkers } from './parts/allWorkers'
 import { HeadlineCard, Say } from './parts/headline'
 import { pick } from './parts/pick'
 import { type Group, TableSection } from './parts/tableSection'
@@ -25,20 +23,19 @@ import css from './parts/snapshotPage.module.css'
 
 const GROUPS: Group[] = [{ table: 'rank_memory', label: 'Ranks' }]
 
-export function RanksMemory({ base, profile }: ViewProps) {
-  // The view is about all workers: which one is open does not matter to the answer.
-  const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
-  const resource = useView('ranks_memory', query)
+export function RanksMemory(props: ViewProps) {
+  const { profile } = props
+  const all = useAllWorkers('ranks_memory', props)
   const place = { run: profile.run, span: profile.span }
   return (
     <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Bones height={420} />}>
-        {(view) => <Page view={view} />}
-      </ViewFrame>
-      {resource.data && (
+      <AllWorkersFrame all={all} why="It compares the memory of every rank.">
+        {(view) => <Page view={view} place={place} />}
+      </AllWorkersFrame>
+      {all.resource.data && (
         <TableSection
           view="ranks_memory"
-          base={query}
+          base={all.query}
           groups={GROUPS}
           nameStyle="plain"
           placeholder="Search ranks, text or /regex/"
@@ -64,7 +61,7 @@ export function RanksMemory({ base, profile }: ViewProps) {
   )
 }
 
-function Page({ view }: { view: View }) {
+function Page({ view, place }: { view: View; place: { run: string; span: string } }) {
   const headline = pick(view, 'headline', 'figures')
   const bars = pick(view, 'rank_categories', 'series')
   // The same peaks stand in the sentence and below it: one unit.
@@ -89,7 +86,7 @@ function Page({ view }: { view: View }) {
           list &&
           list.notices.length > 0 && (
             <Card key={list.name} title={list.title}>
-              <NoticeList notices={list.notices} onLink={followLink} none="" />
+              <NoticeList notices={list.notices} onLink={followLink} none="" wayOf={wayTo(place)} />
             </Card>
           ),
       )}

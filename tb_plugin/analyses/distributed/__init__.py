@@ -39,6 +39,7 @@ from tb_plugin.analyses.distributed.stragglers.blame import blame, why
 from tb_plugin.analyses.distributed.tables import frames, worker_rows
 from tb_plugin.analyses.distributed.together import Row, Together, together
 from tb_plugin.analyses.distributed.traffic import traffic_frame, traffic_map
+from tb_plugin.analyses.distributed.verdict import OF, verdict
 from tb_plugin.analyses.replicas import FRAME
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import (
@@ -118,7 +119,8 @@ class Distributed:
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the view of all parts together, or one page of one table; also of one part that ``join`` made.
 
-        With the parameter ``measure`` it is the map of that measure and its bands alone.
+        With the parameter ``measure`` it is the map of that measure and its bands alone, with ``of`` what is said of one
+        worker.
         """
         joined = parts[0] if is_joined(parts) else join_again(parts)
         if params.table == PARTNERS:
@@ -128,6 +130,9 @@ class Distributed:
         if params.table is None and (measure := params.get("measure")):
             heat, spread = pictures(data, measure)
             return View(self.id, self.title, coverage, {"heat": heat, "spread": spread})
+        if params.table is None and (worker := params.get(OF)):
+            told_of_one = verdict(data, worker)
+            return View(self.id, self.title, coverage, {told_of_one.name: told_of_one})
         if params.table == MEETINGS:
             found = {MEETINGS: _meetings(data, params)}
             return answer_view(self, Part(coverage, frames=found), params)
@@ -142,7 +147,7 @@ class Distributed:
         if data.alone:
             tables.pop("stragglers")
         tables |= job_frames(data.stated)
-        told = findings(data, rows, _repeated(joined), params.get("failed"), params.get("refused"))
+        told = findings(data, rows, _repeated(joined), params)
         more = [*slow_nodes(data), *([] if data.stated else nothing_called(joined.frames[CALLS].data))]
         if DUMPS in joined.frames:
             dumps = joined.frames[DUMPS].data

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -92,15 +92,17 @@ def _numbers(calls: pa.Table) -> dict[str, Int64]:
     return dict(zip((names[place] for place in np.unique(of).tolist()), pieces, strict=False))
 
 
-def not_here(ranks: Sequence[int | None], world_size: int | None) -> str:
+def not_here(ranks: Sequence[int | None], world_size: int | None, unread: Collection[int] = ()) -> str:
     """Returns the ranks of the job that have no trace, as ranges (``ranks 3, 8–15``), the first ones; empty where none lacks.
+
+    ``unread`` are ranks that have one which could not be read.
 
     And where the size of the job or the rank of a trace is not recorded, or two traces say that they are of one rank.
     """
-    count = number_not_here(ranks, world_size) or 0
+    count = number_not_here(ranks, world_size, unread) or 0
     if world_size is None or not count:
         return ""
-    here = sorted(rank for rank in ranks if rank is not None and 0 <= rank < world_size)
+    here = sorted(rank for rank in {*ranks, *unread} if rank is not None and 0 <= rank < world_size)
     gaps = [(before + 1, rank - 1) for before, rank in pairwise([-1, *here, world_size]) if rank - before > 1]
     named, left = [], count
     for first, last in gaps[:NAMED]:
@@ -114,15 +116,15 @@ def _range(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}, {last}" if last == first + 1 else f"{first}–{last}"
 
 
-def number_not_here(ranks: Sequence[int | None], world_size: int | None) -> int | None:
-    """Returns how many ranks of the job have no trace.
+def number_not_here(ranks: Sequence[int | None], world_size: int | None, unread: Collection[int] = ()) -> int | None:
+    """Returns how many ranks of the job have no trace, nor one that is ``unread``.
 
     None where the size of the job or the rank of a trace is not recorded, or two traces say that they are of one rank.
     """
     known = set(ranks)
     if world_size is None or None in known or len(known) < len(ranks):
         return None
-    return world_size - sum(rank is not None and 0 <= rank < world_size for rank in known)
+    return world_size - sum(rank is not None and 0 <= rank < world_size for rank in {*known, *unread})
 
 
 def nothing_called(calls: pa.Table) -> list[Notice]:

@@ -7,8 +7,9 @@ from collections.abc import Collection
 import numpy as np
 from msgspec.structs import replace
 
+from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.communication import COMMUNICATION_SHARE, SEND_LESS
-from tb_plugin.analyses.distributed.absent import not_here
+from tb_plugin.analyses.distributed.absent import not_here, number_not_here
 from tb_plugin.analyses.distributed.clock_notices import clock_notices
 from tb_plugin.analyses.distributed.facts import exposed_share, in_steps, total_of
 from tb_plugin.analyses.distributed.matching.codes import codes, distinct, distinct_rows
@@ -18,24 +19,22 @@ from tb_plugin.analyses.distributed.stragglers.blame import blame
 from tb_plugin.analyses.distributed.stragglers.findings import straggler_findings, uneven_compute
 from tb_plugin.analyses.distributed.together import Row, Together
 from tb_plugin.analyses.distributed.waiting import BOUND, TIMINGS
+from tb_plugin.analyses.left_out_workers import LeftOut, failed_ranks, left_out
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.payloads import Notice
 
 _NAMED = 3
-"""So many workers that lack calls are named."""
+"""So many workers that lack calls, or were not loaded, are named."""
+UNREAD = "What is not loaded is all that is missing: with it nothing would be left open."
 
 
-def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, refused: str = "") -> list[Notice]:
+def findings(data: Together, rows: list[Row], held: list[Notice], params: Params) -> list[Notice]:
     """Returns what the numbers of the workers (``rows``, one each) say, with ``held``, what is said of their memory.
 
-    ``failed`` names workers that could not be read, ``refused`` those whose part did not
-    come from elsewhere.
+    ``params`` name workers that could not be read, and those whose part did not come from elsewhere.
     """
-    notices = []
-    if failed:
-        text = f"Not loaded and left out: {failed}. Waiting and transfer are those of the workers that are here."
-        notices.append(Notice("worker_failed", "high", text, "Open the worker to see why it failed.", []))
-    if refused:
+    notices = left_out(params, METRICS, " Waiting and transfer are those of the workers that are here.")
+    if refused := params.get("refused"):
         text = f"Computed from the trace here: {refused}."
         notices.append(
             Notice("summary_refused", "info", text, "Nothing is missing; the next time may take as long.", [])
@@ -49,8 +48,19 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
     present = "{workers} of {world_size} ranks are here."
     if data.world_size is None:
         present = "{workers} of at least {world_size} ranks are here."
-    elif lacking := not_here(data.ranks, data.world_size):
-        present = f"{{workers}} of {{world_size}} ranks are here; without a trace: {lacking}."
+    failed = [worker for worker, _ in LeftOut.of(params).failed]
+    unread = failed_ranks(failed)
+    if data.world_size is not None and missing:
+        lacking = "" if unread is None else not_here(data.ranks, data.world_size, unread)
+        present = "; ".join(
+            [
+                "{workers} of {world_size} ranks are here",
+                *([f"not loaded: {', '.join(failed[:_NAMED])}{_more(len(failed))}"] if failed else []),
+                *([f"without a trace: {lacking}"] if lacking else []),
+            ]
+        )
+        present += "."
+    only_unread = unread and missing and number_not_here(data.ranks, data.world_size, unread) == 0
     if data.alone:
         known = "urations of collectives include waiting; no bandwidth is claimed."
         text = f"{present.replace(' are ', ' is ', 1)} D{known}" if missing else f"Only one worker is here: d{known}"
@@ -68,7 +78,7 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
             f"{{bounded}} of {{matched}} matched calls {lacking} a rank of their group{why}: if that one arrived last, the "
             "others waited for it unseen. Waiting is at least, transfer at most and bandwidth at least what is shown."
         )
-        todo = "Record all ranks to know who arrives last."
+        todo = UNREAD if only_unread else "Record all ranks to know who arrives last."
         few = _lacking(data)
         if missing:
             text += f" Calls are missing of {few}, too." if few else ""
@@ -77,7 +87,8 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
             todo = "Record the same steps on every rank, and see whether these lost events (length of their buffers)."
         notices.append(Notice("bounds", "medium", text, todo, figures))
     elif missing and not data.alone:
-        notices.append(Notice("workers_missing", "low", present, "Record all ranks to be sure.", here))
+        todo = UNREAD if only_unread else "Record all ranks to be sure."
+        notices.append(Notice("workers_missing", "low", present, todo, here))
     if inferred := data.seen.data["inferred_group"].drop_null().value_counts().to_pylist():
         text = (
             "{inferred_calls} calls that state no group count as those of {inferred_group}: all ranks are here, and just the "
@@ -122,6 +133,10 @@ def findings(data: Together, rows: list[Row], held: list[Notice], failed: str, r
     ]
 
 
+def _more(count: int) -> str:
+    return f" and {count - _NAMED} more" if count > _NAMED else ""
+
+
 def _bounded_without_group(data: Together) -> int:
     """How many of the bounded calls are of a group whose size no rank states: nobody knows whether one is missing."""
     seen = data.seen
@@ -147,7 +162,7 @@ def _lacking(data: Together) -> str:
     np.add.at(lacks, seen.worker[member], np.maximum(calls[group[member]] - have, 0))
     order = np.argsort(-lacks, kind="stable")[: np.count_nonzero(lacks)].tolist()
     named = ", ".join(data.names[worker] for worker in order[:_NAMED])
-    return named + (f" and {len(order) - _NAMED} more" if len(order) > _NAMED else "")
+    return named + _more(len(order))
 
 
 def _mean_step(row: Row, count: int) -> Row:

@@ -4,7 +4,7 @@ import type { ReactNode } from 'react'
 import type { Query } from '../../api/client'
 import type { Notice, Table, View } from '../../api/payloads'
 import type { Row } from '../../lib/pages'
-import { useView } from '../../state/data'
+import { type Resource, useView } from '../../state/data'
 import { followLink } from '../../state/links'
 import { setPrefs, usePrefs } from '../../state/prefs'
 import { Bones, Card } from '../../widgets/basics'
@@ -33,12 +33,14 @@ export function AnswerPage(props: {
   action?: ReactNode
   /** What the sentences say to do has been done. */
   isDone?: boolean
+  /** Stands in its place while it comes. */
+  bones?: (resource: Resource<View>) => ReactNode
 }) {
-  const { id, query, groups, placeholder, detail, action, isDone } = props
+  const { id, query, groups, placeholder, detail, action, isDone, bones } = props
   const resource = useView(id, query)
   return (
     <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Bones height={220} />}>
+      <ViewFrame resource={resource} bones={bones?.(resource) ?? <Bones height={220} />}>
         {(view) => <Top view={view} action={action} isDone={isDone} />}
       </ViewFrame>
       {resource.data && (

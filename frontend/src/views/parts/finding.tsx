@@ -14,6 +14,7 @@ import { ProblemPanel } from '../../widgets/problem'
 import { SavingBlock } from '../../widgets/saving'
 import { SmallTable } from '../../widgets/smallTable'
 import { openerOf } from './dismissed'
+import { WaitingIsToldIn } from './inTheJob'
 import textCss from '../../widgets/text.module.css'
 import css from './finding.module.css'
 
@@ -22,11 +23,13 @@ export function FindingCard(props: {
   rank?: number
   scale: Scale
   base: Query
+  /** The run has other workers whose traces say more. */
+  inJob: boolean
   isOpen: boolean
   onToggle: () => void
   onDismiss: () => void
 }) {
-  const { notice, rank, scale, base, isOpen, onToggle, onDismiss } = props
+  const { notice, rank, scale, base, inJob, isOpen, onToggle, onDismiss } = props
   const item = useRef<HTMLLIElement>(null)
   useEffect(() => {
     if (isOpen) item.current?.scrollIntoView({ block: 'nearest' })
@@ -50,6 +53,7 @@ export function FindingCard(props: {
         </h3>
         <div>
           <Sentence notice={notice} text={notice.text} />
+          {inJob && <WaitingIsToldIn notice={notice} />}
         </div>
         {notice.todo && (
           <div className={isOpen ? css.todo : `${css.todo} ${css.folded}`}>

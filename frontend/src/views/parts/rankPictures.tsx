@@ -6,6 +6,7 @@ import type { Heat, Series, Unit, View } from '../../api/payloads'
 import { joinIds } from '../../lib/arrange'
 import { categoryColor } from '../../lib/color'
 import { columnScale, format } from '../../lib/format'
+import type { Row } from '../../lib/pages'
 import { noTraceOf } from '../../lib/profiles'
 import { rankKey } from '../../lib/rankChoice'
 import { byPlace, byStep, type Matrix, orders } from '../../lib/ranks'
@@ -186,12 +187,32 @@ function showRows(worker: string): void {
   document.getElementById(ROWS)?.scrollIntoView()
 }
 
+/** What a straggler does longer on its host: streams of devices do not show it. */
+const ON_HOST = ['input', 'the host']
+
+/** Where two ranks laid beside each other show why one is late: its worst step, and the tracks in which the cause lies. */
+export interface Sight {
+  steps: string
+  detail: '' | 'all'
+}
+
+/** `row`: of a straggler; `isHost`: nothing of it computes on a device. */
+export const sightOf = (row: Row | undefined, isHost: boolean): Sight => ({
+  steps: typeof row?.worst_step === 'string' ? row.worst_step : '',
+  detail: isHost || ON_HOST.includes(String(row?.late_cause)) ? 'all' : '',
+})
+
 /** Opens the timeline with two ranks on it, one below the other. */
-export function openBeside(place: Place, worker: string, other: string, steps: string): void {
+export function openBeside(place: Place, worker: string, other: string, { steps, detail }: Sight): void {
   const open = { run: place.run, span: place.span, worker }
   const ranks = joinIds([rankKey(open, { ...open, worker: other })])
   // All traces of the run were read for the page from which one comes: its clocks are known.
-  openElsewhere(open, 'timeline', { ranks, align: 'clocks', ...(steps && { steps }) })
+  openElsewhere(open, 'timeline', {
+    ranks,
+    align: 'clocks',
+    ...(steps && { steps }),
+    ...(detail && { detail }),
+  })
 }
 
 export const BESIDE = 'Beside each other on the timeline'
@@ -202,8 +223,15 @@ const WAYS = [
 ]
 
 /** Ways to one rank's own views. */
-export function OpenRank(props: { place: Place; worker: string; steps: string; usual?: string }) {
-  const { place, worker, steps, usual } = props
+export function OpenRank(props: {
+  place: Place
+  worker: string
+  steps: string
+  usual?: string
+  /** Of it and the usual one beside each other; absent: of the steps. */
+  sight?: Sight
+}) {
+  const { place, worker, steps, usual, sight } = props
   if (place.absent.has(worker))
     return (
       <span className={textCss.row}>
@@ -225,7 +253,7 @@ export function OpenRank(props: { place: Place; worker: string; steps: string; u
           size="compact-xs"
           variant="default"
           title={`${worker} and ${usual}, which is usual`}
-          onClick={() => openBeside(place, worker, usual, steps)}
+          onClick={() => openBeside(place, worker, usual, sight ?? { steps, detail: '' })}
         >
           {BESIDE}
         </Button>

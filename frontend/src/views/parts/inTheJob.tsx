@@ -1,0 +1,63 @@
+// What the job says of the rank that is open, once its traces were read; before, the way to where that is told.
+import { useMemo } from 'react'
+import type { Query } from '../../api/client'
+import type { Notice } from '../../api/payloads'
+import { counted } from '../../lib/format'
+import { spansBeside, viewInfo } from '../../lib/profiles'
+import { useKnown } from '../../state/data'
+import { openView, wayTo } from '../../state/route'
+import { useWholeRead } from '../../state/wholeRuns'
+import { Sentence } from '../../widgets/notices'
+import type { ViewProps } from '../view'
+import { Say } from './headline'
+import { pick } from './pick'
+import textCss from '../../widgets/text.module.css'
+
+const VIEW = 'distributed'
+
+/** Whether a finding leaves open what the view about all workers tells. */
+const isOpen = ({ evidence }: Notice) => evidence?.view === VIEW
+
+/** How many workers the view about all of them would compare; 0 where it does not apply. */
+export function comparedIn({ catalog, profile }: Pick<ViewProps, 'catalog' | 'profile'>): number {
+  const count = spansBeside(catalog, profile, profile.model).length
+  return count > 1 && viewInfo(profile, VIEW)?.available ? count : 0
+}
+
+/** `findings`: what is said of the rank alone; where that leaves nothing open, nobody is sent elsewhere. */
+export function InTheJob(props: ViewProps & { findings: readonly Notice[]; leads: boolean }) {
+  const { base, profile, findings, leads } = props
+  const { worker } = profile
+  const workers = comparedIn(props)
+  const query = useMemo<Query>(() => ({ ...base, worker: '', of: worker }), [base, worker])
+  const view = useKnown(VIEW, query, String(useWholeRead(base)), workers > 0)
+  const notice = view && pick(view, 'verdict', 'notices')?.notices[0]
+  if (notice)
+    return (
+      <Say severity={notice.severity}>
+        <Sentence notice={notice} text={notice.text} wayOf={wayTo(profile)} /> <ToDistributed text="Distributed" />
+      </Say>
+    )
+  if (!leads || workers === 0 || !findings.some(isOpen)) return null
+  return (
+    <Say severity="info">
+      How much of its communication is waiting for other ranks: <ToDistributed text="Distributed" /> tells, from all{' '}
+      {counted(workers, 'worker')} of the run.
+    </Say>
+  )
+}
+
+const ToDistributed = ({ text }: { text: string }) => (
+  <button type="button" className={textCss.link} onClick={() => openView(VIEW, {})}>
+    {text}
+  </button>
+)
+
+/** Behind a finding of which this rank's trace alone does not tell how much is waiting. */
+export const WaitingIsToldIn = ({ notice }: { notice: Notice }) =>
+  isOpen(notice) ? (
+    <>
+      {' '}
+      <ToDistributed text="Distributed tells how much of it is waiting" />
+    </>
+  ) : null

@@ -1,0 +1,79 @@
+"""What the job says of one of its ranks, in a sentence: what it costs the others, or how long it waits, and for whom."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_plugin.analyses.distributed.metrics import METRICS
+from tb_plugin.analyses.distributed.stragglers.blame import blame, why
+from tb_plugin.analyses.distributed.together import Together
+from tb_plugin.analyses.distributed.waiting import caused_by
+from tb_plugin.payloads import Figure, Link, Notice, Notices, Severity
+
+OF = "of"
+"""Parameter: the worker that is spoken of."""
+VERDICT = "verdict"
+_MOSTLY = 0.5
+"""Share of its waiting above which a rank waits mostly for one other."""
+_HIGH_SHARE = 0.1
+
+
+def verdict(data: Together, worker: str) -> Notices:
+    """Returns what the job says of a worker; nothing where it is no rank of it, or alone, or no step has a length."""
+    told = []
+    if not data.alone and worker in data.names:
+        at = data.names.index(worker)
+        notice = _costs(data, at) if at in blame(data).costly else _waits(data, at)
+        told = [] if notice is None else [notice]
+    return Notices(VERDICT, "In the job", "answer", told)
+
+
+def _costs(data: Together, at: int) -> Notice:
+    told = blame(data)
+    lost = told.lost(at)[1]
+    share = lost / told.mean_ns
+    figures = [METRICS.figure("lost_ns", lost), METRICS.figure("lost_share", share)]
+    text = "In the job: this rank costs the others {lost_ns} of each step ({lost_share})"
+    slow = int(told.found.slow[at].sum())
+    if told.count > 1 and slow < told.count:
+        figures.append(METRICS.figure("worst_step", told.labels[int(np.argmax(told.found.lost_ns[at]))]))
+        text += ", most in step {worst_step} (a mean over all)"
+    cells = why(told, at)
+    if cause := cells.get("late_cause"):
+        figures.append(METRICS.figure("late_cause", str(cause)))
+        text += ", by {late_cause}"
+    if kernel := cells.get("late_kernel"):
+        figures.append(METRICS.figure("late_kernel", str(kernel)))
+        text += ", most of it {late_kernel}"
+    return _notice("job_costs", "high" if share >= _HIGH_SHARE else "medium", f"{text}.", figures)
+
+
+def _waits(data: Together, at: int) -> Notice | None:
+    steps = int(data.step_counts[at])
+    if not steps or not bool((data.seen.matched & (data.seen.worker == at)).any()):
+        return None
+    wait = float(data.times[1][at, :-1].sum()) / steps
+    figures: list[Figure] = [METRICS.figure("wait_ns", wait)]
+    text = "In the job: of each step this rank waits {wait_ns} for other ranks"
+    if (cause := _mostly(data, at)) is not None:
+        figures.append(METRICS.figure("worker", data.names[cause]))
+        text += ", mostly for {worker}"
+    return _notice("job_waits", "info", f"{text}.", figures)
+
+
+def _mostly(data: Together, at: int) -> int | None:
+    """The worker for which another one waits longer than for all others together, in steps; None where none is."""
+    seen, width = data.seen, len(data.labels)
+    mine = seen.matched & (seen.worker == at) & (seen.step < width)
+    cause, _, length = caused_by(
+        seen.step[mine], seen.start_ns[mine], seen.moving_ns[mine], seen.end_ns[mine], seen.waiting.last[mine]
+    )
+    if not length.sum():
+        return None
+    by = np.bincount(cause, weights=length, minlength=len(data.names))
+    most = int(by.argmax())
+    return most if most != at and by[most] > _MOSTLY * by.sum() else None
+
+
+def _notice(rule: str, severity: Severity, text: str, figures: list[Figure]) -> Notice:
+    return Notice(rule, severity, text, "", figures, evidence=Link("distributed", {}, "Distributed"))
