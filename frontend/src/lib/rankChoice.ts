@@ -65,7 +65,7 @@ export function ranksText(catalog: Catalog, open: Address, ranks: readonly Addre
   const beside = besideOf(catalog, open).filter((one) => !sameAddress(one, open))
   const all = beside.length > 1 && beside.every((one) => others.some((other) => sameAddress(one, other)))
   const rest = all ? others.filter((one) => !beside.some((other) => sameAddress(one, other))) : others
-  return joinIds([...(all ? [EVERY] : []), ...rest.map((one) => rankKey(open, one))])
+  return joinIds([...new Set([...(all ? [EVERY] : []), ...rest.map((one) => rankKey(open, one))])])
 }
 
 /** Ways to put sections below each other; the open rank stays the first of them. */
