@@ -1,6 +1,6 @@
 // Several ranks on one timeline: a section each, on the axis of the profile that is open; what they did together is linked.
 import { Button, NativeSelect } from '@mantine/core'
-import { useCallback, useMemo, useRef, useState } from 'react'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog, Profile } from '../../api/payloads'
 import { isOpen } from '../../canvas/ranksLayout'
@@ -11,10 +11,11 @@ import type { Range, TimelineModel } from '../../canvas/timelineModel'
 import { joinIds, splitIds } from '../../lib/arrange'
 import { type Address, sameAddress } from '../../lib/profiles'
 import { fromAxis, type Placement, SAME, toAxis, type Way } from '../../lib/rankAxis'
-import { besideOf, inOrder, orderOf, rankKey, rankName } from '../../lib/rankChoice'
+import { besideOf, inOrder, orderOf, rankKey, rankName, ranksText } from '../../lib/rankChoice'
 import { matcher } from '../../lib/search'
 import { wholeOf } from '../../lib/wholeOf'
 import { readBookmarks } from '../../state/bookmarks'
+import type { Values } from '../../state/hash'
 import { PANEL, setPrefs, usePrefs } from '../../state/prefs'
 import { hostWindow, readRoute, setRoute, useRoute } from '../../state/route'
 import { useWholeRead } from '../../state/wholeRuns'
@@ -25,6 +26,7 @@ import { Split } from '../../widgets/split'
 import { addBookmark, BookmarksMenu } from './bookmarksMenu'
 import { EventPanel } from './eventPanel'
 import { FOUND_WIDTH, HitSteps } from './hitSteps'
+import type { Partner } from './onOtherRanks'
 import { RangePanel } from './rangePanel'
 import { type Named, renamed, saidOf, sectionOf, stretches, usePlacements } from './rankSections'
 import { RanksFoot } from './ranksFoot'
@@ -194,6 +196,7 @@ function Page(props: {
       opened.steps.map(({ label, host_start_ns, host_end_ns }) => ({ label, start: host_start_ns, end: host_end_ns })),
     [opened],
   )
+  const goTo = usePartner(open, ranks, catalog, query, placements, known, handle)
   const bookmark = (time: number) => {
     addBookmark(bookmarks, time)
     setNote(time)
@@ -213,6 +216,7 @@ function Page(props: {
               setRoute({ event: String(next) })
             }}
             onClose={() => setRoute({ event: '', at: '' })}
+            onPartner={goTo}
           />
         )}
         {range && (
@@ -368,6 +372,34 @@ function useRankHits(
     [placed, handle],
   )
   return useHits(query, within, own, event, reveal)
+}
+
+/** The way to the same collective of another rank: its section, which is put below the others where it is not there. */
+function usePartner(
+  open: Address,
+  ranks: readonly Address[],
+  catalog: Catalog,
+  chosen: Query,
+  placements: ReadonlyMap<string, Placement>,
+  known: ReadonlyMap<string, Rank>,
+  handle: React.RefObject<RanksHandle | null>,
+): (partner: Partner) => void {
+  const [awaited, setAwaited] = useState<(Range & { key: string }) | null>(null)
+  // Where it lies on the axis is known once its trace is there.
+  const placed = awaited && known.get(awaited.key)?.model ? placements.get(awaited.key) : undefined
+  useEffect(() => {
+    if (!awaited || !placed) return
+    handle.current?.reveal({ start: toAxis(placed, awaited.start), end: toAxis(placed, awaited.end) })
+    setAwaited(null)
+  }, [awaited, placed, handle])
+  return ({ worker, event, start, end }) => {
+    const address = { run: String(chosen.run), worker, span: String(chosen.span) }
+    const key = sameAddress(address, open) ? '' : rankKey(open, address)
+    const isShown = ranks.some((one) => sameAddress(one, address))
+    const more: Values = isShown ? {} : { ranks: ranksText(catalog, open, [...ranks, address]) }
+    setRoute({ ...more, event: event === null ? '' : String(event), at: key }, true)
+    setAwaited({ key, start, end })
+  }
 }
 
 /** Sections and their tracks that are not as they are at first. */
