@@ -10,6 +10,7 @@ import {
   resolveBaseline,
   seenAs,
   spanLabels,
+  unread,
   withoutTraces,
 } from './profiles'
 
@@ -192,4 +193,13 @@ it('knows the ranks of which only the summary is here', () => {
   expect([...withoutTraces(found, { run: 'job', span: '1' })]).toEqual(['rank1'])
   expect([...withoutTraces(found, { run: 'job', span: '2' })]).toEqual([])
   expect([...withoutTraces(found, { run: 'another', span: '1' })]).toEqual([])
+})
+
+it('counts the traces of a run that are here and that nobody has read', () => {
+  const all = catalog({ a: { w0: ['1'], w1: ['1', '2'], w2: ['1'], w3: ['1'] } })
+  const [, , read, told] = all.runs[0].workers.map(({ spans }) => spans[0])
+  read.state = 'ready'
+  told.files = ['w3.json.gz.ttsummary']
+  expect(unread(all, at('a', 'w0', '1'))).toBe(2)
+  expect(unread(all, at('b', 'w0', '1'))).toBe(0)
 })

@@ -7,6 +7,7 @@ import { tracksOf } from '../canvas/timelineLayout'
 import type { LegendEntry } from '../canvas/timelineLegend'
 import type { Range, Spot, TimelineModel } from '../canvas/timelineModel'
 import { arrange } from '../lib/arrange'
+import { unread } from '../lib/profiles'
 import { chosenRanks } from '../lib/rankChoice'
 import { matcher } from '../lib/search'
 import { useActivity } from '../state/activity'
@@ -132,6 +133,7 @@ function Page(props: {
   const route = useRoute()
   const { run, worker, span } = opened
   const place = useMemo(() => ({ run, worker, span }), [run, worker, span])
+  const reads = useMemo(() => unread(catalog, place), [catalog, place])
   const { view, told, onView, undo } = useWindow(first, model)
   const steps = useMemo(
     () =>
@@ -220,7 +222,16 @@ function Page(props: {
         />
         <ShowMenu usual={usual} hasModules={model.head.has_modules} hasDevices={hasDevices} />
         <TracksMenu all={named} tracks={tracks} />
-        <RanksMenu catalog={catalog} open={place} ranks={[place]} clocks={null} way="wall" said={NO_RANKS} {...menu} />
+        <RanksMenu
+          catalog={catalog}
+          open={place}
+          ranks={[place]}
+          clocks={null}
+          way="wall"
+          reads={reads}
+          said={NO_RANKS}
+          {...menu}
+        />
         <BookmarksMenu
           bookmarks={extras.bookmarks}
           open={note}

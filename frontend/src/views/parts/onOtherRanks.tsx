@@ -5,7 +5,7 @@ import { getTable, type Query } from '../../api/client'
 import type { Catalog, Figure, Profile, Table } from '../../api/payloads'
 import { counted, format } from '../../lib/format'
 import type { Row } from '../../lib/pages'
-import { noTraceOf, withoutTraces } from '../../lib/profiles'
+import { noTraceOf, readsText, unread, withoutTraces } from '../../lib/profiles'
 import { useResource } from '../../state/data'
 import { timelineAt } from '../../state/links'
 import { openElsewhere, openView } from '../../state/route'
@@ -56,6 +56,7 @@ export function OnOtherRanks(props: {
   const isRead = useWholeRead(base)
   const [asked, ask] = useState(false)
   const workers = workersOf(catalog, profile)
+  const reads = unread(catalog, profile)
   // What a device did is the call; the host only launched it.
   const about = figureOf(launched, 'kind') === 'kernel' ? launched : figures
   const [event, start] = ['event', 'start_ns'].map((key) => figureOf(about, key))
@@ -63,7 +64,7 @@ export function OnOtherRanks(props: {
   return (
     <div className={css.wide} data-testid="event-partners">
       <h3>On other ranks</h3>
-      {asked || isRead ? (
+      {asked || isRead || reads === 0 ? (
         <Partners
           base={base}
           catalog={catalog}
@@ -71,12 +72,7 @@ export function OnOtherRanks(props: {
           onPartner={onPartner}
         />
       ) : (
-        <Button
-          size="compact-xs"
-          variant="default"
-          title={`Reads the traces of all ${workers.toLocaleString('en-US')} workers`}
-          onClick={() => ask(true)}
-        >
+        <Button size="compact-xs" variant="default" title={readsText(reads)} onClick={() => ask(true)}>
           Find it on {counted(workers - 1, 'other worker')}
         </Button>
       )}

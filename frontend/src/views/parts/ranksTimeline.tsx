@@ -9,7 +9,7 @@ import type { Placing } from '../../canvas/ranksTracks'
 import { Budget } from '../../canvas/tileCache'
 import type { Range, TimelineModel } from '../../canvas/timelineModel'
 import { joinIds, splitIds } from '../../lib/arrange'
-import { type Address, sameAddress } from '../../lib/profiles'
+import { type Address, readsText, sameAddress, unread } from '../../lib/profiles'
 import { fromAxis, type Placement, SAME, toAxis, type Way } from '../../lib/rankAxis'
 import { besideOf, inOrder, orderOf, rankKey, rankName, ranksText } from '../../lib/rankChoice'
 import { matcher } from '../../lib/search'
@@ -141,7 +141,8 @@ function Page(props: {
   const own = props.named.filter(({ address }) => address.run === open.run && address.span === open.span).length
   const isRead = useWholeRead(run)
   // Corrected clocks and links need what every worker of the run contributes.
-  const isFree = own > 1 && (workers <= FEW || own * 2 >= workers || isRead || route.align === 'clocks')
+  const reads = useMemo(() => (isRead ? 0 : unread(catalog, open)), [isRead, catalog, open])
+  const isFree = own > 1 && (workers <= FEW || own * 2 >= workers || reads === 0 || route.align === 'clocks')
   const wish: Way = route.align === 'start' ? 'start' : route.align === 'wall' || !isFree ? 'wall' : 'clocks'
   const clocks = useClocks(run, isFree, wish === 'clocks')
   const order = orderOf(route.ranks_by)
@@ -251,6 +252,7 @@ function Page(props: {
           ranks={ranks}
           clocks={isFree ? clocks : null}
           way={wish}
+          reads={isFree ? 0 : reads}
           said={saidOf(sections)}
           {...menu}
         />
@@ -278,8 +280,8 @@ function Page(props: {
           />
         )}
         {own > 1 && !isFree && (
-          <Button size="sm" variant="default" onClick={() => setRoute({ align: 'clocks' })}>
-            Align and link: reads all {workers} traces
+          <Button size="sm" variant="default" title={readsText(reads)} onClick={() => setRoute({ align: 'clocks' })}>
+            Align and link
           </Button>
         )}
       </div>
