@@ -1,7 +1,7 @@
 // Distributed: what the workers of a run did together, who waited for whom, and how fast the data moved.
-import { useEffect, useMemo } from 'react'
+import { useEffect, useMemo, useRef } from 'react'
 import type { Query } from '../api/client'
-import type { Catalog, Figure, Series, View } from '../api/payloads'
+import type { Catalog, Figure, Link, Series, View } from '../api/payloads'
 import { areAlike } from '../lib/alike'
 import { categoryColor } from '../lib/color'
 import { format } from '../lib/format'
@@ -10,6 +10,7 @@ import { noTraceOf, withoutTraces } from '../lib/profiles'
 import { recordersText } from '../lib/recorders'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
+import { readRoute } from '../state/route'
 import { setWholeRead } from '../state/wholeRuns'
 import { Bones, Card, MetricName, Swatch } from '../widgets/basics'
 import { Chart } from '../widgets/chart'
@@ -67,8 +68,10 @@ export function Distributed({ base, profile, catalog }: ViewProps) {
   }, [shown, base])
   const { run, span } = profile
   const place = useMemo(() => ({ run, span, absent: withoutTraces(catalog, { run, span }) }), [catalog, run, span])
+  const page = useRef<HTMLDivElement>(null)
+  useArrival(page)
   return (
-    <div className={css.distributed}>
+    <div className={css.distributed} ref={page}>
       <ViewFrame resource={resource} bones={<Reading fraction={resource.fraction} />} steps={String(base.steps ?? '')}>
         {(view) => <Page view={view} base={query} place={place} />}
       </ViewFrame>
@@ -102,6 +105,32 @@ export function Distributed({ base, profile, catalog }: ViewProps) {
       )}
     </div>
   )
+}
+
+const showRows = () => document.getElementById(ROWS)?.scrollIntoView()
+
+/** A link to some rows brings their table into sight, and keeps it there while things above it come, until a person acts. */
+function useArrival(page: React.RefObject<HTMLDivElement | null>): void {
+  useEffect(() => {
+    const { where, row } = readRoute()
+    if (!page.current || (!where && !row)) return
+    const observer = new ResizeObserver(showRows)
+    observer.observe(page.current)
+    const abort = new AbortController()
+    const options = { capture: true, passive: true, signal: abort.signal }
+    const stop = () => {
+      observer.disconnect()
+      abort.abort()
+    }
+    for (const act of ['wheel', 'pointerdown', 'keydown'] as const) window.addEventListener(act, stop, options)
+    return stop
+  }, [page])
+}
+
+/** What a finding leads to may be the tables of this page. */
+function follow(link: Link): void {
+  followLink(link)
+  if (link.view === 'distributed') showRows()
 }
 
 /** The way to the timeline with a rank and the one that is usual beside it. */
@@ -160,7 +189,7 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
       )}
       {findings && findings.notices.length > 0 && (
         <Card title={findings.title} subtitle={String(findings.notices.length)}>
-          <NoticeList notices={findings.notices} onLink={followLink} none="" wayOf={way} />
+          <NoticeList notices={findings.notices} onLink={follow} none="" wayOf={way} />
         </Card>
       )}
       {recorders && recorders.rows.length > 0 && (
