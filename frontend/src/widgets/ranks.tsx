@@ -107,7 +107,11 @@ function saidOf(scene: RanksScene, { item }: Hover): [string, string][] {
   const title = (key: string) => scene.sections.find(({ section }) => section.key === key)?.section.title
   const said: [string, string][] = [['Rank', title(item?.rank ?? '') ?? '']]
   const meeting = item?.rank === undefined ? undefined : pointedMeeting(scene)
-  if (meeting) said.push(['Collective', `${meeting.collective}, ${meeting.calls.length} ranks here`])
+  if (meeting) {
+    const [shown, unread] = [scene.sections.length, scene.sections.filter(({ scene: own }) => !own).length]
+    const on = shown > meeting.calls.length ? `${meeting.calls.length} of ${shown} ranks here` : `${shown} ranks here`
+    said.push(['Collective', `${meeting.collective}, ${on}${unread > 0 ? `, ${unread} not read yet` : ''}`])
+  }
   const last = meeting && title(meeting.last)
   if (last) said.push(['Came last', last])
   const late = meeting?.calls.find(({ rank }) => rank === item?.rank)?.lateness ?? null

@@ -3,6 +3,7 @@ import { Button, Checkbox, NativeSelect, Popover, Radio, TextInput } from '@mant
 import { type ReactNode, useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog } from '../../api/payloads'
+import { joinIds, splitIds } from '../../lib/arrange'
 import { rankOf } from '../../lib/beside'
 import { type Address, readsText, sameAddress } from '../../lib/profiles'
 import type { Way } from '../../lib/rankAxis'
@@ -17,7 +18,7 @@ import {
   rankName,
   ranksText,
 } from '../../lib/rankChoice'
-import { setRoute, useRoute } from '../../state/route'
+import { readRoute, setRoute, useRoute } from '../../state/route'
 import { setWholeRead } from '../../state/wholeRuns'
 import { type Clocks, useClocks, useLate } from './useMeetings'
 import textCss from '../../widgets/text.module.css'
@@ -99,6 +100,16 @@ function Choice(props: MenuProps & { beside: readonly Address[] }) {
           Only {open.worker}
         </Button>
       </Button.Group>
+      {ranks.length > 1 && (
+        <Button.Group>
+          <Button size="compact-xs" variant="default" onClick={() => turnAll('open')}>
+            Open all
+          </Button>
+          <Button size="compact-xs" variant="default" onClick={() => turnAll('closed')}>
+            Close all
+          </Button>
+        </Button.Group>
+      )}
       <Sets open={open} beside={beside} clocks={clocks} reads={reads} onChoose={(next) => choose([open, ...next])} />
       {ranks.length > 1 && <AlignMenu way={way} reads={reads} />}
       {runs.length > 1 && (
@@ -135,6 +146,12 @@ function Choice(props: MenuProps & { beside: readonly Address[] }) {
       </Rows>
     </div>
   )
+}
+
+/** How the sections of all ranks are; their tracks stay as they are. */
+function turnAll(sections: 'open' | 'closed'): void {
+  const tracks = splitIds(readRoute().turned).filter((id) => id.includes(' '))
+  setRoute({ sections, turned: joinIds(tracks) })
 }
 
 /** Ranks that belong together, and those that the others wait for most. */

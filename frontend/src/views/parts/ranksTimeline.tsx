@@ -3,9 +3,9 @@ import { Button, NativeSelect } from '@mantine/core'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog, Profile } from '../../api/payloads'
-import { isOpen } from '../../canvas/ranksLayout'
+import { openFirst } from '../../canvas/ranksLayout'
 import type { RankSection } from '../../canvas/ranksScene'
-import type { Placing } from '../../canvas/ranksTracks'
+import { type Placing, tracksOf } from '../../canvas/ranksTracks'
 import { Budget } from '../../canvas/tileCache'
 import type { Range, TimelineModel } from '../../canvas/timelineModel'
 import { joinIds, splitIds } from '../../lib/arrange'
@@ -57,6 +57,7 @@ const FEW = 16
 /** Pixels of the rank whose hits are stepped through, in the search field. */
 const NAME_WIDTH = 70
 const KEYS_FROM = [...new Set([window, hostWindow])]
+const NONE: ReadonlySet<string> = new Set()
 const NOTHING: ReadonlyMap<string, Range> = new Map()
 
 export default function RanksTimeline(props: {
@@ -404,7 +405,7 @@ function usePartner(
   }
 }
 
-/** Sections and their tracks that are not as they are at first. */
+/** Sections and their tracks that are not as they are at first: `turnAll` makes it the same for all sections. */
 function toggle(id: string): void {
   const turned = new Set(splitIds(readRoute().turned))
   const name = id === '' ? '.' : id
@@ -413,10 +414,13 @@ function toggle(id: string): void {
 }
 
 function usePlacing(sections: readonly RankSection[], detail: Placing['detail'], model: TimelineModel): Placing {
-  const { turned: text } = useRoute()
+  const { turned: text, sections: opened } = useRoute()
   return useMemo(() => {
     const turned = new Set(splitIds(text))
-    const open = sections.filter(({ key }) => isOpen(key === '' ? '.' : key, sections.length, turned))
+    // As high as the open one's, of which the tracks are known.
+    const { content } = tracksOf('', model, { detail: 'streams', turned: NONE })
+    const first = opened === 'open' ? sections.length : opened === 'closed' ? 0 : openFirst(sections.length, content)
+    const open = sections.filter(({ key }, at) => at < first !== turned.has(key === '' ? '.' : key))
     const there = sections.flatMap(({ model: own, placement: placed }) =>
       own ? [{ placement: placed, start: own.start, end: own.end, busy: own.head.busy }] : [],
     )
@@ -429,5 +433,5 @@ function usePlacing(sections: readonly RankSection[], detail: Placing['detail'],
       whole,
       busy: { busy, busy_is_device: model.head.busy_is_device },
     }
-  }, [sections, detail, model, text])
+  }, [sections, detail, model, text, opened])
 }
