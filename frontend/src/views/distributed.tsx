@@ -87,6 +87,7 @@ export function Distributed({ base, profile, catalog }: ViewProps) {
             placeholder="Search workers and collectives, text or /regex/"
             detail={(row, table) => (
               <>
+                {table.name === 'collectives' && <OtherCalls base={query} catalog={catalog} row={row} />}
                 <RowFacts row={row} table={table}>
                   {typeof row.worker === 'string' && (
                     <OpenRank
@@ -97,7 +98,6 @@ export function Distributed({ base, profile, catalog }: ViewProps) {
                     />
                   )}
                 </RowFacts>
-                {table.name === 'collectives' && <OtherCalls base={query} catalog={catalog} row={row} />}
               </>
             )}
           />
@@ -168,6 +168,8 @@ function Reading({ fraction }: { fraction: number | null }) {
   )
 }
 
+/** So few bars need no more room than half of the page. */
+const FEW = 4
 /** Of more ranks the map of all of them stands before the bars of some. */
 const MAP_FIRST = 16
 
@@ -227,7 +229,7 @@ function Bars({ view }: { view: View }) {
   if (!overlap && !waiting) return null
   return (
     <div className={`${layoutCss.grid} ${css.cards}`}>
-      {overlap && <RankBars series={overlap} wide={!waiting} />}
+      {overlap && <RankBars series={overlap} wide={!waiting && overlap.x.length > FEW} />}
       {waiting && <RankBars series={waiting} wide={false} />}
     </div>
   )
