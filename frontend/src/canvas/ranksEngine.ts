@@ -14,10 +14,10 @@ import { restTiles, wantTiles } from './ranksTiles'
 import { NO_PLACING, type Placing, trackId, tracksOf, works } from './ranksTracks'
 import { fit as sharpen, type Theme } from './surface'
 import { type ColorBy, Colors, Strip } from './timelineColors'
-import { NO_EXTRAS } from './timelineEngine'
+import { NO_EXTRAS, STILL } from './timelineEngine'
 import { type Movable, type Move, type TimelineEvents, TimelineHands } from './timelineHands'
 import { TimelineKeys } from './timelineKeys'
-import { GUTTER, GUTTERS, HEAD, layout, rowTop } from './timelineLayout'
+import { GUTTERS, HEAD, layout, rowTop } from './timelineLayout'
 import type { Item, Range, Spot, TimelineModel } from './timelineModel'
 import { type Arrow, arrowAt, type Scene, type Step, toTime } from './timelineScene'
 import { TimelineWindow } from './timelineWindow'
@@ -69,16 +69,9 @@ export class RanksEngine extends TimelineWindow implements Movable {
     const { arrows, marks, bookmarks } = NO_EXTRAS
     this.scene = {
       model: { ...NO_PLACING.whole, head: NO_PLACING.busy },
+      ...STILL,
       view,
-      scroll: 0,
-      gutter: GUTTER,
-      width: 0,
-      height: 0,
       theme,
-      selected: null,
-      hover: null,
-      cursor: null,
-      range: null,
       bookmarks,
       arrows,
       marks,

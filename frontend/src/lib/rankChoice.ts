@@ -5,7 +5,7 @@ import { rankOf } from './beside'
 import { type Address, isSummary, sameAddress } from './profiles'
 
 /** Stands for all workers of the run that have a trace of the span. */
-export const EVERY = '*'
+const EVERY = '*'
 
 /** How the URL names a rank beside `open`: by its worker, of another run or span by all three. */
 export function rankKey(open: Address, one: Address): string {

@@ -22,7 +22,7 @@ import { EventPanel } from './parts/eventPanel'
 import { HitChip } from './parts/hitChip'
 import { FOUND_WIDTH, HitSteps } from './parts/hitSteps'
 import { OpenInPerfetto } from './parts/perfetto'
-import { RangePanel } from './parts/rangePanel'
+import { panelsOf } from './parts/rangePanel'
 import { type Opened, RanksMenu } from './parts/ranksMenu'
 import { ShowMenu, useColors, usualColors } from './parts/showMenu'
 import { SearchBox } from './parts/tableSection'
@@ -185,30 +185,22 @@ function Page(props: {
     handle.current?.reveal(at)
     setRoute({ event: String(next) })
   }
-  const panels =
-    range === null && event === null ? null : (
-      <div className={css.panels}>
-        {event !== null && (
-          <EventPanel
-            event={event}
-            base={profile}
-            catalog={catalog}
-            profile={opened}
-            onGo={goTo}
-            onClose={() => setRoute({ event: '' })}
-          />
-        )}
-        {range && (
-          <RangePanel
-            range={range}
-            base={profile}
-            search={search}
-            onShow={(next) => handle.current?.show(next)}
-            onClose={() => setRoute({ from_ns: '', to_ns: '' })}
-          />
-        )}
-      </div>
-    )
+  const panels = panelsOf({
+    event: event !== null && (
+      <EventPanel
+        event={event}
+        base={profile}
+        catalog={catalog}
+        profile={opened}
+        onGo={goTo}
+        onClose={() => setRoute({ event: '' })}
+      />
+    ),
+    range,
+    base: profile,
+    search,
+    onShow: (next) => handle.current?.show(next),
+  })
   return (
     <div className={`${frameCss.page} ${css.page}`}>
       <div data-testid="toolbar" className={toolbarCss.toolbar}>

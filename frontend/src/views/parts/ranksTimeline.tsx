@@ -27,7 +27,7 @@ import { addBookmark, BookmarksMenu } from './bookmarksMenu'
 import { EventPanel } from './eventPanel'
 import { FOUND_WIDTH, HitSteps } from './hitSteps'
 import type { Partner } from './onOtherRanks'
-import { RangePanel } from './rangePanel'
+import { panelsOf } from './rangePanel'
 import { type Named, renamed, saidOf, sectionOf, stretches, usePlacements } from './rankSections'
 import { RanksFoot } from './ranksFoot'
 import { type Opened, RanksMenu } from './ranksMenu'
@@ -203,35 +203,27 @@ function Page(props: {
     addBookmark(bookmarks, time)
     setNote(time)
   }
-  const panels =
-    range === null && event === null ? null : (
-      <div className={css.panels}>
-        {event !== null && (
-          <EventPanel
-            event={event}
-            base={query}
-            catalog={catalog}
-            profile={known.get(at)?.profile ?? opened}
-            isElsewhere={at !== ''}
-            onGo={(next, to) => {
-              handle.current?.reveal({ start: toAxis(onAxis, to.start), end: toAxis(onAxis, to.end) })
-              setRoute({ event: String(next) })
-            }}
-            onClose={() => setRoute({ event: '', at: '' })}
-            onPartner={goTo}
-          />
-        )}
-        {range && (
-          <RangePanel
-            range={range}
-            base={{ ...open, window: base.window }}
-            search={search}
-            onShow={(next) => handle.current?.show(next)}
-            onClose={() => setRoute({ from_ns: '', to_ns: '' })}
-          />
-        )}
-      </div>
-    )
+  const panels = panelsOf({
+    event: event !== null && (
+      <EventPanel
+        event={event}
+        base={query}
+        catalog={catalog}
+        profile={known.get(at)?.profile ?? opened}
+        isElsewhere={at !== ''}
+        onGo={(next, to) => {
+          handle.current?.reveal({ start: toAxis(onAxis, to.start), end: toAxis(onAxis, to.end) })
+          setRoute({ event: String(next) })
+        }}
+        onClose={() => setRoute({ event: '', at: '' })}
+        onPartner={goTo}
+      />
+    ),
+    range,
+    base: opens,
+    search,
+    onShow: (next) => handle.current?.show(next),
+  })
   return (
     <div className={`${frameCss.page} ${css.page}`}>
       <div data-testid="toolbar" className={toolbarCss.toolbar}>
