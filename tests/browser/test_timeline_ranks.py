@@ -137,3 +137,45 @@ def test_ranks_are_chosen_from_the_menu_and_one_that_fails_says_so(open_tab: Ope
     tab.page.mouse.click(*picture.on_page(Point(GUTTER / 2, HEAD + SECTION / 2)))
     tab.settle()
     assert tab.state()["turned"] == "."
+
+
+def test_the_way_to_a_partner_stays_among_the_ranks(open_tab: Open) -> None:
+    tab = open_tab()
+    calls = {row["worker"]: row for row in met(tab, "rank0", "rank1", "rank2")}
+    state = {"run": RUN, "worker": "rank0", "view": "timeline", "ranks": "rank1", "align": "wall", "steps": "0"}
+    tab.open(**state, event=str(calls["rank0"]["event"]))
+    frame = tab.frame()
+    find = frame.get_by_role("button", name="Find it on 3 other workers")
+    if find.count():
+        find.click()
+        tab.settle()
+    partners = frame.get_by_test_id("event-partners")
+    for worker, ranks in (("rank1", "rank1"), ("rank2", "rank1,rank2"), ("rank0", "rank1,rank2")):
+        partners.get_by_role("row", name=worker).get_by_role("button", name="Show this call").click()
+        frame = tab.settle()
+        now = {key: unquote(value) for key, value in tab.state().items()}
+        at = "" if worker == "rank0" else worker
+        expected = state | {"ranks": ranks, "event": str(calls[worker]["event"]), **({"at": at} if at else {})}
+        assert {key: now.get(key) for key in expected} == expected and now.get("at", "") == at
+    # From there the table of the view Distributed comes into sight, though it stands below all pictures.
+    frame.get_by_role("button", name="Show in Distributed").click()
+    frame = tab.settle()
+    table = frame.get_by_role("table", name="Single collectives")
+    assert len(table.get_by_role("row").all()) == 5
+    box = table.bounding_box()
+    assert box is not None and box["y"] < 900 - 5 * 32
+
+
+def test_all_sections_are_opened_and_closed_from_the_menu(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(run=RUN, worker="rank0", view="timeline", ranks="*", align="wall", turned="rank1")
+    picture = Picture(tab, run=RUN, worker="rank0")
+    bar = Point(GUTTER / 2, HEAD + 2 * SECTION + 3)
+    frame.get_by_role("button", name="Ranks (4)").click()
+    frame.get_by_role("button", name="Close all").click()
+    tab.settle()
+    assert tab.state()["sections"] == "closed" and "turned" not in tab.state()
+    closed = picture.pixel(bar)
+    frame.get_by_role("button", name="Open all").click()
+    tab.settle()
+    assert tab.state()["sections"] == "open" and picture.pixel(bar) != closed

@@ -4,7 +4,7 @@ import { originalUrl, type Query, windowUrl } from '../api/client'
 import type { Catalog, Profile } from '../api/payloads'
 import { format } from '../lib/format'
 import { nounOf } from '../lib/models'
-import type { Address } from '../lib/profiles'
+import { type Address, spanOf } from '../lib/profiles'
 import { useCurrent } from '../state/current'
 import { openProfile, setRoute, shareUrl } from '../state/route'
 import { useCopied } from '../widgets/basics'
@@ -28,6 +28,8 @@ export function TopBar(props: {
 }) {
   const { catalog, address, profile, base, steps, reload, onQuality, onHelp } = props
   const notices = profile?.data_notice_count ?? 0
+  // Where a rank's summary answers, nobody has asked for the trace: what there is to say of it is not known.
+  const isRead = notices > 0 || spanOf(catalog, address)?.state !== 'found'
   return (
     <div className={css.top} role="region" aria-label="Profile">
       <div className={css.picks}>
@@ -60,9 +62,9 @@ export function TopBar(props: {
               onClick={onQuality}
               leftSection={<InfoIcon />}
             >
-              {notices}{' '}
+              {isRead && `${notices} `}
               <span className={css.wide}>
-                &nbsp;{`${notices === 1 ? 'note' : 'notes'} on this ${nounOf(profile.model)}`}
+                &nbsp;{`${isRead ? (notices === 1 ? 'note' : 'notes') : 'Notes'} on this ${nounOf(profile.model)}`}
               </span>
             </Button>
           </Tooltip>

@@ -3,8 +3,8 @@ import { categoryColor, inkOn, mix } from '../lib/color'
 import { apart, type Band, type Domain, folded, largestOf, type Matrix, partOf } from '../lib/ranks'
 import { cut, FONT, type Theme } from './surface'
 
-export const AXIS = 20
-export const BANDS = 18
+const AXIS = 20
+const BANDS = 18
 const RIGHT = 2
 /** From the cells to the name of a marked row. */
 const MARK = 18
@@ -15,10 +15,12 @@ const FAINT = 0.06
 /** Room that a label takes. */
 const LINE = 14
 const NUMBER_HEIGHT = 13
+/** Pixels of a digit at most. */
+const DIGIT = 7
 /** Between two labels of columns. */
 const GAP = 10
 
-export interface MatrixLayout {
+interface MatrixLayout {
   left: number
   top: number
   width: number
@@ -30,7 +32,7 @@ export interface MatrixLayout {
   columnFold: number[]
 }
 
-export interface MatrixScene {
+interface MatrixScene {
   matrix: Matrix
   layout: MatrixLayout
   domain: Domain
@@ -152,22 +154,30 @@ function drawCells(context: CanvasRenderingContext2D, { matrix, layout, domain, 
   context.drawImage(small, layout.left, layout.top, layout.width, layout.height)
 }
 
+/** Whether there is room for the numbers of all cells. */
+export function hasNumbers(matrix: Matrix, layout: MatrixLayout, textOf: (value: number) => string): boolean {
+  const [high, wide] = [layout.height / matrix.rows.length, layout.width / matrix.columns.length]
+  if (high < NUMBER_HEIGHT || wide < 28) return false
+  const longest = matrix.values.reduce<number>(
+    (most, value) => (value === null ? most : Math.max(most, textOf(value).length)),
+    0,
+  )
+  return longest * DIGIT <= wide - 8
+}
+
 /** Numbers in the cells, where all of them fit. */
 function drawNumbers(context: CanvasRenderingContext2D, scene: MatrixScene): void {
   const { matrix, layout, domain, category, theme, textOf } = scene
+  if (!hasNumbers(matrix, layout, textOf)) return
   const [rows, columns] = [matrix.rows.length, matrix.columns.length]
   const [high, wide] = [layout.height / rows, layout.width / columns]
-  if (high < NUMBER_HEIGHT || wide < 28) return
-  const texts = matrix.values.map((value) => (value === null ? '' : textOf(value)))
-  const longest = texts.reduce((most, text) => (text.length > most.length ? text : most), '')
-  if (context.measureText(longest).width > wide - 8) return
   const shades = shadesOf(category, theme)
   context.textAlign = 'right'
   matrix.values.forEach((value, cell) => {
     if (value === null) return
     context.fillStyle = inkOn(shades[Math.round(partOf(domain, value) * (SHADES - 1))])
     const [row, column] = [Math.floor(cell / columns), cell % columns]
-    context.fillText(texts[cell], layout.left + (column + 1) * wide - 5, layout.top + (row + 0.5) * high + 0.5)
+    context.fillText(textOf(value), layout.left + (column + 1) * wide - 5, layout.top + (row + 0.5) * high + 0.5)
   })
   context.textAlign = 'left'
 }

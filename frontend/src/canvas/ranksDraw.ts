@@ -174,11 +174,16 @@ function drawName(context: CanvasRenderingContext2D, scene: RanksScene, { sectio
   context.font = FONT_TITLE
   context.fillStyle = theme.ink
   const title = cut(context, section.title, gutter - 32)
-  context.fillText(title, 22, middle)
   const left = 22 + context.measureText(title).width + 8
   context.font = FONT
+  // What does not fit beside the name stands below it.
+  const isBeside = context.measureText(section.subtitle).width <= gutter - left - 8
+  context.font = FONT_TITLE
+  context.fillText(title, 22, isBeside ? middle : middle - 5)
+  context.font = FONT
   context.fillStyle = theme.mute
-  if (gutter - left > 40) context.fillText(cut(context, section.subtitle, gutter - left - 8), left, middle)
+  if (isBeside) context.fillText(section.subtitle, left, middle)
+  else context.fillText(cut(context, section.subtitle, gutter - 32), 22, middle + 8)
   if (section.note === '') return
   context.fillStyle = section.isFailed ? theme.high : theme.mute
   context.fillText(cut(context, section.note, width - gutter - 20), gutter + 10, middle)

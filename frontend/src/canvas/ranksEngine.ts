@@ -14,10 +14,10 @@ import { restTiles, wantTiles } from './ranksTiles'
 import { NO_PLACING, type Placing, trackId, tracksOf, works } from './ranksTracks'
 import { fit as sharpen, type Theme } from './surface'
 import { type ColorBy, Colors, Strip } from './timelineColors'
-import { NO_EXTRAS } from './timelineEngine'
+import { NO_EXTRAS, STILL } from './timelineEngine'
 import { type Movable, type Move, type TimelineEvents, TimelineHands } from './timelineHands'
 import { TimelineKeys } from './timelineKeys'
-import { GUTTER, GUTTERS, HEAD, layout, rowTop } from './timelineLayout'
+import { GUTTERS, HEAD, layout, rowTop } from './timelineLayout'
 import type { Item, Range, Spot, TimelineModel } from './timelineModel'
 import { type Arrow, arrowAt, type Scene, type Step, toTime } from './timelineScene'
 import { TimelineWindow } from './timelineWindow'
@@ -54,6 +54,8 @@ export class RanksEngine extends TimelineWindow implements Movable {
   private classes: KernelClasses | null = null
   private matches: ((name: string) => boolean) | null = null
   private chosen: RankSpot | null = null
+  /** Its tracks were not there yet when it was brought into sight. */
+  private isAwaited = false
   private asking = 0
   /** What was in sight when tiles were asked for last, and when that was. */
   private wanted: { view: Range | null; scroll: number; at: number } = { view: null, scroll: 0, at: 0 }
@@ -67,16 +69,9 @@ export class RanksEngine extends TimelineWindow implements Movable {
     const { arrows, marks, bookmarks } = NO_EXTRAS
     this.scene = {
       model: { ...NO_PLACING.whole, head: NO_PLACING.busy },
+      ...STILL,
       view,
-      scroll: 0,
-      gutter: GUTTER,
-      width: 0,
-      height: 0,
       theme,
-      selected: null,
-      hover: null,
-      cursor: null,
-      range: null,
       bookmarks,
       arrows,
       marks,
@@ -141,6 +136,7 @@ export class RanksEngine extends TimelineWindow implements Movable {
     const now = scene.sections.findIndex(({ section }) => section.key === held)
     if (now > 0) scene.scroll = places[now].top + Math.min(away, places[now].height - 1)
     this.scrollBy(0)
+    if (this.isAwaited && this.chosen) this.isAwaited = !this.bring(this.chosen.rank, this.chosen.spot)
   }
 
   private shown(section: RankSection, before: Shown | undefined): Shown {
@@ -225,7 +221,8 @@ export class RanksEngine extends TimelineWindow implements Movable {
     this.scene.selected = chosen?.spot ?? null
     this.scene.rank = chosen?.rank ?? ''
     this.scene.event = chosen?.event ?? -1
-    if (isNew) this.bring(chosen.rank, chosen.spot)
+    if (isNew) this.isAwaited = !this.bring(chosen.rank, chosen.spot)
+    if (!chosen) this.isAwaited = false
     this.redraw()
   }
 
@@ -252,17 +249,18 @@ export class RanksEngine extends TimelineWindow implements Movable {
     this.move((spot.start + spot.end - span) / 2, span, how)
   }
 
-  /** Scrolls to an event of a section, to the head of one that is closed. */
-  private bring(rank: string, spot: Spot): void {
+  /** Scrolls to an event of a section, to the head of one that is closed. Gives whether its trace is there. */
+  private bring(rank: string, spot: Spot): boolean {
     const { scene } = this
     const at = scene.sections.findIndex(({ section }) => section.key === rank)
-    if (at < 0) return
+    if (at < 0) return false
     const shown = scene.sections[at]
     const placed = shown.isOpen ? shown.scene?.layout.lanes.get(spot.lane)?.placed : undefined
     const inside = placed ? SECTION + rowTop(placed, Math.min(spot.row, placed.rows - 1)) : 0
     const top = scene.places[at].top + inside
     const room = this.canvas.clientHeight - HEAD
     if (top < scene.scroll || top + SECTION > scene.scroll + room) this.scrollBy(top - room / 3 - scene.scroll)
+    return shown.scene !== null
   }
 
   scrollBy(pixels: number): void {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { inSight, isOpen, nearSight, OPEN, SECTION, sectionAt, stack } from './ranksLayout'
+import { inSight, nearSight, OPEN, openFirst, SECTION, sectionAt, stack } from './ranksLayout'
 
 test('sections stand below each other, and those in sight are found among a thousand', () => {
   const { places, content } = stack(Array.from({ length: 1024 }, (_, i) => (i === 3 ? 100 : 0)))
@@ -19,9 +19,10 @@ test('a height belongs to one section, or to none', () => {
   expect([-1, 0, SECTION + 49, SECTION + 50, content].map((y) => sectionAt(places, y))).toEqual([-1, 0, 0, 1, -1])
 })
 
-test('few sections are open by themselves; a person turns one the other way', () => {
-  expect(isOpen('a', OPEN, new Set())).toBe(true)
-  expect(isOpen('a', OPEN + 1, new Set())).toBe(false)
-  expect(isOpen('a', OPEN, new Set(['a']))).toBe(false)
-  expect(isOpen('a', OPEN + 1, new Set(['a']))).toBe(true)
+test('sections are open by themselves as far as they fit, but two are, and none of many', () => {
+  expect(openFirst(OPEN, 40)).toBe(OPEN)
+  expect(openFirst(OPEN + 1, 40)).toBe(0)
+  expect(openFirst(OPEN, 100)).toBe(3)
+  expect(openFirst(OPEN, 1000)).toBe(2)
+  expect(openFirst(1, 1000)).toBe(1)
 })

@@ -2,8 +2,11 @@
 
 /** Height of the head of a section: its name, and beside it how busy its devices are. */
 export const SECTION = 30
-/** Sections open by themselves where there are so many at the most. */
+/** Of more sections none is open by itself. */
 export const OPEN = 8
+/** Sections are open by themselves as far as they fit into so many pixels, this many at least. The window's own height would make one link two pictures. */
+const ROOM = 560
+const LEAST = 2
 /** Pixels beyond the edge in which a section is made ready. */
 const NEAR = 120
 
@@ -52,5 +55,9 @@ export function sectionAt(places: readonly Placed[], y: number): number {
   return found < places.length ? found : -1
 }
 
-/** Whether a section is open: `turned` names those that are not as they are at first. */
-export const isOpen = (key: string, count: number, turned: ReadonlySet<string>) => count <= OPEN !== turned.has(key)
+/** How many sections, from the first on, are open by themselves; `tracks`: how high those of one stand. */
+export function openFirst(count: number, tracks: number): number {
+  if (count > OPEN) return 0
+  const fitting = Math.floor((ROOM - count * SECTION) / Math.max(1, tracks))
+  return Math.min(count, Math.max(LEAST, fitting))
+}

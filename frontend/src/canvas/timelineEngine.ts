@@ -28,6 +28,18 @@ export interface Extras {
 
 export const NO_EXTRAS: Extras = { arrows: [], gaps: [], hits: [], marks: [], counters: null, steps: [], bookmarks: [] }
 
+/** Where a picture begins: at its top, as wide as nobody has said yet, with nothing chosen. */
+export const STILL = {
+  scroll: 0,
+  gutter: GUTTER,
+  width: 0,
+  height: 0,
+  selected: null,
+  hover: null,
+  cursor: null,
+  range: null,
+}
+
 /** When the first complete picture stood: read by `make bench-timeline`. */
 const DRAWN = 'torch-trace-timeline-drawn'
 /** Pinned tracks take so much of the height at the most. */
@@ -64,18 +76,11 @@ export class TimelineEngine extends TimelineWindow implements Movable {
       view,
       level: 0,
       layout: layout([], [], 0, this.collapsed, 0),
-      scroll: 0,
-      gutter: GUTTER,
-      width: 0,
-      height: 0,
       theme,
       colors: new Colors(theme, 'kind', model.head.categories, model.store),
       strip: new Strip(),
       match: null,
-      selected: null,
-      hover: null,
-      cursor: null,
-      range: null,
+      ...STILL,
       ...NO_EXTRAS,
     }
     this.place()

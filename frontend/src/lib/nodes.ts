@@ -2,7 +2,7 @@
 import { format } from './format'
 import type { Row } from './pages'
 
-export interface NodeSets {
+interface NodeSets {
   title: string
   rows: Row[]
 }

@@ -11,6 +11,7 @@ import {
   resolveBaseline,
   seenAs,
   spanLabels,
+  unread,
   withoutTraces,
 } from './profiles'
 
@@ -203,4 +204,13 @@ it('a view about all workers has an answer from a failed one as long as another 
   for (const worker of failed.runs[1].workers) for (const span of worker.spans) span.state = 'failed'
   expect(isAnsweredByOthers('distributed', failed, broken)).toBe(false)
   expect(isAnsweredByOthers('distributed', RUNS, { ...broken, model: 'snapshot' })).toBe(false)
+})
+
+it('counts the traces of a run that are here and that nobody has read', () => {
+  const all = catalog({ a: { w0: ['1'], w1: ['1', '2'], w2: ['1'], w3: ['1'] } })
+  const [, , read, told] = all.runs[0].workers.map(({ spans }) => spans[0])
+  read.state = 'ready'
+  told.files = ['w3.json.gz.ttsummary']
+  expect(unread(all, at('a', 'w0', '1'))).toBe(2)
+  expect(unread(all, at('b', 'w0', '1'))).toBe(0)
 })

@@ -174,6 +174,20 @@ export const isSummary = ({ files }: Pick<SpanInfo, 'files'>) =>
 export const noTraceOf = (worker: string) =>
   `The trace of ${worker} is not here, only its summary: open the log directory that has the trace.`
 
+/** Workers of a run and span whose traces are here and which nobody has read: what is asked of all of them may read these. */
+export function unread(catalog: Catalog, { run, span }: Pick<Address, 'run' | 'span'>): number {
+  const workers = catalog.runs.find(({ name }) => name === run)?.workers ?? []
+  const waits = (one: SpanInfo) =>
+    one.id === span && one.model === 'trace' && !isSummary(one) && (one.state === 'found' || one.state === 'loading')
+  return workers.filter(({ spans }) => spans.some(waits)).length
+}
+
+/** What a question about all workers costs: which of them have a summary nobody knows before. */
+export const readsText = (unread: number) =>
+  unread === 0
+    ? 'Reads no trace: all of them are known'
+    : `Takes summaries of ranks where there are any, and reads the other traces: ${unread.toLocaleString('en-US')} at most`
+
 /** Workers of a run and span of which nothing but the summary is here: no view of their own has anything to show. */
 export function withoutTraces(catalog: Catalog, { run, span }: Pick<Address, 'run' | 'span'>): ReadonlySet<string> {
   const workers = catalog.runs.find(({ name }) => name === run)?.workers ?? []

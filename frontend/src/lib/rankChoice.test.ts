@@ -34,6 +34,12 @@ test('a sign stands for all traces of the run and span, and no other model or su
   expect(ranksText(catalog, open, chosenRanks(catalog, open, '*'))).toBe('*')
 })
 
+test('a rank that is chosen twice stands once in the address', () => {
+  const one = { ...open, worker: 'r1' }
+  const other = { ...open, span: '2' }
+  expect(ranksText(catalog, other, [one, one])).toBe(ranksText(catalog, other, [one]))
+})
+
 test('names with signs of their own, other runs and spans come back as they were', () => {
   for (const others of [
     [{ run: 'a', worker: 'r/2,x', span: '1' }],

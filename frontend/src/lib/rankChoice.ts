@@ -5,7 +5,7 @@ import { rankOf } from './beside'
 import { type Address, isSummary, sameAddress } from './profiles'
 
 /** Stands for all workers of the run that have a trace of the span. */
-export const EVERY = '*'
+const EVERY = '*'
 
 /** How the URL names a rank beside `open`: by its worker, of another run or span by all three. */
 export function rankKey(open: Address, one: Address): string {
@@ -65,7 +65,7 @@ export function ranksText(catalog: Catalog, open: Address, ranks: readonly Addre
   const beside = besideOf(catalog, open).filter((one) => !sameAddress(one, open))
   const all = beside.length > 1 && beside.every((one) => others.some((other) => sameAddress(one, other)))
   const rest = all ? others.filter((one) => !beside.some((other) => sameAddress(one, other))) : others
-  return joinIds([...(all ? [EVERY] : []), ...rest.map((one) => rankKey(open, one))])
+  return joinIds([...new Set([...(all ? [EVERY] : []), ...rest.map((one) => rankKey(open, one))])])
 }
 
 /** Ways to put sections below each other; the open rank stays the first of them. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Heat, Metric } from '../api/payloads'
-import { apart, beside, byPlace, byStep, domainOf, folded, largestOf, ordered, orders, partOf } from './ranks'
+import { apart, beside, byPlace, byStep, domainOf, folded, largestOf, ordered, orders, partOf, skipped } from './ranks'
 
 const metric = (key: string): Metric => ({ key, title: key, unit: 'ns', definition: '', window: '' })
 
@@ -95,6 +95,8 @@ test('of lines that share a pixel the largest is found, the first where nothing 
 
 test('colours span from 0, from the smallest of values that lie close together, and end before one that is far off', () => {
   expect(domainOf([0, 5, 10, null])).toEqual({ low: 0, high: 10, isLog: false, isAlike: false })
+  // From 1.16 to 1.94 is not from nothing to everything.
+  expect(domainOf([1.16, 1.94])).toEqual({ low: 0, high: 1.94, isLog: false, isAlike: false })
   expect(domainOf([90, 100])).toEqual({ low: 90, high: 100, isLog: false, isAlike: false })
   expect(domainOf([99.5, 100])).toEqual({ low: 0, high: 100, isLog: false, isAlike: true })
   expect(domainOf([-4, 2])).toEqual({ low: -4, high: 2, isLog: false, isAlike: false })
@@ -105,6 +107,12 @@ test('colours span from 0, from the smallest of values that lie close together, 
   expect(domainOf([...usual.map(() => 0), 30])).toEqual({ low: 0, high: 30, isLog: false, isAlike: false })
   expect(partOf({ low: 10, high: 20, isLog: false }, 15)).toBe(0.5)
   expect(partOf({ low: 0, high: 10, isLog: false }, 99)).toBe(1)
+})
+
+test('ranks without a row are known where all rows are ranks', () => {
+  expect(skipped(['rank0', 'rank1', 'rank4'])).toEqual([2, 3])
+  expect(skipped(['rank0', 'rank1'])).toEqual([])
+  expect(skipped(['main', 'rank4'])).toEqual([])
 })
 
 test('arrow keys walk over all cells and stop at the edges', () => {

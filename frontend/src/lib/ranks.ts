@@ -1,5 +1,6 @@
 // Ranks in the order in which a picture shows them: a matrix of rows and columns with what separates and names them.
 import type { Grouping, Heat } from '../api/payloads'
+import { rankOf } from './beside'
 
 /** Neighbouring rows or columns that belong together. */
 export interface Band {
@@ -28,6 +29,15 @@ export interface Matrix {
   named: readonly number[]
   /** Position of the rank in the heat of each cell, -1 where none stands. */
   rankOf: (row: number, column: number) => number
+}
+
+/** Ranks that no row is of, between the first and the last of those that are there. */
+export function skipped(rows: readonly string[]): number[] {
+  const ranks = new Set(rows.flatMap((row) => rankOf(row) ?? []))
+  // Names of another kind say nothing of ranks.
+  if (ranks.size < rows.length || ranks.size < 2) return []
+  const last = Math.max(...ranks)
+  return Array.from({ length: last }, (_, rank) => rank).filter((rank) => !ranks.has(rank))
 }
 
 export interface Choice {
@@ -240,11 +250,13 @@ export interface Domain {
 
 /** Nothing is worth telling apart by colour that differs less. */
 const LEAST_SPREAD = 0.02
+/** Where the smallest value is at least this share of the largest, colours begin there: from 0 on all would look the same. */
+const CLOSE = 0.75
 /** A value so many times the 98th of a hundred makes all others look the same. */
 const FAR = 4
 
 /**
- * What the colours span: from 0, but from the smallest value where all lie close together above it. On a logarithmic
+ * What the colours span: from 0, but from the smallest value where all lie within a quarter of the largest. On a logarithmic
  * scale from the median on: how the others differ is no news beside a few that are many times as large.
  */
 export function domainOf(values: readonly (number | null)[]): Domain {
@@ -256,7 +268,7 @@ export function domainOf(values: readonly (number | null)[]): Domain {
   if (most > 0 && most > FAR * part(0.98)) return { low: part(0.5), high: most, isLog: true, isAlike: false }
   const high = Math.max(most, 0)
   const isClose = least > 0 && high - least <= LEAST_SPREAD * high
-  const low = least > high / 2 && !isClose ? least : Math.min(least, 0)
+  const low = least >= CLOSE * high && least > 0 && !isClose ? least : Math.min(least, 0)
   return { low, high, isLog: false, isAlike: isClose && known.length > 1 }
 }
 

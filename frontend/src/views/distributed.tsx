@@ -1,7 +1,7 @@
 // Distributed: what the workers of a run did together, who waited for whom, and how fast the data moved.
-import { useEffect, useMemo } from 'react'
+import { useEffect, useMemo, useRef } from 'react'
 import type { Query } from '../api/client'
-import type { Catalog, Figure, Series, View } from '../api/payloads'
+import type { Catalog, Figure, Link, Series, View } from '../api/payloads'
 import { areAlike } from '../lib/alike'
 import { categoryColor } from '../lib/color'
 import type { Row } from '../lib/pages'
@@ -9,6 +9,7 @@ import { noTraceOf, spansBeside, withoutTraces } from '../lib/profiles'
 import { recordersText } from '../lib/recorders'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
+import { readRoute } from '../state/route'
 import { setWholeRead } from '../state/wholeRuns'
 import { Card, MetricName, Swatch } from '../widgets/basics'
 import { Chart } from '../widgets/chart'
@@ -77,8 +78,10 @@ export function Distributed({ base, profile, catalog }: ViewProps) {
   const { run, span } = profile
   const workers = spansBeside(catalog, profile, profile.model).length
   const place = useMemo(() => ({ run, span, absent: withoutTraces(catalog, { run, span }) }), [catalog, run, span])
+  const page = useRef<HTMLDivElement>(null)
+  useArrival(page)
   return (
-    <div className={css.distributed}>
+    <div className={css.distributed} ref={page}>
       <ViewFrame
         resource={resource}
         bones={<ReadingAll all={{ resource, workers }} />}
@@ -98,6 +101,7 @@ export function Distributed({ base, profile, catalog }: ViewProps) {
             placeholder="Search workers and collectives, text or /regex/"
             detail={(row, table) => (
               <>
+                {table.name === 'collectives' && <OtherCalls base={query} catalog={catalog} row={row} />}
                 <RowFacts row={row} table={table}>
                   {typeof row.worker === 'string' && (
                     <OpenRank
@@ -109,7 +113,6 @@ export function Distributed({ base, profile, catalog }: ViewProps) {
                     />
                   )}
                 </RowFacts>
-                {table.name === 'collectives' && <OtherCalls base={query} catalog={catalog} row={row} />}
               </>
             )}
           />
@@ -117,6 +120,32 @@ export function Distributed({ base, profile, catalog }: ViewProps) {
       )}
     </div>
   )
+}
+
+const showRows = () => document.getElementById(ROWS)?.scrollIntoView()
+
+/** A link to some rows brings their table into sight, and keeps it there while things above it come, until a person acts. */
+function useArrival(page: React.RefObject<HTMLDivElement | null>): void {
+  useEffect(() => {
+    const { where, row } = readRoute()
+    if (!page.current || (!where && !row)) return
+    const observer = new ResizeObserver(showRows)
+    observer.observe(page.current)
+    const abort = new AbortController()
+    const options = { capture: true, passive: true, signal: abort.signal }
+    const stop = () => {
+      observer.disconnect()
+      abort.abort()
+    }
+    for (const act of ['wheel', 'pointerdown', 'keydown'] as const) window.addEventListener(act, stop, options)
+    return stop
+  }, [page])
+}
+
+/** What a finding leads to may be the tables of this page. */
+function follow(link: Link): void {
+  followLink(link)
+  if (link.view === 'distributed') showRows()
 }
 
 /** The way to the timeline with a rank and the one that is usual beside it. */
@@ -150,6 +179,8 @@ const OtherCalls = ({ base, catalog, row }: { base: Query; catalog: Catalog; row
   </>
 )
 
+/** So few bars need no more room than half of the page. */
+const FEW = 4
 /** Of more ranks the map of all of them stands before the bars of some. */
 const MAP_FIRST = 16
 
@@ -171,7 +202,7 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
       )}
       {findings && findings.notices.length > 0 && (
         <Card title={findings.title} subtitle={String(findings.notices.length)}>
-          <NoticeList notices={findings.notices} onLink={followLink} none="" wayOf={way} />
+          <NoticeList notices={findings.notices} onLink={follow} none="" wayOf={way} />
         </Card>
       )}
       {recorders && recorders.rows.length > 0 && (
@@ -209,7 +240,7 @@ function Bars({ view }: { view: View }) {
   if (!overlap && !waiting) return null
   return (
     <div className={`${layoutCss.grid} ${css.cards}`}>
-      {overlap && <RankBars series={overlap} wide={!waiting} />}
+      {overlap && <RankBars series={overlap} wide={!waiting && overlap.x.length > FEW} />}
       {waiting && <RankBars series={waiting} wide={false} />}
     </div>
   )

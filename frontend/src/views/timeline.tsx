@@ -7,6 +7,7 @@ import { tracksOf } from '../canvas/timelineLayout'
 import type { LegendEntry } from '../canvas/timelineLegend'
 import type { Range, Spot, TimelineModel } from '../canvas/timelineModel'
 import { arrange } from '../lib/arrange'
+import { unread } from '../lib/profiles'
 import { chosenRanks } from '../lib/rankChoice'
 import { matcher } from '../lib/search'
 import { useActivity } from '../state/activity'
@@ -21,7 +22,7 @@ import { EventPanel } from './parts/eventPanel'
 import { HitChip } from './parts/hitChip'
 import { FOUND_WIDTH, HitSteps } from './parts/hitSteps'
 import { OpenInPerfetto } from './parts/perfetto'
-import { RangePanel } from './parts/rangePanel'
+import { panelsOf } from './parts/rangePanel'
 import { type Opened, RanksMenu } from './parts/ranksMenu'
 import { ShowMenu, useColors, usualColors } from './parts/showMenu'
 import { SearchBox } from './parts/tableSection'
@@ -132,6 +133,7 @@ function Page(props: {
   const route = useRoute()
   const { run, worker, span } = opened
   const place = useMemo(() => ({ run, worker, span }), [run, worker, span])
+  const reads = useMemo(() => unread(catalog, place), [catalog, place])
   const { view, told, onView, undo } = useWindow(first, model)
   const steps = useMemo(
     () =>
@@ -183,30 +185,22 @@ function Page(props: {
     handle.current?.reveal(at)
     setRoute({ event: String(next) })
   }
-  const panels =
-    range === null && event === null ? null : (
-      <div className={css.panels}>
-        {event !== null && (
-          <EventPanel
-            event={event}
-            base={profile}
-            catalog={catalog}
-            profile={opened}
-            onGo={goTo}
-            onClose={() => setRoute({ event: '' })}
-          />
-        )}
-        {range && (
-          <RangePanel
-            range={range}
-            base={profile}
-            search={search}
-            onShow={(next) => handle.current?.show(next)}
-            onClose={() => setRoute({ from_ns: '', to_ns: '' })}
-          />
-        )}
-      </div>
-    )
+  const panels = panelsOf({
+    event: event !== null && (
+      <EventPanel
+        event={event}
+        base={profile}
+        catalog={catalog}
+        profile={opened}
+        onGo={goTo}
+        onClose={() => setRoute({ event: '' })}
+      />
+    ),
+    range,
+    base: profile,
+    search,
+    onShow: (next) => handle.current?.show(next),
+  })
   return (
     <div className={`${frameCss.page} ${css.page}`}>
       <div data-testid="toolbar" className={toolbarCss.toolbar}>
@@ -220,7 +214,16 @@ function Page(props: {
         />
         <ShowMenu usual={usual} hasModules={model.head.has_modules} hasDevices={hasDevices} />
         <TracksMenu all={named} tracks={tracks} />
-        <RanksMenu catalog={catalog} open={place} ranks={[place]} clocks={null} way="wall" said={NO_RANKS} {...menu} />
+        <RanksMenu
+          catalog={catalog}
+          open={place}
+          ranks={[place]}
+          clocks={null}
+          way="wall"
+          reads={reads}
+          said={NO_RANKS}
+          {...menu}
+        />
         <BookmarksMenu
           bookmarks={extras.bookmarks}
           open={note}

@@ -51,7 +51,8 @@ export function HeatMap(props: { series: Series; row: string; categories?: reado
             style={{ background: `linear-gradient(to right, ${shade(category, 0)}, ${shade(category, 1)})` }}
           />
         ))}
-        <span>{format(most, unit)}</span>
+        <span>{format(most, unit, written ? scale : undefined)}</span>
+        {written && scale.symbol && <span>· numbers in {scale.symbol}</span>}
         {values.includes(null) && <span>· empty: not recorded</span>}
       </div>
       <div
@@ -68,11 +69,20 @@ export function HeatMap(props: { series: Series; row: string; categories?: reado
               <th scope="col" className={textCss.left}>
                 {row}
               </th>
-              {series.x.map((x, i) => (
-                <th scope="col" key={String(x)} title={`${series.x_metric.title} ${x}`.trim()}>
-                  {written && series.x_metric.title} {i % every === 0 ? x : ''}
-                </th>
-              ))}
+              {series.x.map((x, i) =>
+                // Where there is no room for all of them, one name stands above its own column and those up to the next.
+                i % every > 0 ? null : (
+                  <th
+                    scope="col"
+                    key={String(x)}
+                    className={written ? undefined : textCss.left}
+                    colSpan={Math.min(every, series.x.length - i)}
+                    title={`${series.x_metric.title} ${x}`.trim()}
+                  >
+                    {written && series.x_metric.title} {x}
+                  </th>
+                ),
+              )}
             </tr>
           </thead>
           <tbody>

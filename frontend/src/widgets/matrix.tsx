@@ -1,7 +1,7 @@
 // A matrix of ranks on a canvas: stronger is more. A click keeps a cell; arrow keys walk from cell to cell.
 import { type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
 import type { Unit } from '../api/payloads'
-import { cellAt, drawMatrix, heightOf, layoutOf, shadesOf } from '../canvas/matrix'
+import { cellAt, drawMatrix, hasNumbers, heightOf, layoutOf, shadesOf } from '../canvas/matrix'
 import { fit as sharpen } from '../canvas/surface'
 import { columnScale, format, formatNumber } from '../lib/format'
 import { beside, domainOf, type Matrix } from '../lib/ranks'
@@ -40,9 +40,11 @@ export function MatrixPicture(props: {
   axis: string
   /** What a cell without a value is. */
   empty?: string
+  /** What else there is to say of its rows. */
+  note?: string
 }) {
   const { matrix, unit, category, label, noun, height, tallest, selected, onSelect, onOpen, tell, axis } = props
-  const { empty = 'not known' } = props
+  const { empty = 'not known', note = '' } = props
   const theme = useTheme()
   const frame = useRef<HTMLDivElement>(null)
   const canvas = useRef<HTMLCanvasElement>(null)
@@ -53,10 +55,12 @@ export function MatrixPicture(props: {
   const scale = useMemo(() => columnScale(unit, matrix.values), [unit, matrix])
   const shades = useMemo(() => shadesOf(category, theme), [category, theme])
   const drawn = heightOf(layout)
+  const textOf = (value: number) => formatNumber(value, scale)
+  // Beside numbers in the cells the ends are told in their unit.
+  const written = hasNumbers(matrix, layout, textOf) ? scale : undefined
   useEffect(() => {
     if (!canvas.current || width === 0) return
     const context = sharpen(canvas.current, width, drawn)
-    const textOf = (value: number) => formatNumber(value, scale)
     const shown = { matrix, layout, domain, category, axis, theme, textOf, selected, hover: hover?.cell ?? -1 }
     if (context) drawMatrix(context, shown, width)
   })
@@ -76,13 +80,16 @@ export function MatrixPicture(props: {
   return (
     <div className={css.frame} data-testid="matrix" data-rows={matrix.rows.length} data-columns={matrix.columns.length}>
       <div className={css.legend} data-testid="matrix-legend">
-        <span>{`${domain.isLog ? 'up to ' : ''}${format(domain.low, unit)}`}</span>
+        <span>{`${domain.isLog ? 'up to ' : ''}${format(domain.low, unit, written)}`}</span>
         <i style={{ background: `linear-gradient(to right, ${shades[0]}, ${shades[shades.length - 1]})` }} />
-        <span>{format(domain.high, unit)}</span>
+        <span>{format(domain.high, unit, written)}</span>
+        {written && scale.symbol && <span>· numbers in {scale.symbol}</span>}
+        {domain.low > 0 && !domain.isLog && <span>· colours begin at the smallest value</span>}
         {domain.isLog && <span>· logarithmic: a few are many times the others</span>}
         {layout.right > MARKED && <span>· named at the right: the largest means</span>}
         {domain.isAlike && <span>· all of them lie within 2 %</span>}
         {matrix.values.includes(null) && <span>· empty: {empty}</span>}
+        {note && <span>· {note}</span>}
         {perLine > 1 && (
           <span>
             · a line is {perLine} {noun}: the largest is drawn

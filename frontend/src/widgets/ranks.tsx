@@ -11,13 +11,13 @@ import type { Bookmark, Step } from '../canvas/timelineScene'
 import { format } from '../lib/format'
 import type { KernelClasses } from '../lib/kernelClasses'
 import { useTheme } from './basics'
-import { type Hover, HoverTip, type TimelineHandle } from './timeline'
+import { eventsOf, type Hover, HoverTip, type TimelineHandle } from './timeline'
 import { useEngine, type Windowed } from './useEngine'
 import css from './timeline.module.css'
 
 export type RanksHandle = Omit<TimelineHandle, 'legend'>
 
-export interface RanksProps extends Windowed, Omit<RanksEvents, 'onHover' | 'onOpen'> {
+interface RanksProps extends Windowed, Omit<RanksEvents, 'onHover' | 'onOpen'> {
   placing: Placing
   meetings: readonly Meeting[]
   matches: ((name: string) => boolean) | null
@@ -48,20 +48,12 @@ export function RanksCanvas(props: RanksProps) {
 
   useEngine(engine, canvas, ONE, props, (on) => {
     const events: RanksEvents = {
-      onView: (next, move) => latest.current.onView(next, move),
-      onUndo: () => latest.current.onUndo(),
-      onBookmark: (time) => latest.current.onBookmark(time),
-      onGutter: (width) => latest.current.onGutter(width),
-      onPick: (item) => latest.current.onPick(item),
-      onFollow: (event, spot) => latest.current.onFollow(event, spot),
-      onHover: (item, arrow, x, y) => {
-        const box = on.getBoundingClientRect()
-        const own = made.scene.sections.find(({ section }) => section.key === item?.rank)?.scene
-        const color = item && own ? own.colors.of(item) : ''
-        setHover(item || arrow ? { item, arrow, color, x: box.left + x, y: box.top + y } : null)
-      },
-      onRange: (next) => latest.current.onRange(next),
-      onToggle: (id) => latest.current.onToggle(id),
+      ...eventsOf(
+        on,
+        latest,
+        (item) => made.scene.sections.find(({ section }) => section.key === item.rank)?.scene?.colors.of(item) ?? '',
+        setHover,
+      ),
       onOpen: () => {},
       onSight: (keys) => latest.current.onSight(keys),
     }
@@ -107,7 +99,11 @@ function saidOf(scene: RanksScene, { item }: Hover): [string, string][] {
   const title = (key: string) => scene.sections.find(({ section }) => section.key === key)?.section.title
   const said: [string, string][] = [['Rank', title(item?.rank ?? '') ?? '']]
   const meeting = item?.rank === undefined ? undefined : pointedMeeting(scene)
-  if (meeting) said.push(['Collective', `${meeting.collective}, ${meeting.calls.length} ranks here`])
+  if (meeting) {
+    const [shown, unread] = [scene.sections.length, scene.sections.filter(({ scene: own }) => !own).length]
+    const on = shown > meeting.calls.length ? `${meeting.calls.length} of ${shown} ranks here` : `${shown} ranks here`
+    said.push(['Collective', `${meeting.collective}, ${on}${unread > 0 ? `, ${unread} not read yet` : ''}`])
+  }
   const last = meeting && title(meeting.last)
   if (last) said.push(['Came last', last])
   const late = meeting?.calls.find(({ rank }) => rank === item?.rank)?.lateness ?? null

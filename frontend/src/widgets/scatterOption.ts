@@ -34,35 +34,48 @@ export function dotTip(scatter: Scatter, group: number, dot: number): HTMLElemen
   return tipNode(`Step ${label[dot]}`, rows)
 }
 
+const textOf = (theme: Theme) => ({ color: theme.mute, fontSize: 11, fontFamily: SANS })
+
+/** An axis of dots; `formatter` writes its numbers. */
+export const dotAxis = (theme: Theme, name: string, nameGap: number, formatter: (value: number) => string) => ({
+  name,
+  nameLocation: 'middle',
+  nameGap,
+  nameTextStyle: textOf(theme),
+  axisLabel: { ...textOf(theme), hideOverlap: true, formatter },
+  axisLine: { lineStyle: { color: theme.line } },
+  axisTick: { show: false },
+  splitLine: { lineStyle: { color: theme.line } },
+})
+
+/** What all pictures of dots have. */
+export const dotFrame = (theme: Theme, left: number, formatter: (at: never) => HTMLElement) => ({
+  animation: false,
+  textStyle: { fontFamily: SANS },
+  grid: { left, right: 14, top: 14, bottom: 42 },
+  tooltip: {
+    trigger: 'item',
+    confine: true,
+    transitionDuration: 0,
+    backgroundColor: theme.panel,
+    borderColor: theme.line,
+    padding: 0,
+    formatter,
+  },
+})
+
 export function scatterOption(scatter: Scatter, theme: Theme): EChartsCoreOption {
   const { x, y } = scalesOf(scatter)
-  const text = { color: theme.mute, fontSize: 11, fontFamily: SANS }
   const axis = (name: string, scale: Scale, nameGap: number, whole: boolean) => ({
     type: 'value',
     scale: false,
-    name,
-    nameLocation: 'middle',
-    nameGap,
-    nameTextStyle: text,
     minInterval: whole ? 1 : undefined,
-    axisLabel: { ...text, hideOverlap: true, formatter: (value: number) => formatNumber(value * scale.factor, scale) },
-    axisLine: { lineStyle: { color: theme.line } },
-    axisTick: { show: false },
-    splitLine: { lineStyle: { color: theme.line } },
+    ...dotAxis(theme, name, nameGap, (value) => formatNumber(value * scale.factor, scale)),
   })
   return {
-    animation: false,
-    textStyle: { fontFamily: SANS },
-    grid: { left: 58, right: 14, top: 14, bottom: 42 },
-    tooltip: {
-      trigger: 'item',
-      confine: true,
-      transitionDuration: 0,
-      backgroundColor: theme.panel,
-      borderColor: theme.line,
-      padding: 0,
-      formatter: (at: { seriesIndex: number; dataIndex: number }) => dotTip(scatter, at.seriesIndex, at.dataIndex),
-    },
+    ...dotFrame(theme, 58, (at: { seriesIndex: number; dataIndex: number }) =>
+      dotTip(scatter, at.seriesIndex, at.dataIndex),
+    ),
     xAxis: axis(named(scatter.x_metric.title, x), x, 26, scatter.x_metric.unit === 'count'),
     yAxis: axis(named(scatter.y_metric.title, y), y, 44, false),
     series: scatter.groups.map((group, i) => ({

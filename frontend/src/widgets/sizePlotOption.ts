@@ -4,12 +4,11 @@ import type { Line, Series } from '../api/payloads'
 import type { Theme } from '../canvas/surface'
 import { categoryColor } from '../lib/color'
 import { columnScale, format, formatNumber, type Scale } from '../lib/format'
-import { SANS } from '../lib/tokens'
 import { type TipRow, tipNode } from './chartOption'
-import { SHAPES } from './scatterOption'
+import { dotAxis, dotFrame, SHAPES } from './scatterOption'
 
 /** Lines of the series that are fits, by their metric. */
-export const isFit = (line: Line): boolean => line.metric.key === 'fitted_bus_bandwidth'
+const isFit = (line: Line): boolean => line.metric.key === 'fitted_bus_bandwidth'
 
 /** The measured lines, each with its fit. */
 export function pairsOf(series: Series): { measured: Line; fit: Line | null }[] {
@@ -21,7 +20,7 @@ export function pairsOf(series: Series): { measured: Line; fit: Line | null }[] 
 }
 
 /** What stands beside a size: every line that has a value there. */
-export function sizeTip(series: Series, at: number): HTMLElement {
+function sizeTip(series: Series, at: number): HTMLElement {
   const rows: TipRow[] = series.lines.flatMap((line) => {
     const value = line.values[at] ?? null
     if (value === null) return []
@@ -35,43 +34,21 @@ export function sizePlotOption(series: Series, theme: Theme): EChartsCoreOption 
     series.lines[0]?.metric.unit ?? 'number',
     series.lines.flatMap((line) => line.values),
   )
-  const text = { color: theme.mute, fontSize: 11, fontFamily: SANS }
-  const axis = (name: string, nameGap: number, formatter: (value: number) => string) => ({
-    type: 'log',
-    name,
-    nameLocation: 'middle',
-    nameGap,
-    nameTextStyle: text,
-    axisLabel: { ...text, hideOverlap: true, formatter },
-    axisLine: { lineStyle: { color: theme.line } },
-    axisTick: { show: false },
-    splitLine: { lineStyle: { color: theme.line } },
-  })
   const points = (line: Line) =>
     series.x.flatMap((x, i) => {
       const value = line.values[i] ?? null
       return value === null || value <= 0 ? [] : [[Number(x), value / y.factor, i]]
     })
   return {
-    animation: false,
-    textStyle: { fontFamily: SANS },
-    grid: { left: 62, right: 18, top: 14, bottom: 42 },
-    tooltip: {
-      trigger: 'item',
-      confine: true,
-      transitionDuration: 0,
-      backgroundColor: theme.panel,
-      borderColor: theme.line,
-      padding: 0,
-      formatter: ({ value }: { value: number[] }) => sizeTip(series, value[2]),
-    },
+    ...dotFrame(theme, 62, ({ value }: { value: number[] }) => sizeTip(series, value[2])),
     // Sizes are told in powers of two.
     xAxis: {
-      ...axis(series.x_metric.title, 26, (value) => format(value, series.x_metric.unit)),
+      type: 'log',
+      ...dotAxis(theme, series.x_metric.title, 26, (value) => format(value, series.x_metric.unit)),
       logBase: 2,
       splitNumber: 6,
     },
-    yAxis: axis(named(series, y), 46, (value) => formatNumber(value * y.factor, y)),
+    yAxis: { type: 'log', ...dotAxis(theme, named(series, y), 46, (value) => formatNumber(value * y.factor, y)) },
     series: pairsOf(series).flatMap(({ measured, fit }, i) => {
       const color = categoryColor(measured.category)
       const dots = {

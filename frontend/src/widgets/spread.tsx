@@ -1,10 +1,9 @@
 // How far ranks lie apart, step by step.
 import { useMemo } from 'react'
 import type { Series } from '../api/payloads'
-import { format } from '../lib/format'
 import { Swatch, useTheme } from './basics'
 import { PlotFrame, usePlot } from './plot'
-import { AREA_TITLES, areaColors, spreadOption, spreadText, topOf } from './spreadOption'
+import { AREA_TITLES, areaColors, footOf, spreadOption, spreadText } from './spreadOption'
 import breakdownCss from './breakdown.module.css'
 
 export function Spread(props: { series: Series; category: string; worst: readonly string[]; height: number }) {
@@ -12,7 +11,6 @@ export function Spread(props: { series: Series; category: string; worst: readonl
   const theme = useTheme()
   const option = useMemo(() => spreadOption(series, category, worst, theme), [series, category, worst, theme])
   const { frame, drawn } = usePlot(option)
-  const { beyond } = topOf(series)
   const colors = areaColors(category, theme)
   return (
     <>
@@ -27,7 +25,7 @@ export function Spread(props: { series: Series; category: string; worst: readonl
             {AREA_TITLES[at]}
           </li>
         ))}
-        {beyond !== null && <li>the largest, up to {format(beyond, 'ns')}, lie beyond the axis</li>}
+        {footOf(series) !== null && <li>logarithmic: the largest are many times the others</li>}
       </ul>
       <PlotFrame frame={frame} drawn={drawn} height={height} label={spreadText(series, worst)} />
     </>

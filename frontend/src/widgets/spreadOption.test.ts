@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Series } from '../api/payloads'
 import { LIGHT } from '../canvas/surface'
-import { spreadOption, spreadRows, spreadScale, spreadText, topOf } from './spreadOption'
+import { footOf, spreadOption, spreadRows, spreadScale, spreadText } from './spreadOption'
 
 const KEYS = ['max', 'p95', 'p75', 'median', 'p25', 'p5', 'min']
 const SERIES: Series = {
@@ -31,12 +31,19 @@ test('areas are stacked on their lower ends, and nothing is drawn where nothing 
   expect(lines[6].data).toEqual([4, 8, null])
 })
 
-test('an axis that one rank would stretch ends with what most ranks reach, and says what lies beyond', () => {
-  expect(topOf(SERIES)).toEqual({ top: null, beyond: null })
+test('an axis that one rank would stretch is logarithmic and reaches it; what is far below stands at its foot', () => {
+  expect(footOf(SERIES)).toBeNull()
   const [first, ...others] = SERIES.lines
   const far = { ...SERIES, lines: [{ ...first, values: [7e6, 900e6, null] }, ...others] }
-  expect(topOf(far)).toEqual({ top: 15e6, beyond: 900e6 })
-  expect((spreadOption(far, 'wait', WORST, LIGHT).yAxis as { max: number }).max).toBe(15)
+  expect(footOf(far)).toBe(1e6)
+  const { yAxis, series } = spreadOption(far, 'wait', WORST, LIGHT) as {
+    yAxis: { type: string; min: number }
+    series: { data: number[] }[]
+  }
+  expect(yAxis).toMatchObject({ type: 'log', min: 1 })
+  expect(series[0].data[1] + series[1].data[1]).toBe(900)
+  const zero = { ...far, lines: [...far.lines.slice(0, 6), { ...far.lines[6], values: [0, 0, null] }] }
+  expect((spreadOption(zero, 'wait', WORST, LIGHT).series as { data: number[] }[])[0].data).toEqual([2, 2, null])
 })
 
 test('the tooltip names the worst rank of a step, and the sentence that of all', () => {

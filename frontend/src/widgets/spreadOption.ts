@@ -25,14 +25,18 @@ export const spreadScale = (series: Series): Scale =>
 export const areaColors = (category: string, theme: Theme) =>
   AREAS.map(([, , strength]) => mix(categoryColor(category), theme.panel, strength))
 
-/** How many times as large the largest is as what 95 of 100 ranks reach, before the axis ends below it. */
+/** How many times as large the largest is as what 95 of 100 ranks reach, before the axis is logarithmic. */
 const FAR = 8
+/** What lies so many times below what 95 of 100 ranks reach stands at the foot of a logarithmic axis. */
+const DEEP = 100
 
-/** Where the axis ends, and the largest value where that lies beyond it. */
-export function topOf(series: Series): { top: number | null; beyond: number | null } {
+/** Where a logarithmic axis begins; null where a linear one shows the usual ranks beside the worst. */
+export function footOf(series: Series): number | null {
   const most = (key: string) => valuesOf(series, key).reduce<number>((max, value) => Math.max(max, value ?? 0), 0)
   const [largest, usual] = [most('rank_max_ns'), most('rank_p95_ns')]
-  return usual > 0 && largest > FAR * usual ? { top: 1.25 * usual, beyond: largest } : { top: null, beyond: null }
+  if (usual <= 0 || largest <= FAR * usual) return null
+  const known = series.lines.flatMap((line) => line.values.filter((value): value is number => (value ?? 0) > 0))
+  return Math.max(usual / DEEP, Math.min(...known))
 }
 
 const valuesOf = (series: Series, key: string) => series.lines.find((line) => line.metric.key === key)?.values ?? []
@@ -44,11 +48,11 @@ export function spreadOption(
   worst: readonly string[],
   theme: Theme,
 ): EChartsCoreOption {
-  const { top } = topOf(series)
-  const scale = top === null ? spreadScale(series) : columnScale(series.lines[0].metric.unit, [top])
+  const foot = footOf(series)
+  const scale = spreadScale(series)
   const text = { color: theme.mute, fontSize: 11, fontFamily: SANS }
   const scaled = (values: readonly (number | null)[]) =>
-    values.map((value) => (value === null ? null : value / scale.factor))
+    values.map((value) => (value === null ? null : Math.max(value, foot ?? value) / scale.factor))
   const colors = areaColors(category, theme)
   const hidden = { type: 'line', showSymbol: false, silent: true, lineStyle: { width: 0 } }
   const known = series.lines.flatMap((line) => line.values.filter((value): value is number => value !== null))
@@ -73,16 +77,21 @@ export function spreadOption(
       axisLabel: { ...text, hideOverlap: true },
     },
     yAxis: {
-      type: 'value',
+      type: foot === null ? 'value' : 'log',
       name: `time${scale.symbol ? ` (${scale.symbol})` : ''}`,
       nameLocation: 'middle',
       nameGap: 44,
       nameTextStyle: text,
       splitNumber: 4,
-      ...(top === null ? {} : { max: Number((top / scale.factor).toPrecision(2)) }),
+      ...(foot === null ? {} : { min: foot / scale.factor }),
       // Where all values lie close together far above 0, an axis from there would show one line.
       scale: known.length > 0 && least > most / 2,
-      axisLabel: { ...text, formatter: (value: number) => axisNumber(value) },
+      axisLabel: {
+        ...text,
+        // The foot is no power of ten.
+        showMinLabel: foot === null,
+        formatter: (value: number) => axisNumber(value),
+      },
       splitLine: { lineStyle: { color: theme.line } },
     },
     series: [

@@ -61,6 +61,13 @@ export interface DataTableProps {
 export const isShown = (column: Column, shown: readonly string[] | null) =>
   shown ? shown.includes(column.metric.key) : !column.hidden
 
+/** Columns in which no row has anything, where all rows are here. */
+export function emptyKeys({ columns, rows, total_rows, name_column }: Table): ReadonlySet<string> {
+  if (rows.length === 0 || rows.length < total_rows) return new Set()
+  const empty = columns.filter(({ metric: { key } }) => rows.every((row) => (row[key] ?? '') === ''))
+  return new Set(empty.flatMap(({ metric: { key } }) => (key === name_column ? [] : key)))
+}
+
 /** One unit a family of columns, from all their rows: it does not change while scrolling. */
 function useScales({ table }: Pages): Map<string, Scale> {
   return useMemo(() => familyScales(table?.columns ?? [], (key) => table?.extremes[key] ?? []), [table])
@@ -115,9 +122,15 @@ function Grid(props: DataTableProps & { table: Table }) {
   const [starts] = useState(
     () => new Map(columns.map((column) => [column.metric.key, startWidth(column, data.rows, widest)])),
   )
+  const [empty] = useState(() => emptyKeys(data))
   const visible = useMemo(
-    () => columns.filter((column) => column.metric.key === data.name_column || isShown(column, shown)),
-    [columns, data.name_column, shown],
+    () =>
+      columns.filter(
+        (column) =>
+          column.metric.key === data.name_column ||
+          (isShown(column, shown) && (shown !== null || !empty.has(column.metric.key))),
+      ),
+    [columns, data.name_column, shown, empty],
   )
   const fitting = useMemo(
     () => fittingWidths(visible, starts, data.name_column, width - 2),

@@ -18,10 +18,15 @@ const ARROW = ' → '
 const MONO_PX = 7.3
 /** Of words, in the widest of the fonts that a system may have. */
 const TEXT_PX = 8.4
+/** What a capital has more. */
+const CAPITAL_PX = 1.6
 /** A column of texts of a few characters. */
 const SHORT_PX = 64
 /** A bar beside a number. */
 const BAR_PX = 52
+
+const textWidth = (text: string, unit: 'code' | 'text') =>
+  unit === 'code' ? text.length * MONO_PX : text.length * TEXT_PX + (text.match(/\p{Lu}/gu)?.length ?? 0) * CAPITAL_PX
 
 /** A starting width: numbers as wide as their header needs, texts as wide as what they hold, but no wider than `widest`. */
 export function startWidth(column: Column, rows: readonly Row[], widest: number): number {
@@ -30,8 +35,8 @@ export function startWidth(column: Column, rows: readonly Row[], widest: number)
   if (unit === 'code' || unit === 'text') {
     const longest = rows
       .slice(0, 100)
-      .reduce((most, row) => Math.max(most, String(row[key] ?? '').length), title.length)
-    return Math.max(SHORT_PX, Math.min(widest, longest * (unit === 'code' ? MONO_PX : TEXT_PX) + 26))
+      .reduce((most, row) => Math.max(most, textWidth(String(row[key] ?? ''), unit)), textWidth(title, 'text'))
+    return Math.max(SHORT_PX, Math.min(widest, longest + 26))
   }
   const suffix = isNumeric(unit) && unit !== 'count' && unit !== 'number' ? 5 : 0
   const half = Math.max(...title.split(' ').map((word) => word.length), Math.ceil((title.length + suffix) / 2) + 1)
@@ -41,6 +46,8 @@ export function startWidth(column: Column, rows: readonly Row[], widest: number)
 /** What the name column has at least, where its names are long, and what its buttons take, which goes where room is short. */
 const NAME_PX = 340
 const SPARE_PX = 50
+/** A name that needs no more is never cut: names of operations are told apart by their ends. */
+const WHOLE_PX = 216
 /** The narrowest that another column of texts gets where not all columns fit. */
 const LEAST_PX = 96
 
@@ -66,7 +73,8 @@ export function fittingWidths(
     const least = texts.reduce((sum, column) => sum + Math.min(startOf(column), LEAST_PX), 0)
     const left = room - least - narrow.reduce((sum, width) => sum + width, 0)
     // Short names stay whole, if that can be.
-    const given = [Math.min(name, NAME_PX - SPARE_PX), name - SPARE_PX].find((each) => each <= left)
+    const short = Math.max(name - SPARE_PX, Math.min(name, WHOLE_PX))
+    const given = [Math.min(name, NAME_PX - SPARE_PX), short].find((each) => each <= left)
     if (given === undefined)
       return widths.set(nameKey, wholeColumns(Math.min(name, NAME_PX - SPARE_PX), others.map(startOf), room))
     name = given
@@ -165,7 +173,12 @@ export function CellText(props: {
   if (!isNumeric(unit)) {
     const text = format(value, unit)
     if (column.metric.key === 'presence') return <Presence presence={text} />
-    if (unit !== 'code') return <span title={text + reasonOf(row, column.metric.key)}>{text}</span>
+    if (unit !== 'code')
+      return (
+        <span className={css.text} title={text + reasonOf(row, column.metric.key)}>
+          {text}
+        </span>
+      )
     const room = Math.max(6, Math.floor((width - 18) / MONO_PX))
     const short = isFrame(column) ? shortFrame(text, room) : text
     return (

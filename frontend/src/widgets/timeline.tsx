@@ -1,5 +1,5 @@
 // The timeline's React shell: hands model, window and selection to the engine, shows what is under the pointer.
-import { type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
+import { type Ref, type RefObject, useEffect, useImperativeHandle, useRef, useState } from 'react'
 import type { ColorBy } from '../canvas/timelineColors'
 import { type Extras, TimelineEngine } from '../canvas/timelineEngine'
 import type { Move, TimelineEvents } from '../canvas/timelineHands'
@@ -65,6 +65,30 @@ export interface Hover {
   y: number
 }
 
+/** What an engine tells, for those who listen by now; `colorOf` is the colour of what is under the pointer. */
+export function eventsOf(
+  canvas: HTMLCanvasElement,
+  latest: RefObject<Omit<TimelineEvents, 'onHover' | 'onOpen'>>,
+  colorOf: (item: Item) => string,
+  setHover: (hover: Hover | null) => void,
+): Omit<TimelineEvents, 'onOpen'> {
+  return {
+    onView: (next, move) => latest.current.onView(next, move),
+    onUndo: () => latest.current.onUndo(),
+    onBookmark: (time) => latest.current.onBookmark(time),
+    onGutter: (width) => latest.current.onGutter(width),
+    onPick: (item) => latest.current.onPick(item),
+    onFollow: (event, spot) => latest.current.onFollow(event, spot),
+    onHover: (item, arrow, x, y) => {
+      const box = canvas.getBoundingClientRect()
+      const color = item ? colorOf(item) : ''
+      setHover(item || arrow ? { item, arrow, color, x: box.left + x, y: box.top + y } : null)
+    },
+    onRange: (next) => latest.current.onRange(next),
+    onToggle: (id) => latest.current.onToggle(id),
+  }
+}
+
 export function TimelineCanvas(props: TimelineProps) {
   const { model, matches, colors, classes, selected, range, arrangement, collapsed, extras, gutter, handle } = props
   const theme = useTheme()
@@ -76,19 +100,7 @@ export function TimelineCanvas(props: TimelineProps) {
 
   useEngine(engine, canvas, model, props, (on) => {
     const events: TimelineEvents = {
-      onView: (next, move) => latest.current.onView(next, move),
-      onUndo: () => latest.current.onUndo(),
-      onBookmark: (time) => latest.current.onBookmark(time),
-      onGutter: (width) => latest.current.onGutter(width),
-      onPick: (item) => latest.current.onPick(item),
-      onFollow: (event, spot) => latest.current.onFollow(event, spot),
-      onHover: (item, arrow, x, y) => {
-        const box = on.getBoundingClientRect()
-        const color = item ? made.scene.colors.of(item) : ''
-        setHover(item || arrow ? { item, arrow, color, x: box.left + x, y: box.top + y } : null)
-      },
-      onRange: (next) => latest.current.onRange(next),
-      onToggle: (id) => latest.current.onToggle(id),
+      ...eventsOf(on, latest, (item) => made.scene.colors.of(item), setHover),
       onOpen: (id) => latest.current.onOpen(id),
     }
     const made = new TimelineEngine(on, model, theme, latest.current.view, events, latest.current.keysFrom)

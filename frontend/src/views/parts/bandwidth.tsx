@@ -12,17 +12,29 @@ import css from './bandwidth.module.css'
 
 /** So many sets of nodes are shown of each kind. */
 const SHOWN = 10
+/** So few sizes need no more room than half of the page. */
+const FEW = 4
 
 export function Bandwidth({ view }: { view: View }) {
   const bandwidth = pick(view, 'bandwidth', 'series')
   const fits = pick(view, 'bandwidth_fits', 'table')
   const nodes = pick(view, 'nodes', 'table')
+  // A table of fits takes more than half of the page; that nothing fits does not.
+  const isNarrow = bandwidth !== null && bandwidth.x.length <= FEW && !(fits && isFitted(fits))
   return (
     <>
       {bandwidth && (
         <Card title={bandwidth.title} subtitle={bandwidth.subtitle}>
-          <SizePlot series={bandwidth} height={280} />
-          {fits && <Fits table={fits} />}
+          <div className={layoutCss.grid}>
+            <div className={isNarrow ? layoutCss.span6 : layoutCss.span12}>
+              <SizePlot series={bandwidth} height={280} />
+            </div>
+            {fits && (
+              <div className={isNarrow ? layoutCss.span6 : layoutCss.span12}>
+                <Fits table={fits} />
+              </div>
+            )}
+          </div>
         </Card>
       )}
       {nodes && nodes.rows.length > 1 && <Nodes table={nodes} />}
@@ -30,12 +42,13 @@ export function Bandwidth({ view }: { view: View }) {
   )
 }
 
+const isFitted = (table: Table) => table.rows.some((row) => row.fit_latency_ns !== null)
+
 function Fits({ table }: { table: Table }) {
-  const isFitted = table.rows.some((row) => row.fit_latency_ns !== null)
   return (
     <div className={css.fits}>
       <h3>{table.title}</h3>
-      {isFitted ? (
+      {isFitted(table) ? (
         <SmallTable table={table} />
       ) : (
         <p className={textCss.none}>

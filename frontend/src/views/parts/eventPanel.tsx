@@ -16,7 +16,7 @@ import { ProblemPanel } from '../../widgets/problem'
 import { StackFrames } from '../../widgets/stack'
 import { ArrowList } from './arrowList'
 import { BlocksOf } from './blocksOf'
-import { OnOtherRanks } from './onOtherRanks'
+import { OnOtherRanks, type Partner } from './onOtherRanks'
 import { TensorsOf } from './tensorsOf'
 import textCss from '../../widgets/text.module.css'
 import css from './eventPanel.module.css'
@@ -37,8 +37,10 @@ export function EventPanel(props: {
   onClose: () => void
   /** Another profile than the open one: views of that one would not show it. */
   isElsewhere?: boolean
+  /** To the same collective of another worker; absent: that worker is opened alone. */
+  onPartner?: (partner: Partner) => void
 }) {
-  const { event, base, catalog, profile, onGo, onClose, isElsewhere = false } = props
+  const { event, base, catalog, profile, onGo, onClose, isElsewhere = false, onPartner } = props
   const prefs = usePrefs()
   const resource = useView('events', { ...base, event })
   const payloads = resource.data?.payloads ?? {}
@@ -119,6 +121,7 @@ export function EventPanel(props: {
                 profile={profile}
                 figures={main.figures}
                 launched={launched?.figures ?? []}
+                onPartner={onPartner}
               />
             )}
           </Fragment>

@@ -5,7 +5,7 @@ import { getTable, type Query } from '../../api/client'
 import type { Catalog, Figure, Profile, Table } from '../../api/payloads'
 import { counted, format } from '../../lib/format'
 import type { Row } from '../../lib/pages'
-import { noTraceOf, withoutTraces } from '../../lib/profiles'
+import { noTraceOf, readsText, unread, withoutTraces } from '../../lib/profiles'
 import { useResource } from '../../state/data'
 import { timelineAt } from '../../state/links'
 import { openElsewhere, openView } from '../../state/route'
@@ -25,6 +25,14 @@ export interface Call {
   start: number
 }
 
+/** Where a call of another worker is, in its own time. */
+export interface Partner {
+  worker: string
+  event: number | null
+  start: number
+  end: number
+}
+
 /** How many workers of the run have a profile of this span. */
 function workersOf(catalog: Catalog, { run, span, model }: Profile): number {
   const workers = catalog.runs.find(({ name }) => name === run)?.workers ?? []
@@ -41,12 +49,14 @@ export function OnOtherRanks(props: {
   /** What is said of the event, and of the work that it launched. */
   figures: readonly Figure[]
   launched: readonly Figure[]
+  onPartner?: (partner: Partner) => void
 }) {
-  const { base, catalog, profile, figures, launched } = props
+  const { base, catalog, profile, figures, launched, onPartner } = props
   // Of a run that was read the next event needs no button.
   const isRead = useWholeRead(base)
   const [asked, ask] = useState(false)
   const workers = workersOf(catalog, profile)
+  const reads = unread(catalog, profile)
   // What a device did is the call; the host only launched it.
   const about = figureOf(launched, 'kind') === 'kernel' ? launched : figures
   const [event, start] = ['event', 'start_ns'].map((key) => figureOf(about, key))
@@ -54,19 +64,15 @@ export function OnOtherRanks(props: {
   return (
     <div className={css.wide} data-testid="event-partners">
       <h3>On other ranks</h3>
-      {asked || isRead ? (
+      {asked || isRead || reads === 0 ? (
         <Partners
           base={base}
           catalog={catalog}
           call={{ worker: profile.worker, event: typeof event === 'number' ? event : null, start }}
+          onPartner={onPartner}
         />
       ) : (
-        <Button
-          size="compact-xs"
-          variant="default"
-          title={`Reads the traces of all ${workers.toLocaleString('en-US')} workers`}
-          onClick={() => ask(true)}
-        >
+        <Button size="compact-xs" variant="default" title={readsText(reads)} onClick={() => ask(true)}>
           Find it on {counted(workers - 1, 'other worker')}
         </Button>
       )}
@@ -75,7 +81,14 @@ export function OnOtherRanks(props: {
 }
 
 /** The calls of one collective, the latest first. */
-export function Partners({ base, catalog, call }: { base: Query; catalog: Catalog; call: Call }) {
+export function Partners(props: {
+  base: Query
+  catalog: Catalog
+  call: Call
+  /** Shows a call where the page has its worker beside others; absent: its worker is opened alone. */
+  onPartner?: (partner: Partner) => void
+}) {
+  const { base, catalog, call, onPartner } = props
   const query = useMemo<Query>(
     () => ({
       ...base, worker: '', steps: '', of: call.worker, event: call.event ?? null, start_ns: call.start, limit: MOST,
@@ -101,11 +114,17 @@ export function Partners({ base, catalog, call }: { base: Query; catalog: Catalo
       </>
     )
   }
-  return <Found table={data} base={base} catalog={catalog} worker={call.worker} />
+  return <Found table={data} base={base} catalog={catalog} worker={call.worker} onPartner={onPartner} />
 }
 
-function Found(props: { table: Table; base: Query; catalog: Catalog; worker: string }) {
-  const { table, base, catalog, worker } = props
+function Found(props: {
+  table: Table
+  base: Query
+  catalog: Catalog
+  worker: string
+  onPartner?: (partner: Partner) => void
+}) {
+  const { table, base, catalog, worker, onPartner } = props
   if (table.rows.length === 0) {
     return (
       <p className={textCss.none}>
@@ -118,7 +137,12 @@ function Found(props: { table: Table; base: Query; catalog: Catalog; worker: str
   const absent = withoutTraces(catalog, { run: String(base.run), span: String(base.span) })
   const go = (row: Row) => {
     const event = typeof row.event === 'number' ? row.event : null
-    const at = timelineAt(event, Number(row.start_ns), Number(row.dur_ns))
+    const [start, dur] = [Number(row.start_ns), Number(row.dur_ns)]
+    if (onPartner) {
+      onPartner({ worker: String(row.worker), event, start, end: start + dur })
+      return
+    }
+    const at = timelineAt(event, start, dur)
     openElsewhere({ run: String(base.run), worker: String(row.worker), span: String(base.span) }, 'timeline', at)
   }
   return (

@@ -1,17 +1,19 @@
 // A range that was marked on the timeline: how long it is, how busy the devices were, and what ran in it, by name.
 import { Button } from '@mantine/core'
-import { useMemo, useState } from 'react'
+import { type ReactNode, useMemo, useState } from 'react'
 import { type Query, windowUrl } from '../../api/client'
 import type { View } from '../../api/payloads'
 import type { Range } from '../../canvas/timelineModel'
 import { counted, format } from '../../lib/format'
 import { useView } from '../../state/data'
 import { usePages } from '../../state/pages'
+import { setRoute } from '../../state/route'
 import { Card } from '../../widgets/basics'
 import { ProblemPanel } from '../../widgets/problem'
 import { DataTable } from '../../widgets/table'
 import { RowDetail } from './rowDetail'
 import textCss from '../../widgets/text.module.css'
+import panelsCss from '../timeline.module.css'
 import css from './rangePanel.module.css'
 
 interface Order {
@@ -19,7 +21,7 @@ interface Order {
   desc: boolean
 }
 
-export function RangePanel(props: {
+function RangePanel(props: {
   range: Range
   /** The profile. */
   base: Query
@@ -92,5 +94,23 @@ function Devices({ view }: { view: View }) {
         </span>
       ))}
     </>
+  )
+}
+
+/** What stands below a timeline: the chosen event, and the range that is marked; null where there is neither. */
+export function panelsOf(props: {
+  event: ReactNode
+  range: Range | null
+  base: Query
+  search: string
+  onShow: (range: Range) => void
+}): ReactNode {
+  const { event, range, ...rest } = props
+  if (!event && !range) return null
+  return (
+    <div className={panelsCss.panels}>
+      {event}
+      {range && <RangePanel range={range} {...rest} onClose={() => setRoute({ from_ns: '', to_ns: '' })} />}
+    </div>
   )
 }

@@ -9,7 +9,7 @@ import { columnScale, format } from '../../lib/format'
 import type { Row } from '../../lib/pages'
 import { noTraceOf } from '../../lib/profiles'
 import { rankKey } from '../../lib/rankChoice'
-import { byPlace, byStep, type Matrix, orders } from '../../lib/ranks'
+import { byPlace, byStep, type Matrix, orders, skipped } from '../../lib/ranks'
 import { isSteady, sortedMeans } from '../../lib/steadiness'
 import { useView } from '../../state/data'
 import { joinList } from '../../state/hash'
@@ -32,6 +32,10 @@ const MAP_HEIGHT = 520
 /** As high as the picture beside it. */
 const PLACES_HEIGHT = 260
 const PLACE_HEIGHT = 72
+/** So many of the ranks that are not there are named. */
+const MOST_NAMED = 8
+/** Pictures of so few steps stand side by side. */
+const NARROW = 4
 /** Of so few ranks each has a line of its own. */
 const FEW = 4
 const LINES = ['slice0', 'slice2', 'slice1', 'slice3']
@@ -73,10 +77,12 @@ function Pictures({ view, place }: { view: View; place: Place }) {
   if (!heat || heat.rows.length < 2 || heat.x.length === 0) return null
   const hasPlaces = heat.groupings.some((grouping) => grouping.groups.length > 1)
   const hasSpread = spread !== null && heat.x.length > 1 && heat.rows.length > 1
+  // A few steps need no more room than half of the page.
+  const isNarrow = hasSpread && !hasPlaces && heat.x.length <= NARROW
   return (
     <div className={`${layoutCss.grid} ${css.cards}`}>
-      <MapCard heat={heat} place={place} />
-      {hasSpread && <SpreadCard heat={heat} spread={spread} wide={!hasPlaces} />}
+      <MapCard heat={heat} place={place} wide={!isNarrow} />
+      {hasSpread && <SpreadCard heat={heat} spread={spread} wide={!hasPlaces && !isNarrow} />}
       {hasPlaces && <PlacesCard heat={heat} place={place} wide={!hasSpread} />}
     </div>
   )
@@ -90,7 +96,7 @@ function useKept(matrix: Matrix): [number, (cell: number) => void] {
   return [kept < matrix.values.length ? kept : -1, setKept]
 }
 
-function MapCard({ heat, place }: { heat: Heat; place: Place }) {
+function MapCard({ heat, place, wide }: { heat: Heat; place: Place; wide: boolean }) {
   const { rows: order = '' } = useRoute()
   const choices = useMemo(() => orders(heat), [heat])
   const known = choices.some(({ value }) => value === order) ? order : 'name'
@@ -113,7 +119,7 @@ function MapCard({ heat, place }: { heat: Heat; place: Place }) {
   }
   return (
     <Card
-      className={layoutCss.span12}
+      className={wide ? layoutCss.span12 : layoutCss.span6}
       title={heat.title}
       subtitle={heat.subtitle}
       actions={
@@ -152,6 +158,7 @@ function MapCard({ heat, place }: { heat: Heat; place: Place }) {
         onOpen={(cell) => openRank(place, heat.rows[rankAt(cell)], 'overview', stepAt(cell))}
         tell={tell}
         axis={heat.x_metric.title}
+        note={absentText(heat)}
       />
       {kept >= 0 && (
         <Kept
@@ -166,6 +173,15 @@ function MapCard({ heat, place }: { heat: Heat; place: Place }) {
       )}
     </Card>
   )
+}
+
+/** Which ranks have no row: between two labels nobody would miss them. */
+function absentText(heat: Heat): string {
+  const ranks = skipped(heat.rows)
+  if (ranks.length === 0) return ''
+  const some = ranks.slice(0, MOST_NAMED).join(', ')
+  const rest = ranks.length > MOST_NAMED ? ` and ${(ranks.length - MOST_NAMED).toLocaleString('en-US')} more` : ''
+  return `without a row: ${ranks.length === 1 ? 'rank' : 'ranks'} ${some}${rest}`
 }
 
 /** On which node and in which groups a rank is. */

@@ -3,8 +3,9 @@ import { Button, Checkbox, NativeSelect, Popover, Radio, TextInput } from '@mant
 import { type ReactNode, useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog } from '../../api/payloads'
+import { joinIds, splitIds } from '../../lib/arrange'
 import { rankOf } from '../../lib/beside'
-import { type Address, sameAddress } from '../../lib/profiles'
+import { type Address, readsText, sameAddress } from '../../lib/profiles'
 import type { Way } from '../../lib/rankAxis'
 import {
   besideOf,
@@ -17,7 +18,7 @@ import {
   rankName,
   ranksText,
 } from '../../lib/rankChoice'
-import { setRoute, useRoute } from '../../state/route'
+import { readRoute, setRoute, useRoute } from '../../state/route'
 import { setWholeRead } from '../../state/wholeRuns'
 import { type Clocks, useClocks, useLate } from './useMeetings'
 import textCss from '../../widgets/text.module.css'
@@ -45,6 +46,8 @@ interface MenuProps {
   clocks: Clocks | null
   /** How the ranks are laid beside each other. */
   way: Way
+  /** Traces that corrected clocks read at most. */
+  reads: number
   /** What a person reads of a rank that is shown. */
   said: ReadonlyMap<string, string>
 }
@@ -65,7 +68,8 @@ export function RanksMenu({ opened, onOpened, ...props }: MenuProps & Opened) {
   )
 }
 
-function Choice({ catalog, open, ranks, clocks, way, said, beside }: MenuProps & { beside: readonly Address[] }) {
+function Choice(props: MenuProps & { beside: readonly Address[] }) {
+  const { catalog, open, ranks, clocks, way, reads, said, beside } = props
   const [filter, setFilter] = useState('')
   const [run, setRun] = useState(open.run)
   const others = useMemo(() => tracesOf(catalog, run), [catalog, run])
@@ -90,14 +94,24 @@ function Choice({ catalog, open, ranks, clocks, way, said, beside }: MenuProps &
       />
       <Button.Group>
         <Button size="compact-xs" variant="default" onClick={() => choose([...ranks, ...listed])}>
-          Show {filter ? 'these' : 'all'} {listed.length}
+          Show {filter ? 'these' : 'all'} {listed.length.toLocaleString('en-US')}
         </Button>
         <Button size="compact-xs" variant="default" disabled={ranks.length < 2} onClick={() => choose([open])}>
           Only {open.worker}
         </Button>
       </Button.Group>
-      <Sets open={open} beside={beside} clocks={clocks} onChoose={(next) => choose([open, ...next])} />
-      {ranks.length > 1 && <AlignMenu way={way} reads={clocks ? 0 : beside.length} />}
+      {ranks.length > 1 && (
+        <Button.Group>
+          <Button size="compact-xs" variant="default" onClick={() => turnAll('open')}>
+            Open all
+          </Button>
+          <Button size="compact-xs" variant="default" onClick={() => turnAll('closed')}>
+            Close all
+          </Button>
+        </Button.Group>
+      )}
+      <Sets open={open} beside={beside} clocks={clocks} reads={reads} onChoose={(next) => choose([open, ...next])} />
+      {ranks.length > 1 && <AlignMenu way={way} reads={reads} />}
       {runs.length > 1 && (
         <NativeSelect
           size="xs"
@@ -134,19 +148,26 @@ function Choice({ catalog, open, ranks, clocks, way, said, beside }: MenuProps &
   )
 }
 
+/** How the sections of all ranks are; their tracks stay as they are. */
+function turnAll(sections: 'open' | 'closed'): void {
+  const tracks = splitIds(readRoute().turned).filter((id) => id.includes(' '))
+  setRoute({ sections, turned: joinIds(tracks) })
+}
+
 /** Ranks that belong together, and those that the others wait for most. */
 function Sets(props: {
   open: Address
   beside: readonly Address[]
   clocks: Clocks | null
+  reads: number
   onChoose: (ranks: readonly Address[]) => void
 }) {
-  const { open, beside, clocks, onChoose } = props
+  const { open, beside, clocks, reads, onChoose } = props
   const [asked, ask] = useState(false)
   const { window } = useRoute()
   const query = useMemo<Query>(() => ({ run: open.run, span: open.span, window: window ?? '' }), [open, window])
-  const own = useClocks(query, asked && clocks === null, false)
-  const isAsked = clocks !== null || asked
+  const isAsked = clocks !== null || asked || reads === 0
+  const own = useClocks(query, isAsked && clocks === null, false)
   const late = useLate(query, isAsked)
   const found = clocks ?? own
   const isThere = own.nodes.size > 0
@@ -157,8 +178,8 @@ function Sets(props: {
   if (beside.length < 2) return null
   if (!isAsked)
     return (
-      <Button size="compact-xs" variant="default" onClick={() => ask(true)}>
-        By node, group or cost: reads all {beside.length} traces
+      <Button size="compact-xs" variant="default" title={readsText(reads)} onClick={() => ask(true)}>
+        By node, group or cost
       </Button>
     )
   if (sets.length === 0)
@@ -204,7 +225,6 @@ function Rows({ count, children }: { count: number; children: (at: number) => Re
   )
 }
 
-/** `reads`: traces that nobody has read yet and that corrected clocks need. */
 function AlignMenu({ way, reads }: { way: Way; reads: number }) {
   const { ranks_by } = useRoute()
   const order = orderOf(ranks_by)
@@ -219,11 +239,7 @@ function AlignMenu({ way, reads }: { way: Way; reads: number }) {
       />
       <Radio.Group size="xs" label="Times of ranks" value={way} onChange={(next) => setRoute({ align: next })}>
         <div className={toolbarCss.menu}>
-          <Radio
-            size="xs"
-            value="clocks"
-            label={reads > 0 ? `By corrected clocks: reads all ${reads} traces` : 'By corrected clocks'}
-          />
+          <Radio size="xs" value="clocks" label="By corrected clocks" title={readsText(reads)} />
           <Radio size="xs" value="wall" label="By wall clocks, as recorded" />
           <Radio size="xs" value="start" label="From the first step of each" />
         </div>

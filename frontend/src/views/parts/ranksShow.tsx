@@ -1,8 +1,9 @@
 // What the timelines of several ranks show. It stands in the URL.
-import { Button, Checkbox, Popover, Radio } from '@mantine/core'
+import { Checkbox, Radio } from '@mantine/core'
 import type { Detail } from '../../canvas/ranksTracks'
 import { setRoute, useRoute } from '../../state/route'
-import { useColors } from './showMenu'
+import { MenuButton } from './menuButton'
+import { ColorsChoice } from './showMenu'
 import textCss from '../../widgets/text.module.css'
 import css from './ranksMenu.module.css'
 import toolbarCss from './toolbar.module.css'
@@ -13,51 +14,29 @@ export const useLinks = (): boolean => useRoute().links !== 'none'
 export function RanksShow({ hasModules, hasDevices }: { hasModules: boolean; hasDevices: boolean }) {
   const detail = useDetail()
   const links = useLinks()
-  const colors = useColors('kind')
   return (
-    <Popover position="bottom-end" withinPortal trapFocus>
-      <Popover.Target>
-        <Button size="sm" variant="default">
-          Show
-        </Button>
-      </Popover.Target>
-      <Popover.Dropdown>
+    <MenuButton label="Show">
+      <Checkbox
+        size="xs"
+        checked={links}
+        onChange={() => setRoute({ links: links ? 'none' : '' })}
+        label="Link the same collective on all ranks"
+      />
+      <Radio.Group
+        size="xs"
+        label="Tracks of an open rank"
+        value={detail}
+        onChange={(next) => setRoute({ detail: next === 'streams' ? '' : next })}
+      >
         <div className={toolbarCss.menu}>
-          <Checkbox
-            size="xs"
-            checked={links}
-            onChange={() => setRoute({ links: links ? 'none' : '' })}
-            label="Link the same collective on all ranks"
-          />
-          <Radio.Group
-            size="xs"
-            label="Tracks of an open rank"
-            value={detail}
-            onChange={(next) => setRoute({ detail: next === 'streams' ? '' : next })}
-          >
-            <div className={toolbarCss.menu}>
-              <Radio size="xs" value="streams" label="Streams of devices" />
-              <Radio size="xs" value="all" label="All" />
-            </div>
-          </Radio.Group>
-          <Radio.Group
-            size="xs"
-            label="Colours"
-            value={colors}
-            onChange={(next) => setRoute({ colors: next === 'kind' ? '' : next })}
-          >
-            <div className={toolbarCss.menu}>
-              <Radio size="xs" value="kind" label="By kind" />
-              <Radio size="xs" value="name" label="By name" />
-              <Radio size="xs" value="module" label="By module" disabled={!hasModules} />
-              <Radio size="xs" value="class" label="By class of kernel" disabled={!hasDevices} />
-            </div>
-          </Radio.Group>
-          <p className={`${textCss.mute} ${css.alone}`}>
-            Of one rank alone there are also arrows in sight, gaps, charts, and pinned or moved tracks.
-          </p>
+          <Radio size="xs" value="streams" label="Streams of devices" />
+          <Radio size="xs" value="all" label="All" />
         </div>
-      </Popover.Dropdown>
-    </Popover>
+      </Radio.Group>
+      <ColorsChoice hasModules={hasModules} hasDevices={hasDevices} usual="kind" />
+      <p className={`${textCss.mute} ${css.alone}`}>
+        Of one rank alone there are also arrows in sight, gaps, charts, and pinned or moved tracks.
+      </p>
+    </MenuButton>
   )
 }

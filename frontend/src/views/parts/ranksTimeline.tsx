@@ -1,20 +1,21 @@
 // Several ranks on one timeline: a section each, on the axis of the profile that is open; what they did together is linked.
 import { Button, NativeSelect } from '@mantine/core'
-import { useCallback, useMemo, useRef, useState } from 'react'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog, Profile } from '../../api/payloads'
-import { isOpen } from '../../canvas/ranksLayout'
+import { openFirst } from '../../canvas/ranksLayout'
 import type { RankSection } from '../../canvas/ranksScene'
-import type { Placing } from '../../canvas/ranksTracks'
+import { type Placing, tracksOf } from '../../canvas/ranksTracks'
 import { Budget } from '../../canvas/tileCache'
 import type { Range, TimelineModel } from '../../canvas/timelineModel'
 import { joinIds, splitIds } from '../../lib/arrange'
-import { type Address, sameAddress } from '../../lib/profiles'
+import { type Address, readsText, sameAddress, unread } from '../../lib/profiles'
 import { fromAxis, type Placement, SAME, toAxis, type Way } from '../../lib/rankAxis'
-import { besideOf, inOrder, orderOf, rankKey, rankName } from '../../lib/rankChoice'
+import { besideOf, inOrder, orderOf, rankKey, rankName, ranksText } from '../../lib/rankChoice'
 import { matcher } from '../../lib/search'
 import { wholeOf } from '../../lib/wholeOf'
 import { readBookmarks } from '../../state/bookmarks'
+import type { Values } from '../../state/hash'
 import { PANEL, setPrefs, usePrefs } from '../../state/prefs'
 import { hostWindow, readRoute, setRoute, useRoute } from '../../state/route'
 import { useWholeRead } from '../../state/wholeRuns'
@@ -25,7 +26,8 @@ import { Split } from '../../widgets/split'
 import { addBookmark, BookmarksMenu } from './bookmarksMenu'
 import { EventPanel } from './eventPanel'
 import { FOUND_WIDTH, HitSteps } from './hitSteps'
-import { RangePanel } from './rangePanel'
+import type { Partner } from './onOtherRanks'
+import { panelsOf } from './rangePanel'
 import { type Named, renamed, saidOf, sectionOf, stretches, usePlacements } from './rankSections'
 import { RanksFoot } from './ranksFoot'
 import { type Opened, RanksMenu } from './ranksMenu'
@@ -55,6 +57,7 @@ const FEW = 16
 /** Pixels of the rank whose hits are stepped through, in the search field. */
 const NAME_WIDTH = 70
 const KEYS_FROM = [...new Set([window, hostWindow])]
+const NONE: ReadonlySet<string> = new Set()
 const NOTHING: ReadonlyMap<string, Range> = new Map()
 
 export default function RanksTimeline(props: {
@@ -139,7 +142,8 @@ function Page(props: {
   const own = props.named.filter(({ address }) => address.run === open.run && address.span === open.span).length
   const isRead = useWholeRead(run)
   // Corrected clocks and links need what every worker of the run contributes.
-  const isFree = own > 1 && (workers <= FEW || own * 2 >= workers || isRead || route.align === 'clocks')
+  const reads = useMemo(() => (isRead ? 0 : unread(catalog, open)), [isRead, catalog, open])
+  const isFree = own > 1 && (workers <= FEW || own * 2 >= workers || reads === 0 || route.align === 'clocks')
   const wish: Way = route.align === 'start' ? 'start' : route.align === 'wall' || !isFree ? 'wall' : 'clocks'
   const clocks = useClocks(run, isFree, wish === 'clocks')
   const order = orderOf(route.ranks_by)
@@ -194,38 +198,32 @@ function Page(props: {
       opened.steps.map(({ label, host_start_ns, host_end_ns }) => ({ label, start: host_start_ns, end: host_end_ns })),
     [opened],
   )
+  const goTo = usePartner(open, ranks, catalog, query, placements, known, handle)
   const bookmark = (time: number) => {
     addBookmark(bookmarks, time)
     setNote(time)
   }
-  const panels =
-    range === null && event === null ? null : (
-      <div className={css.panels}>
-        {event !== null && (
-          <EventPanel
-            event={event}
-            base={query}
-            catalog={catalog}
-            profile={known.get(at)?.profile ?? opened}
-            isElsewhere={at !== ''}
-            onGo={(next, to) => {
-              handle.current?.reveal({ start: toAxis(onAxis, to.start), end: toAxis(onAxis, to.end) })
-              setRoute({ event: String(next) })
-            }}
-            onClose={() => setRoute({ event: '', at: '' })}
-          />
-        )}
-        {range && (
-          <RangePanel
-            range={range}
-            base={{ ...open, window: base.window }}
-            search={search}
-            onShow={(next) => handle.current?.show(next)}
-            onClose={() => setRoute({ from_ns: '', to_ns: '' })}
-          />
-        )}
-      </div>
-    )
+  const panels = panelsOf({
+    event: event !== null && (
+      <EventPanel
+        event={event}
+        base={query}
+        catalog={catalog}
+        profile={known.get(at)?.profile ?? opened}
+        isElsewhere={at !== ''}
+        onGo={(next, to) => {
+          handle.current?.reveal({ start: toAxis(onAxis, to.start), end: toAxis(onAxis, to.end) })
+          setRoute({ event: String(next) })
+        }}
+        onClose={() => setRoute({ event: '', at: '' })}
+        onPartner={goTo}
+      />
+    ),
+    range,
+    base: opens,
+    search,
+    onShow: (next) => handle.current?.show(next),
+  })
   return (
     <div className={`${frameCss.page} ${css.page}`}>
       <div data-testid="toolbar" className={toolbarCss.toolbar}>
@@ -247,6 +245,7 @@ function Page(props: {
           ranks={ranks}
           clocks={isFree ? clocks : null}
           way={wish}
+          reads={isFree ? 0 : reads}
           said={saidOf(sections)}
           {...menu}
         />
@@ -274,8 +273,8 @@ function Page(props: {
           />
         )}
         {own > 1 && !isFree && (
-          <Button size="sm" variant="default" onClick={() => setRoute({ align: 'clocks' })}>
-            Align and link: reads all {workers} traces
+          <Button size="sm" variant="default" title={readsText(reads)} onClick={() => setRoute({ align: 'clocks' })}>
+            Align and link
           </Button>
         )}
       </div>
@@ -370,7 +369,35 @@ function useRankHits(
   return useHits(query, within, own, event, reveal)
 }
 
-/** Sections and their tracks that are not as they are at first. */
+/** The way to the same collective of another rank: its section, which is put below the others where it is not there. */
+function usePartner(
+  open: Address,
+  ranks: readonly Address[],
+  catalog: Catalog,
+  chosen: Query,
+  placements: ReadonlyMap<string, Placement>,
+  known: ReadonlyMap<string, Rank>,
+  handle: React.RefObject<RanksHandle | null>,
+): (partner: Partner) => void {
+  const [awaited, setAwaited] = useState<(Range & { key: string }) | null>(null)
+  // Where it lies on the axis is known once its trace is there.
+  const placed = awaited && known.get(awaited.key)?.model ? placements.get(awaited.key) : undefined
+  useEffect(() => {
+    if (!awaited || !placed) return
+    handle.current?.reveal({ start: toAxis(placed, awaited.start), end: toAxis(placed, awaited.end) })
+    setAwaited(null)
+  }, [awaited, placed, handle])
+  return ({ worker, event, start, end }) => {
+    const address = { run: String(chosen.run), worker, span: String(chosen.span) }
+    const key = sameAddress(address, open) ? '' : rankKey(open, address)
+    const isShown = ranks.some((one) => sameAddress(one, address))
+    const more: Values = isShown ? {} : { ranks: ranksText(catalog, open, [...ranks, address]) }
+    setRoute({ ...more, event: event === null ? '' : String(event), at: key }, true)
+    setAwaited({ key, start, end })
+  }
+}
+
+/** Sections and their tracks that are not as they are at first: `turnAll` makes it the same for all sections. */
 function toggle(id: string): void {
   const turned = new Set(splitIds(readRoute().turned))
   const name = id === '' ? '.' : id
@@ -379,10 +406,13 @@ function toggle(id: string): void {
 }
 
 function usePlacing(sections: readonly RankSection[], detail: Placing['detail'], model: TimelineModel): Placing {
-  const { turned: text } = useRoute()
+  const { turned: text, sections: opened } = useRoute()
   return useMemo(() => {
     const turned = new Set(splitIds(text))
-    const open = sections.filter(({ key }) => isOpen(key === '' ? '.' : key, sections.length, turned))
+    // As high as the open one's, of which the tracks are known.
+    const { content } = tracksOf('', model, { detail: 'streams', turned: NONE })
+    const first = opened === 'open' ? sections.length : opened === 'closed' ? 0 : openFirst(sections.length, content)
+    const open = sections.filter(({ key }, at) => at < first !== turned.has(key === '' ? '.' : key))
     const there = sections.flatMap(({ model: own, placement: placed }) =>
       own ? [{ placement: placed, start: own.start, end: own.end, busy: own.head.busy }] : [],
     )
@@ -395,5 +425,5 @@ function usePlacing(sections: readonly RankSection[], detail: Placing['detail'],
       whole,
       busy: { busy, busy_is_device: model.head.busy_is_device },
     }
-  }, [sections, detail, model, text])
+  }, [sections, detail, model, text, opened])
 }

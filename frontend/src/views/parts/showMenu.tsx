@@ -1,7 +1,8 @@
 // What the timeline draws besides its events, and in which colours. It stands in the URL.
-import { Button, Checkbox, Popover, Radio } from '@mantine/core'
+import { Checkbox, Radio } from '@mantine/core'
 import type { ColorBy } from '../../canvas/timelineColors'
 import { setRoute, useRoute } from '../../state/route'
+import { MenuButton } from './menuButton'
 import toolbarCss from './toolbar.module.css'
 
 const MODES: readonly ColorBy[] = ['kind', 'name', 'module', 'class']
@@ -15,52 +16,50 @@ export function useColors(usual: ColorBy): ColorBy {
 }
 
 export function ShowMenu(props: { hasModules: boolean; hasDevices: boolean; usual: ColorBy }) {
-  const { hasModules, hasDevices, usual } = props
+  const { hasDevices } = props
   const route = useRoute()
-  const colors = useColors(usual)
   const flag = (key: string) => ({
     size: 'xs',
     checked: route[key] === '1',
     onChange: () => setRoute({ [key]: route[key] === '1' ? '' : '1' }),
   })
   return (
-    <Popover position="bottom-end" withinPortal trapFocus>
-      <Popover.Target>
-        <Button size="sm" variant="default">
-          Show
-        </Button>
-      </Popover.Target>
-      <Popover.Dropdown>
+    <MenuButton label="Show">
+      <Checkbox {...flag('flows')} label="Arrows in sight: launches, forward to backward, waits, those recorded" />
+      {hasDevices && <Checkbox {...flag('gaps')} label="Gaps of streams, and what the host did" />}
+      <Radio.Group
+        size="xs"
+        label="Charts"
+        value={route.charts ?? 'main'}
+        onChange={(value) => setRoute({ charts: value === 'main' ? '' : value })}
+      >
         <div className={toolbarCss.menu}>
-          <Checkbox {...flag('flows')} label="Arrows in sight: launches, forward to backward, waits, those recorded" />
-          {hasDevices && <Checkbox {...flag('gaps')} label="Gaps of streams, and what the host did" />}
-          <Radio.Group
-            size="xs"
-            label="Charts"
-            value={route.charts ?? 'main'}
-            onChange={(value) => setRoute({ charts: value === 'main' ? '' : value })}
-          >
-            <div className={toolbarCss.menu}>
-              <Radio size="xs" value="main" label="Utilization, launch queue, memory" />
-              <Radio size="xs" value="all" label="All, also recorded counters" />
-              <Radio size="xs" value="none" label="None" />
-            </div>
-          </Radio.Group>
-          <Radio.Group
-            size="xs"
-            label="Colours"
-            value={colors}
-            onChange={(value) => setRoute({ colors: value === usual ? '' : value })}
-          >
-            <div className={toolbarCss.menu}>
-              <Radio size="xs" value="kind" label="By kind" />
-              <Radio size="xs" value="name" label="By name" />
-              <Radio size="xs" value="module" label="By module" disabled={!hasModules} />
-              <Radio size="xs" value="class" label="By class of kernel" disabled={!hasDevices} />
-            </div>
-          </Radio.Group>
+          <Radio size="xs" value="main" label="Utilization, launch queue, memory" />
+          <Radio size="xs" value="all" label="All, also recorded counters" />
+          <Radio size="xs" value="none" label="None" />
         </div>
-      </Popover.Dropdown>
-    </Popover>
+      </Radio.Group>
+      <ColorsChoice {...props} />
+    </MenuButton>
+  )
+}
+
+/** By what events are coloured; `usual` does not stand in the URL. */
+export function ColorsChoice(props: { hasModules: boolean; hasDevices: boolean; usual: ColorBy }) {
+  const { hasModules, hasDevices, usual } = props
+  return (
+    <Radio.Group
+      size="xs"
+      label="Colours"
+      value={useColors(usual)}
+      onChange={(value) => setRoute({ colors: value === usual ? '' : value })}
+    >
+      <div className={toolbarCss.menu}>
+        <Radio size="xs" value="kind" label="By kind" />
+        <Radio size="xs" value="name" label="By name" />
+        <Radio size="xs" value="module" label="By module" disabled={!hasModules} />
+        <Radio size="xs" value="class" label="By class of kernel" disabled={!hasDevices} />
+      </div>
+    </Radio.Group>
   )
 }

@@ -1,7 +1,8 @@
 // How stacks are shown, and the files that hold all of them.
-import { Button, Popover, Radio, SegmentedControl } from '@mantine/core'
+import { Button, Radio, SegmentedControl } from '@mantine/core'
 import { type Query, stacksUrl } from '../../api/client'
 import { setRoute } from '../../state/route'
+import { MenuButton } from './menuButton'
 import toolbarCss from './toolbar.module.css'
 
 interface Group {
@@ -68,60 +69,42 @@ export function StacksShowMenu(props: {
 }) {
   const { values, byFunction, onChange } = props
   return (
-    <Popover position="bottom-start" withinPortal trapFocus>
-      <Popover.Target>
-        <Button size="sm" variant="default">
-          Show
-        </Button>
-      </Popover.Target>
-      <Popover.Dropdown>
-        <div className={toolbarCss.menu}>
-          {(byFunction ? [FOLD] : [FOLD, ORDER, COLOURS]).map(({ key, label, options }) => (
-            <Radio.Group
-              key={key}
-              size="xs"
-              label={label}
-              value={values[key] ?? ''}
-              onChange={(value) => onChange(key, value)}
-            >
-              <div className={toolbarCss.menu}>
-                {options.map((option) => (
-                  <Radio key={option.value} size="xs" {...option} />
-                ))}
-              </div>
-            </Radio.Group>
-          ))}
-        </div>
-      </Popover.Dropdown>
-    </Popover>
+    <MenuButton label="Show" position="bottom-start">
+      {(byFunction ? [FOLD] : [FOLD, ORDER, COLOURS]).map(({ key, label, options }) => (
+        <Radio.Group
+          key={key}
+          size="xs"
+          label={label}
+          value={values[key] ?? ''}
+          onChange={(value) => onChange(key, value)}
+        >
+          <div className={toolbarCss.menu}>
+            {options.map((option) => (
+              <Radio key={option.value} size="xs" {...option} />
+            ))}
+          </div>
+        </Radio.Group>
+      ))}
+    </MenuButton>
   )
 }
 
 export function StacksSaveMenu({ query }: { query: Query }) {
   return (
-    <Popover position="bottom-end" withinPortal trapFocus>
-      <Popover.Target>
-        <Button size="compact-xs" variant="default">
-          Save as
+    <MenuButton label="Save as" size="compact-xs">
+      {FILES.map(({ format, label, title }) => (
+        <Button
+          key={format}
+          size="xs"
+          variant="default"
+          component="a"
+          href={stacksUrl({ ...query, format })}
+          title={title}
+          download
+        >
+          {label}
         </Button>
-      </Popover.Target>
-      <Popover.Dropdown>
-        <div className={toolbarCss.menu}>
-          {FILES.map(({ format, label, title }) => (
-            <Button
-              key={format}
-              size="xs"
-              variant="default"
-              component="a"
-              href={stacksUrl({ ...query, format })}
-              title={title}
-              download
-            >
-              {label}
-            </Button>
-          ))}
-        </div>
-      </Popover.Dropdown>
-    </Popover>
+      ))}
+    </MenuButton>
   )
 }

@@ -12,7 +12,7 @@ import { joinList, splitList, type Values } from '../../state/hash'
 import { usePages } from '../../state/pages'
 import { setRoute, useRoute } from '../../state/route'
 import { CloseIcon, ColumnsIcon, SearchIcon } from '../../widgets/icons'
-import { DataTable, isShown } from '../../widgets/table'
+import { DataTable, emptyKeys, isShown } from '../../widgets/table'
 import type { NameStyle } from '../../widgets/tableCells'
 import { useHeight } from '../../widgets/useWidth'
 import textCss from '../../widgets/text.module.css'
@@ -219,6 +219,7 @@ function Chips({ where, table }: { where: readonly string[]; table: Table | null
 
 function ColumnChooser({ table, shown }: { table: Table; shown: readonly string[] | null }) {
   const columns = table.columns.filter((column) => column.metric.key !== table.name_column)
+  const empty = emptyKeys(table)
   const toggle = (key: string) => {
     const now = columns.filter((column) => isShown(column, shown)).map((column) => column.metric.key)
     const next = now.includes(key) ? now.filter((item) => item !== key) : [...now, key]
@@ -241,7 +242,7 @@ function ColumnChooser({ table, shown }: { table: Table; shown: readonly string[
             <Checkbox
               key={column.metric.key}
               size="xs"
-              label={column.metric.title}
+              label={empty.has(column.metric.key) ? `${column.metric.title} (empty)` : column.metric.title}
               checked={isShown(column, shown)}
               onChange={() => toggle(column.metric.key)}
             />

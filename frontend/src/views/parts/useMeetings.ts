@@ -129,7 +129,7 @@ function useRested(text: string): string {
 }
 
 /** Rows of one collective stand together. */
-export function meetingsOf(rows: Rows): Meeting[] {
+function meetingsOf(rows: Rows): Meeting[] {
   const found = new Map<
     number,
     { match: number; collective: string; last: string; calls: Meeting['calls'][number][] }
