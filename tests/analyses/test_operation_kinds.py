@@ -53,9 +53,9 @@ def test_each_row_sums_up_what_the_workers_have(job: Part) -> None:
 def test_who_is_waited_for_is_the_slow_rank_and_how_long_adds_up(job: Part) -> None:
     waits = defaultdict(int)
     described = {row["group"]: row["group_description"] for row in rows_of(job, "process_groups")}
-    for call in rows_of(job, "collectives"):
-        if call["last_worker"] not in (None, call["worker"]):
-            waits[described[call["group"]], call["last_worker"]] += call["wait_ns"]
+    for row in rows_of(job, "collectives"):
+        if row["last_worker"] not in (None, row["worker"]):
+            waits[described[row["group"]], row["last_worker"]] += row["wait_ns"]
     for row in rows_of(job, "operation_kinds"):
         assert row["awaited_worker"] == "rank5"
         of_kind = {worker: waited for (kind, worker), waited in waits.items() if kind == row["group_description"]}

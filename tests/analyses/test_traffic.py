@@ -127,7 +127,7 @@ def test_an_uneven_all_to_all_that_its_sender_lost_is_told_by_its_receiver() -> 
 
 
 def test_of_uneven_all_to_alls_that_nothing_tells_to_be_one_none_counts_twice() -> None:
-    """One call of each rank without a match: they may be one, and what is sent counts. Of two and one that is two messages."""
+    """One call of each rank without a match: they may be one, and what is sent counts. Two and one are two."""
     mine, its = (0, -1, [0, 1], [0, 2]), (1, -1, [3, 0], [4, 0])
     assert rows_of(uneven([mine, its]), members([0, 1]), [0, 1]) == [(1, 0, 12, 1, 0), (0, 1, 4, 1, 0)]
     assert rows_of(uneven([mine, mine, its]), members([0, 1]), [0, 1]) == [(1, 0, 16, 2, 0), (0, 1, 8, 2, 0)]
