@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -270,6 +271,24 @@ def test_partners_show_no_lateness_that_clocks_cannot_tell() -> None:
         asked = (("of", row["worker"]), ("call", str(row["call"])))
         partners = table_of(parts, "partners", extra=asked)
         assert {partner["lateness_ns"] is not None for partner in partners} == {known}
+
+
+def test_partners_stand_the_latest_first_by_clocks() -> None:
+    """Whoever is in the middle has no lateness that clocks tell, and still a place. Once durations say another order."""
+    parts = sample_parts("synthetic_job")
+    clocks = {row["worker"]: row for row in table_of(parts, "clocks")}
+
+    def begin_ns(row: dict[str, Any]) -> float:
+        clock = clocks[row["worker"]]
+        return float(clock["trace_begins_ns"] + row["start_ns"] * (1 + (clock["clock_drift_ppb"] or 0) / 1e9))
+
+    by_wait = 0
+    for call in table_of(parts, "collectives", where=(("worker", "rank0"), ("arrival", "known"))):
+        partners = table_of(parts, "partners", extra=(("of", "rank0"), ("call", str(call["call"]))))
+        begin = [begin_ns(row) for row in partners]
+        assert all(before >= after - 2 for before, after in pairwise(begin))
+        by_wait += [row["wait_ns"] for row in partners] == sorted(row["wait_ns"] for row in partners)
+    assert by_wait == 24, "of 25"
 
 
 @needs_shared
