@@ -182,7 +182,7 @@ METRICS = SHARED.adding(
             ),
             "clock_aside": (
                 "Set aside",
-                "Anchors more than 6 x 1.4826 times the worker's median distance off: something held them up. In no residual.",
+                "Anchors more than 6 x 1.4826 times the worker's median distance off; they are in no residual.",
             ),
             "clocks_rough": ("Rough clocks", "Workers whose residual is larger than all clocks are apart."),
             "clocks_unknown": ("Unknown clocks", "Workers whose clock cannot be compared with those of most others."),

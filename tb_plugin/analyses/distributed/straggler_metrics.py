@@ -112,7 +112,7 @@ OF_STRAGGLERS = (
             ),
             "inherited_ns": (
                 "Inherited",
-                "Lateness that is no fault of its own: it waited longer for others in other groups, since one last blocked it.",
+                "Lateness that is no fault of its own: it waited longer for others in other groups before.",
             ),
             "late_cause_ns": (
                 "Longer by",
