@@ -2,7 +2,8 @@
 
 Nobody names a job in a file. What is stated is compared instead: world size, backend, the group of all ranks, the rank,
 the process and the time. Ranks of one job are distinct and record at the same time; a rank that is there twice means two
-jobs, or a job and its restart, and then only those folders are joined that are clear by themselves.
+jobs, a job and its restart or a copy, and then only those folders are joined that are clear by themselves. Not even host
+and process tell such jobs apart: containers count processes from the same number, so folders count too.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ _ASKED = 2
 """So many workers of a run are asked first; a run that holds all ranks of its job is left alone."""
 _Key = tuple[Root, str, int, str, str]
 """Root, clock, world size, backend, group."""
+_Folder = tuple[str, ...]
+"""The parts of a path below a log directory."""
 
 
 def is_on() -> bool:
@@ -89,7 +92,7 @@ class _Process:
 
     key: _Key
     rank: int
-    folder: tuple[str, ...] = ()
+    folder: _Folder = ()
     """What all its profiles lie in."""
     profiles: list[Found] = field(default_factory=list)
     times: list[tuple[int, int]] = field(default_factory=list)
@@ -105,33 +108,64 @@ class _Process:
 
 
 def _processes(found: Iterable[Found], jobs: Mapping[Found, JobInfo | None]) -> list[_Process]:
-    """The processes that state a job and a time."""
-    recorded: dict[tuple[_Key, int, str], list[tuple[int, int, Found]]] = defaultdict(list)
+    """The processes that state a job and a time.
+
+    What has one host and process number is one process where it lies in a folder of its own, or in one folder with others.
+    """
+    recorded: dict[tuple[_Key, int, str, _Folder], list[tuple[int, int, Found]]] = defaultdict(list)
+    found = list(found)
+    ranks = _ranks_below(found, jobs)
     for one in found:
         job = jobs.get(one)
         if job is None or job.start_ns is None:
             continue
-        key = (one.root, job.clock, job.world_size, job.backend, job.group)
+        key = _key(one, job)
         end_ns = (one.time_unix_ms or 0) * 1_000_000 + 999_999 if job.clock == "unix" else 0
         # The time in a file's name is that of its writing.
         end_ns = end_ns if 0 <= end_ns - job.start_ns <= _LONGEST_NS else job.start_ns
-        recorded[key, job.rank, job.process or f"{one.run}/{one.worker}"].append((job.start_ns, end_ns, one))
+        process = job.process or f"{one.run}/{one.worker}"
+        recorded[key, job.rank, process, _own(_folder(one), ranks[key])].append((job.start_ns, end_ns, one))
     processes = []
-    for (key, rank, _), items in recorded.items():
+    for (key, rank, _, _), items in recorded.items():
         items.sort(key=lambda item: (item[0], item[2].names))
-        process = _Process(key, rank, _common([PurePosixPath(one.place).parent.parts for _, _, one in items]))
-        process.profiles = [one for _, _, one in items]
-        process.times = [(begin, end) for begin, end, _ in items]
-        process.steps = [job.first_step if (job := jobs[one]) else None for one in process.profiles]
-        processes.append(process)
+        made = _Process(key, rank, _common([_folder(one) for _, _, one in items]))
+        made.profiles = [one for _, _, one in items]
+        made.times = [(begin, end) for begin, end, _ in items]
+        made.steps = [job.first_step if (job := jobs[one]) else None for one in made.profiles]
+        processes.append(made)
     return processes
 
 
-def _joined_below(processes: Sequence[_Process]) -> list[tuple[tuple[str, ...], list[_Process]]]:
+def _key(one: Found, job: JobInfo) -> _Key:
+    return (one.root, job.clock, job.world_size, job.backend, job.group)
+
+
+def _folder(one: Found) -> _Folder:
+    return PurePosixPath(one.place).parent.parts
+
+
+def _ranks_below(found: Iterable[Found], jobs: Mapping[Found, JobInfo | None]) -> dict[_Key, dict[_Folder, set[int]]]:
+    """Which ranks of each kind of job lie in or below each folder."""
+    ranks: dict[_Key, dict[_Folder, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for one in found:
+        job = jobs.get(one)
+        if job is not None and job.start_ns is not None:
+            folder = _folder(one)
+            for depth in range(len(folder) + 1):
+                ranks[_key(one, job)][folder[:depth]].add(job.rank)
+    return ranks
+
+
+def _own(folder: _Folder, ranks: Mapping[_Folder, set[int]]) -> _Folder:
+    """The folder that a rank has for itself, the highest one; where other ranks lie beside it that is the folder itself."""
+    return next((folder[:depth] for depth in range(len(folder)) if len(ranks[folder[:depth]]) == 1), folder)
+
+
+def _joined_below(processes: Sequence[_Process]) -> list[tuple[_Folder, list[_Process]]]:
     """Groups of processes of one job, with the folder that each lies in: what is clear in a folder is joined there."""
     groups = [(process.folder, [process]) for process in processes]
     for depth in range(max(len(process.folder) for process in processes), -1, -1):
-        below: dict[tuple[str, ...], list[list[_Process]]] = defaultdict(list)
+        below: dict[_Folder, list[list[_Process]]] = defaultdict(list)
         higher = []
         for folder, group in groups:
             if len(folder) < depth:
@@ -222,7 +256,7 @@ def _apart(one: _Process, i: int, other: _Process, k: int) -> tuple[bool, int] |
     return (not same_step, abs(first - begin))
 
 
-def _common(folders: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+def _common(folders: Sequence[_Folder]) -> _Folder:
     """The deepest folder that all lie in."""
     common = folders[0]
     for folder in folders[1:]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -85,11 +86,11 @@ def test_nothing_is_told_across_clocks_that_nobody_compared() -> None:
 
 
 def test_the_first_collective_of_a_recording_that_begins_later_is_nobodys_lateness() -> None:
-    """Worker 2 recorded from the second collective on, which it came 60 late to; worker 1 lost the second one."""
-    clocks = clocks_with(ints(0, 0, 0), ints(1, 1, 1))
+    """Worker 2 recorded from 150 on: the second collective, which it came 60 late to; worker 1 lost the second one."""
+    clocks = clocks_with(ints(0, 0, 150), ints(1, 1, 1))
     worker = ints(0, 1, 0, 2, 0, 1, 2)
     match = ints(0, 0, 1, 1, 2, 2, 2)
-    start = ints(0, 3, 100, 160, 200, 210, 220)
+    start = ints(0, 3, 100, 10, 200, 210, 70)
     late = lateness_of(clocks, worker, match, np.zeros(7, np.int64), start, start + 50)
     assert arrivals(late) == ["known"] * 2 + ["recording begins later"] * 2 + ["known"] * 3
     assert sure_of(late, clocks, worker).lateness.tolist() == [True, True, False, False, True, False, True]
@@ -97,10 +98,20 @@ def test_the_first_collective_of_a_recording_that_begins_later_is_nobodys_latene
 
 def test_it_begins_later_also_where_nobody_else_has_the_first_calls() -> None:
     """In a group of two the calls that worker 1 did not record are on worker 0 alone."""
-    clocks = clocks_with(ints(0, 0), ints(1, 1))
-    start = ints(0, 100, 150, 200, 210)
+    clocks = clocks_with(ints(0, 140), ints(1, 1))
+    start = ints(0, 100, 10, 200, 70)
     late = lateness_of(clocks, ints(0, 0, 1, 0, 1), ints(-1, 0, 0, 1, 1), np.zeros(5, np.int64), start, start + 40)
     assert arrivals(late) == ["alone", *["recording begins later"] * 2, *["known"] * 2]
+
+
+def test_who_began_with_the_others_lost_its_first_call() -> None:
+    """Worker 2 lacks the first collective. That its recording begins 2 later than another clocks right to 1 cannot tell."""
+    for begins, told in ((2, "known"), (3, "recording begins later")):
+        clocks = clocks_with(ints(0, 0, begins), ints(1, 1, 1))
+        start = ints(10, 13, 100, 100, 160 - begins)
+        late = lateness_of(clocks, ints(0, 1, 0, 1, 2), ints(0, 0, 1, 1, 1), np.zeros(5, np.int64), start, start + 50)
+        assert arrivals(late) == ["known"] * 2 + [told] * 3
+        assert late.lateness_ns[4] == 60
 
 
 # ------------------------------------------------------------------------------------ invented jobs
@@ -260,6 +271,24 @@ def test_partners_show_no_lateness_that_clocks_cannot_tell() -> None:
         asked = (("of", row["worker"]), ("call", str(row["call"])))
         partners = table_of(parts, "partners", extra=asked)
         assert {partner["lateness_ns"] is not None for partner in partners} == {known}
+
+
+def test_partners_stand_the_latest_first_by_clocks() -> None:
+    """Whoever is in the middle has no lateness that clocks tell, and still a place. Once durations say another order."""
+    parts = sample_parts("synthetic_job")
+    clocks = {row["worker"]: row for row in table_of(parts, "clocks")}
+
+    def begin_ns(row: dict[str, Any]) -> float:
+        clock = clocks[row["worker"]]
+        return float(clock["trace_begins_ns"] + row["start_ns"] * (1 + (clock["clock_drift_ppb"] or 0) / 1e9))
+
+    by_wait = 0
+    for call in table_of(parts, "collectives", where=(("worker", "rank0"), ("arrival", "known"))):
+        partners = table_of(parts, "partners", extra=(("of", "rank0"), ("call", str(call["call"]))))
+        begin = [begin_ns(row) for row in partners]
+        assert all(before >= after - 2 for before, after in pairwise(begin))
+        by_wait += [row["wait_ns"] for row in partners] == sorted(row["wait_ns"] for row in partners)
+    assert by_wait == 24, "of 25"
 
 
 @needs_shared

@@ -11,6 +11,7 @@ from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.distributed.joined import join
 from tb_plugin.payloads import Table, View
+from tests.analyses.test_distributed import call, part_of
 from tests.many_ranks import many_parts
 
 
@@ -40,10 +41,10 @@ def test_each_row_sums_up_what_the_workers_have(job: Part) -> None:
         assert row["same_groups"] == {"default_pg": 1, "tp": 8}[row["group_description"]]
         assert row["calls"] == sum(one["calls"] for one in mine)
         assert (row["calls_least"], row["calls_most"]) == (4, 4)
-        assert row["latency_median_ns"] == int(statistics.median(latency))
-        # The smallest value that so many of 64 rows do not exceed: the 4th (3.2 of them), and the 61st (60.8).
+        # The smallest value that so many of 64 rows do not exceed: the 4th (3.2 of them), the 32nd, and the 61st (60.8).
+        assert row["latency_median_ns"] == latency[31]
         assert (row["latency_low_ns"], row["latency_high_ns"]) == (latency[3], latency[60])
-        assert row["transfer_median_ns"] == int(statistics.median(one["transfer_ns"] for one in mine))
+        assert row["transfer_median_ns"] == statistics.median_low(one["transfer_ns"] for one in mine)
     assert [row["latency_median_ns"] for row in kinds] == sorted(
         (row["latency_median_ns"] for row in kinds), reverse=True
     )
@@ -52,13 +53,21 @@ def test_each_row_sums_up_what_the_workers_have(job: Part) -> None:
 def test_who_is_waited_for_is_the_slow_rank_and_how_long_adds_up(job: Part) -> None:
     waits = defaultdict(int)
     described = {row["group"]: row["group_description"] for row in rows_of(job, "process_groups")}
-    for call in rows_of(job, "collectives"):
-        if call["last_worker"] not in (None, call["worker"]):
-            waits[described[call["group"]], call["last_worker"]] += call["wait_ns"]
+    for row in rows_of(job, "collectives"):
+        if row["last_worker"] not in (None, row["worker"]):
+            waits[described[row["group"]], row["last_worker"]] += row["wait_ns"]
     for row in rows_of(job, "operation_kinds"):
         assert row["awaited_worker"] == "rank5"
         of_kind = {worker: waited for (kind, worker), waited in waits.items() if kind == row["group_description"]}
         assert row["awaited_ns"] == of_kind["rank5"] == max(of_kind.values()) > 0
+
+
+def test_of_two_workers_the_median_is_one_of_them() -> None:
+    """Calls of 90 and 60 ns that end together: no worker has 75."""
+    joined = join(iter([part_of("a", [call("all_reduce", 0, 90)]), part_of("b", [call("all_reduce", 30, 60)])]))
+    (row,) = rows_of(joined, "operation_kinds")
+    keys = ("latency_low_ns", "latency_median_ns", "latency_high_ns", "transfer_median_ns")
+    assert [row[key] for key in keys] == [60, 60, 90, 60]
 
 
 def test_who_calls_less_often_and_who_is_alone() -> None:

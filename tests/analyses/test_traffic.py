@@ -117,8 +117,23 @@ def test_places_without_known_ranks_claim_nothing() -> None:
     assert rows_of(calls, members(None), [0, 1]) == []
     assert rows_of(calls, members([0, 1, 2]), [0, 1]) == []
     assert rows_of(calls, members([0, 1]), [None, 1]) == []
-    # Alone and unmatched: what it sent; what it got from a rank that is here may be counted there already.
-    assert rows_of(calls, members([0, 1]), [0, 1]) == [(0, 1, 8, 1, 0)]
+
+
+def test_an_uneven_all_to_all_that_its_sender_lost_is_told_by_its_receiver() -> None:
+    """Rank 0 has three all-to-alls with rank 1, whose trace lacks the second: 2, 3 and 4 floats came from there."""
+    lost = [(0, 0, [1, 1], [0, 2]), (0, -1, [1, 1], [0, 3]), (0, 1, [1, 1], [0, 4]), (1, 0, [2, 0], [1, 0])]
+    calls = uneven([*lost, (1, 1, [4, 0], [1, 0])])
+    assert rows_of(calls, members([0, 1]), [0, 1]) == [(1, 0, 36, 3, 0), (0, 1, 12, 3, 0)]
+
+
+def test_of_uneven_all_to_alls_that_nothing_tells_to_be_one_none_counts_twice() -> None:
+    """One call of each rank without a match: they may be one, and what is sent counts. Two and one are two."""
+    mine, its = (0, -1, [0, 1], [0, 2]), (1, -1, [3, 0], [4, 0])
+    assert rows_of(uneven([mine, its]), members([0, 1]), [0, 1]) == [(1, 0, 12, 1, 0), (0, 1, 4, 1, 0)]
+    assert rows_of(uneven([mine, mine, its]), members([0, 1]), [0, 1]) == [(1, 0, 16, 2, 0), (0, 1, 8, 2, 0)]
+    # Ranks 0 and 2 have a match that lacks rank 1; a call of rank 1 that has none may be its part of it.
+    three = [(0, 0, [0, 2, 0], None), (2, 0, [0, 0, 0], None), (1, -1, [3, 0, 0], [2, 0, 0])]
+    assert rows_of(uneven(three), members([0, 1, 2]), [0, 1, 2]) == [(1, 0, 12, 1, 0), (0, 1, 8, 1, 0)]
 
 
 def test_a_thousand_ranks_are_cut_to_the_largest_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +227,6 @@ def test_partners_of_a_real_run_that_numbers_nothing() -> None:
     for row in rows:
         pair = partners(parts, row["worker"], start_ns=row["start_ns"], call=row["call"])
         assert len(pair) == 2 and {one["match"] for one in pair} == {row["match"]}
-        late = [one["lateness_ns"] for one in pair]
         # The latest first by clocks; where these do not tell, who waited least.
-        assert pair[0]["wait_ns"] == 0 if None in late else late[0] >= late[1]
+        assert pair[0]["worker"] == row["last_arrived"] if row["arrival"] == "known" else pair[0]["wait_ns"] == 0
     assert np.isin(["[0, 1]"], [row["group_ranks"] for row in table_of(parts, "process_groups")]).all()

@@ -84,6 +84,36 @@ def test_two_whole_jobs_whose_processes_look_alike_stay_apart(tmp_path):
     assert places(tmp_path) == [(job, f"rank{rank}", "1") for job in ("a", "b") for rank in range(2)]
 
 
+@pytest.mark.parametrize("at_s", [0, 3, 60])
+def test_two_jobs_that_each_lack_a_rank_keep_their_folders(tmp_path, at_s):
+    """Containers give both jobs the same hosts and processes: a rank that is there twice is no second recording of it."""
+    for job in ("a", "b"):
+        for rank in range(3):
+            put(tmp_path / job / f"rank{rank}.END.pt.trace.json", rank, 4, at_s=at_s * (job == "b"), pid=7 + rank)
+    assert places(tmp_path) == [(job, f"rank{rank}", "1") for job in ("a", "b") for rank in range(3)]
+
+
+def test_a_copy_of_a_job_that_lacks_a_rank_is_not_mixed_with_it(tmp_path):
+    for job in ("job", "job/backup"):
+        for rank in range(2):
+            put(tmp_path / job / f"rank{rank}.END.pt.trace.json", rank, 3, pid=7 + rank)
+    assert places(tmp_path) == [(job, f"rank{rank}", "1") for job in ("job", "job/backup") for rank in range(2)]
+
+
+def test_folders_of_ranks_of_two_jobs_whose_processes_look_alike(tmp_path):
+    for job in ("x", "y"):
+        for rank in range(2):
+            put(tmp_path / job / f"rank{rank}" / "w.END.pt.trace.json", rank, 3, at_s=0.1 * (job == "y"), pid=7 + rank)
+    assert places(tmp_path) == [(job, f"rank{rank}", "1") for job in ("x", "y") for rank in range(2)]
+
+
+def test_recordings_of_a_rank_in_folders_of_their_own_are_one_worker(tmp_path):
+    for rank in range(2):
+        for cycle in range(2):
+            put(tmp_path / f"rank{rank}" / f"cycle{cycle}" / "w.END.pt.trace.json", rank, 3, at_s=60 * cycle)
+    assert places(tmp_path) == [(tmp_path.name, f"rank{rank}", span) for rank in range(2) for span in ("1", "2")]
+
+
 def test_it_can_be_switched_off(tmp_path, monkeypatch):
     monkeypatch.setenv("TORCH_TRACE_GROUP", "folders")
     for rank in range(2):

@@ -130,15 +130,16 @@ METRICS = SHARED.adding(
             "stage_ranks": ("Ranks", "Ranks of the job that are of the stage."),
             "awaited_worker": (
                 "Most waited for",
-                "The worker that the others waited for longest in these calls: it arrived last. Where most of that is no "
-                "fault of its own, Held up by names who is to blame.",
+                "The worker that the others waited for longest in these calls: it arrived last. Null where nobody waited. "
+                "Where most of that is no fault of its own, Held up by names who is to blame.",
             ),
             "last_worker": ("Last", "The worker that arrived last: its call is the shortest, it waits for nobody."),
             "last_arrived": ("Last by clocks", "The worker whose call began last by corrected clocks."),
             "arrival": (
                 "Arrival",
                 "known, or why nobody knows who came when. below the residual: all came closer together than clocks tell; "
-                "recording begins later: the first collective of a recording that others' precede, which is no lateness; "
+                "recording begins later: the first collective of a recording that others' precede by more than clocks may be "
+                "wrong, which is no lateness; "
                 "clocks unknown; alone.",
             ),
             "clock_how": (
@@ -159,7 +160,10 @@ METRICS = SHARED.adding(
             "differing_messages": ("Sizes differ", "Messages of which both ends are here and state different sizes."),
             "call": ("Call", "Number of the call in order of time, of its worker."),
             "event": ("Event", "Number of the event in order of time, as the timeline of its worker knows it."),
-            "elements": ("Elements", "Elements of the larger buffer where the two differ by the group's size."),
+            "elements": (
+                "Elements",
+                "Elements of the larger buffer where the two differ by the group's size; of all-to-alls what the rank gives.",
+            ),
             "bounded": (
                 "Bounds",
                 "Matched calls that a rank of their group is missing from, or may be, where they state none. It may have "
@@ -181,7 +185,7 @@ METRICS = SHARED.adding(
             ),
             "clock_aside": (
                 "Set aside",
-                "Anchors too far off to say anything of a clock; they are not in the residual.",
+                "Anchors more than 6 x 1.4826 times the worker's median distance off; they are in no residual.",
             ),
             "clocks_rough": ("Rough clocks", "Workers whose residual is larger than all clocks are apart."),
             "clocks_unknown": ("Unknown clocks", "Workers whose clock cannot be compared with those of most others."),
@@ -203,7 +207,10 @@ METRICS = SHARED.adding(
                 "Unmatched",
                 "Calls, but of groups of one rank, that no other worker has; they are in no wait, transfer or bandwidth.",
             ),
-            "arrived_last": ("Arrived last", "Matched collectives that waited for this worker."),
+            "arrived_last": (
+                "Arrived last",
+                "Matched collectives that waited for this worker; of a straggler those of its group.",
+            ),
         },
     ),
     define(
@@ -305,7 +312,8 @@ METRICS = SHARED.adding(
             "stage_communication_ns": ("Other communication", "Communication that nothing hides, less receiving."),
             "blocked_ns": (
                 "Blocked",
-                "Time of the call in which its worker computes nothing, without what belongs to a call that began later.",
+                "Time of the call in which its worker computes nothing, without what belongs to a call that began later (of "
+                "two at once the shorter).",
             ),
             "caused_wait_ns": (
                 "Others waited",

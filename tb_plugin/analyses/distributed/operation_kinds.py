@@ -11,7 +11,7 @@ import pyarrow as pa
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.distributed.matching.codes import codes, distinct
 from tb_plugin.analyses.distributed.matching.compared import numbers_of, texts_of
-from tb_plugin.analyses.distributed.matching.quantiles import median_by, quantile_by
+from tb_plugin.analyses.distributed.matching.quantiles import quantile_by
 from tb_plugin.analyses.distributed.rank.profile import frame, table
 from tb_plugin.analyses.distributed.stragglers.blame import blame
 from tb_plugin.analyses.distributed.tables import nothing_in
@@ -30,7 +30,7 @@ KIND = {
     "workers": pa.int64(), "same_groups": pa.int64(),
 }  # fmt: skip
 _KEYS = ("collective", "dtype", "group_description")
-_QUANTILES = (("latency_low_ns", 5), ("latency_high_ns", 95))
+_HUNDREDTHS = (5, 50, 95)
 
 
 def operation_kinds(data: Together, operations: pa.Table) -> Mapping[str, Frame]:
@@ -44,11 +44,10 @@ def operation_kinds(data: Together, operations: pa.Table) -> Mapping[str, Frame]
     count = len(first)
     calls, latency = (operations[key].to_numpy() for key in ("calls", "latency_ns"))
     met = np.asarray(operations["transfer_ns"].is_valid())
-    transfer = median_by(kind[met], operations["transfer_ns"].filter(pa.array(met)).to_numpy(), count).tolist()
+    transfer = quantile_by(kind[met], operations["transfer_ns"].filter(pa.array(met)).to_numpy(), count, 50).tolist()
     has_met = (np.bincount(kind[met], minlength=count) > 0).tolist()
-    low, high = (quantile_by(kind, latency, count, hundredths).tolist() for _, hundredths in _QUANTILES)
+    low, middle, high = (quantile_by(kind, latency, count, hundredths).tolist() for hundredths in _HUNDREDTHS)
     least, most = (quantile_by(kind, calls, count, hundredths).tolist() for hundredths in (0, 100))
-    middle = median_by(kind, latency, count).tolist()
     places = {titles(row): at for at, row in enumerate(first.tolist())}
     of_call, called = _kinds(data.seen.data, described)
     workers = _different(kind, texts_of(operations, "worker")[0], count)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.base import Frame, Params, Part, whole_number
 from tb_plugin.analyses.distributed import joined as j
 from tb_plugin.analyses.distributed.clocks.clocks import clocks_from
-from tb_plugin.analyses.distributed.clocks.lateness import Lateness, sure_of
+from tb_plugin.analyses.distributed.clocks.lateness import KNOWN, Lateness, sure_of
 from tb_plugin.analyses.distributed.matching.compared import numbers_of
 from tb_plugin.analyses.distributed.matching.match import BY
 from tb_plugin.analyses.distributed.metrics import METRICS
@@ -27,8 +27,9 @@ _PLACES = ("call", "event", "start_ns")
 
 
 def partners_frame(joined: Part, params: Params) -> Frame:
-    """Returns a row for each worker that has the collective of one call, those who waited least first.
+    """Returns a row for each worker that has the collective of one call, the latest first.
 
+    That is by clocks where they tell who came when, else who waited least.
     The call is that of the worker ``of`` with this ``call``, ``event`` or ``start_ns``. It stands alone where no other worker
     has it, and there is no row where there is no such call. Raises BadRequest where no worker or no place is named.
     """
@@ -50,17 +51,7 @@ def partners_frame(joined: Part, params: Params) -> Frame:
         rows = np.flatnonzero(match == match[found[0]])
     else:
         rows = found[:1]
-    return _frame(
-        _with_lateness(calls.take(pa.array(rows)), joined), names, rows == found[0] if len(found) else rows < 0
-    )
-
-
-def _with_lateness(calls: pa.Table, joined: Part) -> pa.Table:
-    """The calls with their lateness as it may be shown: null where clocks cannot tell."""
-    late = Lateness(*(numbers_of(calls, key) for key in j.LATE))
-    sure = sure_of(late, clocks_from(joined.frames[j.CLOCKS].data), numbers_of(calls, "worker"))
-    shown = pa.array(late.lateness_ns, mask=~sure.lateness)
-    return calls.set_column(calls.column_names.index("lateness_ns"), "lateness_ns", shown)
+    return _frame(calls.take(pa.array(rows)), joined, names, rows == found[0] if len(found) else rows < 0)
 
 
 def _span(worker: Int64, mine: int) -> tuple[int, int]:
@@ -78,7 +69,11 @@ def _at(calls: pa.Table, places: dict[str, int | None]) -> Bool:
     return keep
 
 
-def _frame(calls: pa.Table, names: list[str], own: Bool) -> Frame:
+def _frame(calls: pa.Table, joined: Part, names: list[str], own: Bool) -> Frame:
+    late = Lateness(*(numbers_of(calls, key) for key in j.LATE))
+    sure = sure_of(late, clocks_from(joined.frames[j.CLOCKS].data), numbers_of(calls, "worker"))
+    # Null where clocks cannot tell.
+    lateness = pa.array(late.lateness_ns, mask=~sure.lateness)
     worker, match, last = (numbers_of(calls, key) for key in ("worker", "match", "last"))
     dur, transfer = numbers_of(calls, "dur_ns"), numbers_of(calls, "transfer_ns")
     met = match >= 0
@@ -88,7 +83,7 @@ def _frame(calls: pa.Table, names: list[str], own: Bool) -> Frame:
         "start_ns": calls["start_ns"],
         "dur_ns": calls["dur_ns"],
         "wait_ns": pa.array(dur - transfer, mask=~met),
-        "lateness_ns": calls["lateness_ns"],
+        "lateness_ns": lateness,
         "last_worker": of.take(pa.array(last, mask=last < 0)),
         "timing": _text(TIMINGS, numbers_of(calls, "timing"), met),
         "match_kind": _text(BY, numbers_of(calls, "match_kind"), met),
@@ -102,20 +97,17 @@ def _frame(calls: pa.Table, names: list[str], own: Bool) -> Frame:
         "match": pa.array(match, mask=~met),
         "matched_workers": pa.array(numbers_of(calls, "matched_workers"), mask=~met),
     }
-    # The latest first: by its lateness where clocks are known, else who waited least.
-    late = -numbers_of(calls, "lateness_ns") if _all_known(calls, "lateness_ns") else dur - transfer
-    order = pa.array(np.lexsort((worker, dur, late)))
+    # Of who is in the middle clocks do not tell by how much: it has no lateness, but a place.
+    by_clocks = len(worker) > 0 and bool((late.arrival == KNOWN).all())
+    order = pa.array(np.lexsort((worker, dur, -late.lateness_ns if by_clocks else dur - transfer)))
     hidden = tuple(key for key, column in data.items() if key not in _SHOWN or column.null_count == len(column) > 0)
     table = pa.table(data).take(order)
-    sort = Sort("lateness_ns", True) if _all_known(calls, "lateness_ns") else Sort("wait_ns", False)
+    told = Sort("lateness_ns", True) if lateness.null_count == 0 else None
+    sort = told if by_clocks else Sort("wait_ns", False)
     return Frame(PARTNERS, "On other ranks", METRICS.columns(*data, hidden=hidden), table, ("worker",), "worker", sort)
 
 
 _SHOWN = ("worker", "start_ns", "dur_ns", "wait_ns", "lateness_ns", "last_worker", "timing", "match_kind")
-
-
-def _all_known(calls: pa.Table, key: str) -> bool:
-    return key in calls.column_names and calls.num_rows > 0 and calls[key].null_count == 0
 
 
 def _text(words: tuple[str, ...], place: Int64, known: Bool) -> pa.Array:

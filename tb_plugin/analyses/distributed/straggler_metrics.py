@@ -60,7 +60,10 @@ OF_STRAGGLERS = (
         CHOSEN,
         "count",
         {
-            "stragglers": ("Stragglers", "Workers that stand out."),
+            "stragglers": (
+                "Stragglers",
+                "Workers that are late more often, and by more, than chance and noise explain.",
+            ),
             "straggler_rank": (
                 "Worst straggler",
                 "Number of the rank that costs most, of those late again and again where there are any; null where none is "
@@ -86,7 +89,7 @@ OF_STRAGGLERS = (
         {
             "late_z": (
                 "Robust z",
-                "0.6745 times its median lateness less the median of its group, over their median absolute deviation; of "
+                "Its median lateness less the median of its group, over 1.4826 times their median absolute deviation; of "
                 "groups of six workers or more.",
             ),
             "late_q": (
@@ -112,11 +115,11 @@ OF_STRAGGLERS = (
             "lost_low_ns": (
                 "Lost, at least",
                 "Of it what the step gains for sure: nobody waits as long for somebody else, no rank is missing, nothing "
-                "hides it. Of the ten costliest; of others 0.",
+                "hides it. Of the ten costliest; of others 0, as of all where a rank of the job is absent.",
             ),
             "inherited_ns": (
                 "Inherited",
-                "Lateness that is no fault of its own: it waited for others in other groups before.",
+                "Lateness that is no fault of its own: it waited longer for others in other groups before.",
             ),
             "late_cause_ns": (
                 "Longer by",
@@ -124,7 +127,7 @@ OF_STRAGGLERS = (
             ),
             "late_unexplained_ns": (
                 "Not explained",
-                "What it costs less what it does longer than the others before the collectives that make this cost.",
+                "What it costs at collectives that it has, less what it does longer than the others before these.",
             ),
             "late_kernel_ns": (
                 "Kernel longer by",

@@ -195,19 +195,35 @@ def _splits(calls: pa.Table, members: pa.Table, own: Int64, here: Int64) -> list
     if not len(sent.row) and not len(got.row):
         return []
     match = numbers_of(calls, "match")
-    # Of a call without a match nobody knows which call of another worker here is its other end.
-    got = got.only((match[got.row] >= 0) | ~np.isin(got.source, here))
-    rows = np.concatenate((sent.row, got.row))
-    label = np.where(match[rows] >= 0, match[rows], match.max(initial=0) + 1 + rows)
-    key = codes(label, np.concatenate((sent.source, got.source)), np.concatenate((sent.target, got.target)))
+    rows, source, target = (
+        np.concatenate([getattr(one, k) for one in (sent, got)]) for k in ("row", "source", "target")
+    )
+    unmatched = match[rows] < 0
+    label = np.where(unmatched, match.max(initial=0) + 1 + rows, match[rows])
+    key = codes(label, source, target)
     mine, theirs = key[: len(sent.row)], key[len(sent.row) :]
     _, first, second = np.intersect1d(mine, theirs, return_indices=True)
     sent.differs[first] = sent.size[first] != got.size[second]
-    alone = np.ones(len(theirs), np.bool_)
-    alone[second] = False
-    got = got.only(alone)
+    is_sent, alone = np.arange(len(rows)) < len(sent.row), np.ones(len(rows), np.bool_)
+    alone[first] = alone[len(sent.row) + second] = False
+    received = _of_more(
+        codes(numbers_of(calls, "group_code")[rows], source, target), is_sent & alone, ~is_sent & unmatched
+    )
+    keep = np.where(is_sent, ~(alone & received), alone & (~unmatched | received | ~np.isin(source, here)))
     # What a rank keeps goes nowhere.
-    return [one.only((one.size > 0) & (one.source != one.target)) for one in (sent, got)]
+    keep &= source != target
+    return [one.only(kept & (one.size > 0)) for one, kept in ((sent, keep[is_sent]), (got, keep[~is_sent]))]
+
+
+def _of_more(ends: Int64, sent: Bool, got: Bool) -> Bool:
+    """Between which ends more messages were received without a match than sent without one.
+
+    Of a call without a match nobody knows which call of another worker here is its other end. So that no message counts
+    twice, those count of the end that has more of them.
+    """
+    gave, took = (np.bincount(ends[rows], minlength=int(ends.max()) + 1) for rows in (sent, got))
+    found: Bool = (gave < took)[ends]
+    return found
 
 
 def _pieces(calls: pa.Table, key: str, members: pa.Table, own: Int64) -> _Messages:

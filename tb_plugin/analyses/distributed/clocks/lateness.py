@@ -16,9 +16,9 @@ Bool = npt.NDArray[np.bool_]
 KNOWN, BELOW, BEGAN_LATER, UNCLEAR, ALONE = range(5)
 ARRIVALS = ("known", "below the residual", "recording begins later", "clocks unknown", "alone")
 """What is known of who came when to the collective of a call. ``below the residual``: all came closer together than clocks
-can tell. ``recording begins later``: it is the first one in the recording of a rank that lacks earlier ones of the group, so
-that its coming late says something of its profiler alone. ``clocks unknown``: those of its ranks cannot be compared.
-``alone``: no other worker has it.
+can tell. ``recording begins later``: it is the first one in the recording of a rank that lacks earlier ones of the group and
+began after that of who has them, so that its coming late says something of its profiler alone. ``clocks unknown``: those of
+its ranks cannot be compared. ``alone``: no other worker has it.
 """
 
 
@@ -66,7 +66,7 @@ def lateness_of(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start
     start = clocks.corrected(w, start_ns[rows])
     met = _met(clocks, w, m, start, clocks.corrected(w, end_ns[rows]))
     compared = codes(group, clocks.connected[worker] + 1)
-    met.arrival[_begins_later(worker, match, compared, clocks.corrected(worker, start_ns))] = BEGAN_LATER
+    met.arrival[_begins_later(clocks, worker, match, compared, clocks.corrected(worker, start_ns))] = BEGAN_LATER
     clear = _comparable(clocks, w, m, len(met.arrival))
     met.arrival[~clear] = UNCLEAR
     told = clear[m]
@@ -119,17 +119,24 @@ def _comparable(clocks: Clocks, worker: Int64, match: Int64, count: int) -> Bool
     return found
 
 
-def _begins_later(worker: Int64, match: Int64, group: Int64, start: Int64) -> Int64:
+def _begins_later(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start: Int64) -> Int64:
     """The first collectives of workers in groups of which others recorded calls before.
 
-    Of workers alone whose very first call is none of the first ones: who lost a call in between began with the others.
+    Of workers alone whose very first call is none of the first ones: who lost a call in between began with the others. And
+    of those whose recording begins after that of the worker with the first call of the group, by more than their clocks may
+    be wrong: who began with it lost its first calls.
     """
     which = np.where(match >= 0, match, len(match) + np.arange(len(match)))
     earliest = np.full(int(group.max(initial=-1)) + 1, -1, np.int64)
     of_groups = _first_rows(group, start)
     earliest[group[of_groups]] = which[of_groups]
     openings = _first_rows(worker, start)
-    late_workers = worker[openings][which[openings] != earliest[group[openings]]]
+    before = np.full(len(earliest), -1, np.int64)
+    before[group[of_groups]] = worker[of_groups]
+    mine, its = worker[openings], before[group[openings]]
+    apart = clocks.begin_ns[mine] - clocks.begin_ns[its]
+    is_later = apart > clocks.residual_ns[mine] + clocks.residual_ns[its]
+    late_workers = mine[(which[openings] != earliest[group[openings]]) & is_later]
     firsts = _first_rows(codes(worker, group), start)
     firsts = firsts[np.isin(worker[firsts], late_workers)]
     firsts = firsts[which[firsts] != earliest[group[firsts]]]

@@ -37,7 +37,7 @@ DIXON_MOST = 5
 Z_LIMIT = 3.5
 """From this robust z on a value stands out."""
 _TO_SIGMA = 1.4826
-"""A median absolute deviation times this is the standard deviation of normal values; 0.6745 is one over it."""
+"""A median absolute deviation times this is the standard deviation of normal values."""
 _SIGMAS = 8
 """A step in which a worker is late by less than so many standard deviations of the others is like any other."""
 _AGAIN = 2
