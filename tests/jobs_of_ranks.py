@@ -58,6 +58,7 @@ class Job:
             worker=c["worker"],
             step=c["step"],
             group=c["group"],
+            stream=none,
             two_ended=np.zeros(len(label), np.bool_),
             start_ns=c["start"],
             dur_ns=c["dur"],

@@ -23,8 +23,8 @@ def pairs_of(met: Met) -> tuple[Int64, Int64]:
 
 
 def events(lane: Int64, start: Int64, dur: Int64, lanes: int) -> tuple[Int64, Bool, Int64, Int64]:
-    """Returns begins and ends of calls, those of each lane in order of time: its call, whether it is an end, and where each lane's
-    begin and end."""
+    """Returns begins and ends of calls, those of each lane in order of time: its call, whether it is an end, and where
+    those of each lane begin and end."""
     rows = np.flatnonzero(lane >= 0)
     call = np.concatenate((rows, rows))
     is_end = np.repeat([False, True], len(rows))

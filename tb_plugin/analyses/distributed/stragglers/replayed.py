@@ -1,9 +1,10 @@
-"""What a job gains if one worker were as fast as the next: its calls are played again, each as much earlier as what it waits for.
+"""What a job gains if one worker were as fast as the next: its calls are played again, each as much earlier as what it
+waits for.
 
-Every worker has a time by which it is earlier, from 0 at the begin of each step. A collective begins as much earlier on it as it
-is, or, where it begins as the call before it on its stream ends, as that one does. It ends as much earlier as the last of its
-workers then begins it, and whom it blocks is as much earlier after it. The workers that are asked about begin each collective at
-which they are last when the next one does.
+Every worker has a time by which it is earlier, from 0 at the begin of each step. A collective begins as much earlier on it
+as it is, or, where it begins as the call before it on its stream ends, as that one does. It ends as much earlier as the last
+of its workers then begins it, and whom it blocks is as much earlier after it. The workers that are asked about begin each
+collective at which they are last when the next one does.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 BEHIND_NS = 10_000
-"""A call that begins so soon after the one before it on its stream has waited for that one: launching a kernel takes a while."""
+"""A call that begins so soon after the one before it on its stream has waited for that one: a launch takes a while."""
 WHOLLY_PERCENT = 98
 """A call that blocks its worker for so much of its time leaves it nothing else to do."""
 _FREE = np.iinfo(np.int64).max
@@ -31,9 +32,9 @@ def replayed(arrived: Arrivals, asked: Sequence[Sequence[int]], workers: int, st
     """Returns for each set of workers in ``asked`` what each step ([asked, step]) gains if all of them were as fast as the
     next one wherever they are last. No worker is in two sets.
 
-    It is an estimate. How much sooner a call could begin than the one before it ends is known only where its worker had nothing
-    else to do; elsewhere it is taken to be enough. A worker that lost calls in a step holds up nobody there, nor does one
-    whose trace is not here.
+    It is an estimate. How much sooner a call could begin than the one before it ends is known only where its worker had
+    nothing else to do; elsewhere it is taken to be enough. A worker that lost calls in a step holds up nobody there, nor
+    does one whose trace is not here.
     """
     met = arrived.met
     lane = np.where(met.step < steps, met.worker * steps + met.step, -1)
@@ -59,14 +60,17 @@ def _played(arrived: Arrivals, lane: Int64, column: Int64, shape: tuple[int, int
     left[~known] = 0
     behind, idle = _behind(met, lane)
     lacks = _lacking(met, lane, len(early))
-    # Of the last one at each collective: how far behind the next it is, idle time of that one included or not, and the meeting
-    # whose end that one waits for.
+    # Of the last one at each collective: how far behind the next it is, idle time of that one included or not, and the
+    # meeting whose end that one waits for.
     last = np.flatnonzero((arrived.row[arrived.last] >= 0) & (arrived.raw_ns > arrived.inherited_ns))
     row, other = arrived.row[arrived.last[last]], arrived.before[last]
     apart, own, beside = np.zeros(len(lane), np.int64), np.zeros(len(lane), np.int64), np.full(len(lane), len(top) - 1)
     apart[row] = (arrived.raw_ns - arrived.inherited_ns)[last]
     own[row] = apart[row] + np.where(idle[row] < 0, np.maximum(idle[other], 0), 0)
     beside[row] = np.where(behind[other] >= 0, of[behind[other]], len(top) - 1)
+    alone = np.zeros(len(lane), np.bool_)
+    """It is the last one of its own accord: nobody held it up before."""
+    alone[row] = arrived.inherited_ns[last] == 0
     mine = column[met.worker]
     local, within = _groups_within(met, mine)
     base = np.zeros((len(early), len(within[0])), np.int64)
@@ -82,7 +86,9 @@ def _played(arrived: Arrivals, lane: Int64, column: Int64, shape: tuple[int, int
         early[where[late], who] = np.maximum(early[where[late], who], base[where[late], local[its]] + own[its])
         shift = np.where((behind[begun] >= 0)[:, None], sooner[of[behind[begun]]], early[where])
         shift[lacks[where]] = -NEVER // 2
-        shift[late, who] = np.maximum(early[where[late], who], apart[its] + sooner[beside[its], who])
+        shift[late, who] = np.where(
+            alone[its], -NEVER // 2, np.maximum(early[where[late], who], apart[its] + sooner[beside[its], who])
+        )
         np.maximum.at(latest, of[begun], at[begun][:, None] - shift)
         np.subtract.at(left, of[begun], 1)
         over = np.flatnonzero(over_now)
@@ -132,8 +138,8 @@ def _meetings(arrived: Arrivals, lane: Int64) -> tuple[Int64, Int64, Int64, Bool
 
 
 def _behind(met: Met, lane: Int64) -> tuple[Int64, Int64]:
-    """For each call the one for whose end it waits before it begins (-1: it waits for its worker alone, and by as much as that
-    is earlier it is), and for how long its worker had nothing else to do by then (-1: it begins by itself)."""
+    """For each call the one for whose end it waits before it begins (-1: it waits for its worker alone, and is earlier by as
+    much as that is), and for how long its worker had nothing else to do by then (-1: it begins by itself)."""
     key = codes(met.worker, met.stream)
     order = np.lexsort((met.start_ns, key))
     start, end, blocked = met.start_ns[order], (met.start_ns + met.dur_ns)[order], met.blocked_ns[order]
