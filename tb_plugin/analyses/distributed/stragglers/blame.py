@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +29,7 @@ from tb_plugin.analyses.distributed.stragglers.causes import (
     slow_group,
 )
 from tb_plugin.analyses.distributed.stragglers.patterns import PERIODIC, SINGLE
+from tb_plugin.analyses.distributed.stragglers.replayed import replayed
 from tb_plugin.analyses.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE, KernelTimes, Uneven, uneven
 from tb_plugin.analyses.distributed.stragglers.stragglers import WORTH, Stragglers, stragglers
 from tb_plugin.analyses.distributed.together import Together
@@ -39,6 +40,8 @@ Float64 = npt.NDArray[np.float64]
 
 EXPLAINED = 10
 """So many stragglers, the costliest, are compared with the others kernel by kernel."""
+HIDDEN = 0.5
+"""A straggler without which so small a share is gained of what it keeps others waiting is hidden by other stragglers."""
 CAUSES = {
     "compute": "computation", "communication": "communication in other groups", "copy": "copies", "input": "input",
     "host": "the host", "idle": "idle without a reason that is recorded",
@@ -175,7 +178,26 @@ def blame(data: Together) -> Blame:
         for one, row in list(asked.items())[:EXPLAINED]
     }
     kernels = _kernels(data, found, excess, labels)
+    if len(met.worker) and data.seen.data["on_device"].to_numpy().all():
+        found = _without_each(found, arrived, (len(data.names), len(labels)))
     return Blame(data.names, groups, labels, step_ns, met, arrived, found, excess, slow, kernels, bool(data.devices))
+
+
+def _without_each(found: Stragglers, arrived: Arrivals, shape: tuple[int, int]) -> Stragglers:
+    """The same, with what each of the costliest stragglers costs as the calls of the job are played without its delays.
+
+    Calls on the host are left alone: what there waits for what is not told by their streams.
+    """
+    told = found.told[:EXPLAINED].tolist()
+    lost = found.lost_ns.copy()
+    for one, alone in zip(told, replayed(arrived, [[one] for one in told], *shape), strict=True):
+        lost[one] = alone
+        if len(told) > 1 and alone.sum() < HIDDEN * found.lost_ns[one].sum():
+            # Others keep from being gained what it costs: it is that once they are as fast as the next.
+            others = [other for other in told if other != one]
+            more = replayed(arrived, [told], *shape)[0] - replayed(arrived, [others], *shape)[0]
+            lost[one] = np.maximum(alone, np.minimum(more, found.lost_ns[one]))
+    return replace(found, lost_ns=lost, lost_low_ns=np.minimum(found.lost_low_ns, lost))
 
 
 def _steps(data: Together) -> tuple[tuple[str, ...], Int64, Float64]:
@@ -318,7 +340,9 @@ def _row(told: Blame, row: int) -> dict[str, object]:
     found, held = told.found, told.held
     worker = int(found.worker[row])
     stands_out = bool(found.pattern[worker]) and found.main_group(worker) == row
-    lost, by = told.per_step(int(found.cost_ns[row])), int(held.by[row])
+    # The same delay is seen by each group: the row of the one in which it costs most has what the step gains.
+    cost = found.lost_ns[worker].sum() if stands_out else found.cost_ns[row]
+    lost, by = told.per_step(int(cost)), int(held.by[row])
     cells: dict[str, object] = dict.fromkeys(STRAGGLER)
     cells |= {
         "worker": told.names[worker],

@@ -1,0 +1,61 @@
+"""What a straggler costs is what the job gains when it is played without it: of plans, and of invented jobs of any shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tb_plugin.analyses.distributed.stragglers.arrivals import arrivals
+from tb_plugin.analyses.distributed.stragglers.replayed import replayed
+from tests.analyses.test_stragglers import DP, LATE, TP, blamed
+from tests.depth import sampled
+from tests.jobs_of_ranks import Plan, job
+from tests.synthetic_job import Job as SyntheticJob
+from tests.synthetic_job import Straggler, plan, truth
+
+SHAPES: dict[str, dict[str, Any]] = {
+    # Communication is the longer chain, and computation hides behind it what the slow rank loses late in the step.
+    "across nodes": {"ranks": 8, "layers": 3, "kernels": 5, "node": 4},
+    # Calls queue behind each other, and begin as the one before ends, not when their rank is ready.
+    "queued": {"ranks": 8, "layers": 6, "kernels": 8},
+    "pipeline of tensor groups": {"ranks": 8, "pp": 2, "tp": 2, "microbatches": 4, "layers": 2},
+    "pipeline": {"ranks": 8, "pp": 2, "microbatches": 4, "layers": 2},
+    "experts": {"ranks": 8, "ep": 2, "layers": 2, "kernels": 6},
+    "tensor and context": {"ranks": 8, "tp": 2, "cp": 2, "layers": 2, "kernels": 6},
+    "sharded": {"ranks": 8, "layers": 3, "kernels": 5, "sharded": True},
+    "coalesced": {"ranks": 8, "layers": 3, "kernels": 8, "coalesced": True},
+}
+CAUSES = ("device", "input", "kernel")
+
+
+def late(*ranks: int) -> Plan:
+    return Plan(groups=[TP, TP, DP], delay=lambda r, s, p: {"compute": LATE} if r in ranks and not p else {})
+
+
+@pytest.mark.parametrize(
+    ("planned", "asked", "gained"),
+    [
+        (late(0), [[0]], [LATE]),
+        (late(0), [[1]], [0]),
+        (late(0, 3), [[0], [3]], [0, 0]),  # of two pairs each waits for the other
+        (late(0, 3), [[0, 3]], [LATE]),
+        (late(0), [], []),
+    ],
+)
+def test_by_hand(planned: Plan, asked: list[list[int]], gained: list[int]) -> None:
+    found = replayed(arrivals(job(planned).met()), asked, planned.ranks, planned.steps)
+    assert found.tolist() == [[each] * planned.steps for each in gained]
+
+
+@pytest.mark.parametrize("seed", sampled(range(20), range(1)))
+@pytest.mark.parametrize("shape", sampled(SHAPES, list(SHAPES)[:3]))
+def test_what_it_costs_is_what_an_invented_job_gains_without_it(shape: str, seed: int) -> None:
+    """Nobody waits in the first step for what a rank does behind the last collective of the one before it."""
+    given = Straggler(1 + seed % 3, CAUSES[seed % len(CAUSES)], amount_ns=700_000)
+    made = plan(SyntheticJob(steps=6, seed=seed, jitter_ns=500, stragglers=(given,), **SHAPES[shape]))
+    told = blamed(made)
+    (planted,) = truth(made.job, made)["stragglers"]
+    assert [told.names[worker] for worker in told.costly] == [f"rank{given.rank}"]
+    lost = told.found.lost_ns[told.costly[0], 1:]
+    assert lost.sum() == pytest.approx(sum(planted["gain_ns"][1:]), rel=0.015)
