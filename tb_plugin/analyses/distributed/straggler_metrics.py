@@ -110,7 +110,8 @@ OF_STRAGGLERS = (
             "lost_ns": (
                 "Lost",
                 "What would be gained if it were as fast as the next: of stragglers as the calls of the job are played "
-                "again, of others, and on the host, the sum over collectives at which it is last of how much longer others wait.",
+                "again, of others, and on the host, the sum over collectives at which it is last of how much longer others "
+                "wait.",
             ),
             "lost_low_ns": (
                 "Lost, at least",
