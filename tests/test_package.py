@@ -24,6 +24,7 @@ SHARED = {
     "readers": {"base", "chrome", "foreign", "issues", "meanings", "pickles", "stream"},
     "analyses": {
         "advice",
+        "left_out_workers",
         "host_calls",
         "regions",
         "replays",

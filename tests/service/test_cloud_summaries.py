@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +24,14 @@ from tests.service.fakes import catalog_of
 pytestmark = needs_time
 
 
+def ranks_that_end_well(folder: Path) -> list[Path]:
+    """Two traces whose summaries do not end as a line does: the emulator of GCS drops such a last byte of what it is sent."""
+    folder.mkdir()
+    every = [Path(shutil.copy(path, folder)) for path in sorted((SAMPLES / "synthetic_ddp").glob("*.gz"))]
+    assert cli.main(["summarize", str(folder), "--workers", "0"]) == 0
+    return [path for path in every if path.with_name(path.name + SUFFIX).read_bytes()[-1:] not in b"\r\n"][:2]
+
+
 @pytest.mark.parametrize("scheme", ["s3", "gs", "abfs"])
 def test_a_run_in_a_bucket_opens_from_summaries(scheme, object_stores, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("TORCH_TRACE_CACHE", "off")
@@ -32,7 +42,9 @@ def test_a_run_in_a_bucket_opens_from_summaries(scheme, object_stores, tmp_path,
     if scheme != "gs" and not fs.exists(bucket):
         fs.mkdir(bucket)
     name = f"summaries-{uuid.uuid4().hex[:8]}"
-    for path in sorted((SAMPLES / "synthetic_ddp").glob("*.gz"))[:2]:
+    ranks = ranks_that_end_well(tmp_path / "local")
+    capsys.readouterr()
+    for path in ranks:
         fs.pipe_file(f"{bucket}/{name}/ddp/{path.name}", path.read_bytes())
     url = f"{store.url}/{name}"
     for said in ("2 ranks: 2 computed, 0 current, 0 failed; ", "2 ranks: 0 computed, 2 current, 0 failed; "):
@@ -45,6 +57,8 @@ def test_a_run_in_a_bucket_opens_from_summaries(scheme, object_stores, tmp_path,
         answer = json.loads(workspace.group(Place("ddp"), "distributed", Params()))
     finally:
         workspace.close()
-    assert [row["worker"] for row in answer["payloads"]["workers"]["rows"]] == ["rank0", "rank1"]
+    assert [row["worker"] for row in answer["payloads"]["workers"]["rows"]] == [
+        path.name.split(".")[0] for path in ranks
+    ]
     asked = [line.partition("?")[0] for line in store.door.requests]
     assert any(SUFFIX in line for line in asked) and not [line for line in asked if line.endswith(".gz")], asked
