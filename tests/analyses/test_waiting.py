@@ -31,6 +31,8 @@ class Told:
     """A rank that is here lacks it."""
     transfer_ns: Int64
     truly_ns: Int64
+    least_wait_ns: Int64
+    """How long all workers that have it waited, at least."""
 
 
 def told(made: Job) -> Told:
@@ -55,6 +57,7 @@ def told(made: Job) -> Told:
     order = np.argsort(label, kind="stable")
     first = np.flatnonzero(np.diff(label[order], prepend=-1))
     head, last = order[first], found.last[order[first]]
+    shortest = np.minimum.reduceat(all_of("dur_ns")[order], first)
     whole = plan(replace(made, missing=(), absent=()))
     of = {
         match: rank
@@ -69,6 +72,7 @@ def told(made: Job) -> Told:
         is_lost=np.diff(np.append(first, len(order))) < len(ranks),
         transfer_ns=found.transfer_ns[head],
         truly_ns=all_of("transfer_ns")[head],
+        least_wait_ns=shortest - found.transfer_ns[head],
     )
 
 
@@ -87,9 +91,9 @@ def test_a_rank_whose_calls_were_lost_is_not_blamed_for_what_another_does(
         estimated = np.array(found.timing) == ESTIMATED
         assert found.is_lost.any() and found.is_lost[estimated].all()
         assert set(found.last[estimated].tolist()) <= {LACKING}
-        wrong = estimated & (found.truly_last != LACKING)
-        # The absent rank may have been the last one just there, or two came within microseconds: 11 of 800 jobs have one.
-        assert wrong.sum() <= 1
+        # Nothing tells it from a rank that is absent, nor a wait from durations that differ by so much.
+        wrong = estimated & ~np.isin(found.truly_last, (LACKING, *absent))
+        assert (found.least_wait_ns[wrong] <= 5 * jitter_ns).all()
 
 
 @pytest.mark.parametrize("jitter_ns", [0, 2_000])
