@@ -100,7 +100,8 @@ def test_calls_under_way_at_once_are_told_however_long_a_recording_is(far: int) 
     """The two calls of ranks 0 and 2 are far apart, those of rank 1 overlap."""
     met = replace(three_ranks().met(), start_ns=np.array([-far, far, 0, 5, -far, far]), dur_ns=np.full(6, 10))
     assert bursts(met).tolist() == [0, 1, 2, 2, 4, 5]
-    works = own_work(replace(met, blocked_ns=np.array([10, 10, 5, 10, 10, 10])), {"compute": np.zeros(6, np.int64)})
+    blocked = replace(met, blocked_ns=np.array([10, 10, 5, 10, 10, 10]))
+    works = own_work(blocked, {"compute": np.zeros(6, np.int64)}, bursts(met))
     assert works["compute"].tolist() == [0, 0, 0, 0, 0, 0]
 
 
@@ -271,7 +272,7 @@ def test_planted_stragglers_with_missing_calls_and_an_absent_rank(kind: str, see
     assert not found.lost_low_ns.any()  # rank 5 may have been later than all
     before = {key: made.columns[key] for key in COMPONENTS}
     met = made.met()
-    for worker, more in excesses(arrivals(met), found, own_work(met, before), bursts(met)).items():
+    for worker, more in excesses(arrivals(met), found, own_work(met, before, bursts(met)), bursts(met)).items():
         assert (more.main, worker in late_ones) == (cause, True)
         assert more.ns[cause] == pytest.approx(more.collectives * LATE, rel=0.01)
         assert more.share(cause) > 0.97

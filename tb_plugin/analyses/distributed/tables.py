@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -311,17 +311,17 @@ def _singles(data: Together) -> pa.Table:
     added = {
         "bus_factor": _known(seen.factor, ~np.isnan(seen.factor)),
         "match": _known(seen.match, m),
-        "match_kind": pa.array(BY, pa.string()).take(_known(numbers_of(seen.data, "match_kind"), m)),
+        "match_kind": _worded(numbers_of(seen.data, "match_kind"), m, BY),
         "inferred_group": seen.data["inferred_group"].combine_chunks(),
         "matched_workers": _known(w.workers, m),
-        "timing": pa.array(TIMINGS, pa.string()).take(_known(w.timing, m)),
+        "timing": _worded(w.timing, m, TIMINGS),
         "wait_ns": _known(wait, m),
         "transfer_ns": _known(w.transfer_ns, m),
         "last_worker": names.take(_known(w.last, w.last >= 0)),
         "lateness_ns": _known(late.lateness_ns, sure.lateness),
         "arrival_skew_ns": _known(late.skew_ns, sure.skew),
         "last_arrived": names.take(_known(late.last, sure.skew)),
-        "arrival": pa.array(ARRIVALS, pa.string()).take(pa.array(late.arrival)),
+        "arrival": _worded(late.arrival, late.arrival >= 0, ARRIVALS),
         "arrival_wait_ns": _known(late.wait_ns, sure.wait),
         "arrival_transfer_ns": _known(late.moved_ns, sure.moved),
         "algorithm_bandwidth": _known(algorithm, ~np.isnan(algorithm)),
@@ -345,4 +345,9 @@ def _sums(place: Int64, values: Int64, count: int) -> Int64:
 
 def _known(values: npt.NDArray[np.generic], known: Bool) -> pa.Array:
     """Null where not known."""
-    return pa.array(values, mask=~known)
+    return pa.array(values) if known.all() else pa.array(values, mask=~known)
+
+
+def _worded(place: Int64, known: Bool, words: Sequence[str]) -> pa.Array:
+    """One of a few words; null where not known."""
+    return pa.DictionaryArray.from_arrays(_known(place.astype(np.int8), known), pa.array(words, pa.string()))

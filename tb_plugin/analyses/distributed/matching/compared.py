@@ -75,9 +75,12 @@ def _stated(data: pa.Table, key: str) -> Bool:
     return found
 
 
-def numbers_of(data: pa.Table, key: str) -> Int64:
-    """Returns a column of whole numbers; -1 for null."""
-    values: Int64 = pc.fill_null(data[key], -1).to_numpy().astype(np.int64, copy=False)
+def numbers_of(data: pa.Table, key: str, missing: int = -1) -> Int64:
+    """Returns a column of whole numbers, which may not be written to; ``missing`` for null."""
+    column = data[key]
+    if column.null_count:  # else it is copied for nothing
+        column = pc.fill_null(column, missing)
+    values: Int64 = column.to_numpy().astype(np.int64, copy=False)
     return values
 
 

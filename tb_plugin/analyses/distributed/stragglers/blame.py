@@ -171,7 +171,8 @@ def blame(data: Together) -> Blame:
         for key in COMPONENTS
         if f"before_{key}_ns" in data.seen.data.column_names
     }
-    excess = excesses(arrived, found, own_work(met, before), bursts(met))
+    burst = bursts(met)
+    excess = excesses(arrived, found, own_work(met, before, burst), burst)
     asked = {one: found.main_group(one) for one, more in excess.items() if more.main == COMMUNICATION}
     slow = {
         one: slow_group(met, kind, one, _mates(found, row), int(found.group[row]), found.slow[one])
@@ -279,8 +280,7 @@ def _column(data: Together, key: str, missing: int) -> Int64:
     """A column of the calls that not every part has."""
     if key not in data.seen.data.column_names:
         return np.full(len(data.seen.worker), missing, np.int64)
-    values: Int64 = pc.fill_null(data.seen.data[key], missing).to_numpy().astype(np.int64)
-    return values
+    return numbers_of(data.seen.data, key, missing)
 
 
 def _kernels(data: Together, found: Stragglers, excess: dict[int, Excess], labels: Sequence[str]) -> dict[int, Uneven]:

@@ -51,15 +51,15 @@ class Excess:
         return max(self.cost_ns - sum(self.ns.values()), 0)
 
 
-def own_work(met: Met, before: Mapping[str, Int64]) -> dict[str, Int64]:
+def own_work(met: Met, before: Mapping[str, Int64], first: Int64) -> dict[str, Int64]:
     """Returns the components with what each call hides, which is computation of the same stretch between two that block.
 
     While others wait for a straggler in a call that they hide they go on with what it does before the next one. Calls of a
-    group that are under way at once have one time before them: what was done before the first is before all of them.
+    group that are under way at once have one time before them: what was done before the ``first`` (``bursts``) is before all
+    of them.
     """
     if COMPUTE not in before:
         return dict(before)
-    first = bursts(met)
     found = {key: np.where(values >= 0, values[first], values) for key, values in before.items()}
     compute = found[COMPUTE]
     return {**found, COMPUTE: np.where(compute >= 0, compute + _hidden(met), compute)}
@@ -199,21 +199,29 @@ def held_up(met: Met, arrived: Arrivals, found: Stragglers) -> HeldUp:
     rows = np.flatnonzero((wait > 0) & (met.waiting.last >= 0) & (met.waiting.last != met.worker))
     if not len(rows) or not inherited.any():
         return HeldUp(inherited, by, of)
-    key = codes(met.worker[rows], met.group[rows], met.waiting.last[rows])
-    _, first, place = np.unique(key, return_index=True, return_inverse=True)
+    _, first, place = np.unique(
+        codes(met.worker[rows], met.group[rows], met.waiting.last[rows]), return_index=True, return_inverse=True
+    )
     total = np.bincount(place, weights=wait[rows])
-    order = np.argsort(-total, kind="stable")
-    waiting_for: dict[int, list[tuple[int, int]]] = {}
-    for each in rows[first[order]].tolist():
-        waiting_for.setdefault(int(met.worker[each]), []).append((int(met.group[each]), int(met.waiting.last[each])))
+    longest = rows[first[np.argsort(-total, kind="stable")]]
+    most = _most_waited(met, longest, len(found.lost_ns))
     for row in np.flatnonzero(inherited).tolist():
-        by[row], of[row] = _root(row, found, inherited, waiting_for, row_of)
+        by[row], of[row] = _root(row, met, found, inherited, most, row_of)
     return HeldUp(inherited, by, of)
 
 
-def _root(
-    row: int, found: Stragglers, inherited: Int64, waiting_for: Mapping[int, list[tuple[int, int]]], row_of: Int64
-) -> tuple[int, int]:
+def _most_waited(met: Met, longest: Int64, workers: int) -> Int64:
+    """For each worker the call of the group in which it waits longest for one worker, and that of another group: [2, worker];
+    -1 for none. ``longest`` are calls of each worker, group and who is waited for, where most is waited first."""
+    found = np.full((2, workers), -1)
+    for place in (0, 1):
+        worker, first = np.unique(met.worker[longest], return_index=True)
+        found[place, worker] = longest[first]
+        longest = longest[met.group[longest] != met.group[found[place, met.worker[longest]]]]
+    return found
+
+
+def _root(row: int, met: Met, found: Stragglers, inherited: Int64, most: Int64, row_of: Int64) -> tuple[int, int]:
     """Follows who waited for whom until somebody was late on its own account; -1 where that leads in a circle."""
     seen = set()
     by = of = -1
@@ -222,10 +230,12 @@ def _root(
             return -1, -1
         seen.add(row)
         worker, its_group = int(found.worker[row]), int(found.group[row])
-        step = next(((g, last) for g, last in waiting_for.get(worker, ()) if g != its_group), None)
-        if step is None:
+        call = int(most[0, worker])
+        if call >= 0 and met.group[call] == its_group:
+            call = int(most[1, worker])
+        if call < 0:
             break
-        of, by = step
+        of, by = int(met.group[call]), int(met.waiting.last[call])
         row = int(row_of[by, of])
         if row < 0 or inherited[row] <= found.cost_ns[row]:
             break

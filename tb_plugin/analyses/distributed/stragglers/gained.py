@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals
-from tb_plugin.analyses.distributed.stragglers.lanes import NEVER, events, pairs_of
+from tb_plugin.analyses.distributed.stragglers.lanes import NEVER, Meetings, Walk, lanes_of, raise_to
 
 Int64 = npt.NDArray[np.int64]
 
@@ -24,54 +24,29 @@ def gained(arrived: Arrivals, asked: Int64, workers: int, steps: int) -> Int64:
     the latest of all.
     """
     met = arrived.met
-    early = np.zeros((workers * steps, len(asked)), np.int64)
-    rows = np.flatnonzero(met.step < steps)
-    if not early.size or not len(rows):
+    lanes = lanes_of(met, workers, steps)
+    early = np.zeros((lanes.count, len(asked)), np.int64)
+    if not early.size or not len(lanes.call):
         return np.zeros((len(asked), steps), np.int64)
-    lane = np.full(len(met.worker), -1)
-    lane[rows] = met.worker[rows] * steps + met.step[rows]
-    ends, pair = pairs_of(met)
-    collectives, pairs = len(arrived.last), int(pair.max(initial=-1)) + 1
-    count = collectives + pairs
-    of, at = np.full(len(lane), count), np.zeros(len(lane), np.int64)  # One more that stands for all that nobody knows.
-    there = np.flatnonzero(arrived.row >= 0)
-    of[arrived.row[there]], at[arrived.row[there]] = arrived.collective[there], arrived.late_ns[there]
-    of[ends], at[ends] = collectives + pair, -met.dur_ns[ends]
-    latest_of_pair = np.full(pairs, NEVER)
-    np.maximum.at(latest_of_pair, pair, at[ends])
-    top = np.concatenate((arrived.late_ns[arrived.last], latest_of_pair, [0]))
-    whole = np.concatenate((arrived.sure & arrived.told, np.ones(pairs, np.bool_), [False]))
-    whole[of[lane < 0]] = False
-    missing = np.bincount(of[of < count], minlength=count + 1)
-    missing[~whole] = 0
+    meetings = Meetings.made(arrived, lanes, arrived.late_ns, arrived.sure & arrived.told)
+    of, at, top, known = meetings.of, meetings.at, meetings.top, meetings.known
     # Where it is last each of those asked about is earlier by what is surely lost there.
     last = arrived.row[arrived.last]
-    own = np.zeros(len(lane), np.int64)
+    own = np.zeros(len(of), np.int64)
     own[last[last >= 0]] = arrived.low_ns[last >= 0]
-    latest = np.full((count + 1, len(asked)), NEVER)
-    call, is_end, place, end = events(lane, met.start_ns, met.dur_ns, len(early))
-    active = np.flatnonzero(place < end)
-    while len(active):
-        event = place[active]
-        which, over_now = call[event], is_end[event]
-        begun, where = which[~over_now], active[~over_now]
-        early[where] += np.where(met.worker[begun][:, None] == asked, own[begun][:, None], 0)
-        np.maximum.at(latest, of[begun], at[begun][:, None] - early[where])
-        np.subtract.at(missing, of[begun], 1)
-        over = np.flatnonzero(over_now)
-        over = over[missing[of[which[over]]] <= 0]
-        done, where = which[over], active[over]
-        sure = whole[of[done]]
-        sooner = top[of[done]][:, None] - latest[of[done]]
-        if not sure.all():
-            sooner[~sure] = early.reshape(workers, steps, -1).min(axis=0)[where[~sure] % steps]
-        early[where] = np.minimum(sooner, early[where] + met.blocked_ns[done][:, None])
-        moved = ~over_now
-        moved[over] = True
-        if not moved.any():  # Ends that none of their begins precede: nobody knows what waits for what.
-            early[active] = 0
-            break
-        place[active[moved]] += 1
-        active = active[place[active] < end[active]]
+    column = np.full(workers, -1)
+    column[asked] = np.arange(len(asked))
+    latest = np.full((len(asked), len(top)), NEVER)
+    walk = Walk(lanes, meetings)
+    for begun, where, done, over in walk:
+        late = np.flatnonzero((own[begun] > 0) & (column[met.worker[begun]] >= 0))
+        early[where[late], column[met.worker[begun[late]]]] += own[begun[late]]
+        raise_to(latest, of[begun], at[begun][:, None] - early[where])
+        sooner = top[of[done]][:, None] - latest[:, of[done]].T
+        unknown = ~known[of[done]]
+        if unknown.any():
+            sooner[unknown] = early.reshape(workers, steps, -1).min(axis=0)[over[unknown] % steps]
+        early[over] = np.minimum(sooner, early[over] + met.blocked_ns[done][:, None])
+    early[walk.stuck] = 0
     found: Int64 = early.reshape(workers, steps, len(asked)).min(axis=0).T
     return np.maximum(found, 0)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.distributed.matching.codes import codes
 from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals, Met
-from tb_plugin.analyses.distributed.stragglers.lanes import NEVER, events, pairs_of
+from tb_plugin.analyses.distributed.stragglers.lanes import NEVER, Lanes, Meetings, Walk, lanes_of, raise_to
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -37,50 +37,49 @@ def replayed(arrived: Arrivals, asked: Sequence[Sequence[int]], workers: int, st
     does one whose trace is not here.
     """
     met = arrived.met
-    lane = np.where(met.step < steps, met.worker * steps + met.step, -1)
-    if not len(asked) or not (lane >= 0).any():
+    lanes = lanes_of(met, workers, steps)
+    if not len(asked) or not len(lanes.call):
         return np.zeros((len(asked), steps), np.int64)
     column = np.full(workers, -1)
     for place, members in enumerate(asked):
         column[list(members)] = place
-    early = _played(arrived, lane, column, (workers, steps, len(asked)))
+    lacks = _lacking(met, lanes)
+    early = _played(arrived, lanes, lacks, column, len(asked)).reshape(workers, steps, -1)
     # What those that are asked about do after their last call, the next step shows.
     early[column >= 0, :, column[column >= 0]] = _FREE
-    early[_lacking(met, lane, workers * steps).reshape(workers, steps)] = _FREE
+    early[lacks.reshape(workers, steps)] = _FREE
     found: Int64 = early.min(axis=0).T
     return np.where(found == _FREE, 0, np.maximum(found, 0))
 
 
-def _played(arrived: Arrivals, lane: Int64, column: Int64, shape: tuple[int, int, int]) -> Int64:
-    """By how much each worker is earlier after each step: [worker, step, column]."""
-    met, steps = arrived.met, shape[1]
-    early = np.zeros((shape[0] * steps, shape[2]), np.int64)
-    of, at, top, known = _meetings(arrived, lane)
-    left = np.bincount(of, minlength=len(top))
-    left[~known] = 0
-    behind, idle = _behind(met, lane)
-    lacks = _lacking(met, lane, len(early))
+def _played(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64, columns: int) -> Int64:
+    """By how much each lane is earlier at its end: [lane, column]."""
+    met, calls = arrived.met, len(lanes.of)
+    early = np.zeros((lanes.count, columns), np.int64)
+    # Who is behind the one before the last is so by chance: it counts as that one.
+    late_ns = np.minimum(arrived.late_ns, (arrived.late_ns[arrived.last] - arrived.raw_ns)[arrived.collective])
+    late_ns[arrived.last] = arrived.late_ns[arrived.last]
+    meetings = Meetings.made(arrived, lanes, late_ns, arrived.told)
+    of, at, top, known = meetings.of, meetings.at, meetings.top, meetings.known
+    behind, idle = _behind(met, lanes.of)
     # Of the last one at each collective: how far behind the next it is, idle time of that one included or not, and the
     # meeting whose end that one waits for.
     last = np.flatnonzero((arrived.row[arrived.last] >= 0) & (arrived.raw_ns > arrived.inherited_ns))
     row, other = arrived.row[arrived.last[last]], arrived.before[last]
-    apart, own, beside = np.zeros(len(lane), np.int64), np.zeros(len(lane), np.int64), np.full(len(lane), len(top) - 1)
+    apart, own, beside = np.zeros(calls, np.int64), np.zeros(calls, np.int64), np.full(calls, len(top) - 1)
     apart[row] = (arrived.raw_ns - arrived.inherited_ns)[last]
     own[row] = apart[row] + np.where(idle[row] < 0, np.maximum(idle[other], 0), 0)
     beside[row] = np.where(behind[other] >= 0, of[behind[other]], len(top) - 1)
-    alone = np.zeros(len(lane), np.bool_)
+    alone = np.zeros(calls, np.bool_)
     """It is the last one of its own accord: nobody held it up before."""
     alone[row] = arrived.inherited_ns[last] == 0
     mine = column[met.worker]
     local, within = _groups_within(met, mine)
-    base = np.zeros((len(early), len(within[0])), np.int64)
+    base = np.zeros((lanes.count, len(within[0])), np.int64)
     """By how much a lane of a worker that is asked about was earlier when a group of it last began anew together."""
-    latest, sooner = np.full((len(top), shape[2]), NEVER), np.zeros((len(top), shape[2]), np.int64)
-    call, is_end, place, end = events(lane, met.start_ns, met.dur_ns, len(early))
-    active = np.flatnonzero(place < end)
-    while len(active):
-        which, over_now = call[place[active]], is_end[place[active]]
-        begun, where = which[~over_now], active[~over_now]
+    latest, sooner = np.full((columns, len(top)), NEVER), np.zeros((len(top), columns), np.int64)
+    walk = Walk(lanes, meetings)
+    for begun, where, done, over in walk:
         late = np.flatnonzero((mine[begun] >= 0) & (own[begun] > 0))
         its, who = begun[late], mine[begun[late]]
         early[where[late], who] = np.maximum(early[where[late], who], base[where[late], local[its]] + own[its])
@@ -89,52 +88,22 @@ def _played(arrived: Arrivals, lane: Int64, column: Int64, shape: tuple[int, int
         shift[late, who] = np.where(
             alone[its], -NEVER // 2, np.maximum(early[where[late], who], apart[its] + sooner[beside[its], who])
         )
-        np.maximum.at(latest, of[begun], at[begun][:, None] - shift)
-        np.subtract.at(left, of[begun], 1)
-        over = np.flatnonzero(over_now)
-        over = over[left[of[which[over]]] <= 0]
-        done, where = which[over], active[over]
-        gain = np.maximum(top[of[done]][:, None] - latest[of[done]], 0)
+        raise_to(latest, of[begun], at[begun][:, None] - shift)
+        before = latest[:, of[done]].T
+        gain = np.maximum(top[of[done]][:, None] - before, 0)
         # Where nobody who is known to wait for it began it, it may end as much earlier as anybody likes.
-        gain = np.where((latest[of[done]] < NEVER // 4) | ~known[of[done]][:, None], early[where], gain)
+        gain = np.where((before < NEVER // 4) | ~known[of[done]][:, None], early[over], gain)
         sooner[of[done]] = gain
         sooner[-1] = 0
         blocks = met.blocked_ns[done] > 0
         blocked = met.blocked_ns[done[blocks]][:, None]
-        early[where[blocks]] = np.minimum(gain[blocks], early[where[blocks]] + blocked)
+        early[over[blocks]] = np.minimum(gain[blocks], early[over[blocks]] + blocked)
         anew = np.flatnonzero((mine[done] >= 0) & blocks & ~met.two_ended[done])
-        its, lanes = done[anew], where[anew]
-        now = early[lanes, mine[its]][:, None]
-        base[lanes] = np.where(within[met.worker[its], local[its]], now, base[lanes])
-        moved = ~over_now
-        moved[over] = True
-        if not moved.any():  # Ends that none of their begins precede: nobody knows what waits for what.
-            early[active] = 0
-            break
-        place[active[moved]] += 1
-        active = active[place[active] < end[active]]
-    return early.reshape(shape)
-
-
-def _meetings(arrived: Arrivals, lane: Int64) -> tuple[Int64, Int64, Int64, Bool]:
-    """The meeting (collective, or message) of each call, when it begins on an axis of the meeting's own, when the last one
-    does, and whether that says something. The meeting behind the last stands for all of which nothing is known."""
-    met = arrived.met
-    ends, pair = pairs_of(met)
-    collectives, pairs = len(arrived.last), int(pair.max(initial=-1)) + 1
-    of, at = np.full(len(lane), collectives + pairs), np.zeros(len(lane), np.int64)
-    there = np.flatnonzero(arrived.row >= 0)
-    last = arrived.late_ns[arrived.last]
-    # Who is behind the one before the last is so by chance: it counts as that one.
-    level = np.minimum(arrived.late_ns, (last - arrived.raw_ns)[arrived.collective])
-    level[arrived.last] = last
-    of[arrived.row[there]], at[arrived.row[there]] = arrived.collective[there], level[there]
-    of[ends], at[ends] = collectives + pair, -met.dur_ns[ends]
-    latest = np.full(pairs, NEVER)
-    np.maximum.at(latest, pair, at[ends])
-    known = np.concatenate((arrived.told, np.ones(pairs, np.bool_), [False]))
-    known[of[lane < 0]] = False
-    return of, at, np.concatenate((last, latest, [0])), known
+        its, there = done[anew], over[anew]
+        now = early[there, mine[its]][:, None]
+        base[there] = np.where(within[met.worker[its], local[its]], now, base[there])
+    early[walk.stuck] = 0
+    return early
 
 
 def _behind(met: Met, lane: Int64) -> tuple[Int64, Int64]:
@@ -179,13 +148,14 @@ def _groups_within(met: Met, column: Int64) -> tuple[Int64, Bool]:
     return local, within
 
 
-def _lacking(met: Met, lane: Int64, lanes: int) -> Bool:
+def _lacking(met: Met, lanes: Lanes) -> Bool:
     """Lanes that have fewer calls of a group than another worker has in the same step, or none at all."""
+    lane = lanes.of
     rows = np.flatnonzero((lane >= 0) & ~met.two_ended & (met.match >= 0))
     meeting = codes(met.group[rows], met.step[rows])
     _, first, count = np.unique(codes(meeting, lane[rows]), return_index=True, return_counts=True)
     most = np.zeros(int(meeting.max(initial=-1)) + 1, np.int64)
     np.maximum.at(most, meeting[first], count)
-    found: Bool = np.bincount(lane[lane >= 0], minlength=lanes) == 0
+    found: Bool = lanes.first == lanes.end
     found[lane[rows][first[count < most[meeting[first]]]]] = True
     return found
