@@ -69,6 +69,7 @@ class Job:
             noise_ns=none,
             level_ns=np.full(len(label), UNKNOWN),
             level_noise_ns=none,
+            time_ns=c["start"],
             excused_ns=none,
         )
 

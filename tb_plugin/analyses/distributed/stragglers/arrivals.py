@@ -50,6 +50,8 @@ class Met:
     clocks do not tell."""
     level_noise_ns: Int64
     """How wrong that may be."""
+    time_ns: Int64
+    """Start by corrected clocks, on one axis; UNKNOWN for workers whose clock nobody knows."""
     excused_ns: Int64
     """Where the collective is the first one that a worker recorded: so much of its lateness says something of its profiler
     alone, which was started later than that of others."""
@@ -103,9 +105,9 @@ def arrivals(met: Met) -> Arrivals:
     _, which = np.unique(met.match[rows], return_inverse=True)
     which = which.astype(np.int64)
     arrival = _arrival(met, rows, which)
-    row, worker, which, arrival = _with_missing(met, rows, which, arrival)
+    row, worker, which, arrival, came = _with_missing(met, rows, which, arrival)
     order = np.lexsort((worker, arrival, which))
-    row, worker, which, arrival = row[order], worker[order], which[order], arrival[order]
+    row, worker, which, arrival, came = (each[order] for each in (row, worker, which, arrival, came))
     first = np.flatnonzero(np.diff(which, prepend=-1))
     count = np.diff(np.append(first, len(which)))
     last = first + count - 1
@@ -126,7 +128,7 @@ def arrivals(met: Met) -> Arrivals:
     lacking = np.where(usual >= 0, np.maximum(blocked - usual, 0), np.minimum(blocked, raw))
     cost = np.where(there, np.maximum(blocked - met.blocked_ns[late], 0), lacking)
     cost = np.where(raw > 0, np.maximum(cost - excused, 0), 0)
-    inherited = _inherited(met, row[last], before, cost)
+    inherited = _inherited(met, row[last], Lost(worker[last], met.group[opening], came[last]), before, cost)
     own = cost - inherited
     hidden = met.dur_ns[before] - blocked
     return Arrivals(
@@ -205,13 +207,16 @@ def _usually_blocked(met: Met, row: Int64, worker: Int64, which: Int64, first: I
     return found
 
 
-def _with_missing(met: Met, rows: Int64, which: Int64, arrival: Int64) -> tuple[Int64, Int64, Int64, Int64]:
-    """Adds an arrival for each worker that lacks the call and is taken to have been last at it, as ``waiting`` found."""
+def _with_missing(met: Met, rows: Int64, which: Int64, arrival: Int64) -> tuple[Int64, Int64, Int64, Int64, Int64]:
+    """Adds an arrival for each worker that lacks the call and is taken to have been last at it, as ``waiting`` found.
+
+    Of these it returns also when that was by corrected clocks, UNKNOWN elsewhere.
+    """
     waiting = met.waiting
     lacked = (waiting.timing[rows] == TIMINGS.index(ESTIMATED)) & (waiting.last[rows] >= 0)
     some = np.flatnonzero(lacked)
     if not len(some):
-        return rows, met.worker[rows], which, arrival
+        return rows, met.worker[rows], which, arrival, np.full(len(rows), UNKNOWN)
     # All others wait until it comes: it comes as much after the latest of them as that one's call is longer than usual.
     order = some[np.lexsort((arrival[some], which[some]))]
     end = np.flatnonzero(np.diff(which[order], append=-1))
@@ -221,45 +226,77 @@ def _with_missing(met: Met, rows: Int64, which: Int64, arrival: Int64) -> tuple[
     # Where another one is far behind and the rest is as noise, that one is whom all wait for.
     last = later >= arrival[latest] - arrival[before]
     latest, calls, later = latest[last], calls[last], later[last]
+    known = met.time_ns[calls] != UNKNOWN
     return (
         np.concatenate((rows, np.full(len(latest), -1))),
         np.concatenate((met.worker[rows], waiting.last[calls])),
         np.concatenate((which, which[latest])),
         np.concatenate((arrival, arrival[latest] + later)),
+        np.concatenate((np.full(len(rows), UNKNOWN), np.where(known, met.time_ns[calls] + later, UNKNOWN))),
     )
 
 
-def _inherited(met: Met, last: Int64, before: Int64, cost: Int64) -> Int64:
+@dataclass(frozen=True, eq=False)
+class Lost:
+    """Calls that are not here."""
+
+    worker: Int64
+    group: Int64
+    time_ns: Int64
+    """When each began by corrected clocks; UNKNOWN where nobody knows."""
+
+    def take(self, rows: Int64) -> Lost:
+        """Returns some of them."""
+        return Lost(self.worker[rows], self.group[rows], self.time_ns[rows])
+
+
+def _inherited(met: Met, last: Int64, lost: Lost, before: Int64, cost: Int64) -> Int64:
     """What of each cost is no fault of the last: it waited longer in other groups than the one before it did.
 
-    Without this a rank that is held up in one group would be blamed for it in the next one, too.
+    Without this a rank that is held up in one group would be blamed for it in the next one, too. Where the last one's call
+    is made up (``last`` is -1), ``lost`` says when it was.
     """
     if len(np.unique(codes(met.group, met.two_ended.astype(np.int64)))) < 2:
         return np.zeros(len(cost), np.int64)
-    waited = waited_elsewhere(met)
+    made_up = np.flatnonzero((last < 0) & (lost.time_ns != UNKNOWN))
+    waited = waited_elsewhere(met, lost.take(made_up))
     mine = np.where(last >= 0, waited[np.maximum(last, 0)], 0)
+    mine[made_up] = waited[len(met.worker) :]
     return np.clip(mine - waited[before], 0, cost)
 
 
-def waited_elsewhere(met: Met) -> Int64:
-    """Returns for each call how long its worker waited in calls of other groups since one of its own group blocked it.
+def waited_elsewhere(met: Met, lost: Lost) -> Int64:
+    """Returns for each call, then each lost one, how long its worker waited in other groups since one of its own blocked it.
 
     A call that blocks brings its ranks together; one that computation hides leaves them as far apart as they were. A call
     of a group that holds all of its own group's workers counts as one of its own: it brings them together as well.
     Of a message whose other end is not here all may be waiting.
     """
-    group = codes(met.group, met.two_ended.astype(np.int64))
+    added = np.zeros(len(lost.worker), np.int64)
     wait = np.where(met.match >= 0, met.dur_ns - met.waiting.transfer_ns, np.where(met.two_ended, met.dur_ns, 0))
-    wait = np.minimum(wait, met.blocked_ns)
-    every = _before(np.argsort(met.worker, kind="stable"), met.worker, wait)
-    row, of = _together_with(met.worker, group, met.two_ended)
-    own = codes(met.worker[row], of)
+    wait = np.concatenate((np.minimum(wait, met.blocked_ns), added))  # it came last: it waited for nobody
+    worker, blocked = np.concatenate((met.worker, lost.worker)), np.concatenate((met.blocked_ns, added + 1))
+    two_ended = np.concatenate((met.two_ended, added > 0))
+    group = codes(np.concatenate((met.group, lost.group)), two_ended.astype(np.int64))
+    if not len(added):
+        return _waited_elsewhere(worker, group, two_ended, wait, blocked)
+    order = np.lexsort((np.concatenate((met.time_ns, lost.time_ns)), worker))
+    found = np.empty(len(worker), np.int64)
+    found[order] = _waited_elsewhere(worker[order], group[order], two_ended[order], wait[order], blocked[order])
+    return found
+
+
+def _waited_elsewhere(worker: Int64, group: Int64, two_ended: Bool, wait: Int64, blocked: Int64) -> Int64:
+    """The same of calls that stand, each worker's, in order of time."""
+    every = _before(np.argsort(worker, kind="stable"), worker, wait)
+    row, of = _together_with(worker, group, two_ended)
+    own = codes(worker[row], of)
     order = np.argsort(own, kind="stable")
     others = every[row] - _before(order, own, wait[row])
     found = others[order]
     # What was waited elsewhere up to the last call before it that blocked; nothing up to the first call of a worker.
     first = np.flatnonzero(np.diff(own[order], prepend=-1))
-    blocks = np.concatenate(([False], met.blocked_ns[row[order]][:-1] > 0))
+    blocks = np.concatenate(([False], blocked[row[order]][:-1] > 0))
     blocks[first] = True
     base = np.concatenate(([0], found[:-1]))
     base[first] = 0

@@ -255,9 +255,17 @@ def _met(data: Together, step_of: Int64) -> tuple[Met, tuple[str, ...], Int64]:
         noise_ns=np.where(by_clock, data.clocks.residual_ns[seen.worker], 0),
         level_ns=np.where(known, seen.late.lateness_ns, UNKNOWN),
         level_noise_ns=np.where(known, data.clocks.residual_ns[seen.worker], 0),
+        time_ns=_on_one_axis(data),
         excused_ns=_excused(data),
     )
     return met, tuple(names), np.unique(np.array(kinds_of, np.str_), return_inverse=True)[1].astype(np.int64)
+
+
+def _on_one_axis(data: Together) -> Int64:
+    """When calls begin by corrected clocks, of workers whose clock can be compared with those of most others."""
+    worker, connected = data.seen.worker, data.clocks.connected
+    most = int(np.bincount(connected[connected >= 0], minlength=1).argmax())
+    return np.where(connected[worker] == most, data.clocks.corrected(worker, data.seen.start_ns), UNKNOWN)
 
 
 def _excused(data: Together) -> Int64:

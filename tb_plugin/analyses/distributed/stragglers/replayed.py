@@ -65,7 +65,7 @@ def _played(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64, columns
     # Of the last one at each collective: how far behind the next it is, idle time of that one included or not, and the
     # meeting whose end that one waits for.
     last = np.flatnonzero((arrived.row[arrived.last] >= 0) & (arrived.raw_ns > arrived.inherited_ns))
-    row, other = arrived.row[arrived.last[last]], arrived.before[last]
+    row, other = arrived.row[arrived.last[last]], _compared(arrived, lanes, lacks)[last]
     apart, own, beside = np.zeros(calls, np.int64), np.zeros(calls, np.int64), np.full(calls, len(top) - 1)
     apart[row] = (arrived.raw_ns - arrived.inherited_ns)[last]
     own[row] = apart[row] + np.where(idle[row] < 0, np.maximum(idle[other], 0), 0)
@@ -104,6 +104,17 @@ def _played(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64, columns
         base[there] = np.where(within[met.worker[its], local[its]], now, base[there])
     early[walk.stuck] = 0
     return early
+
+
+def _compared(arrived: Arrivals, lanes: Lanes, lacks: Bool) -> Int64:
+    """The row of Met that the last one of each collective is compared with: one that lost no calls before, where there is."""
+    row = arrived.row
+    whole = (row >= 0) & ~lacks[lanes.of[row]]
+    whole[arrived.last] = False
+    latest = np.full(len(arrived.last), -1)
+    np.maximum.at(latest, arrived.collective[whole], np.flatnonzero(whole))
+    lost = lacks[lanes.of[arrived.before]] & (latest >= 0)
+    return np.where(lost, row[latest], arrived.before)
 
 
 def _behind(met: Met, lane: Int64) -> tuple[Int64, Int64]:
@@ -151,7 +162,7 @@ def _groups_within(met: Met, column: Int64) -> tuple[Int64, Bool]:
 def _lacking(met: Met, lanes: Lanes) -> Bool:
     """Lanes that have fewer calls of a group than another worker has in the same step, or none at all."""
     lane = lanes.of
-    rows = np.flatnonzero((lane >= 0) & ~met.two_ended & (met.match >= 0))
+    rows = np.flatnonzero((lane >= 0) & ~met.two_ended)
     meeting = codes(met.group[rows], met.step[rows])
     _, first, count = np.unique(codes(meeting, lane[rows]), return_index=True, return_counts=True)
     most = np.zeros(int(meeting.max(initial=-1)) + 1, np.int64)
