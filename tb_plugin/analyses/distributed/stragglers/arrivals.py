@@ -21,6 +21,8 @@ Bool = npt.NDArray[np.bool_]
 
 UNKNOWN = np.iinfo(np.int64).min
 """Stands for a lateness that nobody knows."""
+UNKNOWN_WAIT = 10**14
+"""Stands for a wait that nobody knows: a day, more than any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +60,17 @@ class Met:
 
 
 @dataclass(frozen=True, eq=False)
+class Alone:
+    """Calls that one of a group of two alone has, in which it waited for the other."""
+
+    row: Int64
+    """Row of Met."""
+    other: Int64
+    """The worker that lacks the call and came last."""
+    wait_ns: Int64
+
+
+@dataclass(frozen=True, eq=False)
 class Arrivals:
     """Calls of collectives that two workers or more have, and one that is made up where the last one lacks its call.
 
@@ -92,6 +105,7 @@ class Arrivals:
     """Who came last says something of the worker, and not of when its recording began."""
     sure: Bool
     """Every rank of the group is here, so that none can be later."""
+    alone: Alone
 
     @property
     def culprit(self) -> Int64:
@@ -128,7 +142,9 @@ def arrivals(met: Met) -> Arrivals:
     lacking = np.where(usual >= 0, np.maximum(blocked - usual, 0), np.minimum(blocked, raw))
     cost = np.where(there, np.maximum(blocked - met.blocked_ns[late], 0), lacking)
     cost = np.where(raw > 0, np.maximum(cost - excused, 0), 0)
-    inherited = _inherited(met, row[last], Lost(worker[last], met.group[opening], came[last]), before, cost)
+    made_up = Lost(worker[last], met.group[opening], came[last], np.zeros(len(last), np.int64))
+    lost, alone = _lost(met)
+    inherited = _inherited(met, row[last], made_up, lost, alone, before, cost)
     own = cost - inherited
     hidden = met.dur_ns[before] - blocked
     return Arrivals(
@@ -148,6 +164,7 @@ def arrivals(met: Met) -> Arrivals:
         high_ns=own,
         told=told,
         sure=there & (met.waiting.timing[opening] == TIMINGS.index(MEASURED)),
+        alone=alone,
     )
 
 
@@ -243,38 +260,101 @@ class Lost:
     worker: Int64
     group: Int64
     time_ns: Int64
-    """When each began by corrected clocks; UNKNOWN where nobody knows."""
+    """When each was by corrected clocks; UNKNOWN where nobody knows."""
+    wait_ns: Int64
+    """How long the worker waited in it, at most."""
 
     def take(self, rows: Int64) -> Lost:
         """Returns some of them."""
-        return Lost(self.worker[rows], self.group[rows], self.time_ns[rows])
+        return Lost(self.worker[rows], self.group[rows], self.time_ns[rows], self.wait_ns[rows])
+
+    def and_also(self, more: Lost) -> Lost:
+        """Returns these, then others."""
+        columns = zip(vars(self).values(), vars(more).values(), strict=True)
+        return Lost(*(np.concatenate(pair) for pair in columns))
 
 
-def _inherited(met: Met, last: Int64, lost: Lost, before: Int64, cost: Int64) -> Int64:
+def _inherited(met: Met, last: Int64, made_up: Lost, lost: Lost, alone: Alone, before: Int64, cost: Int64) -> Int64:
     """What of each cost is no fault of the last: it waited longer in other groups than the one before it did.
 
     Without this a rank that is held up in one group would be blamed for it in the next one, too. Where the last one's call
-    is made up (``last`` is -1), ``lost`` says when it was.
+    is made up (``last`` is -1), ``made_up`` says when it was; ``lost`` are others that are not here.
     """
     if len(np.unique(codes(met.group, met.two_ended.astype(np.int64)))) < 2:
         return np.zeros(len(cost), np.int64)
-    made_up = np.flatnonzero((last < 0) & (lost.time_ns != UNKNOWN))
-    waited = waited_elsewhere(met, lost.take(made_up))
+    asked, calls = np.flatnonzero((last < 0) & (made_up.time_ns != UNKNOWN)), len(met.worker)
+    waited = waited_elsewhere(met, made_up.take(asked).and_also(lost), alone)
     mine = np.where(last >= 0, waited[np.maximum(last, 0)], 0)
-    mine[made_up] = waited[len(met.worker) :]
+    mine[asked] = waited[calls : calls + len(asked)]
     return np.clip(mine - waited[before], 0, cost)
 
 
-def waited_elsewhere(met: Met, lost: Lost) -> Int64:
+def _lost(met: Met) -> tuple[Lost, Alone]:
+    """Calls of collectives that one worker of a group lacks, where it is not known that it came last: it may have waited.
+
+    That is for how much longer the last one of the others took since the call of the group before than the one that lacks it
+    does otherwise, by the median over the steps of those that it has at that place. Also returned are calls that one of a
+    group of two alone has, without a match, where the other came last: those that are longer than usual, the median transfer
+    at that place, by half of it.
+    """
+    groups = codes(met.group, met.two_ended.astype(np.int64))
+    member = np.unique(codes(met.worker, groups), return_index=True)[1]
+    members = np.bincount(groups[member], minlength=int(groups.max(initial=-1)) + 1)[groups]
+    alone = (met.match < 0) & (members == 2) & ~met.two_ended
+    lacking = (met.match >= 0) & (met.waiting.workers == members - 1) & ~met.two_ended
+    lacking &= met.waiting.timing != TIMINGS.index(ESTIMATED)
+    if not (alone | lacking).any():
+        none = np.zeros(0, np.int64)
+        return Lost(none, none, none, none), Alone(none, none, none)
+    number, gap = occurrence(codes(met.worker, met.group, met.step)), _since_own(met)
+    place = codes(met.worker, met.group, number)
+    usual = _medians_at(place, met.waiting.transfer_ns, met.match >= 0, UNKNOWN_WAIT)[place]
+    came_last = alone & (met.dur_ns > usual + usual // 2)
+    everyone = np.bincount(groups[member], weights=met.worker[member]).astype(np.int64)[groups]
+    waited = np.flatnonzero(came_last)
+    rows = np.flatnonzero(lacking | (alone & ~came_last))
+    _, which = np.unique(np.where(lacking, met.match, -1 - np.arange(len(met.match)))[rows], return_inverse=True)
+    here = np.bincount(which, weights=met.worker[rows]).astype(np.int64)[which]
+    asked = (alone[rows] | (met.waiting.last == met.worker)[rows]) & (met.time_ns[rows] != UNKNOWN) & (gap[rows] >= 0)
+    rows, worker = rows[asked], (everyone[rows] - here)[asked]
+    both = [
+        np.concatenate(pair) for pair in ((met.worker, worker), (met.group, met.group[rows]), (number, number[rows]))
+    ]
+    place = codes(*both)
+    own = _medians_at(place[: len(gap)], gap, gap >= 0, 0, int(place.max()) + 1)[place[len(gap) :]]
+    lost = Lost(worker, met.group[rows], met.time_ns[rows], np.maximum(gap[rows] - own, 0))
+    return lost, Alone(waited, (everyone - met.worker)[waited], (met.dur_ns - usual)[waited])
+
+
+def _since_own(met: Met) -> Int64:
+    """How long each call begins after the end of the one before of its worker and group; -1 for the first one."""
+    own = codes(met.worker, met.group)
+    order = np.argsort(own, kind="stable")
+    again = np.flatnonzero(np.diff(own[order]) == 0)
+    now, before = order[again + 1], order[again]
+    gap = np.full(len(own), -1)
+    gap[now] = np.maximum(met.start_ns[now] - met.start_ns[before] - met.dur_ns[before], 0)
+    return gap
+
+
+def _medians_at(place: Int64, values: Int64, known: Bool, missing: int, count: int = 0) -> Int64:
+    """The median of the known values of each place; ``missing`` where there is none."""
+    count = max(count, int(place.max(initial=-1)) + 1)
+    found = median_by(place[known], values[known], count)
+    return np.where(np.bincount(place[known], minlength=count) > 0, found, missing)
+
+
+def waited_elsewhere(met: Met, lost: Lost, alone: Alone) -> Int64:
     """Returns for each call, then each lost one, how long its worker waited in other groups since one of its own blocked it.
 
     A call that blocks brings its ranks together; one that computation hides leaves them as far apart as they were. A call
     of a group that holds all of its own group's workers counts as one of its own: it brings them together as well.
-    Of a message whose other end is not here all may be waiting.
+    Of a message whose other end is not here all may be waiting, of other calls without a match those in ``alone``.
     """
     added = np.zeros(len(lost.worker), np.int64)
     wait = np.where(met.match >= 0, met.dur_ns - met.waiting.transfer_ns, np.where(met.two_ended, met.dur_ns, 0))
-    wait = np.concatenate((np.minimum(wait, met.blocked_ns), added))  # it came last: it waited for nobody
+    wait[alone.row] = alone.wait_ns
+    wait = np.concatenate((np.minimum(wait, met.blocked_ns), lost.wait_ns))
     worker, blocked = np.concatenate((met.worker, lost.worker)), np.concatenate((met.blocked_ns, added + 1))
     two_ended = np.concatenate((met.two_ended, added > 0))
     group = codes(np.concatenate((met.group, lost.group)), two_ended.astype(np.int64))

@@ -94,7 +94,8 @@ def excesses(met: Arrivals, found: Stragglers, before: Mapping[str, Int64], burs
 
     ``before`` has the components of each call, -1 where they are not known. What a straggler does is compared with the median
     of the others at the same collective, component by component. ``burst`` says which calls are under way at once: of those
-    of a straggler the one that costs most is looked at, for what stands before them is the same.
+    of a straggler the one that costs most is looked at, for what stands before them is the same. Who lost the call before of
+    the group, or alone has it, is not compared: what it did since is more, or less, than what the others did.
     """
     told = found.told
     if not len(told) or any(key not in before for key in COMPONENTS):
@@ -114,6 +115,8 @@ def excesses(met: Arrivals, found: Stragglers, before: Mapping[str, Int64], burs
     # A collective counts where what the last one and any other did is known.
     both = np.intersect1d(met.collective[mine], met.collective[others])
     mine, others = (each[np.isin(met.collective[each], both)] for each in (mine, others))
+    mine, others, left_out = _since_the_same(met, mine, others, _call_before(met.met, burst))
+    cost -= sum_by(met.worker[left_out], met.high_ns[met.collective[left_out]], len(main))
     who = met.worker[mine]
     count = np.bincount(who, minlength=len(main))
     more = {}
@@ -127,6 +130,30 @@ def excesses(met: Arrivals, found: Stragglers, before: Mapping[str, Int64], burs
         for one in told.tolist()
         if count[one]
     }
+
+
+def _call_before(met: Met, burst: Int64) -> Int64:
+    """The match of the call of its group before each call, or before those under way at once with it; -2 for none."""
+    own = codes(met.worker, met.group)
+    order = np.argsort(own, kind="stable")
+    before = np.full(len(own), -2)
+    again = np.flatnonzero(np.diff(own[order]) == 0)
+    before[order[again + 1]] = met.match[order[again]]
+    return before[burst]
+
+
+def _since_the_same(met: Arrivals, mine: Int64, others: Int64, before: Int64) -> tuple[Int64, Int64, Int64]:
+    """Of the last one at collectives, and the others there, those whose call before is the same, and who is left out.
+
+    A straggler of whom nothing would be left keeps all: better compared roughly than not at all.
+    """
+    asked = np.full(len(met.last), -2)
+    asked[met.collective[mine]] = before[met.row[mine]]
+    fair = others[before[met.row[others]] == asked[met.collective[others]]]
+    told = np.isin(met.collective[mine], met.collective[fair])
+    rough = ~np.isin(met.worker[mine], met.worker[mine[told]])
+    roughly = others[np.isin(met.collective[others], met.collective[mine[rough]])]
+    return mine[told | rough], np.union1d(fair, roughly), mine[~(told | rough)]
 
 
 def _costliest(asked: Bool, burst: Int64, cost: Int64) -> Bool:

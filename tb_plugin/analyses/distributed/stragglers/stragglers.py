@@ -339,9 +339,10 @@ def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tupl
         return tuple(ROTATING if row.any() else "" for row in slow), every, slow
     times = slow.sum(axis=1)
     mostly = ~is_chance(times, np.full(workers, times.sum()), np.full(workers, workers))
-    usual = np.sort(lost[~persistent].ravel())
-    limit = _ALONE * int(usual[-1 - _NOW_AND_THEN]) if len(usual) >= _ENOUGH else np.iinfo(np.int64).max
     for one in np.flatnonzero(slow.any(axis=1)).tolist():
+        # What it costs in its own late steps is not what comes up now and then.
+        usual = np.sort(lost[~persistent][~(slow & (np.arange(workers) == one)[:, None])[~persistent]])
+        limit = _ALONE * int(usual[-1 - _NOW_AND_THEN]) if len(usual) >= _ENOUGH else np.iinfo(np.int64).max
         name, every[one] = pattern(slow[one])
         alone = persistent[one] if steps == 1 else lost[one].max() > limit
         # A few steps of noise lie at equal distances now and then.
