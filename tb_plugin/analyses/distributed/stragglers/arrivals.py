@@ -61,12 +61,10 @@ class Met:
 
 @dataclass(frozen=True, eq=False)
 class Alone:
-    """Calls that one of a group of two alone has, in which it waited for the other."""
+    """Calls that one of a group of two alone has, in which it waited for the other, who came last."""
 
     row: Int64
     """Row of Met."""
-    other: Int64
-    """The worker that lacks the call and came last."""
     wait_ns: Int64
 
 
@@ -305,7 +303,7 @@ def _lost(met: Met) -> tuple[Lost, Alone]:
     lacking &= met.waiting.timing != TIMINGS.index(ESTIMATED)
     if not (alone | lacking).any():
         none = np.zeros(0, np.int64)
-        return Lost(none, none, none, none), Alone(none, none, none)
+        return Lost(none, none, none, none), Alone(none, none)
     number, gap = occurrence(codes(met.worker, met.group, met.step)), _since_own(met)
     place = codes(met.worker, met.group, number)
     usual = _medians_at(place, met.waiting.transfer_ns, met.match >= 0, UNKNOWN_WAIT)[place]
@@ -323,7 +321,7 @@ def _lost(met: Met) -> tuple[Lost, Alone]:
     place = codes(*both)
     own = _medians_at(place[: len(gap)], gap, gap >= 0, 0, int(place.max()) + 1)[place[len(gap) :]]
     lost = Lost(worker, met.group[rows], met.time_ns[rows], np.maximum(gap[rows] - own, 0))
-    return lost, Alone(waited, (everyone - met.worker)[waited], (met.dur_ns - usual)[waited])
+    return lost, Alone(waited, (met.dur_ns - usual)[waited])
 
 
 def _since_own(met: Met) -> Int64:
