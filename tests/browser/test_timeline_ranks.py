@@ -45,7 +45,7 @@ def test_ranks_stand_below_each_other_on_one_axis_with_their_collectives_linked(
     end = max(int(row["start_ns"]) + int(row["dur_ns"]) for row in calls.values())
     room = (end - start) // 2
     frame = tab.open(
-        run=RUN, worker="rank1", view="timeline", ranks="rank0,rank2", turned=".,rank0,rank2", align="wall",
+        run=RUN, worker="rank1", view="timeline", ranks="rank0,rank2", turned=".closed,rank0.closed,rank2.closed", align="wall",
         start_ns=str(start - room), end_ns=str(end + room),
     )  # fmt: skip
     assert_healthy(frame)
@@ -79,7 +79,7 @@ def test_an_event_of_another_rank_opens_its_own_panel(open_tab: Open) -> None:
     row = next(one for one in met(tab, "rank0", "rank3") if one["worker"] == "rank3")
     start, dur = int(row["start_ns"]), int(row["dur_ns"])
     frame = tab.open(
-        run=RUN, worker="rank0", view="timeline", ranks="rank3", turned=".,rank3", align="start",
+        run=RUN, worker="rank0", view="timeline", ranks="rank3", turned=".closed,rank3.closed", align="start",
         start_ns=str(start - dur), end_ns=str(start + 2 * dur),
     )  # fmt: skip
     shift = sections(frame)[1][1]
@@ -136,7 +136,7 @@ def test_ranks_are_chosen_from_the_menu_and_one_that_fails_says_so(open_tab: Ope
     picture = Picture(tab, run=RUN, worker="rank0")
     tab.page.mouse.click(*picture.on_page(Point(GUTTER / 2, HEAD + SECTION / 2)))
     tab.settle()
-    assert tab.state()["turned"] == "."
+    assert tab.state()["turned"] == ".closed"
 
 
 def test_the_way_to_a_partner_stays_among_the_ranks(open_tab: Open) -> None:
@@ -168,7 +168,7 @@ def test_the_way_to_a_partner_stays_among_the_ranks(open_tab: Open) -> None:
 
 def test_all_sections_are_opened_and_closed_from_the_menu(open_tab: Open) -> None:
     tab = open_tab()
-    frame = tab.open(run=RUN, worker="rank0", view="timeline", ranks="*", align="wall", turned="rank1")
+    frame = tab.open(run=RUN, worker="rank0", view="timeline", ranks="*", align="wall", turned="rank1.closed")
     picture = Picture(tab, run=RUN, worker="rank0")
     bar = Point(GUTTER / 2, HEAD + 2 * SECTION + 3)
     frame.get_by_role("button", name="Ranks (4)").click()

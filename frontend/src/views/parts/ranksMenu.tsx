@@ -3,6 +3,7 @@ import { Button, Checkbox, NativeSelect, Popover, Radio, TextInput } from '@mant
 import { type ReactNode, useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog } from '../../api/payloads'
+import { isTrackId } from '../../canvas/ranksTracks'
 import { joinIds, splitIds } from '../../lib/arrange'
 import { rankOf } from '../../lib/beside'
 import { type Address, readsText, sameAddress } from '../../lib/profiles'
@@ -150,7 +151,7 @@ function Choice(props: MenuProps & { beside: readonly Address[] }) {
 
 /** How the sections of all ranks are; their tracks stay as they are. */
 function turnAll(sections: 'open' | 'closed'): void {
-  const tracks = splitIds(readRoute().turned).filter((id) => id.includes(' '))
+  const tracks = splitIds(readRoute().turned).filter(isTrackId)
   setRoute({ sections, turned: joinIds(tracks) })
 }
 

@@ -3,9 +3,9 @@ import { Button, NativeSelect } from '@mantine/core'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog, Profile } from '../../api/payloads'
-import { openFirst } from '../../canvas/ranksLayout'
+import { openFirst, openOf, withTurned } from '../../canvas/ranksLayout'
 import type { RankSection } from '../../canvas/ranksScene'
-import { type Placing, tracksOf } from '../../canvas/ranksTracks'
+import { isTrackId, type Placing, tracksOf } from '../../canvas/ranksTracks'
 import { Budget } from '../../canvas/tileCache'
 import type { Range, TimelineModel } from '../../canvas/timelineModel'
 import { joinIds, splitIds } from '../../lib/arrange'
@@ -154,7 +154,7 @@ function Page(props: {
     () => named.map((one) => sectionOf(one, open, known.get(one.key), placements.get(one.key), clocks.nodes)),
     [named, open, known, placements, clocks.nodes],
   )
-  const placing = usePlacing(sections, detail, model)
+  const placing = usePlacing(sections, props.named, detail, model)
   const first = useMemo(() => firstView(opened, String(base.steps ?? ''), model), [opened, base.steps, model])
   const { view, told, onView, undo } = useWindow(first, placing.whole)
   const within = useMemo(
@@ -323,7 +323,7 @@ function Page(props: {
               onRange={(next) =>
                 setRoute({ from_ns: next ? String(next.start) : '', to_ns: next ? String(next.end) : '' })
               }
-              onToggle={toggle}
+              onToggle={(id) => toggle(id, placing.open)}
               onBookmark={bookmark}
               onGutter={(gutter) => setPrefs({ gutter })}
               onSight={onSight}
@@ -397,33 +397,40 @@ function usePartner(
   }
 }
 
-/** Sections and their tracks that are not as they are at first: `turnAll` makes it the same for all sections. */
-function toggle(id: string): void {
+/** Turns a track over, or opens or closes a section: `turnAll` in the menu does it to all sections. */
+function toggle(id: string, open: ReadonlySet<string>): void {
   const turned = new Set(splitIds(readRoute().turned))
-  const name = id === '' ? '.' : id
-  if (!turned.delete(name)) turned.add(name)
-  setRoute({ turned: joinIds(turned) })
+  if (isTrackId(id)) {
+    if (!turned.delete(id)) turned.add(id)
+    setRoute({ turned: joinIds(turned) })
+  } else setRoute({ turned: joinIds(withTurned(turned, id, !open.has(id))) })
 }
 
-function usePlacing(sections: readonly RankSection[], detail: Placing['detail'], model: TimelineModel): Placing {
+/** `named`: as they were chosen, in whatever order the sections stand. */
+function usePlacing(
+  sections: readonly RankSection[],
+  named: readonly Named[],
+  detail: Placing['detail'],
+  model: TimelineModel,
+): Placing {
   const { turned: text, sections: opened } = useRoute()
   return useMemo(() => {
     const turned = new Set(splitIds(text))
     // As high as the open one's, of which the tracks are known.
     const { content } = tracksOf('', model, { detail: 'streams', turned: NONE })
     const first = opened === 'open' ? sections.length : opened === 'closed' ? 0 : openFirst(sections.length, content)
-    const open = sections.filter(({ key }, at) => at < first !== turned.has(key === '' ? '.' : key))
+    const keys = named.map(({ key }) => key)
     const there = sections.flatMap(({ model: own, placement: placed }) =>
       own ? [{ placement: placed, start: own.start, end: own.end, busy: own.head.busy }] : [],
     )
     const { busy, ...whole } = wholeOf(there)
     return {
       sections,
-      open: new Set(open.map(({ key }) => key)),
+      open: openOf(keys, first, turned),
       detail,
       turned,
       whole,
       busy: { busy, busy_is_device: model.head.busy_is_device },
     }
-  }, [sections, detail, model, text, opened])
+  }, [sections, named, detail, model, text, opened])
 }
