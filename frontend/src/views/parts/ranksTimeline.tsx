@@ -174,6 +174,11 @@ function Page(props: {
     () => ({ ...(chosen?.address ?? open), window: base.window }),
     [chosen?.address, open, base.window],
   )
+  // Until its own is there: the worker is known, but not its clock.
+  const profile = useMemo(
+    () => known.get(at)?.profile ?? (chosen ? { ...opened, ...chosen.address, clock: null } : opened),
+    [known, at, opened, chosen],
+  )
   const { spot, arrows } = useChosen(query, event)
   const onAxis = placements.get(at) ?? SAME
   const name = at === '' ? open.worker : rankName(at)
@@ -198,7 +203,7 @@ function Page(props: {
       opened.steps.map(({ label, host_start_ns, host_end_ns }) => ({ label, start: host_start_ns, end: host_end_ns })),
     [opened],
   )
-  const goTo = usePartner(open, ranks, catalog, query, placements, known, handle)
+  const goTo = usePartner(open, at, ranks, catalog, query, placements, known, handle)
   const bookmark = (time: number) => {
     addBookmark(bookmarks, time)
     setNote(time)
@@ -209,7 +214,7 @@ function Page(props: {
         event={event}
         base={query}
         catalog={catalog}
-        profile={known.get(at)?.profile ?? opened}
+        profile={profile}
         isElsewhere={at !== ''}
         onGo={(next, to) => {
           handle.current?.reveal({ start: toAxis(onAxis, to.start), end: toAxis(onAxis, to.end) })
@@ -372,6 +377,7 @@ function useRankHits(
 /** The way to the same collective of another rank: its section, which is put below the others where it is not there. */
 function usePartner(
   open: Address,
+  at: string,
   ranks: readonly Address[],
   catalog: Catalog,
   chosen: Query,
@@ -381,12 +387,15 @@ function usePartner(
 ): (partner: Partner) => void {
   const [awaited, setAwaited] = useState<(Range & { key: string }) | null>(null)
   // Where it lies on the axis is known once its trace is there.
-  const placed = awaited && known.get(awaited.key)?.model ? placements.get(awaited.key) : undefined
+  const placed = awaited?.key === at && known.get(at)?.model ? placements.get(at) : undefined
   useEffect(() => {
-    if (!awaited || !placed) return
+    if (!awaited) return
+    // Who went elsewhere meanwhile is not taken back.
+    if (awaited.key !== at) setAwaited(null)
+    if (!placed) return
     handle.current?.reveal({ start: toAxis(placed, awaited.start), end: toAxis(placed, awaited.end) })
     setAwaited(null)
-  }, [awaited, placed, handle])
+  }, [awaited, at, placed, handle])
   return ({ worker, event, start, end }) => {
     const address = { run: String(chosen.run), worker, span: String(chosen.span) }
     const key = sameAddress(address, open) ? '' : rankKey(open, address)
