@@ -9,7 +9,7 @@ import { isTrackId, type Placing, tracksOf } from '../../canvas/ranksTracks'
 import { Budget } from '../../canvas/tileCache'
 import type { Range, TimelineModel } from '../../canvas/timelineModel'
 import { joinIds, splitIds } from '../../lib/arrange'
-import { type Address, readsText, sameAddress, unread } from '../../lib/profiles'
+import { type Address, readsNote, readsText, sameAddress, unread } from '../../lib/profiles'
 import { fromAxis, type Placement, SAME, toAxis, type Way } from '../../lib/rankAxis'
 import { besideOf, inOrder, orderOf, rankKey, rankName, ranksText } from '../../lib/rankChoice'
 import { matcher } from '../../lib/search'
@@ -18,7 +18,7 @@ import { readBookmarks } from '../../state/bookmarks'
 import type { Values } from '../../state/hash'
 import { PANEL, setPrefs, usePrefs } from '../../state/prefs'
 import { hostWindow, readRoute, setRoute, useRoute } from '../../state/route'
-import { useWholeRead } from '../../state/wholeRuns'
+import { setWholeRead, useWholeRead } from '../../state/wholeRuns'
 import { Bones } from '../../widgets/basics'
 import { ProblemPanel } from '../../widgets/problem'
 import { RanksCanvas, type RanksHandle } from '../../widgets/ranks'
@@ -146,6 +146,10 @@ function Page(props: {
   const isFree = own > 1 && (workers <= FEW || own * 2 >= workers || reads === 0 || route.align === 'clocks')
   const wish: Way = route.align === 'start' ? 'start' : route.align === 'wall' || !isFree ? 'wall' : 'clocks'
   const clocks = useClocks(run, isFree, wish === 'clocks')
+  const isThere = clocks.nodes.size > 0
+  useEffect(() => {
+    if (isThere) setWholeRead(run)
+  }, [isThere, run])
   const order = orderOf(route.ranks_by)
   const late = useLate(run, isFree && order === 'late')
   const named = useMemo(() => inOrder(props.named, order, clocks.nodes, late), [props.named, order, clocks.nodes, late])
@@ -250,7 +254,7 @@ function Page(props: {
           ranks={ranks}
           clocks={isFree ? clocks : null}
           way={wish}
-          reads={isFree ? 0 : reads}
+          reads={reads}
           said={saidOf(sections)}
           {...menu}
         />
@@ -279,7 +283,7 @@ function Page(props: {
         )}
         {own > 1 && !isFree && (
           <Button size="sm" variant="default" title={readsText(reads)} onClick={() => setRoute({ align: 'clocks' })}>
-            Align and link
+            Align and link{readsNote(reads)}
           </Button>
         )}
       </div>
