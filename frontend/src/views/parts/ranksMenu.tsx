@@ -85,7 +85,7 @@ function Choice(props: MenuProps & { beside: readonly Address[] }) {
     [catalog],
   )
   return (
-    <div className={`${toolbarCss.menu} ${css.tracks}`}>
+    <div className={`${toolbarCss.menu} ${css.tracks} ${ranksCss.menu}`}>
       <TextInput
         size="xs"
         aria-label="Filter ranks"
