@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import unquote
 
-from playwright.sync_api import Frame
+from playwright.sync_api import Frame, Route
 
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
@@ -45,8 +46,8 @@ def test_ranks_stand_below_each_other_on_one_axis_with_their_collectives_linked(
     end = max(int(row["start_ns"]) + int(row["dur_ns"]) for row in calls.values())
     room = (end - start) // 2
     frame = tab.open(
-        run=RUN, worker="rank1", view="timeline", ranks="rank0,rank2", turned=".,rank0,rank2", align="wall",
-        start_ns=str(start - room), end_ns=str(end + room),
+        run=RUN, worker="rank1", view="timeline", ranks="rank0,rank2", align="wall",
+        turned=".closed,rank0.closed,rank2.closed", start_ns=str(start - room), end_ns=str(end + room),
     )  # fmt: skip
     assert_healthy(frame)
     assert [name for name, _ in sections(frame)] == list(workers)
@@ -79,7 +80,7 @@ def test_an_event_of_another_rank_opens_its_own_panel(open_tab: Open) -> None:
     row = next(one for one in met(tab, "rank0", "rank3") if one["worker"] == "rank3")
     start, dur = int(row["start_ns"]), int(row["dur_ns"])
     frame = tab.open(
-        run=RUN, worker="rank0", view="timeline", ranks="rank3", turned=".,rank3", align="start",
+        run=RUN, worker="rank0", view="timeline", ranks="rank3", turned=".closed,rank3.closed", align="start",
         start_ns=str(start - dur), end_ns=str(start + 2 * dur),
     )  # fmt: skip
     shift = sections(frame)[1][1]
@@ -136,7 +137,7 @@ def test_ranks_are_chosen_from_the_menu_and_one_that_fails_says_so(open_tab: Ope
     picture = Picture(tab, run=RUN, worker="rank0")
     tab.page.mouse.click(*picture.on_page(Point(GUTTER / 2, HEAD + SECTION / 2)))
     tab.settle()
-    assert tab.state()["turned"] == "."
+    assert tab.state()["turned"] == ".closed"
 
 
 def test_the_way_to_a_partner_stays_among_the_ranks(open_tab: Open) -> None:
@@ -168,7 +169,7 @@ def test_the_way_to_a_partner_stays_among_the_ranks(open_tab: Open) -> None:
 
 def test_all_sections_are_opened_and_closed_from_the_menu(open_tab: Open) -> None:
     tab = open_tab()
-    frame = tab.open(run=RUN, worker="rank0", view="timeline", ranks="*", align="wall", turned="rank1")
+    frame = tab.open(run=RUN, worker="rank0", view="timeline", ranks="*", align="wall", turned="rank1.closed")
     picture = Picture(tab, run=RUN, worker="rank0")
     bar = Point(GUTTER / 2, HEAD + 2 * SECTION + 3)
     frame.get_by_role("button", name="Ranks (4)").click()
@@ -179,3 +180,35 @@ def test_all_sections_are_opened_and_closed_from_the_menu(open_tab: Open) -> Non
     frame.get_by_role("button", name="Open all").click()
     tab.settle()
     assert tab.state()["sections"] == "open" and picture.pixel(bar) != closed
+
+
+def test_a_partner_that_is_still_read_has_its_own_panel_and_takes_nobody_back(open_tab: Open) -> None:
+    tab = open_tab()
+    call = next(row for row in met(tab, "rank0", "rank1", "rank2") if row["worker"] == "rank0")
+    last = ask(tab.address, "profile", run=RUN, worker="rank0")["steps"][-1]
+    held: list[Route] = []
+    of_rank2 = re.compile(r"/torch_trace/(profile|view/timeline)\?.*worker=rank2")
+    tab.page.route(of_rank2, lambda route: held.append(route))
+    # The window is far from the call.
+    frame = tab.start(
+        run=RUN, worker="rank0", view="timeline", ranks="rank1,rank2", align="wall", event=str(call["event"]),
+        start_ns=str(last["host_start_ns"]), end_ns=str(last["host_end_ns"]),
+    )  # fmt: skip
+    partners = frame.get_by_test_id("event-partners")
+    own, other = (
+        partners.get_by_role("row", name=worker).get_by_role("button", name="Show this call")
+        for worker in ("rank0", "rank2")
+    )
+    other.click()
+    # Its own row leads nowhere, that of the open rank leads back.
+    own.wait_for()
+    assert not other.count() and tab.state()["at"] == "rank2"
+    tab.page.go_back()
+    tab.page.wait_for_function("!location.hash.includes('at=rank2')")
+    window = [tab.state()[key] for key in ("start_ns", "end_ns")]
+    for route in held:
+        route.continue_()
+    tab.page.unroute(of_rank2)
+    frame.get_by_test_id("section").get_by_text("rank2, wall clock").wait_for(state="attached")
+    tab.settle()
+    assert [tab.state()[key] for key in ("start_ns", "end_ns")] == window

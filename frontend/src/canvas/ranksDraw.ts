@@ -156,7 +156,12 @@ function putCalls({ meetings }: RanksScene, { section, scene }: Shown, bars: Str
         bars.put(row, Math.floor((start - view.start) * fine), Math.round((end - view.start) * fine), pixel)
 }
 
-function drawName(context: CanvasRenderingContext2D, scene: RanksScene, { section, isOpen }: Shown, top: number): void {
+export function drawName(
+  context: CanvasRenderingContext2D,
+  scene: Pick<RanksScene, 'theme' | 'width' | 'gutter'>,
+  { section, isOpen }: Pick<Shown, 'section' | 'isOpen'>,
+  top: number,
+): void {
   const { theme, width, gutter } = scene
   context.fillStyle = theme.band
   context.fillRect(0, top, gutter, SECTION)
@@ -177,7 +182,7 @@ function drawName(context: CanvasRenderingContext2D, scene: RanksScene, { sectio
   const left = 22 + context.measureText(title).width + 8
   context.font = FONT
   // What does not fit beside the name stands below it.
-  const isBeside = context.measureText(section.subtitle).width <= gutter - left - 8
+  const isBeside = section.subtitle === '' || context.measureText(section.subtitle).width <= gutter - left - 8
   context.font = FONT_TITLE
   context.fillText(title, 22, isBeside ? middle : middle - 5)
   context.font = FONT

@@ -85,7 +85,7 @@ export class RanksEngine extends TimelineWindow implements Movable {
       rank: '',
       event: -1,
     }
-    this.observer = new ResizeObserver(() => this.scrollBy(0))
+    this.observer = new ResizeObserver(() => this.scroll(0))
     this.observer.observe(canvas)
     this.hands = new TimelineHands(canvas, this, events)
     this.keys = new TimelineKeys(canvas, this, events, keysFrom)
@@ -135,7 +135,7 @@ export class RanksEngine extends TimelineWindow implements Movable {
     scene.links = linksOf(scene.sections, scene.meetings)
     const now = scene.sections.findIndex(({ section }) => section.key === held)
     if (now > 0) scene.scroll = places[now].top + Math.min(away, places[now].height - 1)
-    this.scrollBy(0)
+    this.scroll(0)
     if (this.isAwaited && this.chosen) this.isAwaited = !this.bring(this.chosen.rank, this.chosen.spot)
   }
 
@@ -249,21 +249,27 @@ export class RanksEngine extends TimelineWindow implements Movable {
     this.move((spot.start + spot.end - span) / 2, span, how)
   }
 
-  /** Scrolls to an event of a section, to the head of one that is closed. Gives whether its trace is there. */
+  /** Scrolls to an event of a section, to the head of one that is closed. Gives whether nothing more is to be waited for. */
   private bring(rank: string, spot: Spot): boolean {
     const { scene } = this
     const at = scene.sections.findIndex(({ section }) => section.key === rank)
-    if (at < 0) return false
+    if (at < 0) return true
     const shown = scene.sections[at]
     const placed = shown.isOpen ? shown.scene?.layout.lanes.get(spot.lane)?.placed : undefined
     const inside = placed ? SECTION + rowTop(placed, Math.min(spot.row, placed.rows - 1)) : 0
     const top = scene.places[at].top + inside
     const room = this.canvas.clientHeight - HEAD
-    if (top < scene.scroll || top + SECTION > scene.scroll + room) this.scrollBy(top - room / 3 - scene.scroll)
+    if (top < scene.scroll || top + SECTION > scene.scroll + room) this.scroll(top - room / 3 - scene.scroll)
     return shown.scene !== null
   }
 
+  /** A hand or a key scrolls: nobody who does is taken back to what was chosen. */
   scrollBy(pixels: number): void {
+    this.isAwaited = false
+    this.scroll(pixels)
+  }
+
+  private scroll(pixels: number): void {
     const most = Math.max(0, this.scene.content - (this.canvas.clientHeight - HEAD))
     this.scene.scroll = clamp(this.scene.scroll + pixels, 0, most)
     this.redraw()

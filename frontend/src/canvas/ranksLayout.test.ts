@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { inSight, nearSight, OPEN, openFirst, SECTION, sectionAt, stack } from './ranksLayout'
+import { inSight, nearSight, OPEN, openFirst, openOf, SECTION, sectionAt, stack, withTurned } from './ranksLayout'
 
 test('sections stand below each other, and those in sight are found among a thousand', () => {
   const { places, content } = stack(Array.from({ length: 1024 }, (_, i) => (i === 3 ? 100 : 0)))
@@ -25,4 +25,16 @@ test('sections are open by themselves as far as they fit, but two are, and none 
   expect(openFirst(OPEN, 100)).toBe(3)
   expect(openFirst(OPEN, 1000)).toBe(2)
   expect(openFirst(1, 1000)).toBe(1)
+})
+
+test('what a person opened or closed stays so, whatever is open by itself among more sections', () => {
+  const keys = ['', 'a', 'b.open', 'c']
+  expect([...openOf(keys, 2, new Set())]).toEqual(['', 'a'])
+  const turned = withTurned(withTurned(new Set(['a a track']), '', false), 'b.open', true)
+  expect([...openOf(keys, 2, turned)]).toEqual(['a', 'b.open'])
+  expect([...openOf(keys, 0, turned)]).toEqual(['b.open'])
+  expect([...openOf(keys, 4, turned)]).toEqual(['a', 'b.open', 'c'])
+  const again = withTurned(turned, '', true)
+  expect([...openOf(keys, 0, again)]).toEqual(['', 'b.open'])
+  expect(again.size).toBe(turned.size)
 })

@@ -61,3 +61,17 @@ export function openFirst(count: number, tracks: number): number {
   const fitting = Math.floor((ROOM - count * SECTION) / Math.max(1, tracks))
   return Math.min(count, Math.max(LEAST, fitting))
 }
+
+/** How the URL says that a section is open, or closed: it stays so whatever it would be by itself among more sections. */
+const stateId = (key: string, isOpen: boolean) => `${key}.${isOpen ? 'open' : 'closed'}`
+
+/** The sections that are open: as `turned` says of each, else the first ones. In the order of choice: another order opens none. */
+export const openOf = (keys: readonly string[], first: number, turned: ReadonlySet<string>): ReadonlySet<string> =>
+  new Set(keys.filter((key, at) => turned.has(stateId(key, true)) || (at < first && !turned.has(stateId(key, false)))))
+
+/** `turned` once a section was opened or closed. */
+export function withTurned(turned: ReadonlySet<string>, key: string, isOpen: boolean): Set<string> {
+  const next = new Set(turned)
+  next.delete(stateId(key, !isOpen))
+  return next.add(stateId(key, isOpen))
+}

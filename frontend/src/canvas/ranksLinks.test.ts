@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { itemOf } from './ranksHit'
-import { COLORS, lastOf, linksOf, OTHERS } from './ranksLinks'
+import { COLORS, lastOf, linksOf, OTHERS, takePart } from './ranksLinks'
 import { type Call, isSame, type Meeting, meetingOf, partnersOf, type Shown } from './ranksScene'
 import type { Tile } from './tileStore'
 
@@ -41,6 +41,16 @@ test('who came last most often has a colour of its own, if it can be that of its
   const kinds = all.map(({ kind }) => kind)
   expect(new Set(kinds.slice(0, COLORS)).size).toBe(COLORS)
   expect(new Set(kinds.slice(COLORS))).toEqual(new Set([OTHERS]))
+})
+
+test('what failed is not waited for, and ranks of another run take no part', () => {
+  const shown = (key: string, isRead: boolean, isFailed = false) =>
+    ({ section: { key, isFailed }, scene: isRead ? {} : null }) as unknown as Shown
+  const all = [shown('', true), shown('a', true)]
+  expect(takePart(all, 2)).toBe('2 ranks here')
+  expect(takePart([...all, shown('b', false)], 2)).toBe('2 of 3 ranks here, 1 not read yet')
+  expect(takePart([...all, shown('b', false, true)], 2)).toBe('2 of 3 ranks here')
+  expect(takePart([...all, shown('other/a/1', true), shown('other/b/1', false)], 2)).toBe('2 ranks here')
 })
 
 test('an event is known by its number, by its start only where nothing tells its number', () => {

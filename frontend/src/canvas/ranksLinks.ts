@@ -1,5 +1,6 @@
 // The same collective on several ranks: bands that lead from section to section.
 import { toAxis } from '../lib/rankAxis'
+import { isOfOtherRun } from '../lib/rankChoice'
 import { BUSY, COMMUNICATION } from './ranksBars'
 import { itemOf } from './ranksHit'
 import { SECTION } from './ranksLayout'
@@ -45,6 +46,14 @@ export function pointedMeeting(scene: RanksScene): Meeting | undefined {
 export function chosenMeeting(scene: RanksScene): Meeting | undefined {
   const { selected, rank, event } = scene
   return pointedMeeting(scene) ?? (selected ? meetingOf(scene, rank, event, selected.start) : undefined)
+}
+
+/** How many of the sections are known to take part in a collective; another run or span has no part in it. */
+export function takePart(sections: readonly Pick<Shown, 'section' | 'scene'>[], calls: number): string {
+  const own = sections.filter(({ section }) => !isOfOtherRun(section.key))
+  const unread = own.filter(({ section, scene }) => !scene && !section.isFailed).length
+  const on = own.length > calls ? `${calls} of ${own.length} ranks here` : `${own.length} ranks here`
+  return unread > 0 ? `${on}, ${unread} not read yet` : on
 }
 
 /** A rank that came last, and at how many collectives. */

@@ -8,6 +8,7 @@ export type Detail = 'streams' | 'all'
 
 /** Names a track of a section, for clicks on its title. A section itself is its key alone. */
 export const trackId = (rank: string, track: string) => `${encodeURIComponent(rank)} ${track}`
+export const isTrackId = (id: string) => id.includes(' ')
 /** Whether a lane of a device holds its work, and not notes about it. */
 export const works = ({ id, isDevice }: Lane) => isDevice && id.endsWith('/work')
 

@@ -7,6 +7,7 @@ import {
   offered,
   ofModel,
   openedView,
+  readsNote,
   resolveAddress,
   resolveBaseline,
   seenAs,
@@ -213,4 +214,8 @@ it('counts the traces of a run that are here and that nobody has read', () => {
   told.files = ['w3.json.gz.ttsummary']
   expect(unread(all, at('a', 'w0', '1'))).toBe(2)
   expect(unread(all, at('b', 'w0', '1'))).toBe(0)
+})
+
+it('what a question costs stands behind its label; of what is known nothing does', () => {
+  expect([0, 1, 1023].map(readsNote)).toEqual(['', ' (reads up to 1 trace)', ' (reads up to 1,023 traces)'])
 })

@@ -1,6 +1,6 @@
 // Which profile a URL means: the one that is open, and the one it is compared with.
 import type { Catalog, Profile, RunInfo, SpanInfo } from '../api/payloads'
-import { formatTime } from './format'
+import { counted, formatTime } from './format'
 
 export interface Address {
   run: string
@@ -187,6 +187,9 @@ export const readsText = (unread: number) =>
   unread === 0
     ? 'Reads no trace: all of them are known'
     : `Takes summaries of ranks where there are any, and reads the other traces: ${unread.toLocaleString('en-US')} at most`
+
+/** The same in a few words behind a label: a title is seen by nobody without a pointer. '' where it costs nothing. */
+export const readsNote = (unread: number) => (unread === 0 ? '' : ` (reads up to ${counted(unread, 'trace')})`)
 
 /** Workers of a run and span of which nothing but the summary is here: no view of their own has anything to show. */
 export function withoutTraces(catalog: Catalog, { run, span }: Pick<Address, 'run' | 'span'>): ReadonlySet<string> {

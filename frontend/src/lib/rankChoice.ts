@@ -13,6 +13,9 @@ export function rankKey(open: Address, one: Address): string {
   return parts.map(encodeURIComponent).join('/')
 }
 
+/** Whether a rank is of another run or span than the open one. */
+export const isOfOtherRun = (key: string) => key.includes('/')
+
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text)

@@ -13,6 +13,7 @@ import { matcher } from '../lib/search'
 import { useActivity } from '../state/activity'
 import { PANEL, setPrefs, usePrefs } from '../state/prefs'
 import { hostWindow, setRoute, useRoute } from '../state/route'
+import { useWholeRead } from '../state/wholeRuns'
 import { Bones, useTheme } from '../widgets/basics'
 import { ProblemPanel } from '../widgets/problem'
 import { Split } from '../widgets/split'
@@ -133,7 +134,8 @@ function Page(props: {
   const route = useRoute()
   const { run, worker, span } = opened
   const place = useMemo(() => ({ run, worker, span }), [run, worker, span])
-  const reads = useMemo(() => unread(catalog, place), [catalog, place])
+  const isRead = useWholeRead(profile)
+  const reads = useMemo(() => (isRead ? 0 : unread(catalog, place)), [isRead, catalog, place])
   const { view, told, onView, undo } = useWindow(first, model)
   const steps = useMemo(
     () =>

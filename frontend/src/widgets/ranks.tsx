@@ -1,7 +1,7 @@
 // The React shell of several ranks on one axis: hands sections, links and selection to the engine.
 import { type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
 import { type RankSpot, RanksEngine, type RanksEvents } from '../canvas/ranksEngine'
-import { pointedMeeting } from '../canvas/ranksLinks'
+import { pointedMeeting, takePart } from '../canvas/ranksLinks'
 import type { Meeting, RanksScene } from '../canvas/ranksScene'
 import type { Placing } from '../canvas/ranksTracks'
 import type { ColorBy } from '../canvas/timelineColors'
@@ -99,11 +99,7 @@ function saidOf(scene: RanksScene, { item }: Hover): [string, string][] {
   const title = (key: string) => scene.sections.find(({ section }) => section.key === key)?.section.title
   const said: [string, string][] = [['Rank', title(item?.rank ?? '') ?? '']]
   const meeting = item?.rank === undefined ? undefined : pointedMeeting(scene)
-  if (meeting) {
-    const [shown, unread] = [scene.sections.length, scene.sections.filter(({ scene: own }) => !own).length]
-    const on = shown > meeting.calls.length ? `${meeting.calls.length} of ${shown} ranks here` : `${shown} ranks here`
-    said.push(['Collective', `${meeting.collective}, ${on}${unread > 0 ? `, ${unread} not read yet` : ''}`])
-  }
+  if (meeting) said.push(['Collective', `${meeting.collective}, ${takePart(scene.sections, meeting.calls.length)}`])
   const last = meeting && title(meeting.last)
   if (last) said.push(['Came last', last])
   const late = meeting?.calls.find(({ rank }) => rank === item?.rank)?.lateness ?? null

@@ -5,7 +5,7 @@ import { getTable, type Query } from '../../api/client'
 import type { Catalog, Figure, Profile, Table } from '../../api/payloads'
 import { counted, format } from '../../lib/format'
 import type { Row } from '../../lib/pages'
-import { noTraceOf, readsText, unread, withoutTraces } from '../../lib/profiles'
+import { noTraceOf, readsNote, readsText, spansBeside, unread, withoutTraces } from '../../lib/profiles'
 import { useResource } from '../../state/data'
 import { timelineAt } from '../../state/links'
 import { openElsewhere, openView } from '../../state/route'
@@ -33,12 +33,6 @@ export interface Partner {
   end: number
 }
 
-/** How many workers of the run have a profile of this span. */
-function workersOf(catalog: Catalog, { run, span, model }: Profile): number {
-  const workers = catalog.runs.find(({ name }) => name === run)?.workers ?? []
-  return workers.filter(({ spans }) => spans.some((one) => one.id === span && one.model === model)).length
-}
-
 const figureOf = (figures: readonly Figure[], key: string) => figures.find(({ metric }) => metric.key === key)?.value
 
 /** Of an event that is (part of) a collective; nothing for others, and where a run has one worker alone. */
@@ -55,7 +49,7 @@ export function OnOtherRanks(props: {
   // Of a run that was read the next event needs no button.
   const isRead = useWholeRead(base)
   const [asked, ask] = useState(false)
-  const workers = workersOf(catalog, profile)
+  const workers = spansBeside(catalog, profile, profile.model).length
   const reads = unread(catalog, profile)
   // What a device did is the call; the host only launched it.
   const about = figureOf(launched, 'kind') === 'kernel' ? launched : figures
@@ -74,6 +68,7 @@ export function OnOtherRanks(props: {
       ) : (
         <Button size="compact-xs" variant="default" title={readsText(reads)} onClick={() => ask(true)}>
           Find it on {counted(workers - 1, 'other worker')}
+          {readsNote(reads)}
         </Button>
       )}
     </div>

@@ -3,9 +3,10 @@ import { Button, Checkbox, NativeSelect, Popover, Radio, TextInput } from '@mant
 import { type ReactNode, useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog } from '../../api/payloads'
+import { isTrackId } from '../../canvas/ranksTracks'
 import { joinIds, splitIds } from '../../lib/arrange'
 import { rankOf } from '../../lib/beside'
-import { type Address, readsText, sameAddress } from '../../lib/profiles'
+import { type Address, readsNote, readsText, sameAddress } from '../../lib/profiles'
 import type { Way } from '../../lib/rankAxis'
 import {
   besideOf,
@@ -84,7 +85,7 @@ function Choice(props: MenuProps & { beside: readonly Address[] }) {
     [catalog],
   )
   return (
-    <div className={`${toolbarCss.menu} ${css.tracks}`}>
+    <div className={`${toolbarCss.menu} ${css.tracks} ${ranksCss.menu}`}>
       <TextInput
         size="xs"
         aria-label="Filter ranks"
@@ -150,7 +151,7 @@ function Choice(props: MenuProps & { beside: readonly Address[] }) {
 
 /** How the sections of all ranks are; their tracks stay as they are. */
 function turnAll(sections: 'open' | 'closed'): void {
-  const tracks = splitIds(readRoute().turned).filter((id) => id.includes(' '))
+  const tracks = splitIds(readRoute().turned).filter(isTrackId)
   setRoute({ sections, turned: joinIds(tracks) })
 }
 
@@ -179,7 +180,7 @@ function Sets(props: {
   if (!isAsked)
     return (
       <Button size="compact-xs" variant="default" title={readsText(reads)} onClick={() => ask(true)}>
-        By node, group or cost
+        By node, group or cost{readsNote(reads)}
       </Button>
     )
   if (sets.length === 0)
@@ -239,7 +240,7 @@ function AlignMenu({ way, reads }: { way: Way; reads: number }) {
       />
       <Radio.Group size="xs" label="Times of ranks" value={way} onChange={(next) => setRoute({ align: next })}>
         <div className={toolbarCss.menu}>
-          <Radio size="xs" value="clocks" label="By corrected clocks" title={readsText(reads)} />
+          <Radio size="xs" value="clocks" label={`By corrected clocks${readsNote(reads)}`} title={readsText(reads)} />
           <Radio size="xs" value="wall" label="By wall clocks, as recorded" />
           <Radio size="xs" value="start" label="From the first step of each" />
         </div>

@@ -3,13 +3,13 @@ import { Button, NativeSelect } from '@mantine/core'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog, Profile } from '../../api/payloads'
-import { openFirst } from '../../canvas/ranksLayout'
+import { openFirst, openOf, withTurned } from '../../canvas/ranksLayout'
 import type { RankSection } from '../../canvas/ranksScene'
-import { type Placing, tracksOf } from '../../canvas/ranksTracks'
+import { isTrackId, type Placing, tracksOf } from '../../canvas/ranksTracks'
 import { Budget } from '../../canvas/tileCache'
 import type { Range, TimelineModel } from '../../canvas/timelineModel'
 import { joinIds, splitIds } from '../../lib/arrange'
-import { type Address, readsText, sameAddress, unread } from '../../lib/profiles'
+import { type Address, readsNote, readsText, sameAddress, unread } from '../../lib/profiles'
 import { fromAxis, type Placement, SAME, toAxis, type Way } from '../../lib/rankAxis'
 import { besideOf, inOrder, orderOf, rankKey, rankName, ranksText } from '../../lib/rankChoice'
 import { matcher } from '../../lib/search'
@@ -18,7 +18,7 @@ import { readBookmarks } from '../../state/bookmarks'
 import type { Values } from '../../state/hash'
 import { PANEL, setPrefs, usePrefs } from '../../state/prefs'
 import { hostWindow, readRoute, setRoute, useRoute } from '../../state/route'
-import { useWholeRead } from '../../state/wholeRuns'
+import { setWholeRead, useWholeRead } from '../../state/wholeRuns'
 import { Bones } from '../../widgets/basics'
 import { ProblemPanel } from '../../widgets/problem'
 import { RanksCanvas, type RanksHandle } from '../../widgets/ranks'
@@ -146,6 +146,10 @@ function Page(props: {
   const isFree = own > 1 && (workers <= FEW || own * 2 >= workers || reads === 0 || route.align === 'clocks')
   const wish: Way = route.align === 'start' ? 'start' : route.align === 'wall' || !isFree ? 'wall' : 'clocks'
   const clocks = useClocks(run, isFree, wish === 'clocks')
+  const isThere = clocks.nodes.size > 0
+  useEffect(() => {
+    if (isThere) setWholeRead(run)
+  }, [isThere, run])
   const order = orderOf(route.ranks_by)
   const late = useLate(run, isFree && order === 'late')
   const named = useMemo(() => inOrder(props.named, order, clocks.nodes, late), [props.named, order, clocks.nodes, late])
@@ -154,7 +158,7 @@ function Page(props: {
     () => named.map((one) => sectionOf(one, open, known.get(one.key), placements.get(one.key), clocks.nodes)),
     [named, open, known, placements, clocks.nodes],
   )
-  const placing = usePlacing(sections, detail, model)
+  const placing = usePlacing(sections, props.named, detail, model)
   const first = useMemo(() => firstView(opened, String(base.steps ?? ''), model), [opened, base.steps, model])
   const { view, told, onView, undo } = useWindow(first, placing.whole)
   const within = useMemo(
@@ -173,6 +177,11 @@ function Page(props: {
   const query = useMemo<Query>(
     () => ({ ...(chosen?.address ?? open), window: base.window }),
     [chosen?.address, open, base.window],
+  )
+  // Until its own is there: the worker is known, but not its clock.
+  const profile = useMemo(
+    () => known.get(at)?.profile ?? (chosen ? { ...opened, ...chosen.address, clock: null } : opened),
+    [known, at, opened, chosen],
   )
   const { spot, arrows } = useChosen(query, event)
   const onAxis = placements.get(at) ?? SAME
@@ -198,7 +207,7 @@ function Page(props: {
       opened.steps.map(({ label, host_start_ns, host_end_ns }) => ({ label, start: host_start_ns, end: host_end_ns })),
     [opened],
   )
-  const goTo = usePartner(open, ranks, catalog, query, placements, known, handle)
+  const goTo = usePartner(open, at, ranks, catalog, query, placements, known, handle)
   const bookmark = (time: number) => {
     addBookmark(bookmarks, time)
     setNote(time)
@@ -209,7 +218,7 @@ function Page(props: {
         event={event}
         base={query}
         catalog={catalog}
-        profile={known.get(at)?.profile ?? opened}
+        profile={profile}
         isElsewhere={at !== ''}
         onGo={(next, to) => {
           handle.current?.reveal({ start: toAxis(onAxis, to.start), end: toAxis(onAxis, to.end) })
@@ -245,7 +254,7 @@ function Page(props: {
           ranks={ranks}
           clocks={isFree ? clocks : null}
           way={wish}
-          reads={isFree ? 0 : reads}
+          reads={reads}
           said={saidOf(sections)}
           {...menu}
         />
@@ -274,7 +283,7 @@ function Page(props: {
         )}
         {own > 1 && !isFree && (
           <Button size="sm" variant="default" title={readsText(reads)} onClick={() => setRoute({ align: 'clocks' })}>
-            Align and link
+            Align and link{readsNote(reads)}
           </Button>
         )}
       </div>
@@ -323,7 +332,7 @@ function Page(props: {
               onRange={(next) =>
                 setRoute({ from_ns: next ? String(next.start) : '', to_ns: next ? String(next.end) : '' })
               }
-              onToggle={toggle}
+              onToggle={(id) => toggle(id, placing.open)}
               onBookmark={bookmark}
               onGutter={(gutter) => setPrefs({ gutter })}
               onSight={onSight}
@@ -372,6 +381,7 @@ function useRankHits(
 /** The way to the same collective of another rank: its section, which is put below the others where it is not there. */
 function usePartner(
   open: Address,
+  at: string,
   ranks: readonly Address[],
   catalog: Catalog,
   chosen: Query,
@@ -381,12 +391,15 @@ function usePartner(
 ): (partner: Partner) => void {
   const [awaited, setAwaited] = useState<(Range & { key: string }) | null>(null)
   // Where it lies on the axis is known once its trace is there.
-  const placed = awaited && known.get(awaited.key)?.model ? placements.get(awaited.key) : undefined
+  const placed = awaited?.key === at && known.get(at)?.model ? placements.get(at) : undefined
   useEffect(() => {
-    if (!awaited || !placed) return
+    if (!awaited) return
+    // Who went elsewhere meanwhile is not taken back.
+    if (awaited.key !== at) setAwaited(null)
+    if (!placed) return
     handle.current?.reveal({ start: toAxis(placed, awaited.start), end: toAxis(placed, awaited.end) })
     setAwaited(null)
-  }, [awaited, placed, handle])
+  }, [awaited, at, placed, handle])
   return ({ worker, event, start, end }) => {
     const address = { run: String(chosen.run), worker, span: String(chosen.span) }
     const key = sameAddress(address, open) ? '' : rankKey(open, address)
@@ -397,33 +410,40 @@ function usePartner(
   }
 }
 
-/** Sections and their tracks that are not as they are at first: `turnAll` makes it the same for all sections. */
-function toggle(id: string): void {
+/** Turns a track over, or opens or closes a section: `turnAll` in the menu does it to all sections. */
+function toggle(id: string, open: ReadonlySet<string>): void {
   const turned = new Set(splitIds(readRoute().turned))
-  const name = id === '' ? '.' : id
-  if (!turned.delete(name)) turned.add(name)
-  setRoute({ turned: joinIds(turned) })
+  if (isTrackId(id)) {
+    if (!turned.delete(id)) turned.add(id)
+    setRoute({ turned: joinIds(turned) })
+  } else setRoute({ turned: joinIds(withTurned(turned, id, !open.has(id))) })
 }
 
-function usePlacing(sections: readonly RankSection[], detail: Placing['detail'], model: TimelineModel): Placing {
+/** `named`: as they were chosen, in whatever order the sections stand. */
+function usePlacing(
+  sections: readonly RankSection[],
+  named: readonly Named[],
+  detail: Placing['detail'],
+  model: TimelineModel,
+): Placing {
   const { turned: text, sections: opened } = useRoute()
   return useMemo(() => {
     const turned = new Set(splitIds(text))
     // As high as the open one's, of which the tracks are known.
     const { content } = tracksOf('', model, { detail: 'streams', turned: NONE })
     const first = opened === 'open' ? sections.length : opened === 'closed' ? 0 : openFirst(sections.length, content)
-    const open = sections.filter(({ key }, at) => at < first !== turned.has(key === '' ? '.' : key))
+    const keys = named.map(({ key }) => key)
     const there = sections.flatMap(({ model: own, placement: placed }) =>
       own ? [{ placement: placed, start: own.start, end: own.end, busy: own.head.busy }] : [],
     )
     const { busy, ...whole } = wholeOf(there)
     return {
       sections,
-      open: new Set(open.map(({ key }) => key)),
+      open: openOf(keys, first, turned),
       detail,
       turned,
       whole,
       busy: { busy, busy_is_device: model.head.busy_is_device },
     }
-  }, [sections, detail, model, text, opened])
+  }, [sections, named, detail, model, text, opened])
 }
