@@ -32,8 +32,6 @@ const MAP_HEIGHT = 520
 /** As high as the picture beside it. */
 const PLACES_HEIGHT = 260
 const PLACE_HEIGHT = 72
-/** So many of the ranks that are not there are named. */
-const MOST_NAMED = 8
 /** Pictures of so few steps stand side by side. */
 const NARROW = 4
 /** Of so few ranks each has a line of its own. */
@@ -177,11 +175,10 @@ function MapCard({ heat, place, wide }: { heat: Heat; place: Place; wide: boolea
 
 /** Which ranks have no row: between two labels nobody would miss them. */
 function absentText(heat: Heat): string {
-  const ranks = skipped(heat.rows)
-  if (ranks.length === 0) return ''
-  const some = ranks.slice(0, MOST_NAMED).join(', ')
-  const rest = ranks.length > MOST_NAMED ? ` and ${(ranks.length - MOST_NAMED).toLocaleString('en-US')} more` : ''
-  return `without a row: ${ranks.length === 1 ? 'rank' : 'ranks'} ${some}${rest}`
+  const { count, named } = skipped(heat.rows)
+  if (count === 0) return ''
+  const rest = count > named.length ? ` and ${(count - named.length).toLocaleString('en-US')} more` : ''
+  return `without a row: ${count === 1 ? 'rank' : 'ranks'} ${named.join(', ')}${rest}`
 }
 
 /** On which node and in which groups a rank is. */
