@@ -7,6 +7,7 @@ import { categoryColor } from '../lib/color'
 import type { Row } from '../lib/pages'
 import { noTraceOf, spansBeside, withoutTraces } from '../lib/profiles'
 import { recordersText } from '../lib/recorders'
+import { type Sight, sightOf } from '../lib/sight'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
 import { readRoute } from '../state/route'
@@ -26,17 +27,7 @@ import { HeadlineCard } from './parts/headline'
 import { LinkMaps } from './parts/linkMaps'
 import { Partners } from './parts/onOtherRanks'
 import { pick } from './parts/pick'
-import {
-  BESIDE,
-  OpenRank,
-  openBeside,
-  openRank,
-  type Place,
-  RankPictures,
-  ROWS,
-  type Sight,
-  sightOf,
-} from './parts/rankPictures'
+import { BESIDE, OpenRank, openBeside, openRank, type Place, RankPictures, ROWS } from './parts/rankPictures'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
 import breakdownCss from '../widgets/breakdown.module.css'

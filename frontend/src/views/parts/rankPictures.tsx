@@ -6,10 +6,10 @@ import type { Heat, Series, Unit, View } from '../../api/payloads'
 import { joinIds } from '../../lib/arrange'
 import { categoryColor } from '../../lib/color'
 import { columnScale, format } from '../../lib/format'
-import type { Row } from '../../lib/pages'
 import { noTraceOf } from '../../lib/profiles'
 import { rankKey } from '../../lib/rankChoice'
 import { byPlace, byStep, type Matrix, orders, skipped } from '../../lib/ranks'
+import type { Sight } from '../../lib/sight'
 import { isSteady, sortedMeans } from '../../lib/steadiness'
 import { useView } from '../../state/data'
 import { joinList } from '../../state/hash'
@@ -199,21 +199,6 @@ function showRows(worker: string): void {
   setRoute({ ...none, group: 'workers', where: joinList([`worker:${worker}`]) }, true)
   document.getElementById(ROWS)?.scrollIntoView()
 }
-
-/** What a straggler does longer on its host: streams of devices do not show it. */
-const ON_HOST = ['input', 'the host']
-
-/** Where two ranks laid beside each other show why one is late: its worst step, and the tracks in which the cause lies. */
-export interface Sight {
-  steps: string
-  detail: '' | 'all'
-}
-
-/** `row`: of a straggler; `isHost`: nothing of it computes on a device. */
-export const sightOf = (row: Row | undefined, isHost: boolean): Sight => ({
-  steps: typeof row?.worst_step === 'string' ? row.worst_step : '',
-  detail: isHost || ON_HOST.includes(String(row?.late_cause)) ? 'all' : '',
-})
 
 /** Opens the timeline with two ranks on it, one below the other. */
 export function openBeside(place: Place, worker: string, other: string, { steps, detail }: Sight): void {
