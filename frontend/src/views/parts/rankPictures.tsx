@@ -197,7 +197,14 @@ export function openRank(place: Place, worker: string, view: string, steps: stri
 function showRows(worker: string): void {
   const none = { sort: '', desc: '', cols: '', row: '', search: '' }
   setRoute({ ...none, group: 'workers', where: joinList([`worker:${worker}`]) }, true)
-  document.getElementById(ROWS)?.scrollIntoView()
+  toRows()
+}
+
+/** Brings the tables into sight, and the keyboard with them. */
+export function toRows(): void {
+  const rows = document.getElementById(ROWS)
+  rows?.scrollIntoView()
+  rows?.focus({ preventScroll: true })
 }
 
 /** Opens the timeline with two ranks on it, one below the other. */
