@@ -16,7 +16,7 @@ from tests.browser.expect import ask, assert_healthy
 from tests.browser.harness import SAMPLES, Tab
 
 KNOWN = re.compile("/view/ranks_kernels.*known=1")
-STEPS = "steps=3"
+STEPS = "steps=1"
 RANKS = 17
 """More than are read for their clocks without being asked."""
 
@@ -217,7 +217,7 @@ def test_what_is_known_of_many_traces_stands_for_no_other_steps(open_tab: Open, 
     frame = tab.open(run="many", worker="rank0", view="ranks_kernels")
     asks = frame.get_by_test_id("reads-all")
     assert asks.count() == 0 and frame.locator("[role=table]").count() > 0
-    frame = tab.follow(run="many", worker="rank0", view="ranks_kernels", steps="3")
+    frame = tab.follow(run="many", worker="rank0", view="ranks_kernels", steps="1")
     assert asks.count() == 1 and frame.locator("[role=table]").count() == 0
     assert asked and not any(STEPS in url for url in asked)
     assert unread(tab) == 69
