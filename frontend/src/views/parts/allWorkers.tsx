@@ -77,8 +77,8 @@ export function AllWorkersFrame(props: {
       <div className={basicsCss.panel} data-testid="reads-all">
         <h2>Reads up to {counted(unread, noun)}</h2>
         <p>
-          {why} Up to {format(bytes, 'bytes')} of this run have to be read, which takes a while, but what the cache
-          holds takes none. What is read stays in the cache.
+          {why} Up to {format(bytes, 'bytes')} may have to be read: what the cache holds takes no time, the rest a
+          while. What is read stays in the cache.
         </p>
         <Button size="xs" onClick={() => all.want(true)}>
           Read them
