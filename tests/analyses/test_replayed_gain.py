@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tb_plugin.analyses.distributed.stragglers.arrivals import arrivals
+from tb_plugin.analyses.distributed.stragglers.blame import Blame
 from tb_plugin.analyses.distributed.stragglers.replayed import replayed
 from tests.analyses.test_stragglers import DP, LATE, TP, blamed
 from tests.depth import sampled
@@ -48,20 +49,44 @@ def test_by_hand(planned: Plan, asked: list[list[int]], gained: list[int]) -> No
     assert found.tolist() == [[each] * planned.steps for each in gained]
 
 
-@pytest.mark.parametrize("seed", sampled(range(20), range(1)))
-@pytest.mark.parametrize("shape", sampled(SHAPES, list(SHAPES)[:3]))
-def test_what_it_costs_is_what_an_invented_job_gains_without_it(shape: str, seed: int) -> None:
-    """Nobody waits in the first step for what a rank does behind the last collective of the one before it."""
+MISSED = ("pipeline", 10)
+
+
+def invented(shape: str, seed: int) -> tuple[Straggler, Blame, dict[str, Any]]:
+    """The straggler of an invented job, who is blamed, and the truth of it."""
     given = Straggler(1 + seed % 3, CAUSES[seed % len(CAUSES)], amount_ns=700_000)
     made = plan(SyntheticJob(steps=6, seed=seed, jitter_ns=500, stragglers=(given,), **SHAPES[shape]))
-    told = blamed(made)
     (planted,) = truth(made.job, made)["stragglers"]
-    if (
-        shape == "pipeline" and seed == 10
-    ):  # by chance its delay goes on by messages alone in half of the steps: nobody is named
-        assert not told.costly
-        return
+    return given, blamed(made), planted
+
+
+@pytest.mark.parametrize(
+    ("shape", "seed"),
+    [
+        (shape, seed)
+        for shape in sampled(SHAPES, list(SHAPES)[:3])
+        for seed in sampled(range(20), range(1))
+        if (shape, seed) != MISSED
+    ],
+)
+def test_what_it_costs_is_what_an_invented_job_gains_without_it(shape: str, seed: int) -> None:
+    """Nobody waits in the first step for what a rank does behind the last collective of the one before it."""
+    given, told, planted = invented(shape, seed)
     assert [told.names[worker] for worker in told.costly] == [f"rank{given.rank}"]
     lost = told.found.lost_ns[told.costly[0], 1:]
     # Without groups in a stage messages tell less of who waits for whom: 8.6 % too much in one of 20 seeds.
     assert lost.sum() == pytest.approx(sum(planted["gain_ns"][1:]), rel=0.09 if shape == "pipeline" else 0.015)
+
+
+def test_a_straggler_that_waits_for_its_own_delay_to_come_back_is_missed() -> None:
+    """A known miss: the rank is late in all six steps, and nobody is named.
+
+    It delays the next stage by messages, and in three steps waits in turn for messages as long as it is late: there all that
+    it costs its group counts as inherited. Three late steps of six, in no order, may be chance.
+    """
+    given, told, planted = invented(*MISSED)
+    most = 0.95 * given.amount_ns
+    assert min(planted["gain_ns"]) > most
+    inherited = told.arrived.inherited_ns[told.arrived.culprit == given.rank]
+    assert int((inherited > most).sum()) == int((told.found.lost_ns[given.rank] > most).sum()) == 3
+    assert told.costly == []

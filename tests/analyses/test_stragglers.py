@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -34,7 +35,7 @@ from tb_plugin.analyses.distributed.together import together
 from tb_plugin.payloads import Table
 from tb_plugin.trace.intervals import union
 from tests.builders import model
-from tests.conftest import SAMPLES, sample
+from tests.conftest import REPO, SAMPLES, sample
 from tests.depth import sampled
 from tests.jobs_of_ranks import Job, Plan, job
 from tests.synthetic_job import Job as SyntheticJob
@@ -490,3 +491,9 @@ def test_a_group_whose_collectives_are_slow_is_named(seed: int) -> None:
 def test_an_invented_job_without_a_straggler_has_none(shape: dict[str, Any], seed: int) -> None:
     told = blamed(plan(SyntheticJob(ranks=8, steps=3, layers=2, seed=seed, **shape)))
     assert not len(told.found.told)
+
+
+def test_the_page_tells_causes_on_the_host_from_others_by_every_column_of_a_component() -> None:
+    """It chooses the tracks that show why a rank is late: by keys, which no rewording of a cause changes."""
+    text = (REPO / "frontend" / "src" / "lib" / "sight.ts").read_text(encoding="utf-8")
+    assert set(re.findall(r"more_\w+_ns", text)) == {f"more_{key}_ns" for key in COMPONENTS}

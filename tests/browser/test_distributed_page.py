@@ -7,13 +7,16 @@ import shutil
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Route
 
 from tb_plugin import cli
 from tests import synthetic
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
-from tests.browser.harness import SAMPLES
+from tests.browser.harness import SAMPLES, Tab
 
+KNOWN = re.compile("/view/ranks_kernels.*known=1")
+STEPS = "steps=1"
 RANKS = 17
 """More than are read for their clocks without being asked."""
 
@@ -91,6 +94,7 @@ def test_ranks_of_which_the_summary_alone_is_here_say_so(open_tab: Open, told: P
     frame.get_by_test_id("headline").get_by_role("button", name="rank2").click()
     frame = tab.settle()
     assert tab.state()["view"] == "distributed" and tab.state()["group"] == "workers"
+    assert frame.evaluate("document.activeElement.id") == "rows-of-ranks"
     frame.get_by_role("rowheader", name="rank2").get_by_role("button").first.click()
     assert f"The trace of rank2 {why}" in tab.settle().get_by_test_id("detail").inner_text()
     # Ranks that are to stand on the timeline have a trace.
@@ -157,22 +161,66 @@ def test_a_rank_that_could_not_be_read_is_no_dead_end(open_tab: Open, broken: Pa
     assert frame.get_by_role("button", name="Try again").count() == 1
 
 
-def test_a_view_of_many_traces_asks_before_it_reads_them_and_stops(open_tab: Open, tmp_path: Path) -> None:
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    """A run of more ranks than are read unasked, and one of two."""
     (trace,) = (SAMPLES / "synthetic_ddp").glob("rank0.*")
-    (tmp_path / "many").mkdir()
-    for rank in range(70):
-        shutil.copy(trace, tmp_path / "many" / trace.name.replace("rank0", f"rank{rank}"))
-    tab = open_tab(tmp_path)
-    frame = tab.open(run="many", worker="rank0", view="ranks_kernels")
+    for run, ranks in (("many", 70), ("two", 2)):
+        (tmp_path / run).mkdir()
+        for rank in range(ranks):
+            shutil.copy(trace, tmp_path / run / trace.name.replace("rank0", f"rank{rank}"))
+    return tmp_path
+
+
+def unread(tab: Tab) -> int:
+    (run,) = (run for run in ask(tab.address, "runs")["runs"] if run["name"] == "many")
+    return [span["state"] for worker in run["workers"] for span in worker["spans"]].count("found")
+
+
+def test_a_view_of_many_traces_asks_before_it_reads_them_and_stops(open_tab: Open, many: Path) -> None:
+    tab = open_tab(many)
+    held: list[Route] = []
+    tab.page.route(KNOWN, lambda route: held.append(route))
+    with tab.page.expect_request(KNOWN):
+        frame = tab.start(run="many", worker="rank0", view="ranks_kernels")
     asks = frame.get_by_test_id("reads-all")
+    # While nobody knows whether anything has to be read nobody is asked.
+    assert asks.count() == 0 and frame.locator("#main [aria-busy=true]").count() > 0
+    for route in held:
+        route.continue_()
+    tab.page.unroute(KNOWN)
+    tab.settle()
     # The list of profiles may not have heard yet that the open one is read.
-    assert re.match("Reads (69|70) traces", asks.inner_text())
-    spans = [span for worker in ask(tab.address, "runs")["runs"][0]["workers"] for span in worker["spans"]]
-    assert [span["state"] for span in spans].count("found") == 69
-    frame.get_by_role("button", name="Read all").click()
+    assert re.match("Reads up to (69|70) traces", asks.inner_text())
+    assert unread(tab) == 69
+    frame.get_by_role("button", name="Read them").click()
     stop = frame.get_by_role("button", name="Stop")
     stop.wait_for()
     assert "of 70" in frame.get_by_role("status").first.inner_text()
     stop.click()
     frame = tab.settle()
     assert asks.count() == 1
+
+
+def test_what_is_known_of_many_traces_stands_for_no_other_steps(open_tab: Open, many: Path) -> None:
+    tab = open_tab(many)
+    (worker, *_) = next(run["workers"] for run in ask(tab.address, "runs")["runs"] if run["name"] == "two")
+    place = {"run": "two", "worker": "", "span": worker["spans"][0]["id"]}
+    view = ask(tab.address, "view/ranks_kernels", **place)
+    table = ask(tab.address, "table/ranks_kernels/kernels_across_ranks", **place)
+    asked: list[str] = []
+
+    def rows(route: Route) -> None:
+        asked.append(route.request.url)
+        route.fulfill(json=table)
+
+    # As if all were read before, of all steps.
+    tab.page.route(KNOWN, lambda route: route.continue_() if STEPS in route.request.url else route.fulfill(json=view))
+    tab.page.route(re.compile("/table/ranks_kernels/"), rows)
+    frame = tab.open(run="many", worker="rank0", view="ranks_kernels")
+    asks = frame.get_by_test_id("reads-all")
+    assert asks.count() == 0 and frame.locator("[role=table]").count() > 0
+    frame = tab.follow(run="many", worker="rank0", view="ranks_kernels", steps="1")
+    assert asks.count() == 1 and frame.locator("[role=table]").count() == 0
+    assert asked and not any(STEPS in url for url in asked)
+    assert unread(tab) == 69

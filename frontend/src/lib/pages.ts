@@ -18,6 +18,8 @@ export interface Pages {
   row(index: number): Row | undefined
   /** Asks for rows [from, to]. */
   want(from: number, to: number): void
+  /** Columns in which no row has anything, since all rows of the same question were here. */
+  empty: ReadonlySet<string>
   busy: boolean
   problem: Problem | null
 }

@@ -8,6 +8,9 @@ export interface Address {
   span: string
 }
 
+/** What the workers of a run recorded together. */
+type Place = Pick<Address, 'run' | 'span'>
+
 type Named = Readonly<Record<string, string | undefined>>
 
 /** When the newest profile of a run was recorded; 0 where nothing tells. */
@@ -87,7 +90,7 @@ export const isAnsweredByOthers = (view: string, catalog: Catalog, profile: Prof
   ABOUT_ALL.has(view) && spansBeside(catalog, profile, profile.model).some(({ state }) => state !== 'failed')
 
 /** What all workers of a run recorded together in a span, of one model: the profile itself and those beside it. */
-export function spansBeside(catalog: Catalog | null, address: Address | null, model: string): SpanInfo[] {
+export function spansBeside(catalog: Catalog | null, address: Place | null, model: string): SpanInfo[] {
   const run = catalog?.runs.find((item) => item.name === address?.run)
   return (run?.workers ?? []).flatMap(({ spans }) =>
     spans.filter(({ id, model: is }) => id === address?.span && is === model),
@@ -174,13 +177,12 @@ export const isSummary = ({ files }: Pick<SpanInfo, 'files'>) =>
 export const noTraceOf = (worker: string) =>
   `The trace of ${worker} is not here, only its summary: open the log directory that has the trace.`
 
-/** Workers of a run and span whose traces are here and which nobody has read: what is asked of all of them may read these. */
-export function unread(catalog: Catalog, { run, span }: Pick<Address, 'run' | 'span'>): number {
-  const workers = catalog.runs.find(({ name }) => name === run)?.workers ?? []
-  const waits = (one: SpanInfo) =>
-    one.id === span && one.model === 'trace' && !isSummary(one) && (one.state === 'found' || one.state === 'loading')
-  return workers.filter(({ spans }) => spans.some(waits)).length
-}
+/** Those of some spans that are here and that nobody has read: what is asked of all of them may read these. */
+export const unreadOf = (spans: readonly SpanInfo[]): SpanInfo[] =>
+  spans.filter((span) => !isSummary(span) && (span.state === 'found' || span.state === 'loading'))
+
+/** How many traces of a run and span are here and nobody has read. */
+export const unread = (catalog: Catalog, place: Place): number => unreadOf(spansBeside(catalog, place, 'trace')).length
 
 /** What a question about all workers costs: which of them have a summary nobody knows before. */
 export const readsText = (unread: number) =>
@@ -192,7 +194,7 @@ export const readsText = (unread: number) =>
 export const readsNote = (unread: number) => (unread === 0 ? '' : ` (reads up to ${counted(unread, 'trace')})`)
 
 /** Workers of a run and span of which nothing but the summary is here: no view of their own has anything to show. */
-export function withoutTraces(catalog: Catalog, { run, span }: Pick<Address, 'run' | 'span'>): ReadonlySet<string> {
+export function withoutTraces(catalog: Catalog, { run, span }: Place): ReadonlySet<string> {
   const workers = catalog.runs.find(({ name }) => name === run)?.workers ?? []
   const absent = workers.filter(({ spans }) => spans.some((one) => one.id === span && isSummary(one)))
   return new Set(absent.map(({ name }) => name))

@@ -110,9 +110,16 @@ test('colours span from 0, from the smallest of values that lie close together, 
 })
 
 test('ranks without a row are known where all rows are ranks', () => {
-  expect(skipped(['rank0', 'rank1', 'rank4'])).toEqual([2, 3])
-  expect(skipped(['rank0', 'rank1'])).toEqual([])
-  expect(skipped(['main', 'rank4'])).toEqual([])
+  const none = { count: 0, named: [] }
+  expect(skipped(['rank0', 'rank1', 'rank4'])).toEqual({ count: 2, named: [2, 3] })
+  expect(skipped(['rank9', 'rank8'])).toEqual({ count: 8, named: [0, 1, 2, 3, 4, 5, 6, 7] })
+  expect(skipped(['rank2', 'rank20'])).toEqual({ count: 19, named: [0, 1, 3, 4, 5, 6, 7, 8] })
+  expect(skipped(['rank0', 'rank1'])).toEqual(none)
+  expect(skipped(['main', 'rank4'])).toEqual(none)
+  expect(skipped([])).toEqual(none)
+  // Numbers that are no ranks: an array up to them took seconds, or was no valid one.
+  expect(skipped(['rank0', 'rank20261128'])).toEqual(none)
+  expect(skipped(['rank0', 'rank1700000000000'])).toEqual(none)
 })
 
 test('arrow keys walk over all cells and stop at the edges', () => {

@@ -31,13 +31,25 @@ export interface Matrix {
   rankOf: (row: number, column: number) => number
 }
 
-/** Ranks that no row is of, between the first and the last of those that are there. */
-export function skipped(rows: readonly string[]): number[] {
-  const ranks = new Set(rows.flatMap((row) => rankOf(row) ?? []))
+/** So many of the ranks that are not there are named. */
+const MOST_NAMED = 8
+/** Numbers so many times as large as there are rows are dates or processes, not ranks. */
+const FAR_BEYOND = 16
+
+/** Ranks that no row is of, from 0 to the last of those that are there: how many they are, and the first of them. */
+export function skipped(rows: readonly string[]): { count: number; named: number[] } {
+  const ranks = [...new Set(rows.flatMap((row) => rankOf(row) ?? []))].sort((a, b) => a - b)
+  const last = ranks.at(-1) ?? 0
+  const none = { count: 0, named: [] }
   // Names of another kind say nothing of ranks.
-  if (ranks.size < rows.length || ranks.size < 2) return []
-  const last = Math.max(...ranks)
-  return Array.from({ length: last }, (_, rank) => rank).filter((rank) => !ranks.has(rank))
+  if (ranks.length < rows.length || ranks.length < 2 || last > FAR_BEYOND * rows.length) return none
+  const named: number[] = []
+  let next = 0
+  for (const rank of ranks) {
+    for (; next < rank && named.length < MOST_NAMED; next++) named.push(next)
+    next = rank + 1
+  }
+  return { count: last + 1 - ranks.length, named }
 }
 
 export interface Choice {

@@ -143,7 +143,7 @@ export interface Resource<T> {
 /** Asks whenever `key` changes; '' asks nothing. A profile that is still loading is asked again. */
 export function useResource<T>(
   key: string,
-  load: (signal: AbortSignal) => Promise<Answer<T>>,
+  load: (signal: AbortSignal) => Promise<Answer<T | null>>,
   keep = true,
 ): Resource<T> {
   const [state, setState] = useState<{ key: string; data: T | null; problem: Problem | null }>({
@@ -193,19 +193,20 @@ export function useView(id: string, query: Query, enabled = true): Resource<View
   return useResource<View>(key, (signal) => getView(id, query, signal))
 }
 
-/**
- * What a view about all workers answers without reading anything: null while, and where, nobody knows it. `round` changes
- * when it may be known.
- */
+/** What a view about all workers answers without reading anything; null where nobody knows it. */
+async function getKnown(id: string, query: Query, signal: AbortSignal): Promise<Answer<View | null>> {
+  const answer = await getView(id, { ...query, known: '1' }, signal)
+  return answer.state === 'ready' ? answer : { state: 'ready', data: null }
+}
+
+/** The same: null also while that is asked. `round` changes when it may be known. */
 export function useKnown(id: string, query: Query, round: string, enabled: boolean): View | null {
   const key = enabled ? JSON.stringify([id, query, round]) : ''
-  const { data } = useResource<View | null>(
-    key,
-    async (signal) => {
-      const answer = await getView(id, { ...query, known: '1' }, signal)
-      return answer.state === 'ready' ? answer : { state: 'ready', data: null }
-    },
-    false,
-  )
-  return data
+  return useResource<View>(key, (signal) => getKnown(id, query, signal), false).data
+}
+
+/** A view about all workers; `reads`: others than what is known may be read for it. */
+export function useWholeView(id: string, query: Query, reads: boolean): Resource<View> {
+  const get = reads ? getView : getKnown
+  return useResource<View>(JSON.stringify([id, query, reads]), (signal) => get(id, query, signal))
 }

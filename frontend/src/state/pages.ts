@@ -2,6 +2,7 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { ApiError, getTable, type Query } from '../api/client'
 import type { Problem, Table } from '../api/payloads'
+import { emptyKeys } from '../lib/columns'
 import type { Pages, Row, TableQuery } from '../lib/pages'
 import { useActivity } from './activity'
 import { problemOf, whenReady } from './data'
@@ -12,17 +13,23 @@ interface Loaded {
   key: string
   table: Table | null
   rows: Row[]
+  /** What was asked but for search, filters and order: which columns are empty does not hang on these. */
+  base: Query | null
+  empty: ReadonlySet<string>
   problem: Problem | null
 }
 
-const EMPTY: Loaded = { key: '', table: null, rows: [], problem: null }
+const NO_KEYS: ReadonlySet<string> = new Set()
+export const EMPTY: Loaded = { key: '', table: null, rows: [], base: null, empty: NO_KEYS, problem: null }
 
-function merge(old: Loaded, key: string, table: Table): Loaded {
+export function merge(old: Loaded, key: string, base: Query, table: Table): Loaded {
   const rows = old.key === key ? old.rows.slice() : []
   table.rows.forEach((row, i) => {
     rows[table.offset + i] = row
   })
-  return { key, table, rows, problem: null }
+  // Columns must not move while one searches.
+  const isSame = old.base === base && old.table?.name === table.name
+  return { key, table, rows, base, empty: emptyKeys(table) ?? (isSame ? old.empty : NO_KEYS), problem: null }
 }
 
 export function usePages(view: string, table: string, base: Query, query: TableQuery, enabled = true): Pages {
@@ -52,7 +59,7 @@ export function usePages(view: string, table: string, base: Query, query: TableQ
           () => abort.signal.aborted,
         )
         if (page === null) return
-        setLoaded((old) => merge(old, mine, page))
+        setLoaded((old) => merge(old, mine, base, page))
       } catch (error) {
         if (abort.signal.aborted) return
         setLoaded((old) => ({ ...old, key: mine, problem: problemOf(error), rows: old.key === mine ? old.rows : [] }))
@@ -60,7 +67,7 @@ export function usePages(view: string, table: string, base: Query, query: TableQ
           window.setTimeout(() => pending.current.delete(index), 5000)
       }
     },
-    [view, table, ask],
+    [view, table, base, ask],
   )
 
   useEffect(() => {
@@ -86,6 +93,7 @@ export function usePages(view: string, table: string, base: Query, query: TableQ
     count: usable ? (loaded.table?.matched_rows ?? 0) : 0,
     row: (index) => (usable ? loaded.rows[index] : undefined),
     want,
+    empty: loaded.empty,
     busy: !fresh && key !== '',
     problem: fresh ? loaded.problem : null,
   }

@@ -1,16 +1,14 @@
-// Runs of which somebody asked what all their workers did together: their traces are read, and nobody is asked again.
+// Runs of which somebody asked what all their workers did together: they are read, and nobody is asked again.
 import { useSyncExternalStore } from 'react'
 import type { Query } from '../api/client'
 
-/** Names of runs, and who wants to know when one is added or taken away. */
-function kept() {
-  const names = new Set<string>()
+/** What is known of runs by their names, and who wants to know when that changes. */
+function kept<T>() {
+  const values = new Map<string, T>()
   const listeners = new Set<() => void>()
   return {
-    set(name: string, isIn: boolean) {
-      if (names.has(name) === isIn) return
-      if (isIn) names.add(name)
-      else names.delete(name)
+    set(name: string, value: T) {
+      values.set(name, value)
       for (const listener of listeners) listener()
     },
     use: (name: string) =>
@@ -19,22 +17,25 @@ function kept() {
           listeners.add(listener)
           return () => listeners.delete(listener)
         },
-        () => names.has(name),
+        () => values.get(name),
       ),
   }
 }
 
-const read = kept()
-const wanted = kept()
+/** What somebody said to reading all: what was stopped is not begun again by itself, however little is left. */
+export type Wish = 'wanted' | 'stopped'
+
+const read = kept<true>()
+const wishes = kept<Wish>()
 
 const nameOf = ({ run, span, window }: Query, view = '') => JSON.stringify([run ?? '', span ?? '', window ?? '', view])
 
 /** Takes in that an answer about all workers of a run has come. */
 export const setWholeRead = (run: Query): void => read.set(nameOf(run), true)
 
-export const useWholeRead = (run: Query): boolean => read.use(nameOf(run))
+export const useWholeRead = (run: Query): boolean => read.use(nameOf(run)) ?? false
 
-/** Takes in whether somebody wants all traces of a run to be read for a view. */
-export const setWholeWanted = (run: Query, view: string, isIt: boolean): void => wanted.set(nameOf(run, view), isIt)
+/** Takes in whether somebody wants all of a run to be read for a view. */
+export const setWish = (run: Query, view: string, wish: Wish): void => wishes.set(nameOf(run, view), wish)
 
-export const useWholeWanted = (run: Query, view: string): boolean => wanted.use(nameOf(run, view))
+export const useWish = (run: Query, view: string): Wish | undefined => wishes.use(nameOf(run, view))

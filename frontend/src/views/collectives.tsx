@@ -2,6 +2,7 @@
 import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../api/client'
+import { nounOf } from '../lib/models'
 import { spansBeside } from '../lib/profiles'
 import { openElsewhere } from '../state/route'
 import { ReadingAll } from './parts/allWorkers'
@@ -39,7 +40,13 @@ export function RanksCollectives({ base, profile, catalog }: ViewProps) {
     <AnswerPage
       id="ranks_collectives"
       bones={(resource) => (
-        <ReadingAll all={{ resource, workers: spansBeside(catalog, profile, profile.model).length }} />
+        <ReadingAll
+          all={{
+            resource,
+            workers: spansBeside(catalog, profile, profile.model).length,
+            noun: nounOf(profile.model),
+          }}
+        />
       )}
       query={query}
       groups={OF_ALL}

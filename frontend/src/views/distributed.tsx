@@ -4,9 +4,11 @@ import type { Query } from '../api/client'
 import type { Catalog, Figure, Link, Series, View } from '../api/payloads'
 import { areAlike } from '../lib/alike'
 import { categoryColor } from '../lib/color'
+import { nounOf } from '../lib/models'
 import type { Row } from '../lib/pages'
 import { noTraceOf, spansBeside, withoutTraces } from '../lib/profiles'
 import { recordersText } from '../lib/recorders'
+import { type Sight, sightOf } from '../lib/sight'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
 import { readRoute } from '../state/route'
@@ -26,17 +28,7 @@ import { HeadlineCard } from './parts/headline'
 import { LinkMaps } from './parts/linkMaps'
 import { Partners } from './parts/onOtherRanks'
 import { pick } from './parts/pick'
-import {
-  BESIDE,
-  OpenRank,
-  openBeside,
-  openRank,
-  type Place,
-  RankPictures,
-  ROWS,
-  type Sight,
-  sightOf,
-} from './parts/rankPictures'
+import { BESIDE, OpenRank, openBeside, openRank, type Place, RankPictures, ROWS, toRows } from './parts/rankPictures'
 import { type Group, TableSection } from './parts/tableSection'
 import type { ViewProps } from './view'
 import breakdownCss from '../widgets/breakdown.module.css'
@@ -84,13 +76,13 @@ export function Distributed({ base, profile, catalog }: ViewProps) {
     <div className={css.distributed} ref={page}>
       <ViewFrame
         resource={resource}
-        bones={<ReadingAll all={{ resource, workers }} />}
+        bones={<ReadingAll all={{ resource, workers, noun: nounOf(profile.model) }} />}
         steps={String(base.steps ?? '')}
       >
         {(view) => <Page view={view} base={query} place={place} />}
       </ViewFrame>
       {shown && (
-        <div id={ROWS} className={css.rows}>
+        <div id={ROWS} className={css.rows} tabIndex={-1}>
           <TableSection
             view="distributed"
             base={query}
@@ -145,7 +137,7 @@ function useArrival(page: React.RefObject<HTMLDivElement | null>): void {
 /** What a finding leads to may be the tables of this page. */
 function follow(link: Link): void {
   followLink(link)
-  if (link.view === 'distributed') showRows()
+  if (link.view === 'distributed') toRows()
 }
 
 /** The way to the timeline with a rank and the one that is usual beside it. */

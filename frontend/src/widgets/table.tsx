@@ -20,6 +20,7 @@ import {
   useState,
 } from 'react'
 import type { Column, Table } from '../api/payloads'
+import { isDrawn } from '../lib/columns'
 import { counted, familyScales, isNumeric, type Scale } from '../lib/format'
 import { labelsOf } from '../lib/names'
 import { type Pages, type Row, rowId, type TableQuery } from '../lib/pages'
@@ -56,16 +57,6 @@ export interface DataTableProps {
   /** Rows scroll with the page; absent: within the room that the table is given. */
   inPage?: boolean
   label: string
-}
-
-export const isShown = (column: Column, shown: readonly string[] | null) =>
-  shown ? shown.includes(column.metric.key) : !column.hidden
-
-/** Columns in which no row has anything, where all rows are here. */
-export function emptyKeys({ columns, rows, total_rows, name_column }: Table): ReadonlySet<string> {
-  if (rows.length === 0 || rows.length < total_rows) return new Set()
-  const empty = columns.filter(({ metric: { key } }) => rows.every((row) => (row[key] ?? '') === ''))
-  return new Set(empty.flatMap(({ metric: { key } }) => (key === name_column ? [] : key)))
 }
 
 /** One unit a family of columns, from all their rows: it does not change while scrolling. */
@@ -122,14 +113,9 @@ function Grid(props: DataTableProps & { table: Table }) {
   const [starts] = useState(
     () => new Map(columns.map((column) => [column.metric.key, startWidth(column, data.rows, widest)])),
   )
-  const [empty] = useState(() => emptyKeys(data))
+  const { empty } = pages
   const visible = useMemo(
-    () =>
-      columns.filter(
-        (column) =>
-          column.metric.key === data.name_column ||
-          (isShown(column, shown) && (shown !== null || !empty.has(column.metric.key))),
-      ),
+    () => columns.filter((column) => column.metric.key === data.name_column || isDrawn(column, shown, empty)),
     [columns, data.name_column, shown, empty],
   )
   const fitting = useMemo(

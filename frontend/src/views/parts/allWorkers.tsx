@@ -1,12 +1,13 @@
-// A view about all workers while their traces are read: what that takes before it begins, how far it is, and its end.
+// A view about all workers while they are read: what that takes before it begins, how far it is, and its end.
 import { Button } from '@mantine/core'
-import { type ReactNode, useMemo } from 'react'
+import { type ReactNode, useMemo, useRef } from 'react'
 import type { Query } from '../../api/client'
 import type { View } from '../../api/payloads'
 import { counted, format } from '../../lib/format'
-import { isSummary, spansBeside } from '../../lib/profiles'
-import { type Resource, useKnown, useView } from '../../state/data'
-import { setWholeWanted, useWholeWanted } from '../../state/wholeRuns'
+import { nounOf } from '../../lib/models'
+import { spansBeside, unreadOf } from '../../lib/profiles'
+import { type Resource, useWholeView } from '../../state/data'
+import { setWish, useWish } from '../../state/wholeRuns'
 import { Bones } from '../../widgets/basics'
 import type { ViewProps } from '../view'
 import { ViewFrame } from './frame'
@@ -14,19 +15,18 @@ import basicsCss from '../../widgets/basics.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './allWorkers.module.css'
 
-/** So many traces are read without a word. */
+/** So many are read without a word. */
 const MOST_UNASKED = 64
 
-/** What somebody stopped is not begun again by itself, however little is left. */
-const stopped = (id: string) => `${id}, stopped`
-
 export interface AllWorkers {
-  /** The question: of no worker. */
+  /** The question of the answer that is here: of no worker. */
   query: Query
   resource: Resource<View>
   /** Workers that the answer is about. */
   workers: number
-  /** Traces that nobody has read yet, and their bytes. */
+  /** What is read of each: a trace, a snapshot. */
+  noun: string
+  /** How many of these nobody has read since TensorBoard began, and their bytes: the cache may hold them. */
   unread: number
   bytes: number
   /** Nothing is asked until somebody wants it. */
@@ -37,35 +37,33 @@ export interface AllWorkers {
   want: (isIt: boolean) => void
 }
 
-/** The answer of a view about all workers; where that reads many traces, somebody has to want it first. */
+/** The answer of a view about all workers; where that may read many, somebody has to want it first. */
 export function useAllWorkers(id: string, { base, profile, catalog }: ViewProps): AllWorkers {
   // Which worker is open does not matter to the answer.
   const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
   const spans = spansBeside(catalog, profile, profile.model)
-  const unread = spans.filter((span) => span.state !== 'ready' && span.state !== 'failed' && !isSummary(span))
-  const isWanted = useWholeWanted(base, id)
-  const isStopped = useWholeWanted(base, stopped(id))
-  const asks = !isWanted && (unread.length > MOST_UNASKED || (isStopped && unread.length > 0))
+  const unread = unreadOf(spans)
+  const wish = useWish(base, id)
+  const asks = wish !== 'wanted' && unread.length > (wish === 'stopped' ? 0 : MOST_UNASKED)
   // What is known already costs nothing.
-  const known = useKnown(id, query, '', asks)
-  const isHeld = asks && !known
-  const resource = useView(id, query, !isHeld)
+  const resource = useWholeView(id, query, !asks)
+  // Tables ask as the answer that is here did: of other steps they might read what nobody wants yet.
+  const answered = useRef(query)
+  if (!resource.busy) answered.current = query
   return {
-    query,
+    query: answered.current,
     resource,
     workers: spans.length,
+    noun: nounOf(profile.model),
     unread: unread.length,
     bytes: unread.reduce((sum, span) => sum + span.size_bytes, 0),
-    isHeld: isHeld && !resource.data,
-    isWanted,
-    want: (isIt) => {
-      setWholeWanted(base, stopped(id), !isIt)
-      setWholeWanted(base, id, isIt)
-    },
+    isHeld: asks && !resource.busy && !resource.data && !resource.problem,
+    isWanted: wish === 'wanted',
+    want: (isIt) => setWish(base, id, isIt ? 'wanted' : 'stopped'),
   }
 }
 
-/** The frame of such a view. `why`: what the traces are read for. */
+/** The frame of such a view. `why`: what they are read for. */
 export function AllWorkersFrame(props: {
   all: AllWorkers
   why: string
@@ -73,17 +71,17 @@ export function AllWorkersFrame(props: {
   children: (view: View) => ReactNode
 }) {
   const { all, why, steps, children } = props
-  const { unread, bytes } = all
+  const { unread, bytes, noun } = all
   if (all.isHeld)
     return (
       <div className={basicsCss.panel} data-testid="reads-all">
-        <h2>Reads {counted(unread, 'trace')}</h2>
+        <h2>Reads up to {counted(unread, noun)}</h2>
         <p>
-          {why} {format(bytes, 'bytes')} of this run are not read yet, which takes a while. What is read stays in the
-          cache.
+          {why} Up to {format(bytes, 'bytes')} may have to be read: what the cache holds takes no time, the rest a
+          while. What is read stays in the cache.
         </p>
         <Button size="xs" onClick={() => all.want(true)}>
-          Read all {unread.toLocaleString('en-US')}
+          Read them
         </Button>
       </div>
     )
@@ -95,8 +93,8 @@ export function AllWorkersFrame(props: {
   )
 }
 
-/** How far reading the traces of all workers is. */
-export function ReadingAll(props: { all: Pick<AllWorkers, 'resource' | 'workers'>; onStop?: () => void }) {
+/** How far reading all workers is. */
+export function ReadingAll(props: { all: Pick<AllWorkers, 'resource' | 'workers' | 'noun'>; onStop?: () => void }) {
   const { all, onStop } = props
   const { fraction } = all.resource
   return (
@@ -104,7 +102,7 @@ export function ReadingAll(props: { all: Pick<AllWorkers, 'resource' | 'workers'
       {fraction !== null && (
         <p className={css.reading} role="status">
           <span className={textCss.mute}>
-            Reading the traces of all workers: {format(fraction, 'ratio')}, about{' '}
+            Reading the {all.noun}s of all workers: {format(fraction, 'ratio')}, about{' '}
             {Math.floor(fraction * all.workers).toLocaleString('en-US')} of {all.workers.toLocaleString('en-US')}
           </span>
           {onStop && (

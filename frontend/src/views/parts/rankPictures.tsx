@@ -6,10 +6,10 @@ import type { Heat, Series, Unit, View } from '../../api/payloads'
 import { joinIds } from '../../lib/arrange'
 import { categoryColor } from '../../lib/color'
 import { columnScale, format } from '../../lib/format'
-import type { Row } from '../../lib/pages'
 import { noTraceOf } from '../../lib/profiles'
 import { rankKey } from '../../lib/rankChoice'
 import { byPlace, byStep, type Matrix, orders, skipped } from '../../lib/ranks'
+import type { Sight } from '../../lib/sight'
 import { isSteady, sortedMeans } from '../../lib/steadiness'
 import { useView } from '../../state/data'
 import { joinList } from '../../state/hash'
@@ -32,8 +32,6 @@ const MAP_HEIGHT = 520
 /** As high as the picture beside it. */
 const PLACES_HEIGHT = 260
 const PLACE_HEIGHT = 72
-/** So many of the ranks that are not there are named. */
-const MOST_NAMED = 8
 /** Pictures of so few steps stand side by side. */
 const NARROW = 4
 /** Of so few ranks each has a line of its own. */
@@ -177,11 +175,10 @@ function MapCard({ heat, place, wide }: { heat: Heat; place: Place; wide: boolea
 
 /** Which ranks have no row: between two labels nobody would miss them. */
 function absentText(heat: Heat): string {
-  const ranks = skipped(heat.rows)
-  if (ranks.length === 0) return ''
-  const some = ranks.slice(0, MOST_NAMED).join(', ')
-  const rest = ranks.length > MOST_NAMED ? ` and ${(ranks.length - MOST_NAMED).toLocaleString('en-US')} more` : ''
-  return `without a row: ${ranks.length === 1 ? 'rank' : 'ranks'} ${some}${rest}`
+  const { count, named } = skipped(heat.rows)
+  if (count === 0) return ''
+  const rest = count > named.length ? ` and ${(count - named.length).toLocaleString('en-US')} more` : ''
+  return `without a row: ${count === 1 ? 'rank' : 'ranks'} ${named.join(', ')}${rest}`
 }
 
 /** On which node and in which groups a rank is. */
@@ -200,23 +197,15 @@ export function openRank(place: Place, worker: string, view: string, steps: stri
 function showRows(worker: string): void {
   const none = { sort: '', desc: '', cols: '', row: '', search: '' }
   setRoute({ ...none, group: 'workers', where: joinList([`worker:${worker}`]) }, true)
-  document.getElementById(ROWS)?.scrollIntoView()
+  toRows()
 }
 
-/** What a straggler does longer on its host: streams of devices do not show it. */
-const ON_HOST = ['input', 'the host']
-
-/** Where two ranks laid beside each other show why one is late: its worst step, and the tracks in which the cause lies. */
-export interface Sight {
-  steps: string
-  detail: '' | 'all'
+/** Brings the tables into sight, and the keyboard with them. */
+export function toRows(): void {
+  const rows = document.getElementById(ROWS)
+  rows?.scrollIntoView()
+  rows?.focus({ preventScroll: true })
 }
-
-/** `row`: of a straggler; `isHost`: nothing of it computes on a device. */
-export const sightOf = (row: Row | undefined, isHost: boolean): Sight => ({
-  steps: typeof row?.worst_step === 'string' ? row.worst_step : '',
-  detail: isHost || ON_HOST.includes(String(row?.late_cause)) ? 'all' : '',
-})
 
 /** Opens the timeline with two ranks on it, one below the other. */
 export function openBeside(place: Place, worker: string, other: string, { steps, detail }: Sight): void {

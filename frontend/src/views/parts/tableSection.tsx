@@ -3,6 +3,7 @@ import { ActionIcon, Checkbox, Popover, SegmentedControl, TextInput, Tooltip } f
 import { type CSSProperties, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import { type Query, tableCsvUrl } from '../../api/client'
 import type { Table } from '../../api/payloads'
+import { isDrawn, toggled } from '../../lib/columns'
 import { counted } from '../../lib/format'
 import { shortenMiddle } from '../../lib/names'
 import type { Row, TableQuery } from '../../lib/pages'
@@ -12,7 +13,7 @@ import { joinList, splitList, type Values } from '../../state/hash'
 import { usePages } from '../../state/pages'
 import { setRoute, useRoute } from '../../state/route'
 import { CloseIcon, ColumnsIcon, SearchIcon } from '../../widgets/icons'
-import { DataTable, emptyKeys, isShown } from '../../widgets/table'
+import { DataTable } from '../../widgets/table'
 import type { NameStyle } from '../../widgets/tableCells'
 import { useHeight } from '../../widgets/useWidth'
 import textCss from '../../widgets/text.module.css'
@@ -168,7 +169,7 @@ export function TableSection(props: {
                 ? counted(table.total_rows, 'row')
                 : `${pages.count.toLocaleString('en-US')} of ${counted(table.total_rows, 'row')}`)}
           </span>
-          {table && <ColumnChooser table={table} shown={shown} />}
+          {table && <ColumnChooser table={table} shown={shown} empty={pages.empty} />}
         </span>
       </div>
       <DataTable
@@ -217,16 +218,10 @@ function Chips({ where, table }: { where: readonly string[]; table: Table | null
   )
 }
 
-function ColumnChooser({ table, shown }: { table: Table; shown: readonly string[] | null }) {
+function ColumnChooser(props: { table: Table; shown: readonly string[] | null; empty: ReadonlySet<string> }) {
+  const { table, shown, empty } = props
   const columns = table.columns.filter((column) => column.metric.key !== table.name_column)
-  const empty = emptyKeys(table)
-  const toggle = (key: string) => {
-    const now = columns.filter((column) => isShown(column, shown)).map((column) => column.metric.key)
-    const next = now.includes(key) ? now.filter((item) => item !== key) : [...now, key]
-    const usual = columns.filter((column) => !column.hidden).map((column) => column.metric.key)
-    const same = next.length === usual.length && usual.every((item) => next.includes(item))
-    setRoute({ cols: same ? '' : next.join(',') })
-  }
+  const toggle = (key: string) => setRoute({ cols: toggled(columns, shown, empty, key)?.join(',') ?? '' })
   return (
     <Popover position="bottom-end" withinPortal trapFocus>
       <Popover.Target>
@@ -243,7 +238,7 @@ function ColumnChooser({ table, shown }: { table: Table; shown: readonly string[
               key={column.metric.key}
               size="xs"
               label={empty.has(column.metric.key) ? `${column.metric.title} (empty)` : column.metric.title}
-              checked={isShown(column, shown)}
+              checked={isDrawn(column, shown, empty)}
               onChange={() => toggle(column.metric.key)}
             />
           ))}
