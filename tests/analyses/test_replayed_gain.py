@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tb_plugin.analyses.distributed.stragglers.arrivals import arrivals
-from tb_plugin.analyses.distributed.stragglers.blame import Blame
+from tb_plugin.analyses.distributed.stragglers.blame import Blame, why
 from tb_plugin.analyses.distributed.stragglers.replayed import replayed
 from tests.analyses.test_stragglers import DP, LATE, TP, blamed
 from tests.depth import sampled
@@ -47,6 +47,69 @@ def late(*ranks: int) -> Plan:
 def test_by_hand(planned: Plan, asked: list[list[int]], gained: list[int]) -> None:
     found = replayed(arrivals(job(planned).met()), asked, planned.ranks, planned.steps)
     assert found.tolist() == [[each] * planned.steps for each in gained]
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_by_hand_with_a_lost_call(lost: int) -> None:
+    """Of a pair whose rank 0 is late one lacks the call in step 3: the other groups of both still know whose delay it is."""
+    planned = Plan(groups=[TP, TP, DP], delay=late(0).delay, missing=lambda r, s, p: (r, s, p) == (lost, 3, 0))
+    found = arrivals(job(planned).met())
+    assert replayed(found, [[0]], planned.ranks, planned.steps).tolist() == [[LATE] * planned.steps]
+    blamed_for = {
+        (int(w), int(s)) for w, s in zip(found.culprit[found.high_ns > 0], found.step[found.high_ns > 0], strict=True)
+    }
+    assert blamed_for == {(0, step) for step in range(planned.steps)}
+
+
+def test_by_hand_what_a_lost_call_does_not_excuse() -> None:
+    """Rank 1 lacks the call in which it waited for rank 0, and is as late again in the next stretch: that is its own."""
+    planned = Plan(
+        groups=[TP, TP, DP],
+        delay=lambda r, s, p: {"compute": LATE} if (r, s, p) in ((0, 3, 0), (1, 3, 2)) else {},
+        missing=lambda r, s, p: (r, s, p) == (1, 3, 0),
+    )
+    found = arrivals(job(planned).met())
+    own = (found.culprit == 1) & (found.step == 3)
+    assert found.high_ns[own].tolist().count(LATE) == 1
+
+
+LOST: dict[str, dict[str, Any]] = {
+    "pairs": {"ranks": 8, "layers": 2, "kernels": 6, "node": 4, "tp": 2},
+    "fours": {"ranks": 8, "layers": 2, "kernels": 6, "tp": 4},
+    "alone": {"ranks": 8, "layers": 3, "kernels": 6},
+    "experts": {"ranks": 8, "layers": 2, "kernels": 6, "ep": 2},
+}
+PLANTED: list[tuple[Straggler, str]] = [
+    (Straggler(3, "host", "periodic", 900_000), "the host"),
+    (Straggler(3, "kernel", "persistent", 600_000), "computation"),
+    (Straggler(3, "copy", "single", 2_500_000), "copies"),
+]
+
+
+@pytest.mark.parametrize("seed", sampled(range(10), range(1)))
+@pytest.mark.parametrize("lost", sampled([2, 3, 6], [2, 3]))
+@pytest.mark.parametrize(("given", "cause"), PLANTED)
+@pytest.mark.parametrize("shape", sampled(LOST, ["pairs"]))
+def test_a_tenth_of_the_calls_of_its_group_its_own_or_of_others_are_lost(
+    shape: str, given: Straggler, cause: str, lost: int, seed: int
+) -> None:
+    made = plan(
+        SyntheticJob(steps=9, seed=seed, offset_ns=500_000, stragglers=(given,), missing=((lost, 0.1),), **LOST[shape])
+    )
+    told = blamed(made)
+    assert [told.names[worker] for worker in told.costly] == ["rank3"]
+    (one,) = told.costly
+    (planted,) = truth(made.job, made)["stragglers"]
+    gain = sum(planted["gain_ns"][1:])
+    assert told.found.lost_ns[one, 1:].sum() == pytest.approx(gain, rel=0.015, abs=20_000)
+    assert (told.found.pattern[one], why(told, one)["late_cause"]) == (given.pattern, cause)
+
+
+@pytest.mark.parametrize("seed", sampled(range(10), range(2)))
+@pytest.mark.parametrize("shape", sampled(LOST, ["pairs"]))
+def test_lost_calls_alone_make_nobody_late(shape: str, seed: int) -> None:
+    made = plan(SyntheticJob(steps=9, seed=seed, offset_ns=500_000, missing=((3, 0.1),), **LOST[shape]))
+    assert blamed(made).costly == []
 
 
 MISSED = ("pipeline", 10)
