@@ -60,15 +60,6 @@ class Met:
 
 
 @dataclass(frozen=True, eq=False)
-class Alone:
-    """Calls that one of a group of two alone has, in which it waited for the other, who came last."""
-
-    row: Int64
-    """Row of Met."""
-    wait_ns: Int64
-
-
-@dataclass(frozen=True, eq=False)
 class Arrivals:
     """Calls of collectives that two workers or more have, and one that is made up where the last one lacks its call.
 
@@ -103,7 +94,6 @@ class Arrivals:
     """Who came last says something of the worker, and not of when its recording began."""
     sure: Bool
     """Every rank of the group is here, so that none can be later."""
-    alone: Alone
 
     @property
     def culprit(self) -> Int64:
@@ -113,11 +103,13 @@ class Arrivals:
 
 def arrivals(met: Met) -> Arrivals:
     """Returns the arrivals at collectives, with the cost of each one's last."""
+    lost, alone = _lost(met)
     rows = np.flatnonzero((met.match >= 0) & ~met.two_ended)
-    _, which = np.unique(met.match[rows], return_inverse=True)
-    which = which.astype(np.int64)
+    matches, which = np.unique(met.match[rows], return_inverse=True)
+    rows = np.concatenate((rows, alone.row))
+    which = np.concatenate((which.astype(np.int64), len(matches) + np.arange(len(alone.row))))
     arrival = _arrival(met, rows, which)
-    row, worker, which, arrival, came = _with_missing(met, rows, which, arrival)
+    row, worker, which, arrival, came = _with_missing(met, rows, which, arrival, alone)
     order = np.lexsort((worker, arrival, which))
     row, worker, which, arrival, came = (each[order] for each in (row, worker, which, arrival, came))
     first = np.flatnonzero(np.diff(which, prepend=-1))
@@ -141,7 +133,6 @@ def arrivals(met: Met) -> Arrivals:
     cost = np.where(there, np.maximum(blocked - met.blocked_ns[late], 0), lacking)
     cost = np.where(raw > 0, np.maximum(cost - excused, 0), 0)
     made_up = Lost(worker[last], met.group[opening], came[last], np.zeros(len(last), np.int64))
-    lost, alone = _lost(met)
     inherited = _inherited(met, row[last], made_up, lost, alone, before, cost)
     own = cost - inherited
     hidden = met.dur_ns[before] - blocked
@@ -162,7 +153,6 @@ def arrivals(met: Met) -> Arrivals:
         high_ns=own,
         told=told,
         sure=there & (met.waiting.timing[opening] == TIMINGS.index(MEASURED)),
-        alone=alone,
     )
 
 
@@ -222,33 +212,45 @@ def _usually_blocked(met: Met, row: Int64, worker: Int64, which: Int64, first: I
     return found
 
 
-def _with_missing(met: Met, rows: Int64, which: Int64, arrival: Int64) -> tuple[Int64, Int64, Int64, Int64, Int64]:
-    """Adds an arrival for each worker that lacks the call and is taken to have been last at it, as ``waiting`` found.
+def _with_missing(
+    met: Met, rows: Int64, which: Int64, arrival: Int64, alone: Alone
+) -> tuple[Int64, Int64, Int64, Int64, Int64]:
+    """Adds an arrival for each worker that lacks the call and is taken to have been last at it.
 
-    Of these it returns also when that was by corrected clocks, UNKNOWN elsewhere.
+    That is as ``waiting`` found, and as ``alone`` says, whose calls are the last of ``rows``. Of what is added it returns
+    also when it was by corrected clocks, UNKNOWN elsewhere.
     """
     waiting = met.waiting
-    lacked = (waiting.timing[rows] == TIMINGS.index(ESTIMATED)) & (waiting.last[rows] >= 0)
-    some = np.flatnonzero(lacked)
-    if not len(some):
-        return rows, met.worker[rows], which, arrival, np.full(len(rows), UNKNOWN)
+    some = np.flatnonzero((waiting.timing[rows] == TIMINGS.index(ESTIMATED)) & (waiting.last[rows] >= 0))
     # All others wait until it comes: it comes as much after the latest of them as that one's call is longer than usual.
     order = some[np.lexsort((arrival[some], which[some]))]
     end = np.flatnonzero(np.diff(which[order], append=-1))
     latest, before = order[end], order[np.maximum(end - 1, 0)]
-    calls = rows[latest]
-    later = met.dur_ns[calls] - waiting.transfer_ns[calls]
+    later = met.dur_ns[rows[latest]] - waiting.transfer_ns[rows[latest]]
     # Where another one is far behind and the rest is as noise, that one is whom all wait for.
-    last = later >= arrival[latest] - arrival[before]
-    latest, calls, later = latest[last], calls[last], later[last]
-    known = met.time_ns[calls] != UNKNOWN
+    latest = latest[later >= arrival[latest] - arrival[before]]
+    who, later = waiting.last[rows[latest]], (met.dur_ns - waiting.transfer_ns)[rows[latest]]
+    latest = np.concatenate((latest, len(rows) - len(alone.row) + np.arange(len(alone.row))))
+    who, later = np.concatenate((who, alone.other)), np.concatenate((later, alone.wait_ns))
+    known = met.time_ns[rows[latest]] != UNKNOWN
     return (
         np.concatenate((rows, np.full(len(latest), -1))),
-        np.concatenate((met.worker[rows], waiting.last[calls])),
+        np.concatenate((met.worker[rows], who)),
         np.concatenate((which, which[latest])),
         np.concatenate((arrival, arrival[latest] + later)),
-        np.concatenate((np.full(len(rows), UNKNOWN), np.where(known, met.time_ns[calls] + later, UNKNOWN))),
+        np.concatenate((np.full(len(rows), UNKNOWN), np.where(known, met.time_ns[rows[latest]] + later, UNKNOWN))),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Alone:
+    """Calls that one of a group of two alone has, in which it waited for the other, who came last."""
+
+    row: Int64
+    """Row of Met."""
+    other: Int64
+    """The worker that lacks the call."""
+    wait_ns: Int64
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,7 +305,7 @@ def _lost(met: Met) -> tuple[Lost, Alone]:
     lacking &= met.waiting.timing != TIMINGS.index(ESTIMATED)
     if not (alone | lacking).any():
         none = np.zeros(0, np.int64)
-        return Lost(none, none, none, none), Alone(none, none)
+        return Lost(none, none, none, none), Alone(none, none, none)
     number, gap = occurrence(codes(met.worker, met.group, met.step)), _since_own(met)
     place = codes(met.worker, met.group, number)
     usual = _medians_at(place, met.waiting.transfer_ns, met.match >= 0, UNKNOWN_WAIT)[place]
@@ -321,7 +323,7 @@ def _lost(met: Met) -> tuple[Lost, Alone]:
     place = codes(*both)
     own = _medians_at(place[: len(gap)], gap, gap >= 0, 0, int(place.max()) + 1)[place[len(gap) :]]
     lost = Lost(worker, met.group[rows], met.time_ns[rows], np.maximum(gap[rows] - own, 0))
-    return lost, Alone(waited, (met.dur_ns - usual)[waited])
+    return lost, Alone(waited, (everyone - met.worker)[waited], (met.dur_ns - usual)[waited])
 
 
 def _since_own(met: Met) -> Int64:

@@ -73,8 +73,6 @@ def _played(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64, columns
     alone = np.zeros(calls, np.bool_)
     """It is the last one of its own accord: nobody held it up before."""
     alone[row] = arrived.inherited_ns[last] == 0
-    alone_ns = np.zeros(calls, np.int64)
-    alone_ns[arrived.alone.row] = arrived.alone.wait_ns
     mine = column[met.worker]
     local, within = _groups_within(met, mine)
     base = np.zeros((lanes.count, len(within[0])), np.int64)
@@ -100,7 +98,6 @@ def _played(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64, columns
         blocks = met.blocked_ns[done] > 0
         blocked = met.blocked_ns[done[blocks]][:, None]
         early[over[blocks]] = np.minimum(gain[blocks], early[over[blocks]] + blocked)
-        early[over] += np.minimum(alone_ns[done], met.blocked_ns[done])[:, None]  # who lost the call holds up nobody
         anew = np.flatnonzero((mine[done] >= 0) & blocks & ~met.two_ended[done])
         its, there = done[anew], over[anew]
         now = early[there, mine[its]][:, None]
