@@ -113,7 +113,7 @@ def worst_frame(data: Together, rows: Sequence[Row]) -> Frame | None:
         "late_pattern": pa.array([told.pattern(at) if at in straggling else None for at in order], pa.string()),
         "late_cause": pa.array(causes, pa.string()),
         "caused_wait_ns": pa.array([rows[at]["caused_wait_ns"] for at in order], pa.int64()),
-        "held_up_by": pa.array([told.held_up_by(at) for at in order], pa.string()),
+        "held_up_by": pa.array([told.worker_held_up_by(at) for at in order], pa.string()),
         "caused_step_ns": pa.array([per_step(data, rows[at], at) for at in order], pa.int64()),
         "last_share": pa.array([rows[at]["last_share"] for at in order], pa.float64()),
         **{
