@@ -179,7 +179,7 @@ def _medians(values: Int64, key: Int64) -> Int64:
 
 @dataclass(frozen=True, eq=False)
 class Roots:
-    """Of each call of Met who is at the root of what it waits for: one that was not itself held up elsewhere before."""
+    """Who is at the root of what each call of Met waits for: one that was not itself held up elsewhere before."""
 
     by: Int64
     """The worker; -1 where nobody is awaited, or it is not known for whom one on the way to it waited."""
