@@ -115,7 +115,9 @@ def test_a_send_beside_a_receive_counts_once() -> None:
     # Some of a send lies beneath computation; what is left lies beneath a receive.
     assert facts["parallelism.pipeline_exposed_ns"] == roles["receive"]["role_exposed_ns"]
     assert facts["parallelism.pipeline_exposed_ns"] <= measure(union(starts, ends))
-    assert facts["parallelism.pipeline_exposed_ns"] <= part(table, "overview").facts["device.0.exposed_communication_ns"]
+    assert (
+        facts["parallelism.pipeline_exposed_ns"] <= part(table, "overview").facts["device.0.exposed_communication_ns"]
+    )
     (found,) = [each for each in findings_of(table, None).found if each.rule.id == "pipeline_bubble"]
     figures = {figure.metric.key: figure.value for figure in found.notice.figures}
     assert figures["pipeline_bubble_ns"] == facts["parallelism.pipeline_exposed_ns"] / 3

@@ -63,9 +63,8 @@ def _look(s: Scene) -> Seen | None:
     calls = calls[calls != MISSING].astype(np.int64)
     operators = np.unique(trace.operator[rows])
     around = np.append(calls, operators[operators != MISSING].astype(np.int64))
-    return Seen(
-        notice, Change(row=rows, less_ns=roles.exposed_ns[mine]), Change(s.covered(around), rows, trace.dur_ns[rows]), s.by_length(rows)
-    )
+    least = Change(row=rows, less_ns=roles.exposed_ns[mine])
+    return Seen(notice, least, Change(s.covered(around), rows, trace.dur_ns[rows]), s.by_length(rows))
 
 
 def _is_offloading(trace: TraceTable) -> bool:
