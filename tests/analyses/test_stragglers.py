@@ -529,6 +529,16 @@ def test_the_sample_s_rank_is_named_in_its_three_steps() -> None:
         assert {figure.metric.key: figure.value for figure in notice.figures}["worker"] == "rank5"
 
 
+def test_without_devices_operators_are_no_kernels() -> None:
+    """Rank 5 of the sample computes in aten::mm, on its host."""
+    files = sorted((SAMPLES / "ddp_gloo8").glob("*.trace.json*"))
+    parts = [replace(VIEW.part(sample(f"ddp_gloo8/{f.name}"), Params()), worker=f.name.split(".")[0]) for f in files]
+    told = blame(together(join(parts), None))
+    rows: list[dict[str, object]] = [{"caused_wait_ns": 0}] * len(told.names)
+    (first, *_) = straggler_findings(told, rows)
+    assert "operator {late_kernel} takes" in first.text and "kernel {late_kernel}" not in first.text
+
+
 @pytest.mark.parametrize("seed", JOBS)
 def test_a_group_whose_collectives_are_slow_is_named(seed: int) -> None:
     given = Straggler(2, "communication")

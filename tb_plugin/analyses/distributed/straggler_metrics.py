@@ -54,7 +54,12 @@ OF_STRAGGLERS = (
     define(
         CHOSEN,
         "code",
-        {"late_kernel": ("Kernel", "The kernel that takes most time more than on the others.")},
+        {
+            "late_kernel": (
+                "Kernel",
+                "The kernel, without devices the operator, that takes most time more than on the others.",
+            )
+        },
     ),
     define(
         CHOSEN,

@@ -15,6 +15,7 @@ from tb_plugin.analyses.collective_names import POINT_TO_POINT
 from tb_plugin.analyses.distributed.clocks.anchors import SYNCHRONIZING
 from tb_plugin.analyses.distributed.clocks.lateness import BEGAN_LATER, KNOWN
 from tb_plugin.analyses.distributed.matching.compared import is_one_of, numbers_of, texts_of
+from tb_plugin.analyses.distributed.rank.profile import HOST
 from tb_plugin.analyses.distributed.stragglers.arrivals import UNKNOWN, Arrivals, Met, arrivals
 from tb_plugin.analyses.distributed.stragglers.causes import (
     COMMUNICATION,
@@ -191,8 +192,10 @@ def blame(data: Together) -> Blame:
     kernels = _kernels(data, found, excess, labels)
     if len(met.worker) and data.seen.data["on_device"].to_numpy().all():
         found = _without_each(found, arrived, (len(data.names), len(labels)))
+    # A worker without one has the host in its row.
+    on_devices = any(row["device"] != HOST for row in data.devices)
     give_back_memory()  # of 1,024 ranks 100 MB; the tables that come next need as much again
-    return Blame(data.names, groups, labels, step_ns, met, arrived, found, excess, slow, kernels, bool(data.devices))
+    return Blame(data.names, groups, labels, step_ns, met, arrived, found, excess, slow, kernels, on_devices)
 
 
 def _without_each(found: Stragglers, arrived: Arrivals, shape: tuple[int, int]) -> Stragglers:
