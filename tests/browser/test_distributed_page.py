@@ -112,7 +112,7 @@ def test_a_rank_says_what_the_job_says_of_it_and_lies_beside_another_where_it_sh
     frame = tab.open(run="gloo", worker="rank5", view="overview")
     answer = frame.get_by_test_id("answer")
     # Nobody has read the others, nor does so for this.
-    assert "Distributed tells, from all 8 workers" in answer.first.inner_text()
+    assert "Distributed tells, as far as the 8 workers of the run are ranks of one job" in answer.first.inner_text()
     tab.follow(run="gloo", worker="rank5", view="findings")
     frame = tab.settle()
     assert not any("In the job" in one.inner_text() for one in answer.all())
