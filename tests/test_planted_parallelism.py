@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from tb_plugin.analyses.filters import matching
+from tb_plugin.analyses.roles.found import roles_of
 from tb_plugin.analyses.rules.savings import Findings, findings_of
+from tb_plugin.trace.intervals import measure, union
 from tb_plugin.trace.table import TraceTable
 from tests.builders import model, part, rows
+from tests.conftest import sample
 from tests.depth import DEEP
 from tests.faults import ALSO, Config, run
 
@@ -100,3 +103,21 @@ def test_a_gather_ahead_is_told_apart_and_the_finding_names_shards() -> None:
     figures = {figure.metric.key: figure.value for figure in notice.figures}
     assert figures["gathers_bare_ns"] == pytest.approx(figures["communication_ns"], rel=0.02)
     assert "set_modules_to_forward_prefetch" in notice.todo
+
+
+def test_a_send_beside_a_receive_counts_once() -> None:
+    """Rank 0 of the sample sends while it receives, on two streams: each alone is exposed for as long as it says."""
+    table = sample("synthetic_job/rank0.1795200788009914940.pt.trace.json.gz")
+    roles = {row["role"]: row for row in rows(table, "parallelism", "roles")}
+    at = roles_of(table)
+    starts, ends = table.start_ns[at.row], table.ends(at.row)
+    facts = part(table, "parallelism").facts
+    # Some of a send lies beneath computation; what is left lies beneath a receive.
+    assert facts["parallelism.pipeline_exposed_ns"] == roles["receive"]["role_exposed_ns"]
+    assert facts["parallelism.pipeline_exposed_ns"] <= measure(union(starts, ends))
+    assert (
+        facts["parallelism.pipeline_exposed_ns"] <= part(table, "overview").facts["device.0.exposed_communication_ns"]
+    )
+    (found,) = [each for each in findings_of(table, None).found if each.rule.id == "pipeline_bubble"]
+    figures = {figure.metric.key: figure.value for figure in found.notice.figures}
+    assert figures["pipeline_bubble_ns"] == facts["parallelism.pipeline_exposed_ns"] / 3

@@ -13,7 +13,7 @@ from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.metrics import CHOSEN, SHARED, define
 from tb_plugin.analyses.names import named
 from tb_plugin.analyses.roles.experts import dispatched
-from tb_plugin.analyses.roles.found import METHODS, PIPELINE, WORDS, Role, roles_of
+from tb_plugin.analyses.roles.found import METHODS, PIPELINE, WORDS, Role, exposed_ns, roles_of
 from tb_plugin.analyses.selection import Selection, select_rows, steps_of
 from tb_plugin.payloads import Figures, Payload, Sort, Table, View
 from tb_plugin.trace.schema import EventKind
@@ -42,7 +42,7 @@ METRICS = SHARED.adding(
             "role_exposed_ns": (
                 "Exposed",
                 "Of communication: time in which nothing else computed or copied; of offloading copies: time in which "
-                "nothing else ran. Other roles have none.",
+                "nothing else ran. Concurrent streams count once. Other roles have none.",
             ),
             "stage_bubble_ns": (
                 "Waits of the pipeline (bubble)",
@@ -127,7 +127,7 @@ def _totals(trace: TraceTable, selection: Selection) -> dict[str, Int64]:
     return {
         "calls": sum_by(role, np.ones(len(row), np.int64), len(Role)),
         "role_device_ns": sum_by(role, trace.dur_ns[row], len(Role)),
-        "role_exposed_ns": sum_by(role, roles.exposed_ns[mine], len(Role)),
+        "role_exposed_ns": np.array([exposed_ns(trace, mine & roles.among(one)) for one in Role], np.int64),
         "role_bytes": sum_by(role, np.maximum(moved, 0), len(Role)),
     }
 
@@ -155,11 +155,15 @@ def _frame(data: dict[str, Int64]) -> Frame:
 def _facts(trace: TraceTable, selection: Selection, data: dict[str, Int64]) -> dict[str, Number]:
     """What each method takes, of methods that are there; the imbalance where any sizes are recorded."""
     facts: dict[str, Number] = {}
+    every = roles_of(trace)
+    mine = selection.rows[every.row]
     for name, roles in METHODS.items():
         at = np.array(roles, np.int64)
         if data["calls"][at].any():
             facts[f"parallelism.{name}_ns"] = int(data["role_device_ns"][at].sum())
-            facts[f"parallelism.{name}_exposed_ns"] = int(data["role_exposed_ns"][at].sum())
+            facts[f"parallelism.{name}_exposed_ns"] = exposed_ns(
+                trace, roles_of(trace).among(*roles) & selection.rows[roles_of(trace).row]
+            )
     if np.any(data["calls"][np.array(PIPELINE)]):
         ranges = named(trace, trace.recorder.parallel.micro_batch) & (trace.kind == EventKind.ANNOTATION)
         if ranges.any():

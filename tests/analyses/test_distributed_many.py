@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.distributed import Distributed
+from tb_plugin.analyses.distributed.joined import join
 from tb_plugin.analyses.distributed.pictures import heat, topology
 from tb_plugin.analyses.distributed.pictures.grid import Grid
 from tb_plugin.analyses.distributed.pictures.heat import merge, merged_labels, quantiles
@@ -21,6 +22,7 @@ from tb_plugin.analyses.distributed.pictures.topology import members, ranks_shor
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Heat, Notice, Notices, Series, Table, View
 from tb_plugin.payloads.export import to_json
+from tests.conftest import SAMPLES, sample
 from tests.depth import sampled
 from tests.many_ranks import COMPUTE_NS, LATE_NS, MOVING_NS, TENSOR, many_parts
 
@@ -360,3 +362,16 @@ def test_numbers_that_python_refuses_to_read_are_no_ranks(job: Part) -> None:
         texts = pa.array([text] * data.num_rows, pa.string())
         frames[name] = replace(frames[name], data=data.set_column(data.column_names.index(column), column, texts))
     assert "workers" in view_of(replace(job, frames=frames)).payloads
+
+
+def test_what_a_rank_costs_a_step_and_what_others_wait_a_step_are_of_the_same_steps() -> None:
+    """Rank 3 of the sample lacks the first of three steps: both are over three."""
+    files = sorted((SAMPLES / "synthetic_groups").glob("*.trace.json*"))
+    parts = [
+        replace(VIEW.part(sample(f"synthetic_groups/{f.name}"), Params()), worker=f.name.split(".")[0]) for f in files
+    ]
+    answer = VIEW.answer([join(parts)], Params(table="worst", limit=None))
+    assert isinstance(answer, Table)
+    (row,) = [row for row in answer.rows if row["worker"] == "rank3"]
+    assert row["caused_step_ns"] == round(row["caused_wait_ns"] / 3)
+    assert row["lost_ns"] == pytest.approx(1_054_000 / 3, rel=0.001)

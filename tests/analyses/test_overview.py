@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tb_plugin.analyses.base import rows_of
-from tb_plugin.payloads import Breakdown, Figures
+from tb_plugin.payloads import Breakdown, Figures, Notice, Notices
+from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, facts, kernel, memcpy, memset, model, part, trace
 
 
@@ -227,6 +228,24 @@ def test_devices_with_one_number_need_no_note() -> None:
         not {"device_numbers", "device_numbers_unmatched"}
         & rules(busy_step().memory(5, 10, 1, 0, **{"Total Allocated": 9}), "data_quality").keys()
     )
+
+
+def test_nobody_is_told_to_record_stacks_that_were_recorded() -> None:
+    """The file states with_stack, or ends early: what to do stands only where neither is so."""
+
+    def told(builder: TraceBuilder, table: TraceTable | None = None) -> Notice:
+        found = part(table or builder.table(), "overview").payloads["data_quality"]
+        assert isinstance(found, Notices)
+        return next(notice for notice in found.notices if notice.rule == "stacks_missing")
+
+    plain = trace().op("a", 0, 10).op("b", 20, 10)
+    assert "with_stack=True" in told(plain).todo
+    plain.root["with_stack"] = 0
+    assert "with_stack=True" in told(plain).todo
+    ends_early = told(plain, model(plain.bytes()[:-20]))
+    assert ends_early.text == "What was read of the file holds no call stacks." and not ends_early.todo
+    plain.root["with_stack"] = 1
+    assert "(with_stack)" in told(plain).text and not told(plain).todo
 
 
 def test_notices_about_the_data() -> None:

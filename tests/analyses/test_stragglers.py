@@ -18,9 +18,17 @@ from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.distributed.joined import join
 from tb_plugin.analyses.distributed.rank.blocking import blocked_ns
-from tb_plugin.analyses.distributed.stragglers.arrivals import UNKNOWN, arrivals
+from tb_plugin.analyses.distributed.stragglers.arrivals import UNKNOWN, Met, arrivals
 from tb_plugin.analyses.distributed.stragglers.blame import Blame, blame, why
-from tb_plugin.analyses.distributed.stragglers.causes import COMPONENTS, bursts, excesses, held_up, own_work
+from tb_plugin.analyses.distributed.stragglers.causes import (
+    COMPONENTS,
+    bursts,
+    excesses,
+    held_up,
+    own_work,
+    passed_on,
+    roots,
+)
 from tb_plugin.analyses.distributed.stragglers.findings import straggler_findings
 from tb_plugin.analyses.distributed.stragglers.patterns import pattern, rotates
 from tb_plugin.analyses.distributed.stragglers.slow_kernels import (
@@ -32,6 +40,7 @@ from tb_plugin.analyses.distributed.stragglers.slow_kernels import (
 )
 from tb_plugin.analyses.distributed.stragglers.stragglers import Stragglers, _far_beyond, stragglers
 from tb_plugin.analyses.distributed.together import together
+from tb_plugin.analyses.distributed.verdict import verdict
 from tb_plugin.payloads import Table
 from tb_plugin.trace.intervals import union
 from tests.builders import model
@@ -218,10 +227,45 @@ def test_a_delay_counts_once_however_many_groups_see_it_and_its_victims_are_not_
     assert told[0][1] == pytest.approx(10 * LATE, rel=0.01)
     met = made.met()
     arrived, found = arrivals(met), found_in(made)
-    held = held_up(met, arrived, found)
+    held = held_up(met, arrived, found, roots(met))
     pair = made.columns["group"][(made.columns["worker"] == 0) & (made.columns["place"] == 0)][0]
     victim = np.flatnonzero((found.worker == 1) & (held.inherited_ns > 9 * LATE))
     assert (held.by[victim].tolist(), held.group[victim].tolist()) == ([0], [pair])
+
+
+def two_groups(two_ended: bool) -> Met:
+    """Pairs 0, 1 and 2, 3 meet at 0, but rank 1 comes at 100; then 0, 2 and 1, 3 do. Data moves for 10."""
+    columns = {
+        "worker": [0, 0, 1, 1, 2, 2, 3, 3], "step": [0] * 8, "group": [0, 2, 0, 3, 1, 2, 1, 3], "place": [0, 1] * 4,
+        "sequence": [0, 1] * 4, "size": [2] * 8,
+        "start": [0, 110, 100, 110, 0, 10, 1, 11], "dur": [110, 10, 10, 10, 11, 110, 10, 109],
+    }  # fmt: skip
+    made = Job({key: np.array(values, np.int64) for key, values in columns.items()}, np.array([200.0]), [0, 1, 2, 3])
+    return replace(made.met(), two_ended=np.array([False, two_ended] * 4))
+
+
+@pytest.mark.parametrize("two_ended", [False, True])
+@pytest.mark.parametrize("hidden", [False, True])
+def test_the_root_is_whoever_was_not_held_up_however_a_delay_is_passed_on(two_ended: bool, hidden: bool) -> None:
+    """Rank 2 waits for rank 0, which waited for rank 1: also where computation hides that, and where it is a message."""
+    met = two_groups(two_ended)
+    blocked = np.where(np.isin(met.group, (2, 3)) & hidden, 0, met.dur_ns)
+    found = roots(replace(met, blocked_ns=blocked))
+    assert met.waiting.last.tolist() == [1, 0, 1, 1, 3, 0, 3, 1]
+    assert found.by.tolist() == [1, -1, -1, -1, 3, 1, -1, 1]
+    assert found.group.tolist() == [0, -1, -1, -1, 1, 0, -1, 3]
+    # All that rank 2 waits for rank 0 is by rank 1; what rank 0 waits for rank 1 is nobody else's.
+    assert passed_on(met, found, np.array([5])) == (1, 100.0)
+    assert passed_on(met, found, np.array([0])) == (-1, 0.0)
+
+
+@pytest.mark.parametrize(("waited", "root"), [(45, 0), (55, 1)])
+def test_who_was_held_up_for_less_than_half_of_a_wait_is_late_on_its_own_account(waited: int, root: int) -> None:
+    """Of the 100 that rank 2 waits, rank 0 waited some for rank 1."""
+    met = two_groups(False)
+    start, dur = met.start_ns.copy(), met.dur_ns.copy()
+    start[0], dur[0] = 100 - waited, 10 + waited
+    assert roots(replace(met, start_ns=start, dur_ns=dur, blocked_ns=dur)).by[5] == root
 
 
 def test_of_two_that_are_late_at_once_in_different_groups_neither_alone_surely_saves_anything() -> None:
@@ -473,6 +517,27 @@ def test_the_sample_s_rank_is_named_in_its_three_steps() -> None:
     ]
     told = blame(together(join(parts), None))
     assert [told.names[w] for w in told.costly] == ["rank5"]
+    # Everyone who passes on a delay does so with that of rank 5, through messages as well.
+    joined = join(parts)
+    held = {row["worker"]: row["held_up_by"] for row in table_of(joined, "workers")}
+    assert held == {f"rank{n}": "rank5" if n < 5 else None for n in range(8)}
+    for name in ("operation_kinds", "worst"):
+        rows = table_of(joined, name)
+        whom = "awaited_worker" if name == "operation_kinds" else "worker"
+        assert {row["held_up_by"] for row in rows if row[whom] in ("rank0", "rank4")} == {"rank5"}
+    for n in (0, 1, 2, 3, 4):
+        (notice,) = verdict(together(joined, None), f"rank{n}").notices
+        assert {figure.metric.key: figure.value for figure in notice.figures}["worker"] == "rank5"
+
+
+def test_without_devices_operators_are_no_kernels() -> None:
+    """Rank 5 of the sample computes in aten::mm, on its host."""
+    files = sorted((SAMPLES / "ddp_gloo8").glob("*.trace.json*"))
+    parts = [replace(VIEW.part(sample(f"ddp_gloo8/{f.name}"), Params()), worker=f.name.split(".")[0]) for f in files]
+    told = blame(together(join(parts), None))
+    rows: list[dict[str, object]] = [{"caused_wait_ns": 0}] * len(told.names)
+    (first, *_) = straggler_findings(told, rows)
+    assert "operator {late_kernel} takes" in first.text and "kernel {late_kernel}" not in first.text
 
 
 @pytest.mark.parametrize("seed", JOBS)

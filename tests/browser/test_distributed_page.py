@@ -119,7 +119,7 @@ def test_a_rank_says_what_the_job_says_of_it_and_lies_beside_another_where_it_sh
     frame = tab.open(run="gloo", worker="rank5", view="overview")
     answer = frame.get_by_test_id("answer")
     # Nobody has read the others, nor does so for this.
-    assert "Distributed tells, from all 8 workers" in answer.first.inner_text()
+    assert "Distributed tells, as far as the 8 workers of the run are ranks of one job" in answer.first.inner_text()
     tab.follow(run="gloo", worker="rank5", view="findings")
     frame = tab.settle()
     assert not any("In the job" in one.inner_text() for one in answer.all())
@@ -133,7 +133,7 @@ def test_a_rank_says_what_the_job_says_of_it_and_lies_beside_another_where_it_sh
     assert said.startswith("In the job: this rank costs the others ") and "by computation, most of it aten::mm" in said
     tab.follow(run="gloo", worker="rank0", view="findings")
     frame = tab.settle()
-    assert "this rank waits " in answer.first.inner_text() and "mostly for rank5" in answer.first.inner_text()
+    assert "this rank waits " in answer.first.inner_text() and "mostly because of rank5" in answer.first.inner_text()
     assert_healthy(frame)
     answer.first.get_by_role("button", name="rank5").click()
     tab.settle()

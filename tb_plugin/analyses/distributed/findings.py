@@ -200,7 +200,8 @@ def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
     if len(losing) > 1:
         text, whose = (
             "On {workers} workers communication that nothing hides takes more than a tenth of the steps "
-            "({communication_exposed} on the median one of them, {worker}).",
+            f"({{communication_exposed}} on the {'one with more of it' if len(losing) == 2 else 'median one of them'}, "
+            "{worker}).",
             "{worker}'s",
         )
     unknown = str(middle["worker"]) not in stated

@@ -301,7 +301,7 @@ METRICS = SHARED.adding(
             "mean_transfer_ns": ("Mean transfer", "Data transfer over matched calls."),
             "caused_step_ns": (
                 "Others waited a step",
-                "How long the other workers waited for this one, over its steps.",
+                "How long the other workers waited for this one, over the chosen steps of the job, as what it costs is.",
             ),
             "outlying_ns": ("Its own", "What stands out of the rank, a step."),
             "outlying_usual_ns": ("Median", "The same on the median of all ranks, a step."),

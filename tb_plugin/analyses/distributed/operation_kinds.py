@@ -53,7 +53,7 @@ def operation_kinds(data: Together, operations: pa.Table) -> Mapping[str, Frame]
     workers = _different(kind, texts_of(operations, "worker")[0], count)
     groups = _groups(data.seen, of_call, called, places)
     every = np.bincount(kind, weights=calls, minlength=count).astype(np.int64).tolist()
-    awaited, told = _awaited(data.seen, blame(data).met.group, of_call, called, places), blame(data)
+    awaited, told = _awaited(data.seen, of_call, called, places), blame(data)
     rows: list[Row] = [
         {
             **dict(zip(_KEYS, titles(row), strict=True)),
@@ -68,7 +68,7 @@ def operation_kinds(data: Together, operations: pa.Table) -> Mapping[str, Frame]
             "transfer_median_ns": transfer[at] if has_met[at] else None,
             "awaited_worker": data.names[awaited[at][0]] if at in awaited else None,
             "awaited_ns": awaited[at][1] if at in awaited else None,
-            "held_up_by": told.held_up_by(awaited[at][0], awaited[at][2]) if at in awaited else None,
+            "held_up_by": told.held_up_by(awaited[at][2]) if at in awaited else None,
         }
         for at, row in enumerate(first.tolist())
     ]
@@ -110,20 +110,22 @@ def _groups(seen: Seen, kind: Int64, titles: _Title, places: Mapping[_Titles, in
 
 
 def _awaited(
-    seen: Seen, group: Int64, kind: Int64, titles: _Title, places: Mapping[_Titles, int]
-) -> dict[int, tuple[int, int, int]]:
-    """By kind the worker that others waited for most in its calls, how long, summed over them, and the group of one."""
+    seen: Seen, kind: Int64, titles: _Title, places: Mapping[_Titles, int]
+) -> dict[int, tuple[int, int, Int64]]:
+    """By kind the worker that others waited for most in its calls, how long, summed over them, and these calls."""
     chosen = np.flatnonzero((seen.waiting.last >= 0) & (seen.waiting.last != seen.worker) & seen.matched)
     if not len(chosen):
         return {}
     wait = (seen.end_ns - seen.start_ns - seen.waiting.transfer_ns)[chosen]
     first, pair = distinct(codes(kind[chosen], seen.waiting.last[chosen]))
-    first = chosen[first]
     total = np.zeros(len(first), np.int64)
     np.add.at(total, pair, wait)
-    found: dict[int, tuple[int, int, int]] = {}
-    for row, waited in zip(first.tolist(), total.tolist(), strict=True):
+    most: dict[int, int] = {}
+    for one, row in enumerate(chosen[first].tolist()):
         at = places[titles(row)]
-        if waited > found.get(at, (0, 0, 0))[1]:
-            found[at] = (int(seen.waiting.last[row]), waited, int(group[row]))
-    return found
+        if total[one] > (total[most[at]] if at in most else 0):
+            most[at] = one
+    return {
+        at: (int(seen.waiting.last[chosen[first[one]]]), int(total[one]), chosen[pair == one])
+        for at, one in most.items()
+    }

@@ -38,7 +38,7 @@ OF_STRAGGLERS = (
             ),
             "held_up_by": (
                 "Held up by",
-                "The worker at the root of what it inherits: one that was not itself held up.",
+                "The worker at the root of most of what others wait for it: one that was not itself held up.",
             ),
             "held_up_in": (
                 "Held up in",
@@ -54,7 +54,12 @@ OF_STRAGGLERS = (
     define(
         CHOSEN,
         "code",
-        {"late_kernel": ("Kernel", "The kernel that takes most time more than on the others.")},
+        {
+            "late_kernel": (
+                "Kernel",
+                "The kernel, without devices the operator, that takes most time more than on the others.",
+            )
+        },
     ),
     define(
         CHOSEN,

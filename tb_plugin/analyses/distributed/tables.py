@@ -188,7 +188,7 @@ def worker_rows(data: Together) -> list[Row]:
             **{key: None if alone else int(values[w]) for key, values in counts.items()},
             "last_share": float(share[w]) if taken[w] else None,
             "lost_ns": lost[w],
-            "held_up_by": None if told is None else told.held_up_by(w),
+            "held_up_by": None if told is None else told.worker_held_up_by(w),
         }
         for w, name in enumerate(data.names)
     ]

@@ -57,16 +57,18 @@ def _waits(data: Together, at: int) -> Notice | None:
     text = "In the job: of each step this rank waits {wait_ns} for other ranks"
     if (cause := _mostly(data, at)) is not None:
         figures.append(METRICS.figure("worker", data.names[cause]))
-        text += ", mostly for {worker}"
+        text += ", mostly because of {worker}"
     return _notice("job_waits", "info", f"{text}.", figures)
 
 
 def _mostly(data: Together, at: int) -> int | None:
-    """The worker for which another one waits longer than for all others together, in steps; None where none is."""
+    """The worker at the root of more of the waits of another one than all others together, in steps; None where none is."""
     seen, width = data.seen, len(data.labels)
+    root = blame(data).roots.by
+    cause_of = np.where(root >= 0, root, seen.waiting.last)
     mine = seen.matched & (seen.worker == at) & (seen.step < width)
     cause, _, length = caused_by(
-        seen.step[mine], seen.start_ns[mine], seen.moving_ns[mine], seen.end_ns[mine], seen.waiting.last[mine]
+        seen.step[mine], seen.start_ns[mine], seen.moving_ns[mine], seen.end_ns[mine], cause_of[mine]
     )
     if not length.sum():
         return None

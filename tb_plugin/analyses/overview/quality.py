@@ -319,6 +319,13 @@ def _steps(trace: TraceTable) -> list[Notice]:
     return notices
 
 
+def _stacks_lost(trace: TraceTable) -> str:
+    """What is said in place of how to record call stacks: they were recorded, or may stand in what is missing of the file."""
+    if trace.metadata.get("with_stack"):
+        return "The file says that call stacks were recorded (with_stack), and what was read of it holds none."
+    return "" if trace.report.complete else "What was read of the file holds no call stacks."
+
+
 def _options(trace: TraceTable) -> list[Notice]:
     operators = trace.kind == EventKind.OPERATOR
     if not operators.any() or trace.coverage.whole is not None:
@@ -330,9 +337,8 @@ def _options(trace: TraceTable) -> list[Notice]:
         )
     stacked = (trace.operators.stack != MISSING).any() or (trace.kind == EventKind.PYTHON).any()
     if not stacked:
-        notices.append(
-            _notice("stacks_missing", "info", "No call stacks were recorded.", trace.recorder.todo("stacks_missing"))
-        )
+        lost, todo = _stacks_lost(trace), trace.recorder.todo("stacks_missing")
+        notices.append(_notice("stacks_missing", "info", lost or "No call stacks were recorded.", "" if lost else todo))
     if not len(trace.memory.time_ns):
         notices.append(
             _notice(
@@ -342,7 +348,7 @@ def _options(trace: TraceTable) -> list[Notice]:
                 trace.recorder.todo("memory_missing"),
             )
         )
-    return [notice for notice in notices if notice.todo]  # other recorders have no such options
+    return [notice for notice in notices if trace.recorder.todo(notice.rule)]  # other recorders have no such options
 
 
 def crossings(trace: TraceTable) -> int:

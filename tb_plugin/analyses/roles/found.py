@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -15,7 +16,7 @@ from tb_plugin.analyses.communication import exposed
 from tb_plugin.analyses.directions import DIRECTIONS, directions_of
 from tb_plugin.analyses.names import named
 from tb_plugin.analyses.stated_collectives import stated_of, that
-from tb_plugin.trace.intervals import measure_within, subtract, union
+from tb_plugin.trace.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -235,17 +236,30 @@ def _bytes(trace: TraceTable, work: Int64) -> Int64:
     return found
 
 
+def exposed_ns(trace: TraceTable, mine: Bool) -> int:
+    """Returns how long any of some of the work with a role was exposed: what is under way at once counts once."""
+    roles = roles_of(trace)
+    found = []
+    for alone, some in _alone(trace, roles.row, roles.role):
+        rows = roles.row[some & mine]
+        found.append(intersect(alone, union(trace.start_ns[rows], trace.ends(rows))))
+    return measure(join(*found))
+
+
 def _exposed(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Int64:
     """How long nothing else ran while communication or an offloading copy was under way."""
     found = np.zeros(len(work), np.int64)
-    talks = trace.is_collective[work]
-    found[talks] = measure_within(exposed(trace), trace.start_ns[work[talks]], trace.ends(work[talks]))
+    for alone, some in _alone(trace, work, role):
+        found[some] = measure_within(alone, trace.start_ns[work[some]], trace.ends(work[some]))
+    return found
+
+
+def _alone(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Iterator[tuple[Ranges, Bool]]:
+    """When communication, and when offloading copies are all that happens, each with which work it is told of."""
+    yield exposed(trace), trace.is_collective[work]
     copies = np.isin(role, OFFLOAD)
     if copies.any():
         mine = work[copies]
         others = np.setdiff1d(np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK)), mine)
-        alone = subtract(
-            union(trace.start_ns[mine], trace.ends(mine)), union(trace.start_ns[others], trace.ends(others))
-        )
-        found[copies] = measure_within(alone, trace.start_ns[mine], trace.ends(mine))
-    return found
+        busy = union(trace.start_ns[others], trace.ends(others))
+        yield subtract(union(trace.start_ns[mine], trace.ends(mine)), busy), copies

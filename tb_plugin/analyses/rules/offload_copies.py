@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analyses.metrics import STEPS, define
-from tb_plugin.analyses.roles.found import OFFLOAD, Role, roles_of
+from tb_plugin.analyses.roles.found import OFFLOAD, Role, exposed_ns, roles_of
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
@@ -36,8 +36,8 @@ METRICS = OF_RULES.adding(
 def _look(s: Scene) -> Seen | None:
     trace, roles = s.trace, roles_of(s.trace)
     mine = roles.among(*OFFLOAD) & s.rows[roles.row]
-    rows, bare = roles.row[mine], roles.exposed_ns[mine]
-    if not s.is_worth(int(bare.sum())):
+    rows, bare = roles.row[mine], exposed_ns(trace, mine)
+    if not s.is_worth(bare):
         return None
     size = roles.bytes[mine]
     there = roles.role[mine] == Role.OFFLOAD_TO_HOST
@@ -49,7 +49,7 @@ def _look(s: Scene) -> Seen | None:
         todo=s.todo("offload_copies"),
         figures=[
             METRICS.figure("offload_ns", s.per_step(int(trace.dur_ns[rows].sum()))),
-            METRICS.figure("offload_alone_ns", s.per_step(int(bare.sum()))),
+            METRICS.figure("offload_alone_ns", s.per_step(bare)),
             METRICS.figure("offload_to_host_bytes", s.per_step(int(size[there].sum()))),
             METRICS.figure("offload_to_device_bytes", s.per_step(int(size[~there].sum()))),
         ],
@@ -63,9 +63,8 @@ def _look(s: Scene) -> Seen | None:
     calls = calls[calls != MISSING].astype(np.int64)
     operators = np.unique(trace.operator[rows])
     around = np.append(calls, operators[operators != MISSING].astype(np.int64))
-    return Seen(
-        notice, Change(row=rows, less_ns=bare), Change(s.covered(around), rows, trace.dur_ns[rows]), s.by_length(rows)
-    )
+    least = Change(row=rows, less_ns=roles.exposed_ns[mine])
+    return Seen(notice, least, Change(s.covered(around), rows, trace.dur_ns[rows]), s.by_length(rows))
 
 
 def _is_offloading(trace: TraceTable) -> bool:

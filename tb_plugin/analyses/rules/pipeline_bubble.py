@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.names import named
-from tb_plugin.analyses.roles.found import PIPELINE, roles_of
+from tb_plugin.analyses.roles.found import PIPELINE, exposed_ns, roles_of
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
@@ -37,8 +37,8 @@ METRICS = OF_RULES.adding(
 def _look(s: Scene) -> Seen | None:
     trace, roles = s.trace, roles_of(s.trace)
     mine = roles.among(*PIPELINE) & s.rows[roles.row]
-    rows, bare = roles.row[mine], roles.exposed_ns[mine]
-    share = s.per_step(int(bare.sum())) / s.step_ns if s.step_ns else 0.0
+    rows, bare = roles.row[mine], exposed_ns(trace, mine)
+    share = s.per_step(bare) / s.step_ns if s.step_ns else 0.0
     if share <= BUBBLE_SHARE:
         return None
     ranges = named(trace, trace.recorder.parallel.micro_batch) & (trace.kind == EventKind.ANNOTATION) & s.rows
@@ -50,7 +50,7 @@ def _look(s: Scene) -> Seen | None:
         "{pipeline_bubble_ns}" + (" ({pipeline_ranges} passes of micro-batches)." if count else "."),
         todo=s.todo("pipeline_bubble"),
         figures=[
-            METRICS.figure("pipeline_bubble_ns", s.per_step(int(bare.sum()))),
+            METRICS.figure("pipeline_bubble_ns", s.per_step(bare)),
             METRICS.figure("pipeline_bubble_ratio", share),
             *([METRICS.figure("pipeline_ranges", s.per_step(count))] if count else []),
         ],

@@ -41,8 +41,8 @@ export function InTheJob(props: ViewProps & { findings: readonly Notice[]; leads
   if (!leads || workers === 0 || !findings.some(isOpen)) return null
   return (
     <Say severity="info">
-      How much of its communication is waiting for other ranks: <ToDistributed text="Distributed" /> tells, from all{' '}
-      {counted(workers, 'worker')} of the run.
+      How much of its communication is waiting for other ranks: <ToDistributed text="Distributed" /> tells, as far as
+      the {counted(workers, 'worker')} of the run are ranks of one job.
     </Say>
   )
 }

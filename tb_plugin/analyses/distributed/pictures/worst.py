@@ -12,7 +12,7 @@ import pyarrow as pa
 from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.pictures.grid import grid_of, measures
-from tb_plugin.analyses.distributed.stragglers.blame import CAUSES, blame, why
+from tb_plugin.analyses.distributed.stragglers.blame import CAUSES, Blame, blame, why
 from tb_plugin.analyses.distributed.together import Row, Together
 from tb_plugin.payloads import Column, Line, Series, Sort
 
@@ -113,8 +113,8 @@ def worst_frame(data: Together, rows: Sequence[Row]) -> Frame | None:
         "late_pattern": pa.array([told.pattern(at) if at in straggling else None for at in order], pa.string()),
         "late_cause": pa.array(causes, pa.string()),
         "caused_wait_ns": pa.array([rows[at]["caused_wait_ns"] for at in order], pa.int64()),
-        "held_up_by": pa.array([told.held_up_by(at) for at in order], pa.string()),
-        "caused_step_ns": pa.array([per_step(data, rows[at], at) for at in order], pa.int64()),
+        "held_up_by": pa.array([told.worker_held_up_by(at) for at in order], pa.string()),
+        "caused_step_ns": pa.array([_per_step(told, rows[at]) for at in order], pa.int64()),
         "last_share": pa.array([rows[at]["last_share"] for at in order], pa.float64()),
         **{
             key: pa.array([found[key] for found in out], kind)
@@ -171,10 +171,9 @@ def _outlying(means: dict[str, Float64], at: int, cause: object) -> Row:
     return best
 
 
-def per_step(data: Together, row: Row, at: int) -> int | None:
-    """Returns how long the others wait for a worker in the mean of its steps, None where it has none."""
-    steps = int(data.step_counts[at])
-    return round(_number(row, "caused_wait_ns") / steps) if steps else None
+def _per_step(told: Blame, row: Row) -> int | None:
+    """How long the others wait for a worker in the mean of the steps that what it costs is of; None where none has a time."""
+    return round(told.per_step(_number(row, "caused_wait_ns"))) if told.mean_ns and told.labels != ("",) else None
 
 
 def _number(row: Row, key: str) -> int:

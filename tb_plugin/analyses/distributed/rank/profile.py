@@ -52,6 +52,8 @@ DEVICE = {
     "memory_bytes": pa.int64(), "capability": pa.string(),
     "link_peak": pa.int64(),
 }  # fmt: skip
+HOST = "CPU"
+"""Stands for a device in the row of a worker without one."""
 MATERIAL = ("batch", "sent_splits", "received_splits", "blocked_ns")
 """Columns of calls that other numbers are made of; nobody is shown them as they are."""
 
@@ -240,7 +242,7 @@ def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
     used = set(trace.device[of_kind(trace.kind, *DEVICE_WORK)].tolist())
     found = [device for i, device in enumerate(trace.devices) if i in used]
     if not found:
-        return [where | dict.fromkeys(DEVICE.keys() - where.keys()) | {"device": "CPU"}]
+        return [where | dict.fromkeys(DEVICE.keys() - where.keys()) | {"device": HOST}]
     return [
         where
         | {"device": d.id, "device_name": d.name, "memory_bytes": d.memory_bytes, "capability": d.capability}

@@ -274,6 +274,10 @@ class Lost:
         return Lost(*(np.concatenate(pair) for pair in columns))
 
 
+_NONE = np.zeros(0, np.int64)
+NONE_LOST, NONE_ALONE = Lost(_NONE, _NONE, _NONE, _NONE), Alone(_NONE, _NONE, _NONE)
+
+
 def _inherited(met: Met, last: Int64, made_up: Lost, lost: Lost, alone: Alone, before: Int64, cost: Int64) -> Int64:
     """What of each cost is no fault of the last: it waited longer in other groups than the one before it did.
 
@@ -304,8 +308,7 @@ def _lost(met: Met) -> tuple[Lost, Alone]:
     lacking = (met.match >= 0) & (met.waiting.workers == members - 1) & ~met.two_ended
     lacking &= met.waiting.timing != TIMINGS.index(ESTIMATED)
     if not (alone | lacking).any():
-        none = np.zeros(0, np.int64)
-        return Lost(none, none, none, none), Alone(none, none, none)
+        return NONE_LOST, NONE_ALONE
     number, gap = occurrence(codes(met.worker, met.group, met.step)), _since_own(met)
     place = codes(met.worker, met.group, number)
     usual = _medians_at(place, met.waiting.transfer_ns, met.match >= 0, UNKNOWN_WAIT)[place]
@@ -344,7 +347,7 @@ def _medians_at(place: Int64, values: Int64, known: Bool, missing: int, count: i
     return np.where(np.bincount(place[known], minlength=count) > 0, found, missing)
 
 
-def waited_elsewhere(met: Met, lost: Lost, alone: Alone) -> Int64:
+def waited_elsewhere(met: Met, lost: Lost = NONE_LOST, alone: Alone = NONE_ALONE) -> Int64:
     """Returns for each call, then each lost one, how long its worker waited in other groups since one of its own blocked it.
 
     A call that blocks brings its ranks together; one that computation hides leaves them as far apart as they were. A call

@@ -15,6 +15,7 @@ from tb_plugin.analyses.collective_names import POINT_TO_POINT
 from tb_plugin.analyses.distributed.clocks.anchors import SYNCHRONIZING
 from tb_plugin.analyses.distributed.clocks.lateness import BEGAN_LATER, KNOWN
 from tb_plugin.analyses.distributed.matching.compared import is_one_of, numbers_of, texts_of
+from tb_plugin.analyses.distributed.rank.profile import HOST
 from tb_plugin.analyses.distributed.stragglers.arrivals import UNKNOWN, Arrivals, Met, arrivals
 from tb_plugin.analyses.distributed.stragglers.causes import (
     COMMUNICATION,
@@ -22,11 +23,15 @@ from tb_plugin.analyses.distributed.stragglers.causes import (
     COMPUTE,
     Excess,
     HeldUp,
+    Roots,
     bursts,
     excesses,
     held_up,
     own_work,
+    passed_on,
+    roots,
     slow_group,
+    waits,
 )
 from tb_plugin.analyses.distributed.stragglers.patterns import PERIODIC, SINGLE
 from tb_plugin.analyses.distributed.stragglers.replayed import replayed
@@ -137,27 +142,32 @@ class Blame:
         name = self.found.pattern[worker]
         return f"every {self.found.every[worker]} steps" if name == PERIODIC else name
 
-    def held_up_by(self, worker: int, group: int | None = None) -> str | None:
-        """Returns who held a worker up (in one group, else in any) where most of what it costs there is inherited.
+    def held_up_by(self, calls: Int64) -> str | None:
+        """Returns who is at the root of most of what some calls wait for a worker, where that is worth a word."""
+        by, each = passed_on(self.met, self.roots, calls)
+        return self.names[by] if by >= 0 and each >= WORTH * self.mean_ns * max(self.count, 1) else None
 
-        And where that is worth a word.
-        """
-        found, held, rows = self.found, self.held, self._held_rows
-        rows = rows[found.worker[rows] == worker]
-        rows = rows if group is None else rows[found.group[rows] == group]
-        return self.names[int(held.by[rows[np.argmax(held.inherited_ns[rows])]])] if len(rows) else None
+    def worker_held_up_by(self, worker: int) -> str | None:
+        """Returns who is at the root of most of what others wait for a worker in collectives: in messages they do by plan."""
+        return self.held_up_by(self._calls_that_wait[worker])
 
     @cached_property
-    def _held_rows(self) -> Int64:
-        """The rows of Stragglers that are held up, by most of what they cost and so much that it is worth a word."""
-        held = self.held
-        much = held.inherited_ns >= WORTH * self.mean_ns * max(self.count, 1)
-        return np.flatnonzero((held.by >= 0) & (held.inherited_ns > self.found.cost_ns) & much)
+    def _calls_that_wait(self) -> list[Int64]:
+        """For each worker the calls of collectives in which others wait for it."""
+        met = self.met
+        calls = np.flatnonzero(waits(met) & ~met.two_ended)
+        calls = calls[np.argsort(met.waiting.last[calls], kind="stable")]
+        return np.split(calls, np.searchsorted(met.waiting.last[calls], np.arange(1, len(self.names))))
+
+    @cached_property
+    def roots(self) -> Roots:
+        """Returns who is at the root of what each call waits for."""
+        return roots(self.met)
 
     @cached_property
     def held(self) -> HeldUp:
         """Returns who held up whom."""
-        return held_up(self.met, self.arrived, self.found)
+        return held_up(self.met, self.arrived, self.found, self.roots)
 
 
 @remembered
@@ -182,8 +192,10 @@ def blame(data: Together) -> Blame:
     kernels = _kernels(data, found, excess, labels)
     if len(met.worker) and data.seen.data["on_device"].to_numpy().all():
         found = _without_each(found, arrived, (len(data.names), len(labels)))
+    # A worker without one has the host in its row.
+    on_devices = any(row["device"] != HOST for row in data.devices)
     give_back_memory()  # of 1,024 ranks 100 MB; the tables that come next need as much again
-    return Blame(data.names, groups, labels, step_ns, met, arrived, found, excess, slow, kernels, bool(data.devices))
+    return Blame(data.names, groups, labels, step_ns, met, arrived, found, excess, slow, kernels, on_devices)
 
 
 def _without_each(found: Stragglers, arrived: Arrivals, shape: tuple[int, int]) -> Stragglers:
@@ -352,7 +364,8 @@ def _row(told: Blame, row: int) -> dict[str, object]:
     stands_out = bool(found.pattern[worker]) and found.main_group(worker) == row
     # The same delay is seen by each group: the row of the one in which it costs most has what the step gains.
     cost = found.lost_ns[worker].sum() if stands_out else found.cost_ns[row]
-    lost, by = told.per_step(int(cost)), int(held.by[row])
+    lost = told.per_step(int(cost))
+    by = int(held.by[row]) if held.inherited_ns[row] > found.cost_ns[row] else -1
     cells: dict[str, object] = dict.fromkeys(STRAGGLER)
     cells |= {
         "worker": told.names[worker],
