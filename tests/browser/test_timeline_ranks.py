@@ -15,6 +15,7 @@ from tests.browser.picture import GUTTER, HEAD, Picture, Point
 RUN = "synthetic_ddp"
 SECTION, COMMUNICATION = 30, 16
 """Height of the head of a section, and where its bar of communication stands in it."""
+_BLUE = (0x3B, 0x6F, 0xD4)
 _PURPLE = (0x8B, 0x5C, 0xF6)
 
 
@@ -69,9 +70,13 @@ def test_ranks_stand_below_each_other_on_one_axis_with_their_collectives_linked(
     middle = int(first["start_ns"]) + min(int(first["dur_ns"]), int(second["dur_ns"])) / 2
     band = Point(picture.x(middle), HEAD + SECTION + COMMUNICATION - 2)
     linked = picture.pixel(band)
+    # It runs behind the bar of what computes, which keeps its colour.
+    crossed = [Point(x, HEAD + SECTION + 9) for x in range(GUTTER + 4, int(picture.width), 8)]
+    computing = [picture.pixel(point) for point in crossed]
     tab.follow(**{key: unquote(value) for key, value in tab.state().items()}, links="none")
     assert "linked" not in foot(tab.settle())
     assert picture.pixel(band) != linked
+    assert [picture.pixel(point) for point in crossed] == computing and computing.count(_BLUE) > 3
 
 
 def test_an_event_of_another_rank_opens_its_own_panel(open_tab: Open) -> None:
