@@ -155,6 +155,9 @@ def test_the_way_to_a_partner_stays_among_the_ranks(open_tab: Open) -> None:
         find.click()
         tab.settle()
     partners = frame.get_by_test_id("event-partners")
+    # They stand beside the first facts, not below all arguments.
+    tops = [place.bounding_box() for place in (partners, frame.get_by_test_id("event-event"))]
+    assert len({box["y"] for box in tops if box}) == 1
     for worker, ranks in (("rank1", "rank1"), ("rank2", "rank1,rank2"), ("rank0", "rank1,rank2")):
         partners.get_by_role("row", name=worker).get_by_role("button", name="Show this call").click()
         frame = tab.settle()
