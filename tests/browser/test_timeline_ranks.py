@@ -16,6 +16,7 @@ from tests.browser.picture import GUTTER, HEAD, Picture, Point
 RUN = "synthetic_ddp"
 SECTION, COMMUNICATION = 30, 16
 """Height of the head of a section, and where its bar of communication stands in it."""
+_BLUE = (0x3B, 0x6F, 0xD4)
 _PURPLE = (0x8B, 0x5C, 0xF6)
 
 
@@ -70,9 +71,13 @@ def test_ranks_stand_below_each_other_on_one_axis_with_their_collectives_linked(
     middle = int(first["start_ns"]) + min(int(first["dur_ns"]), int(second["dur_ns"])) / 2
     band = Point(picture.x(middle), HEAD + SECTION + COMMUNICATION - 2)
     linked = picture.pixel(band)
+    # It runs behind the bar of what computes, which keeps its colour.
+    crossed = [Point(x, HEAD + SECTION + 9) for x in range(GUTTER + 4, int(picture.width), 8)]
+    computing = [picture.pixel(point) for point in crossed]
     tab.follow(**{key: unquote(value) for key, value in tab.state().items()}, links="none")
     assert "linked" not in foot(tab.settle())
     assert picture.pixel(band) != linked
+    assert [picture.pixel(point) for point in crossed] == computing and computing.count(_BLUE) > 3
 
 
 def test_an_event_of_another_rank_opens_its_own_panel(open_tab: Open) -> None:
@@ -151,6 +156,9 @@ def test_the_way_to_a_partner_stays_among_the_ranks(open_tab: Open) -> None:
         find.click()
         tab.settle()
     partners = frame.get_by_test_id("event-partners")
+    # They stand beside the first facts, not below all arguments.
+    tops = [place.bounding_box() for place in (partners, frame.get_by_test_id("event-event"))]
+    assert len({box["y"] for box in tops if box}) == 1
     for worker, ranks in (("rank1", "rank1"), ("rank2", "rank1,rank2"), ("rank0", "rank1,rank2")):
         partners.get_by_role("row", name=worker).get_by_role("button", name="Show this call").click()
         frame = tab.settle()

@@ -62,10 +62,8 @@ export function TopBar(props: {
               onClick={onQuality}
               leftSection={<InfoIcon />}
             >
-              {isRead && `${notices} `}
-              <span className={css.wide}>
-                &nbsp;{`${isRead ? (notices === 1 ? 'note' : 'notes') : 'Notes'} on this ${nounOf(profile.model)}`}
-              </span>
+              {notices > 0 && `${notices} `}
+              <span className={css.wide}>&nbsp;{`${notesText(notices, isRead)} this ${nounOf(profile.model)}`}</span>
             </Button>
           </Tooltip>
         )}
@@ -88,6 +86,10 @@ export function TopBar(props: {
     </div>
   )
 }
+
+/** Without notes the drawer still tells what was read. */
+const notesText = (count: number, isRead: boolean) =>
+  !isRead ? 'Notes on' : count === 0 ? 'About' : count === 1 ? 'note on' : 'notes on'
 
 function CopyLink() {
   const [copied, copy] = useCopied()

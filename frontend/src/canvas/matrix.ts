@@ -1,7 +1,7 @@
 // A matrix of numbers as coloured cells: numbers where they fit, the largest of several where a pixel holds more than one.
 import { categoryColor, inkOn, mix } from '../lib/color'
 import { apart, type Band, type Domain, folded, largestOf, type Matrix, partOf } from '../lib/ranks'
-import { cut, FONT, type Theme } from './surface'
+import { cut, cutApart, FONT, type Theme } from './surface'
 
 const AXIS = 20
 const BANDS = 18
@@ -120,6 +120,8 @@ function drawMarked(context: CanvasRenderingContext2D, { matrix, layout, theme }
   context.strokeStyle = theme.ink
   context.fillStyle = theme.ink
   context.lineWidth = 1
+  const names = matrix.marked.map((row) => matrix.rows[row])
+  const shown = cutApart(context, names, layout.right - MARK + 2)
   apart(places, LINE, layout.top + layout.height).forEach((y, at) => {
     context.beginPath()
     context.moveTo(from, places[at])
@@ -127,7 +129,7 @@ function drawMarked(context: CanvasRenderingContext2D, { matrix, layout, theme }
     context.lineTo(from + 10, y)
     context.lineTo(from + 13, y)
     context.stroke()
-    context.fillText(cut(context, matrix.rows[matrix.marked[at]], layout.right - MARK + 2), from + MARK - 3, y + 0.5)
+    context.fillText(shown.get(names[at]) ?? '', from + MARK - 3, y + 0.5)
   })
 }
 
@@ -212,24 +214,23 @@ function drawBands(context: CanvasRenderingContext2D, { matrix, layout, theme }:
 function drawRowLabels(context: CanvasRenderingContext2D, { matrix, layout, theme }: MatrixScene): void {
   const high = layout.height / matrix.rows.length
   context.textAlign = 'left'
-  const label = (text: string, y: number, color: string) => {
-    context.fillStyle = color
-    context.fillText(cut(context, text, layout.left - 10), 2, y + 0.5)
-  }
-  if (high >= LINE - 3) {
-    matrix.rows.forEach((row, at) => {
-      label(row, layout.top + (at + 0.5) * high, theme.ink)
-    })
-    return
-  }
-  const bands: readonly Band[] = matrix.rowBands.length > 1 ? matrix.rowBands : singles(matrix.rows)
+  const isEach = high >= LINE - 3
+  const bands: readonly Band[] = !isEach && matrix.rowBands.length > 1 ? matrix.rowBands : singles(matrix.rows)
+  const labels: { title: string; y: number }[] = []
   let free = Number.NEGATIVE_INFINITY
   for (const { title, from, to } of bands) {
     const y = layout.top + ((from + to) / 2) * high
-    if (y < free) continue
-    label(title, y, theme.mute)
+    if (!isEach && y < free) continue
+    labels.push({ title, y })
     free = y + LINE
   }
+  const shown = cutApart(
+    context,
+    labels.map(({ title }) => title),
+    layout.left - 10,
+  )
+  context.fillStyle = isEach ? theme.ink : theme.mute
+  for (const { title, y } of labels) context.fillText(shown.get(title) ?? '', 2, y + 0.5)
 }
 
 const singles = (rows: readonly string[]): Band[] => rows.map((title, at) => ({ title, from: at, to: at + 1 }))

@@ -2,7 +2,7 @@
 
 import { BUSY, COMMUNICATION, HOST_ROWS, workOf } from './ranksBars'
 import { inSight, SECTION } from './ranksLayout'
-import { drawLinks } from './ranksLinks'
+import { drawChosen, drawLinks } from './ranksLinks'
 import { isSame, type RanksScene, type Shown } from './ranksScene'
 import { cut, FONT, FONT_TITLE } from './surface'
 import type { Strip } from './timelineColors'
@@ -24,16 +24,20 @@ export function drawRanks(context: CanvasRenderingContext2D, scene: RanksScene, 
   context.beginPath()
   context.rect(0, HEAD, width, height - HEAD)
   context.clip()
-  const pieces = shown.map((one, i) => drawTracks(context, one, tops[i], scene))
   for (const top of tops) {
     context.fillStyle = theme.band
     context.fillRect(0, top, width, SECTION)
   }
+  const pieces = shown.map(piecesOf)
+  drawLinks(context, scene, [first, last], pieces)
+  shown.forEach((one, i) => {
+    drawTracks(context, one, tops[i], scene, pieces[i])
+  })
   drawBars(context, scene, shown, tops, pieces, bars)
   shown.forEach((one, i) => {
     drawName(context, scene, one, tops[i])
   })
-  drawLinks(context, scene, [first, last], pieces)
+  drawChosen(context, scene, [first, last], pieces)
   for (const one of shown) if (one.scene && one.scene.arrows.length > 0) drawOver(context, one.scene)
   context.restore()
   drawHead(context, scene, marks, step)
@@ -42,19 +46,30 @@ export function drawRanks(context: CanvasRenderingContext2D, scene: RanksScene, 
   if (scene.cursor !== null) drawCursor(context, scene, scene.cursor)
 }
 
-/** The tracks of an open section; the tiles of what is in sight of it. */
+/** The tiles of what is in sight of an open section, and of what its head sums up. */
+function piecesOf({ scene, isOpen, overview }: Shown): Map<number, Piece[]> {
+  const pieces = new Map<number, Piece[]>()
+  if (!scene || !isOpen) return pieces
+  const { model, level, view } = scene
+  const tracks = tracksInSight(scene, false).flatMap(({ track }) => (track.kind === 'lane' ? [track.lane] : []))
+  for (const lane of [...tracks, ...overview]) {
+    const { group } = model.lanes[lane]
+    if (!pieces.has(group)) pieces.set(group, model.pieces(level, group, view))
+  }
+  return pieces
+}
+
+/** The tracks of an open section. */
 function drawTracks(
   context: CanvasRenderingContext2D,
   { scene, isOpen }: Shown,
   top: number,
   { height }: RanksScene,
-): Map<number, Piece[]> {
-  const pieces = new Map<number, Piece[]>()
-  if (scene && isOpen) {
-    const from = Math.max(HEAD, top + SECTION)
-    drawRegion(context, scene, tracksInSight(scene, false), from, height, HEAD - from - scene.scroll, pieces)
-  }
-  return pieces
+  pieces: Map<number, Piece[]>,
+): void {
+  if (!scene || !isOpen) return
+  const from = Math.max(HEAD, top + SECTION)
+  drawRegion(context, scene, tracksInSight(scene, false), from, height, HEAD - from - scene.scroll, pieces)
 }
 
 /** What computes and what communicates, of all visible sections in one image. */

@@ -98,6 +98,7 @@ export function linksOf(sections: readonly Shown[], meetings: readonly Meeting[]
   }))
 }
 
+/** The bands, which are drawn before all else: what they cross keeps its colour. */
 export function drawLinks(
   context: CanvasRenderingContext2D,
   scene: RanksScene,
@@ -106,10 +107,7 @@ export function drawLinks(
 ): void {
   const chosen = chosenMeeting(scene)
   const many = scene.links.length > LINKED
-  context.save()
-  context.beginPath()
-  context.rect(scene.gutter, HEAD, scene.width - scene.gutter, scene.height - HEAD)
-  context.clip()
+  within(context, scene)
   // All bands of a colour are one path: a path of its own for each of thousands costs more than what is in it.
   const bands = new Map<string, Band[]>()
   for (const link of scene.links) {
@@ -118,15 +116,45 @@ export function drawLinks(
     if (own.length === 0) bands.set(link.kind, own)
     bandsOf(scene, link, first, last, pieces, own)
   }
-  for (const [kind, own] of bands) drawBands(context, own, paint(kind, 1, scene.theme).fill, false)
-  const link = chosen && scene.links.find(({ meeting }) => meeting === chosen)
+  for (const [kind, own] of bands) {
+    const color = paint(kind, 1, scene.theme).fill
+    fillBands(context, own, color, 0.14)
+    drawEdges(context, own, color, 0.55, 1)
+  }
+  const link = linkOf(scene, chosen)
   if (link) {
     const own: Band[] = []
-    const ends = bandsOf(scene, link, first, last, pieces, own)
-    drawBands(context, own, paint(link.kind, 1, scene.theme).fill, true)
-    for (const { at, end } of ends) if (at >= first && at < last) outline(context, scene, at, end)
+    bandsOf(scene, link, first, last, pieces, own)
+    fillBands(context, own, paint(link.kind, 1, scene.theme).fill, 0.4)
   }
   context.restore()
+}
+
+/** The edges of the chosen collective's bands and its partners, over all else. */
+export function drawChosen(
+  context: CanvasRenderingContext2D,
+  scene: RanksScene,
+  [first, last]: [number, number],
+  pieces: readonly Map<number, Piece[]>[],
+): void {
+  const link = linkOf(scene, chosenMeeting(scene))
+  if (!link) return
+  within(context, scene)
+  const own: Band[] = []
+  const ends = bandsOf(scene, link, first, last, pieces, own)
+  drawEdges(context, own, paint(link.kind, 1, scene.theme).fill, 1, 1.5)
+  for (const { at, end } of ends) if (at >= first && at < last) outline(context, scene, at, end)
+  context.restore()
+}
+
+const linkOf = ({ links }: RanksScene, chosen: Meeting | undefined) =>
+  chosen && links.find(({ meeting }) => meeting === chosen)
+
+function within(context: CanvasRenderingContext2D, { gutter, width, height }: RanksScene): void {
+  context.save()
+  context.beginPath()
+  context.rect(gutter, HEAD, width - gutter, height - HEAD)
+  context.clip()
 }
 
 /** Adds the bands of a link that are seen; gives the ends of those. */
@@ -154,7 +182,7 @@ function bandsOf(
 const isSeen = ({ gutter, width }: RanksScene, one: End, other: End) =>
   Math.max(one.x1, other.x1) >= gutter - 1 && Math.min(one.x0, other.x0) <= width + 1
 
-function drawBands(context: CanvasRenderingContext2D, bands: readonly Band[], color: string, isChosen: boolean): void {
+function fillBands(context: CanvasRenderingContext2D, bands: readonly Band[], color: string, alpha: number): void {
   context.beginPath()
   for (const [from, to] of bands) {
     context.moveTo(from.x0, from.bottom)
@@ -164,11 +192,21 @@ function drawBands(context: CanvasRenderingContext2D, bands: readonly Band[], co
     context.closePath()
   }
   context.fillStyle = color
-  context.globalAlpha = isChosen ? 0.4 : 0.14
+  context.globalAlpha = alpha
   context.fill()
-  context.globalAlpha = isChosen ? 1 : 0.55
+  context.globalAlpha = 1
+}
+
+function drawEdges(
+  context: CanvasRenderingContext2D,
+  bands: readonly Band[],
+  color: string,
+  alpha: number,
+  width: number,
+): void {
+  context.globalAlpha = alpha
   context.strokeStyle = color
-  context.lineWidth = isChosen ? 1.5 : 1
+  context.lineWidth = width
   context.beginPath()
   for (const [from, to] of bands) {
     context.moveTo(from.x0, from.bottom)

@@ -1,6 +1,7 @@
 // The one Canvas2D engine's ground: a sharp canvas, the theme's colours, and the box with a label that the timeline and
 // the icicle chart both are made of.
 import { categoryColor, inkOn, mix } from '../lib/color'
+import { elided } from '../lib/names'
 import type { Tokens } from '../lib/tokens'
 import * as tokens from '../lib/tokens'
 
@@ -44,6 +45,22 @@ export function cut(context: CanvasRenderingContext2D, text: string, width: numb
     if (context.measureText(shorter).width <= width) return shorter
   }
   return ''
+}
+
+/** Texts cut to a width: the middle goes, and different ones stay different as far as the width allows it. */
+export function cutApart(
+  context: CanvasRenderingContext2D,
+  texts: readonly string[],
+  width: number,
+): Map<string, string> {
+  const isFit = (text: string) => context.measureText(text).width <= width
+  let shown = new Map(texts.map((text) => [text, text]))
+  const longest = Math.max(0, ...texts.map((text) => text.length))
+  for (let room = Math.min(longest, Math.ceil(width / 3)); room > 4; room--) {
+    if ([...shown.values()].every(isFit)) return shown
+    shown = elided(texts, room - 1)
+  }
+  return new Map(texts.map((text) => [text, cut(context, text, width)]))
 }
 
 const LEVELS = 8

@@ -69,7 +69,9 @@ export function columnScale(unit: Unit, values: Iterable<Scalar>): Scale {
   return { unit, factor: smaller[0], symbol: smaller[1] }
 }
 
-const ONE = /(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|latency|delay|lifetime|lateness|skew|residual)(_|$)/
+/** Latency by itself is that of all calls: what waiting and transfer are parts of. */
+const ONE =
+  /(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|delay|lifetime|lateness|skew|residual)(_|$)|_latency(_|$)/
 const UPKEEP = /(^|_)(guard|wrapper|break)_ns$/
 const BEFORE = /^before_/
 const MOMENT = /(^|_)(at|time|start|end|hit|moment|issued|needed)_ns$/

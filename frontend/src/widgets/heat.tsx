@@ -4,6 +4,7 @@ import type { CSSProperties } from 'react'
 import type { Series } from '../api/payloads'
 import { categoryColor, inkOn, mix } from '../lib/color'
 import { columnScale, format, formatNumber } from '../lib/format'
+import { labelsOf, shortKernel } from '../lib/names'
 import { useTheme } from './basics'
 import css from './heat.module.css'
 import layoutCss from './layout.module.css'
@@ -23,6 +24,18 @@ const FAINT = 0.06
 /** With more columns than numbers fit, so many of them are named. */
 const NAMED = 12
 
+/** Characters of a name at most: the middle of a longer one goes. */
+const LONGEST = 32
+
+/** Kernels by their readable names; names that are alike go on where they differ. */
+function rowNames(titles: readonly string[]): string[] {
+  const labels = labelsOf(titles, LONGEST, shortKernel)
+  return titles.map((title) => {
+    const { short = title, rest = '' } = labels.get(title) ?? {}
+    return rest.startsWith('…') ? `${short} ${rest}` : short
+  })
+}
+
 export function HeatMap(props: { series: Series; row: string; categories?: readonly string[]; dense?: boolean }) {
   const { series, row, categories, dense } = props
   const theme = useTheme()
@@ -35,9 +48,10 @@ export function HeatMap(props: { series: Series; row: string; categories?: reado
   const written = series.x.length <= WRITTEN || series.x.some((x) => String(x).includes(' '))
   const every = written ? 1 : Math.ceil(series.x.length / NAMED)
   const longest = Math.max(row.length, ...series.lines.map((line) => line.metric.title.length))
+  const names = rowNames(series.lines.map((line) => line.metric.title))
   const words = series.x.flatMap((x) => String(x).split(' '))
   const widths = {
-    '--tt-heat-name': `${Math.min(longest, 32) + 3}ch`,
+    '--tt-heat-name': `${Math.min(longest, LONGEST) + 3}ch`,
     '--tt-heat-columns': series.x.length,
     '--tt-heat-cell': written ? `${Math.max(64, 8 + 6 * Math.max(...words.map((word) => word.length)))}px` : '9px',
   } as CSSProperties
@@ -86,10 +100,10 @@ export function HeatMap(props: { series: Series; row: string; categories?: reado
             </tr>
           </thead>
           <tbody>
-            {series.lines.map((line) => (
+            {series.lines.map((line, at) => (
               <tr key={line.metric.key}>
                 <th scope="row" className={textCss.left} title={line.metric.title}>
-                  {line.metric.title}
+                  {names[at]}
                 </th>
                 {line.values.map((value, i) => {
                   const color = shade(categories?.[i] ?? line.category, most > 0 ? (value ?? 0) / most : 0)

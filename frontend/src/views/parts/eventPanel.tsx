@@ -48,6 +48,7 @@ export function EventPanel(props: {
     payload.kind === 'figures' ? { key, payload } : [],
   )
   const main = blocks.find((block) => block.key === 'event')?.payload
+  const isCollective = blocks.some((block) => block.key === 'collective')
   const launched = blocks.find((block) => block.key === 'launched')?.payload
   const name = String(main?.figures.find((figure) => figure.metric.key === 'name')?.value ?? `Event ${event}`)
   const kind = String(main?.figures.find((figure) => figure.metric.key === 'kind')?.value ?? '')
@@ -113,16 +114,18 @@ export function EventPanel(props: {
                 />
               )}
             </div>
-            {key === 'collective' && main && (
-              <OnOtherRanks
-                key={event}
-                base={base}
-                catalog={catalog}
-                profile={profile}
-                figures={main.figures}
-                launched={launched?.figures ?? []}
-                onPartner={onPartner}
-              />
+            {key === 'event' && main && isCollective && (
+              <div className={css.beside}>
+                <OnOtherRanks
+                  key={event}
+                  base={base}
+                  catalog={catalog}
+                  profile={profile}
+                  figures={main.figures}
+                  launched={launched?.figures ?? []}
+                  onPartner={onPartner}
+                />
+              </div>
             )}
           </Fragment>
         ))}
