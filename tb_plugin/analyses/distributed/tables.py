@@ -153,6 +153,7 @@ def _short(text: str) -> str:
     return ranks_short(ranks) if ranks else text
 
 
+@remembered
 def worker_rows(data: Together) -> list[Row]:
     """Returns one row a worker: sums over the chosen steps, and what each costs the mean one."""
     seen, alone = data.seen, data.alone

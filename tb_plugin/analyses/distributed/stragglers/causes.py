@@ -12,6 +12,7 @@ from tb_plugin.analyses.distributed.matching.codes import codes, on_one_axis
 from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals, Met, waited_elsewhere
 from tb_plugin.analyses.distributed.stragglers.stragglers import Stragglers
 from tb_plugin.analyses.grouping import sum_by
+from tb_plugin.trace.memo import remembered
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -68,6 +69,7 @@ def own_work(met: Met, before: Mapping[str, Int64], first: Int64) -> dict[str, I
     return {**found, COMPUTE: np.where(compute >= 0, compute + _hidden(met), compute)}
 
 
+@remembered
 def bursts(met: Met) -> Int64:
     """Returns for each call the first one of those of its worker and group that are under way at once with it."""
     own = codes(met.worker, met.group)
@@ -231,7 +233,7 @@ def roots(met: Met) -> Roots:
     # Of messages those of one pair of ranks are a group: what one waits for a third rank it passes on.
     other = _other_end(met)
     pair = codes(np.minimum(met.worker, other), np.maximum(met.worker, other))
-    met_in = replace(met, group=np.where(met.two_ended, pair, met.group))
+    met_in = replace(met, group=np.where(met.two_ended, pair, met.group)) if met.two_ended.any() else met
     # Calls of a group that are under way at once are late by what was before the first of them.
     first = bursts(met_in)
     elsewhere = waited_elsewhere(met_in)[first]
@@ -335,7 +337,7 @@ def passed_on(met: Met, root: Roots, calls: Int64) -> tuple[int, float]:
 
     -1 and 0 where that is the worker itself, or nobody is at the root of more than half.
     """
-    wait = (met.dur_ns - met.waiting.transfer_ns)[calls]
+    wait = met.dur_ns[calls] - met.waiting.transfer_ns[calls]
     by = root.by[calls]
     total = np.bincount(by + 1, weights=wait)
     most = int(np.argmax(total)) - 1 if len(total) else -1
