@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.distributed.matching.match import Calls, match
-from tb_plugin.analyses.distributed.stragglers.arrivals import UNKNOWN, Met
+from tb_plugin.analyses.distributed.stragglers.met import UNKNOWN, Met
 from tb_plugin.analyses.distributed.waiting import waiting
 
 Int64 = npt.NDArray[np.int64]

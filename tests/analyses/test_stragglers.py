@@ -18,7 +18,7 @@ from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.analyses.distributed.joined import join
 from tb_plugin.analyses.distributed.rank.blocking import blocked_ns
-from tb_plugin.analyses.distributed.stragglers.arrivals import UNKNOWN, Met, arrivals
+from tb_plugin.analyses.distributed.stragglers.arrivals import arrivals
 from tb_plugin.analyses.distributed.stragglers.blame import Blame, blame, why
 from tb_plugin.analyses.distributed.stragglers.causes import (
     COMPONENTS,
@@ -30,6 +30,7 @@ from tb_plugin.analyses.distributed.stragglers.causes import (
     roots,
 )
 from tb_plugin.analyses.distributed.stragglers.findings import straggler_findings
+from tb_plugin.analyses.distributed.stragglers.met import UNKNOWN, Met
 from tb_plugin.analyses.distributed.stragglers.patterns import pattern, rotates
 from tb_plugin.analyses.distributed.stragglers.slow_kernels import (
     LONGER_CALLS,

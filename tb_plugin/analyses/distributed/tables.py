@@ -17,8 +17,9 @@ from tb_plugin.analyses.distributed.matching.compared import numbers_of, texts_o
 from tb_plugin.analyses.distributed.matching.match import BY
 from tb_plugin.analyses.distributed.pictures.topology import members, ranks_short
 from tb_plugin.analyses.distributed.rank.profile import CALL, DEVICE, GROUP, STEP, frame, table
-from tb_plugin.analyses.distributed.stragglers.blame import blame, straggler_table
+from tb_plugin.analyses.distributed.stragglers.blame import blame
 from tb_plugin.analyses.distributed.stragglers.causes import COMPONENTS
+from tb_plugin.analyses.distributed.stragglers.table import straggler_table
 from tb_plugin.analyses.distributed.together import Row, Seen, Together
 from tb_plugin.analyses.distributed.waiting import BOUND, ESTIMATED, TIMINGS
 from tb_plugin.trace.intervals import measure_by

@@ -16,7 +16,7 @@ from tb_plugin.analyses.distributed.clocks.anchors import SYNCHRONIZING
 from tb_plugin.analyses.distributed.clocks.lateness import BEGAN_LATER, KNOWN
 from tb_plugin.analyses.distributed.matching.compared import is_one_of, numbers_of, texts_of
 from tb_plugin.analyses.distributed.rank.profile import HOST
-from tb_plugin.analyses.distributed.stragglers.arrivals import UNKNOWN, Arrivals, Met, arrivals
+from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals, arrivals
 from tb_plugin.analyses.distributed.stragglers.causes import (
     COMMUNICATION,
     COMPONENTS,
@@ -33,6 +33,7 @@ from tb_plugin.analyses.distributed.stragglers.causes import (
     slow_group,
     waits,
 )
+from tb_plugin.analyses.distributed.stragglers.met import UNKNOWN, Met
 from tb_plugin.analyses.distributed.stragglers.patterns import PERIODIC, SINGLE
 from tb_plugin.analyses.distributed.stragglers.replayed import replayed
 from tb_plugin.analyses.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE, KernelTimes, Uneven, uneven
@@ -53,16 +54,6 @@ CAUSES = {
     "host": "the host", "idle": "idle without a reason that is recorded",
 }  # fmt: skip
 """What a component is called where it is a cause."""
-STRAGGLER = {
-    "worker": pa.string(), "group": pa.string(), "stands_out": pa.bool_(), "lost_ns": pa.float64(),
-    "lost_share": pa.float64(), "late_cause": pa.string(), "late_cause_ns": pa.float64(), "late_kernel": pa.string(),
-    "late_pattern": pa.string(),
-    "worst_step": pa.string(), "late_steps": pa.int64(), "usual_worker": pa.string(),
-    "held_up_by": pa.string(), "held_up_in": pa.string(), "inherited_ns": pa.float64(), "last_share": pa.float64(),
-    "lost_low_ns": pa.float64(), "late_how": pa.string(), "late_factor": pa.float64(), "late_cause_share": pa.float64(),
-    "collectives_met": pa.int64(), "arrived_last": pa.int64(), "late_median_ns": pa.float64(), "late_p95_ns": pa.float64(),
-    "late_z": pa.float64(), "late_q": pa.float64(), **{f"more_{key}_ns": pa.float64() for key in COMPONENTS},
-}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,66 +325,6 @@ def _mates(found: Stragglers, row: int) -> list[int]:
     return [w for w in found.worker[found.group == found.group[row]].tolist() if w != found.worker[row]]
 
 
-def straggler_table(data: Together) -> pa.Table:
-    """Returns a row for each worker and group that costs something or is held up elsewhere.
-
-    Rows of a worker stand together, where it costs most first; stragglers before others (those that are late again and again
-    first), and the costliest of each first.
-    """
-    if data.alone:
-        return pa.table({key: pa.array([], kind) for key, kind in STRAGGLER.items()})
-    told = blame(data)
-    found, held = told.found, told.held
-    rows = np.flatnonzero((found.cost_ns > 0) | (held.inherited_ns > 0))
-    worker = found.worker[rows]
-    # 0: late again and again, 1: once, 2: no straggler.
-    kind = np.array([told.is_once(w) if found.pattern[w] else 2 for w in worker.tolist()], np.int64)
-    most = np.zeros(len(told.names), np.int64)
-    np.maximum.at(most, worker, found.cost_ns[rows])
-    rows = rows[np.lexsort((rows, -found.cost_ns[rows], worker, -most[worker], kind))]
-    columns: dict[str, list[object]] = {key: [] for key in STRAGGLER}
-    for row in rows.tolist():
-        for key, value in _row(told, row).items():
-            columns[key].append(value)
-    return pa.table({key: pa.array(columns[key], kind) for key, kind in STRAGGLER.items()})
-
-
-def _row(told: Blame, row: int) -> dict[str, object]:
-    found, held = told.found, told.held
-    worker = int(found.worker[row])
-    stands_out = bool(found.pattern[worker]) and found.main_group(worker) == row
-    # The same delay is seen by each group: the row of the one in which it costs most has what the step gains.
-    cost = found.lost_ns[worker].sum() if stands_out else found.cost_ns[row]
-    lost = told.per_step(int(cost))
-    by = int(held.by[row]) if held.inherited_ns[row] > found.cost_ns[row] else -1
-    cells: dict[str, object] = dict.fromkeys(STRAGGLER)
-    cells |= {
-        "worker": told.names[worker],
-        "group": told.groups[int(found.group[row])],
-        "stands_out": stands_out,
-        "lost_ns": lost,
-        "lost_share": lost / told.mean_ns if told.mean_ns else None,
-        "lost_low_ns": told.per_step(min(int(found.low_ns[row]), int(found.lost_low_ns[worker].sum()))),
-        "collectives_met": int(found.collectives[row]),
-        "arrived_last": int(found.last[row]),
-        "last_share": float(found.last[row] / max(int(found.collectives[row]), 1)),
-        "late_median_ns": float(found.late_ns[row]),
-        "late_p95_ns": float(found.late_p95_ns[row]),
-        "late_z": _known(found.z[row]),
-        "late_q": _known(found.q[row]),
-        "inherited_ns": told.per_step(int(held.inherited_ns[row])),
-        "held_up_by": told.names[by] if by >= 0 else None,
-        "held_up_in": told.groups[int(held.group[row])] if by >= 0 else None,
-        "usual_worker": told.names[usual] if (usual := told.usual(row)) >= 0 else None,
-    }
-    if stands_out:
-        cells["late_pattern"] = told.pattern(worker)
-        cells["late_steps"] = int(found.slow[worker].sum())
-        cells["worst_step"] = told.labels[int(np.argmax(found.lost_ns[worker]))]
-        cells |= why(told, worker)
-    return cells
-
-
 def why(told: Blame, worker: int) -> dict[str, object]:
     """Returns the columns that say why a worker is late."""
     excess = told.excess.get(worker)
@@ -409,7 +340,7 @@ def why(told: Blame, worker: int) -> dict[str, object]:
     if excess.main == COMPUTE and kernels is not None and kernels.how:
         cells["late_how"] = kernels.how
         if kernels.how != MORE_CALLS:
-            cells["late_factor"] = _known(kernels.factor)
+            cells["late_factor"] = known(kernels.factor)
         if kernels.how == SLOW_DEVICE:
             cells["late_cause"] = "slow device"
         else:
@@ -417,5 +348,6 @@ def why(told: Blame, worker: int) -> dict[str, object]:
     return cells
 
 
-def _known(value: float) -> float | None:
+def known(value: float) -> float | None:
+    """Returns a value; None for NaN."""
     return None if np.isnan(value) else float(value)

@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.distributed.matching.codes import codes, on_one_axis
-from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals, Met, waited_elsewhere
+from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals
+from tb_plugin.analyses.distributed.stragglers.inherited import waited_elsewhere
+from tb_plugin.analyses.distributed.stragglers.met import Met
 from tb_plugin.analyses.distributed.stragglers.stragglers import Stragglers
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.trace.memo import remembered

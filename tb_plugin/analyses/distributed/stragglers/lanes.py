@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.distributed.matching.codes import on_one_axis
-from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals, Met
+from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals
+from tb_plugin.analyses.distributed.stragglers.met import Met
 from tb_plugin.trace.memo import remembered
 
 Int64 = npt.NDArray[np.int64]

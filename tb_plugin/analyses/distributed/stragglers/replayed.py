@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.distributed.matching.codes import codes
-from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals, Met
+from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals
 from tb_plugin.analyses.distributed.stragglers.lanes import NEVER, Lanes, Meetings, Walk, lanes_of, raise_to
+from tb_plugin.analyses.distributed.stragglers.met import Met
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
