@@ -85,10 +85,10 @@ def _played(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64, columns
         its, who = begun[late], mine[begun[late]]
         early[where[late], who] = np.maximum(early[where[late], who], base[where[late], local[its]] + own[its])
         shift = np.where((behind[begun] >= 0)[:, None], sooner[of[behind[begun]]], early[where])
-        shift[lacks[where]] = -NEVER // 2
         shift[late, who] = np.where(
             alone[its], -NEVER // 2, np.maximum(early[where[late], who], apart[its] + sooner[beside[its], who])
         )
+        shift[lacks[where]] = -NEVER // 2
         raise_to(latest, of[begun], at[begun][:, None] - shift)
         before = latest[:, of[done]].T
         gain = np.maximum(top[of[done]][:, None] - before, 0)
