@@ -10,11 +10,10 @@ import pytest
 
 from tb_plugin.analyses.base import Params, Part
 from tb_plugin.analyses.distributed import Distributed
-from tb_plugin.analyses.rules.savings import findings_of
 from tb_plugin.payloads import Notice, Notices, View
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, memcpy, part, rows, trace
-from tests.conftest import SAMPLE_FILES, SAMPLES, SHARED, loaded, needs_shared, sample
+from tests.conftest import SAMPLE_FILES, SHARED, loaded, needs_shared, sample
 
 REAL = [
     "hta/nccl_parser_config/nccl_data.json.gz",
@@ -163,13 +162,3 @@ def test_what_nobody_else_recorded_is_neither_waiting_nor_transfer() -> None:
     """Only one of the two recorded the call: nothing is known of it but that it took time."""
     other = replace(Distributed().part(trace().step(1, 0, 1000).table(), Params()), worker="rank1")
     assert notices([*ranks([(100, 300)]), other]).keys() == {"unmatched"}
-
-
-def test_communication_saves_no_more_than_can_hide_it() -> None:
-    """Rank 3 of eight with gloo computes for 8.06 ms a step: more than that of its communication is hidden by nothing."""
-    name = next(path.name for path in (SAMPLES / "ddp_gloo8").glob("rank3.*.pt.trace.json*"))
-    (notice,) = [
-        each for each in findings_of(sample(f"ddp_gloo8/{name}"), None).notices if each.rule == "communication"
-    ]
-    could = {figure.metric.key: figure.value for figure in notice.figures}["could_hide_ns"]
-    assert notice.saving is not None and isinstance(could, float) and notice.saving.high_ns <= could

@@ -126,15 +126,14 @@ def _look(s: Scene) -> Seen | None:
     if not _launches_known(s.trace):
         return Seen(replace(notice, why=UNKNOWN, confidence=""), events=events)
     if not (s.trace.kind[found.row] == EventKind.KERNEL).all():
-        return Seen(notice, Change(), Change(_without(s, found, most)), events, takes_ns=int(hidden.sum()))
+        return Seen(notice, Change(), Change(_without(s, found, most)), events)
     least = np.zeros(len(found.row), np.int64)
     own = found.of(found.is_gradient)
     bare = sum_by(own.step, own.bare_ns, count)
     least[found.is_gradient] = first_of(own, bare - left_over(own, own.dur_ns, count))
     awaited = bool(np.isin(found.row, roles.row).any())
     best = Change(row=found.row, less_ns=most, awaited=awaited)
-    least_of = Change(row=found.row, less_ns=np.minimum(least, most))
-    return Seen(notice, least_of, best, events, takes_ns=int(hidden.sum()))
+    return Seen(notice, Change(row=found.row, less_ns=np.minimum(least, most)), best, events)
 
 
 def _beside_copies(s: Scene, found: Collectives) -> Collectives:
