@@ -20,18 +20,11 @@ from tb_plugin.analyses.distributed.joined import join
 from tb_plugin.analyses.distributed.rank.blocking import blocked_ns
 from tb_plugin.analyses.distributed.stragglers.arrivals import arrivals
 from tb_plugin.analyses.distributed.stragglers.blame import Blame, blame, why
-from tb_plugin.analyses.distributed.stragglers.causes import (
-    COMPONENTS,
-    bursts,
-    excesses,
-    held_up,
-    own_work,
-    passed_on,
-    roots,
-)
+from tb_plugin.analyses.distributed.stragglers.causes import COMPONENTS, bursts, excesses, own_work
 from tb_plugin.analyses.distributed.stragglers.findings import straggler_findings
 from tb_plugin.analyses.distributed.stragglers.met import UNKNOWN, Met
 from tb_plugin.analyses.distributed.stragglers.patterns import pattern, rotates
+from tb_plugin.analyses.distributed.stragglers.roots import held_up, passed_on, roots
 from tb_plugin.analyses.distributed.stragglers.slow_kernels import (
     LONGER_CALLS,
     MORE_CALLS,

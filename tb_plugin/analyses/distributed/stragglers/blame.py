@@ -22,20 +22,15 @@ from tb_plugin.analyses.distributed.stragglers.causes import (
     COMPONENTS,
     COMPUTE,
     Excess,
-    HeldUp,
-    Roots,
     bursts,
     excesses,
-    held_up,
     own_work,
-    passed_on,
-    roots,
     slow_group,
-    waits,
 )
 from tb_plugin.analyses.distributed.stragglers.met import UNKNOWN, Met
 from tb_plugin.analyses.distributed.stragglers.patterns import PERIODIC, SINGLE
 from tb_plugin.analyses.distributed.stragglers.replayed import replayed
+from tb_plugin.analyses.distributed.stragglers.roots import HeldUp, Roots, held_up, passed_on, roots, waits
 from tb_plugin.analyses.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE, KernelTimes, Uneven, uneven
 from tb_plugin.analyses.distributed.stragglers.stragglers import WORTH, Stragglers, stragglers
 from tb_plugin.analyses.distributed.together import Together

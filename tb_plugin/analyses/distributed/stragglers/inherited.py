@@ -8,6 +8,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.distributed.matching.codes import codes
 from tb_plugin.analyses.distributed.stragglers.lost_calls import NONE_ALONE, NONE_LOST, Alone, Lost
 from tb_plugin.analyses.distributed.stragglers.met import UNKNOWN, Met
+from tb_plugin.trace.memo import remembered
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -22,19 +23,28 @@ def inherited(met: Met, last: Int64, made_up: Lost, lost: Lost, alone: Alone, be
     if len(np.unique(codes(met.group, met.two_ended.astype(np.int64)))) < 2:
         return np.zeros(len(cost), np.int64)
     asked, calls = np.flatnonzero((last < 0) & (made_up.time_ns != UNKNOWN)), len(met.worker)
-    waited = waited_elsewhere(met, made_up.take(asked).and_also(lost), alone)
+    missing = made_up.take(asked).and_also(lost)
+    # What nothing is added to is asked for again (``roots``).
+    whole = not len(missing.worker) and not len(alone.row)
+    waited = waited_elsewhere(met) if whole else _waited_elsewhere(met, missing, alone)
     mine = np.where(last >= 0, waited[np.maximum(last, 0)], 0)
     mine[asked] = waited[calls : calls + len(asked)]
     return np.clip(mine - waited[before], 0, cost)
 
 
-def waited_elsewhere(met: Met, lost: Lost = NONE_LOST, alone: Alone = NONE_ALONE) -> Int64:
-    """Returns for each call, then each lost one, how long its worker waited in other groups since one of its own blocked it.
+@remembered
+def waited_elsewhere(met: Met) -> Int64:
+    """Returns for each call how long its worker waited in other groups since one of its own blocked it.
 
     A call that blocks brings its ranks together; one that computation hides leaves them as far apart as they were. A call
     of a group that holds all of its own group's workers counts as one of its own: it brings them together as well.
-    Of a message whose other end is not here all may be waiting, of other calls without a match those in ``alone``.
+    Of a message whose other end is not here all may be waiting.
     """
+    return _waited_elsewhere(met, NONE_LOST, NONE_ALONE)
+
+
+def _waited_elsewhere(met: Met, lost: Lost, alone: Alone) -> Int64:
+    """The same for each call, then each lost one; of calls without a match those in ``alone`` wait as well."""
     added = np.zeros(len(lost.worker), np.int64)
     wait = np.where(met.match >= 0, met.dur_ns - met.waiting.transfer_ns, np.where(met.two_ended, met.dur_ns, 0))
     wait[alone.row] = alone.wait_ns
@@ -43,14 +53,14 @@ def waited_elsewhere(met: Met, lost: Lost = NONE_LOST, alone: Alone = NONE_ALONE
     two_ended = np.concatenate((met.two_ended, added > 0))
     group = codes(np.concatenate((met.group, lost.group)), two_ended.astype(np.int64))
     if not len(added):
-        return _waited_elsewhere(worker, group, two_ended, wait, blocked)
+        return _in_order(worker, group, two_ended, wait, blocked)
     order = np.lexsort((np.concatenate((met.time_ns, lost.time_ns)), worker))
     found = np.empty(len(worker), np.int64)
-    found[order] = _waited_elsewhere(worker[order], group[order], two_ended[order], wait[order], blocked[order])
+    found[order] = _in_order(worker[order], group[order], two_ended[order], wait[order], blocked[order])
     return found
 
 
-def _waited_elsewhere(worker: Int64, group: Int64, two_ended: Bool, wait: Int64, blocked: Int64) -> Int64:
+def _in_order(worker: Int64, group: Int64, two_ended: Bool, wait: Int64, blocked: Int64) -> Int64:
     """The same of calls that stand, each worker's, in order of time."""
     every = _before(np.argsort(worker, kind="stable"), worker, wait)
     row, of = _together_with(worker, group, two_ended)
