@@ -156,14 +156,12 @@ def _facts(trace: TraceTable, selection: Selection, data: dict[str, Int64]) -> d
     """What each method takes, of methods that are there; the imbalance where any sizes are recorded."""
     facts: dict[str, Number] = {}
     every = roles_of(trace)
-    mine = selection.rows[every.row]
+    chosen = selection.rows[every.row]
     for name, roles in METHODS.items():
         at = np.array(roles, np.int64)
         if data["calls"][at].any():
             facts[f"parallelism.{name}_ns"] = int(data["role_device_ns"][at].sum())
-            facts[f"parallelism.{name}_exposed_ns"] = exposed_ns(
-                trace, roles_of(trace).among(*roles) & selection.rows[roles_of(trace).row]
-            )
+            facts[f"parallelism.{name}_exposed_ns"] = exposed_ns(trace, chosen & every.among(*roles))
     if np.any(data["calls"][np.array(PIPELINE)]):
         ranges = named(trace, trace.recorder.parallel.micro_batch) & (trace.kind == EventKind.ANNOTATION)
         if ranges.any():
