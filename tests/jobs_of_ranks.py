@@ -101,27 +101,19 @@ def job(plan: Plan) -> Job:
                 end = start[order[-1]] + TRANSFER
                 truth[order[-1], step, at] += start[order[-1]] - start[order[-2]]
                 for rank in g:
+                    spent, clock[rank] = end - start[rank], end
+                    if plan.missing(rank, step, at):
+                        # Nobody sees why it does nothing meanwhile, and the next call is since the one before.
+                        done[rank, KINDS.index("idle")] += spent
+                        continue
                     did = done[rank] - before.get((rank, names[g]), np.zeros(len(KINDS) + 1, np.int64))
-                    rows.append(
-                        (
-                            rank,
-                            step,
-                            names[g],
-                            at,
-                            step * len(places) + at,
-                            start[rank],
-                            end - start[rank],
-                            len(g),
-                            *did,
-                        )
-                    )
-                    clock[rank] = end
-                    done[rank, -1] += end - start[rank]
+                    place_in_all = step * len(places) + at
+                    rows.append((rank, step, names[g], at, place_in_all, start[rank], spent, len(g), *did))
+                    done[rank, -1] += spent
                     before[rank, names[g]] = done[rank].copy()
         begins.append(int(clock.max()))
     here = [rank for rank in range(plan.ranks) if rank not in plan.absent]
-    kept = [r for r in rows if r[0] in here and not plan.missing(r[0], r[1], r[3])]
-    kept.sort(key=lambda r: (r[0], r[5]))
+    kept = sorted((r for r in rows if r[0] in here), key=lambda r: (r[0], r[5]))
     keys = ("worker", "step", "group", "place", "sequence", "start", "dur", "size", *KINDS, "communication")
     columns = {key: np.array([r[i] for r in kept], np.int64) for i, key in enumerate(keys)}
     columns["worker"] = np.searchsorted(here, columns["worker"])

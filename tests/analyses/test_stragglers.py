@@ -20,7 +20,7 @@ from tb_plugin.analyses.distributed.joined import join
 from tb_plugin.analyses.distributed.rank.blocking import blocked_ns
 from tb_plugin.analyses.distributed.stragglers.arrivals import arrivals
 from tb_plugin.analyses.distributed.stragglers.blame import Blame, blame, why
-from tb_plugin.analyses.distributed.stragglers.causes import COMPONENTS, bursts, excesses, own_work
+from tb_plugin.analyses.distributed.stragglers.causes import COMPONENTS, excesses
 from tb_plugin.analyses.distributed.stragglers.findings import straggler_findings
 from tb_plugin.analyses.distributed.stragglers.met import UNKNOWN, Met
 from tb_plugin.analyses.distributed.stragglers.patterns import pattern, rotates
@@ -33,6 +33,7 @@ from tb_plugin.analyses.distributed.stragglers.slow_kernels import (
     uneven,
 )
 from tb_plugin.analyses.distributed.stragglers.stragglers import Stragglers, _far_beyond, stragglers
+from tb_plugin.analyses.distributed.stragglers.stretches import bursts, own_work
 from tb_plugin.analyses.distributed.together import together
 from tb_plugin.analyses.distributed.verdict import verdict
 from tb_plugin.payloads import Table
@@ -313,8 +314,11 @@ def test_planted_stragglers_with_missing_calls_and_an_absent_rank(kind: str, see
     met = made.met()
     for worker, more in excesses(arrivals(met), found, own_work(met, before, bursts(met)), bursts(met)).items():
         assert (more.main, worker in late_ones) == (cause, True)
-        assert more.ns[cause] == pytest.approx(more.collectives * LATE, rel=0.01)
-        assert more.share(cause) > 0.97
+        # Where it lacks a collective it is compared since the one before: there are two delays before the next one.
+        delays = 2 * sum(when[kind](worker, step) for step in range(20))
+        assert 0.99 * more.collectives * LATE <= more.ns[cause] <= 1.01 * delays * LATE
+        # How long it waited in a call that it lacks is not known for sure: of 400 plans that is above 3 % in one.
+        assert more.share(cause) > 0.93
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -463,7 +467,9 @@ def test_the_truth_with_lost_calls_an_absent_rank_and_jitter(seed: int) -> None:
     (planted,) = truth(made.job, made)["stragglers"]
     assert told.found.pattern[one] == "persistent"
     assert int(told.found.lost_ns[one, 1:].sum()) == pytest.approx(sum(planted["gain_ns"][1:]), rel=0.01)
-    assert why(told, one)["late_cause"] == CAUSES[cause][0]
+    cells = why(told, one)
+    assert cells["late_cause"] == CAUSES[cause][0] and cells["late_cause_share"] > 0.97
+    assert cells["late_cause_ns"] == pytest.approx(planted["amount_ns"], rel=0.03)
 
 
 def test_who_is_late_again_and_again_stands_before_who_was_once() -> None:

@@ -20,11 +20,8 @@ from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals, arrival
 from tb_plugin.analyses.distributed.stragglers.causes import (
     COMMUNICATION,
     COMPONENTS,
-    COMPUTE,
     Excess,
-    bursts,
     excesses,
-    own_work,
     slow_group,
 )
 from tb_plugin.analyses.distributed.stragglers.met import UNKNOWN, Met
@@ -33,6 +30,7 @@ from tb_plugin.analyses.distributed.stragglers.replayed import replayed
 from tb_plugin.analyses.distributed.stragglers.roots import HeldUp, Roots, held_up, passed_on, roots, waits
 from tb_plugin.analyses.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE, KernelTimes, Uneven, uneven
 from tb_plugin.analyses.distributed.stragglers.stragglers import WORTH, Stragglers, stragglers
+from tb_plugin.analyses.distributed.stragglers.stretches import COMPUTE, bursts, own_work
 from tb_plugin.analyses.distributed.together import Together
 from tb_plugin.trace.freeing import give_back_memory
 from tb_plugin.trace.memo import remembered

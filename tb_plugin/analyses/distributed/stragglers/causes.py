@@ -8,22 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.distributed.matching.codes import codes, on_one_axis
 from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals
-from tb_plugin.analyses.distributed.stragglers.met import Met, call_before
+from tb_plugin.analyses.distributed.stragglers.met import Met
 from tb_plugin.analyses.distributed.stragglers.stragglers import Stragglers
+from tb_plugin.analyses.distributed.stragglers.stretches import COMPUTE, IDLE, Stretches, stretches
 from tb_plugin.analyses.grouping import sum_by
-from tb_plugin.trace.memo import remembered
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
-COMPUTE, COMMUNICATION = "compute", "communication"
-COMPONENTS = (COMPUTE, COMMUNICATION, "copy", "input", "host", "idle")
+COMMUNICATION = "communication"
+COMPONENTS = (COMPUTE, COMMUNICATION, "copy", "input", "host", IDLE)
 """What a worker does before a collective, as its part splits the time; columns ``before_*_ns``."""
-_NONE = -2
-"""Stands for the match of a call before the first one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,52 +51,13 @@ class Excess:
         return max(self.cost_ns - sum(self.ns.values()), 0)
 
 
-def own_work(met: Met, before: Mapping[str, Int64], first: Int64) -> dict[str, Int64]:
-    """Returns the components with what each call hides, which is computation of the same stretch between two that block.
-
-    While others wait for a straggler in a call that they hide they go on with what it does before the next one. Calls of a
-    group that are under way at once have one time before them: what was done before the ``first`` (``bursts``) is before all
-    of them.
-    """
-    if COMPUTE not in before:
-        return dict(before)
-    found = {key: np.where(values >= 0, values[first], values) for key, values in before.items()}
-    compute = found[COMPUTE]
-    return {**found, COMPUTE: np.where(compute >= 0, compute + _hidden(met), compute)}
-
-
-@remembered
-def bursts(met: Met) -> Int64:
-    """Returns for each call the first one of those of its worker and group that are under way at once with it."""
-    own = codes(met.worker, met.group)
-    order = np.lexsort((met.start_ns, own))
-    opens = np.diff(own[order], prepend=-1) != 0
-    start, end = on_one_axis(own[order], met.start_ns[order], (met.start_ns + met.dur_ns)[order])
-    opens[1:] |= start[1:] >= np.maximum.accumulate(end)[:-1]
-    first = np.empty(len(order), np.int64)
-    first[order] = order[np.maximum.accumulate(np.where(opens, np.arange(len(order)), 0))]
-    return first
-
-
-def _hidden(met: Met) -> Int64:
-    """How long each call's worker computes meanwhile, at least: moments in which a later call blocks it are none of that."""
-    order = np.lexsort((met.start_ns, met.worker))
-    start, end = on_one_axis(met.worker[order], met.start_ns[order], (met.start_ns + met.dur_ns)[order])
-    total = np.append(0, np.cumsum(met.blocked_ns[order]))
-    later = np.searchsorted(start, end, side="left")
-    mine = np.arange(len(order))
-    hidden = np.empty(len(order), np.int64)
-    hidden[order] = np.maximum(met.dur_ns[order] - (total[np.maximum(later, mine + 1)] - total[mine]), 0)
-    return hidden
-
-
 def excesses(met: Arrivals, found: Stragglers, before: Mapping[str, Int64], burst: Int64) -> dict[int, Excess]:
     """Returns for each straggler what differs, at the collectives of its main group in its late steps at which it is last.
 
     ``before`` has the components of each call, -1 where they are not known. What a straggler does is compared with the median
     of the others at the same collective, component by component. ``burst`` says which calls are under way at once: of those
-    of a straggler the one that costs most is looked at, for what stands before them is the same. Who lost the call before of
-    the group, or alone has it, is not compared: what it did since is more, or less, than what the others did.
+    of a straggler the one that costs most is looked at, for what stands before them is the same. Where it lost calls of the
+    group, or alone has them, it is compared since the last one that it and the others have.
     """
     told = found.told
     if not len(told) or any(key not in before for key in COMPONENTS):
@@ -119,16 +77,16 @@ def excesses(met: Arrivals, found: Stragglers, before: Mapping[str, Int64], burs
     # A collective counts where what the last one and any other did is known.
     both = np.intersect1d(met.collective[mine], met.collective[others])
     mine, others = (each[np.isin(met.collective[each], both)] for each in (mine, others))
-    since = call_before(met.met)[burst]
-    mine, others, left_out = _since_the_same(met, mine, others, np.where(since >= 0, met.met.match[since], _NONE))
+    stretch = stretches(met.met, before, burst)
+    mine, others, since_mine, since_others, left_out = _since_the_same(met, mine, others, stretch)
     cost -= sum_by(met.worker[left_out], met.high_ns[met.collective[left_out]], len(main))
     who = met.worker[mine]
     count = np.bincount(who, minlength=len(main))
     more = {}
     for key in COMPONENTS:
-        usual = _medians(before[key][met.row[others]], met.collective[others])
+        usual = _medians(stretch.done(key, met.row[others], since_others), met.collective[others])
         total = np.zeros(len(main), np.int64)
-        np.add.at(total, who, before[key][met.row[mine]] - usual)
+        np.add.at(total, who, stretch.done(key, met.row[mine], since_mine) - usual)
         more[key] = total
     return {
         one: Excess({key: int(more[key][one]) for key in COMPONENTS}, int(count[one]), int(cost[one]))
@@ -137,18 +95,34 @@ def excesses(met: Arrivals, found: Stragglers, before: Mapping[str, Int64], burs
     }
 
 
-def _since_the_same(met: Arrivals, mine: Int64, others: Int64, before: Int64) -> tuple[Int64, Int64, Int64]:
-    """Of the last one at collectives, and the others there, those whose call before is the same, and who is left out.
+def _since_the_same(
+    met: Arrivals, mine: Int64, others: Int64, stretch: Stretches
+) -> tuple[Int64, Int64, Int64, Int64, Int64]:
+    """Of the last one at collectives, and the others there, those that are compared, since which burst each is, and who is
+    left out.
 
-    A straggler of whom nothing would be left keeps all: better compared roughly than not at all.
+    That is since the last call with a match that the last one has of the group before: who lacks that is not compared, nor
+    where what either did since is not known. Where it has none, all whose first call is in the same step are, since its
+    begin. A straggler of whom nothing would be left keeps all, each since its own last call: better compared roughly than not
+    at all.
     """
-    asked = np.full(len(met.last), _NONE)
-    asked[met.collective[mine]] = before[met.row[mine]]
-    fair = others[before[met.row[others]] == asked[met.collective[others]]]
-    told = np.isin(met.collective[mine], met.collective[fair])
+    row, which = met.row, met.collective
+    asked = np.full(len(met.last), -1)
+    asked[which[mine]] = mine
+    leader = row[asked[which[others]]]
+    there = stretch.same_call(leader, row[others])
+    since_mine = stretch.since(row[mine], stretch.before[row[mine]])
+    since_others = stretch.since(row[others], there)
+    known = np.zeros(len(met.last), np.bool_)
+    known[which[mine]] = stretch.is_known(row[mine], since_mine)
+    opened = (stretch.before[leader] < 0) & (stretch.opens[leader] == stretch.opens[row[others]])
+    fair = ((there >= 0) | opened) & known[which[others]] & stretch.is_known(row[others], since_others)
+    told = np.isin(which[mine], which[others[fair]])
     rough = ~np.isin(met.worker[mine], met.worker[mine[told]])
-    roughly = others[np.isin(met.collective[others], met.collective[mine[rough]])]
-    return mine[told | rough], np.union1d(fair, roughly), mine[~(told | rough)]
+    roughly = np.isin(which[others], which[mine[rough]])
+    since_mine[rough], since_others[roughly] = stretch.burst[row[mine[rough]]], stretch.burst[row[others[roughly]]]
+    told, fair = told | rough, fair | roughly
+    return mine[told], others[fair], since_mine[told], since_others[fair], mine[~told]
 
 
 def _costliest(asked: Bool, burst: Int64, cost: Int64) -> Bool:

@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.stragglers.blame import CAUSES, Blame, why
-from tb_plugin.analyses.distributed.stragglers.causes import COMPUTE, Excess
+from tb_plugin.analyses.distributed.stragglers.causes import Excess
 from tb_plugin.analyses.distributed.stragglers.patterns import PERSISTENT, ROTATING, SINGLE
 from tb_plugin.analyses.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE
 from tb_plugin.analyses.distributed.stragglers.stragglers import WORTH
+from tb_plugin.analyses.distributed.stragglers.stretches import COMPUTE
 from tb_plugin.analyses.distributed.together import Row, Together
 from tb_plugin.analyses.metrics import STEP
 from tb_plugin.analyses.severity import severity_of

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.distributed.matching.codes import codes
 from tb_plugin.analyses.distributed.stragglers.arrivals import Arrivals
-from tb_plugin.analyses.distributed.stragglers.causes import bursts
 from tb_plugin.analyses.distributed.stragglers.inherited import waited_elsewhere
 from tb_plugin.analyses.distributed.stragglers.met import Met
 from tb_plugin.analyses.distributed.stragglers.stragglers import Stragglers
+from tb_plugin.analyses.distributed.stragglers.stretches import bursts
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
