@@ -130,7 +130,9 @@ def test_a_rank_says_what_the_job_says_of_it_and_lies_beside_another_where_it_sh
     tab.settle()
     assert tab.state()["view"] == "overview"
     said = answer.first.inner_text()
-    assert said.startswith("In the job: this rank costs the others ") and "by computation, most of it aten::mm" in said
+    assert (
+        said.startswith("In the job: this rank costs the others ") and "cause: computation, most of it aten::mm" in said
+    )
     tab.follow(run="gloo", worker="rank0", view="findings")
     frame = tab.settle()
     assert "this rank waits " in answer.first.inner_text() and "mostly because of rank5" in answer.first.inner_text()

@@ -58,7 +58,7 @@ export function TopBar(props: {
               size="sm"
               variant="default"
               radius="xl"
-              className={notices > 0 ? css.quality : undefined}
+              className={notices > 0 ? css.quality : css.bare}
               onClick={onQuality}
               leftSection={<InfoIcon />}
             >

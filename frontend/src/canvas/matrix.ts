@@ -8,7 +8,8 @@ const BANDS = 18
 const RIGHT = 2
 /** From the cells to the name of a marked row. */
 const MARK = 18
-const TALLEST = 22
+/** Pixels of a row at most, unless told otherwise. */
+export const TALLEST = 22
 const SHADES = 256
 /** Opacity of nothing: a cell with a value is never quite the surface. */
 const FAINT = 0.06

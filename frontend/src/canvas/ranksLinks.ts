@@ -118,8 +118,8 @@ export function drawLinks(
   }
   for (const [kind, own] of bands) {
     const color = paint(kind, 1, scene.theme).fill
-    fillBands(context, own, color, 0.14)
-    drawEdges(context, own, color, 0.55, 1)
+    fillBands(context, own, color, 0.18)
+    drawEdges(context, own, color, 0.8, 1)
   }
   const link = linkOf(scene, chosen)
   if (link) {

@@ -103,6 +103,8 @@ test('colours span from 0, from the smallest of values that lie close together, 
   expect(domainOf([null])).toEqual({ low: 0, high: 0, isLog: false, isAlike: false })
   const usual = Array.from({ length: 99 }, () => 10)
   expect(domainOf([...usual, 1000])).toEqual({ low: 10, high: 1000, isLog: true, isAlike: false })
+  // The noise of a thousand ranks is no news beside one that is late.
+  expect(domainOf([...usual, 3000])).toEqual({ low: 30, high: 3000, isLog: true, isAlike: false })
   // One rank alone that is late: zeros say nothing about what is far off.
   expect(domainOf([...usual.map(() => 0), 30])).toEqual({ low: 0, high: 30, isLog: false, isAlike: false })
   expect(partOf({ low: 10, high: 20, isLog: false }, 15)).toBe(0.5)

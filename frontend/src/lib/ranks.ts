@@ -266,10 +266,13 @@ const LEAST_SPREAD = 0.02
 const CLOSE = 0.75
 /** A value so many times the 98th of a hundred makes all others look the same. */
 const FAR = 4
+/** What is so many times smaller than the largest is no news beside it. */
+const SPANNED = 100
 
 /**
  * What the colours span: from 0, but from the smallest value where all lie within a quarter of the largest. On a logarithmic
- * scale from the median on: how the others differ is no news beside a few that are many times as large.
+ * scale from the median, or a hundredth of the largest on: how the others differ is no news beside a few that are many times
+ * as large.
  */
 export function domainOf(values: readonly (number | null)[]): Domain {
   const known = values.filter((value): value is number => value !== null).sort((a, b) => a - b)
@@ -277,7 +280,9 @@ export function domainOf(values: readonly (number | null)[]): Domain {
   const [least, most] = [known[0], known[known.length - 1]]
   const positive = known.slice(known.findIndex((value) => value > 0))
   const part = (share: number) => positive[Math.floor(share * (positive.length - 1))]
-  if (most > 0 && most > FAR * part(0.98)) return { low: part(0.5), high: most, isLog: true, isAlike: false }
+  if (most > 0 && most > FAR * part(0.98)) {
+    return { low: Math.max(part(0.5), most / SPANNED), high: most, isLog: true, isAlike: false }
+  }
   const high = Math.max(most, 0)
   const isClose = least > 0 && high - least <= LEAST_SPREAD * high
   const low = least >= CLOSE * high && least > 0 && !isClose ? least : Math.min(least, 0)

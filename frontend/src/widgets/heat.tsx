@@ -25,7 +25,7 @@ const FAINT = 0.06
 const NAMED = 12
 
 /** Characters of a name at most: the middle of a longer one goes. */
-const LONGEST = 32
+const LONGEST = 48
 
 /** Kernels by their readable names; names that are alike go on where they differ. */
 function rowNames(titles: readonly string[]): string[] {
@@ -47,11 +47,11 @@ export function HeatMap(props: { series: Series; row: string; categories?: reado
     mix(categoryColor(category), theme.panel, FAINT + (1 - FAINT) * part)
   const written = series.x.length <= WRITTEN || series.x.some((x) => String(x).includes(' '))
   const every = written ? 1 : Math.ceil(series.x.length / NAMED)
-  const longest = Math.max(row.length, ...series.lines.map((line) => line.metric.title.length))
   const names = rowNames(series.lines.map((line) => line.metric.title))
+  const longest = Math.max(row.length, ...names.map((name) => name.length))
   const words = series.x.flatMap((x) => String(x).split(' '))
   const widths = {
-    '--tt-heat-name': `${Math.min(longest, LONGEST) + 3}ch`,
+    '--tt-heat-name': `${longest + 3}ch`,
     '--tt-heat-columns': series.x.length,
     '--tt-heat-cell': written ? `${Math.max(64, 8 + 6 * Math.max(...words.map((word) => word.length)))}px` : '9px',
   } as CSSProperties

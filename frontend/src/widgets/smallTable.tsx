@@ -218,8 +218,10 @@ function shownTexts(
     const { key, unit, title } = column.metric
     const style = key === table.name_column ? shortOf(nameStyle) : (text: string) => text
     const texts = [...new Set(rows.map((row) => textOf(row, key, table.name_column)))]
-    const need = Math.max(...[title, ...texts.map(style)].map((text) => widthOf(text, unit === 'code')))
-    const longest = Math.max(title.length, ...texts.map((text) => style(text).length))
+    // The words of a head stand below each other.
+    const shown = [...title.split(' '), ...texts.map(style)]
+    const need = Math.max(...shown.map((text) => widthOf(text, unit === 'code')))
+    const longest = Math.max(...shown.map((text) => text.length))
     return { column, style, texts, need, pixels: need / Math.max(1, longest) }
   })
   const numbers = columns.filter((column) => !isText(column)).map((column) => numberWidth(column, rows, scales))

@@ -196,24 +196,27 @@ def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
         return []
     middle = sorted(losing, key=_exposed)[len(losing) // 2]
     least, most = _limits(middle)
-    text, whose = "In {worker} communication that nothing hides takes {communication_exposed} of the steps.", "its"
+    text, whose = (
+        "In {worker} communication that nothing hides takes {communication_exposed} of the steps.",
+        "its communication",
+    )
     if len(losing) > 1:
         text, whose = (
             "On {workers} workers communication that nothing hides takes more than a tenth of the steps "
             f"({{communication_exposed}} on the {'one with more of it' if len(losing) == 2 else 'median one of them'}, "
             "{worker}).",
-            "{worker}'s",
+            "the communication of {worker}",
         )
     unknown = str(middle["worker"]) not in stated
     if unknown and 2 * total_of([middle], "bounded") > total_of([middle], "matched"):
         text += (
-            f" Of {whose} communication at least {{wait_ns}} a step is waiting and at most {{transfer_ns}} transfer: most of "
+            f" Of {whose} at least {{wait_ns}} a step is waiting and at most {{transfer_ns}} transfer: most of "
             "these calls lack a rank, so nobody knows how it divides."
         )
         todo = "Record all ranks: only then is it known whether less has to be sent or somebody is late."
         notice = _about("communication_unsplit", middle, len(losing), text, todo)
         return [replace(notice, severity="medium")]
-    text += f" Most of {whose} communication is transfer: {most}{{transfer_ns}} a step, beside {least}{{wait_ns}} of waiting."
+    text += f" Most of {whose} is transfer: {most}{{transfer_ns}} a step, beside {least}{{wait_ns}} of waiting."
     return [_about("communication_transfer", middle, len(losing), text, SEND_LESS[0].upper() + SEND_LESS[1:])]
 
 

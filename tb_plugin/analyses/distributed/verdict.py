@@ -41,7 +41,7 @@ def _costs(data: Together, at: int) -> Notice:
     cells = why(told, at)
     if cause := cells.get("late_cause"):
         figures.append(METRICS.figure("late_cause", str(cause)))
-        text += ", by {late_cause}"
+        text += "; cause: {late_cause}"
     if kernel := cells.get("late_kernel"):
         figures.append(METRICS.figure("late_kernel", str(kernel)))
         text += ", most of it {late_kernel}"

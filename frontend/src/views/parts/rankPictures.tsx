@@ -3,6 +3,7 @@ import { ActionIcon, Button, NativeSelect } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Heat, Series, Unit, View } from '../../api/payloads'
+import { TALLEST } from '../../canvas/matrix'
 import { joinIds } from '../../lib/arrange'
 import { categoryColor } from '../../lib/color'
 import { columnScale, format } from '../../lib/format'
@@ -32,6 +33,8 @@ const MAP_HEIGHT = 520
 /** As high as the picture beside it. */
 const PLACES_HEIGHT = 260
 const PLACE_HEIGHT = 72
+/** Of the rows of a map beside a chart, which has axes and a legend besides. */
+const CHART_HEIGHT = 240
 /** Pictures of so few steps stand side by side. */
 const NARROW = 4
 /** Of so few ranks each has a line of its own. */
@@ -117,7 +120,7 @@ function MapCard({ heat, place, wide }: { heat: Heat; place: Place; wide: boolea
   }
   return (
     <Card
-      className={wide ? layoutCss.span12 : layoutCss.span6}
+      className={wide ? layoutCss.span12 : `${layoutCss.span6} ${css.half}`}
       title={heat.title}
       subtitle={heat.subtitle}
       actions={
@@ -151,6 +154,7 @@ function MapCard({ heat, place, wide }: { heat: Heat; place: Place; wide: boolea
         label={`${heat.title} of ${heat.rows.length.toLocaleString('en-US')} ranks by step`}
         noun="ranks"
         height={MAP_HEIGHT}
+        tallest={wide ? undefined : Math.max(TALLEST, Math.min(PLACE_HEIGHT, CHART_HEIGHT / heat.rows.length))}
         selected={kept}
         onSelect={keep}
         onOpen={(cell) => openRank(place, heat.rows[rankAt(cell)], 'overview', stepAt(cell))}
@@ -381,7 +385,7 @@ function PlacesOf(props: {
   const rank = kept < 0 ? -1 : rankAt(kept)
   return (
     <Card
-      className={wide ? layoutCss.span12 : layoutCss.span6}
+      className={wide ? layoutCss.span12 : `${layoutCss.span6} ${css.half}`}
       title="Where the ranks stand"
       subtitle={`a ${matrix.isTurned ? 'row' : 'column'} is ${shown.key === 'node' ? 'a node' : 'a group'}; ${heat.metric.title.toLowerCase()}, mean step${matrix.outer && `; parts: place in ${matrix.outer}`}`}
       actions={
