@@ -77,18 +77,18 @@ class Stretches:
     """What was done before and in bursts, sums over all with lower numbers."""
     _unknown: Int64
     """How many of them it is not known of."""
-    _key: Int64
-    """Match and worker of calls that have one, in order, and ..."""
-    _at: Int64
-    """... these calls."""
     _met: Met
 
     def same_call(self, leader: Int64, of: Int64) -> Int64:
         """Returns the call of each one's worker, before its burst, with the match of the leader's call before; else -1."""
-        before = self.before[leader]
-        key = _key(self._met.match[before], self._met.worker[of], self._met)
-        at = np.minimum(np.searchsorted(self._key, key), len(self._key) - 1)
-        found = np.where((before >= 0) & (self._key[at] == key), self._at[at], -1)
+        match, worker, before = self._met.match, self._met.worker, self.before[leader]
+        asked = np.zeros(int(match.max(initial=-1)) + 2, np.bool_)  # the last one is for calls without a match
+        asked[match[before[before >= 0]]] = True
+        rows = np.flatnonzero(asked[match])
+        key = codes(np.concatenate((match[rows], match[before])), np.concatenate((worker[rows], worker[of])))
+        at = np.full(int(key.max(initial=-1)) + 1, -1)
+        at[key[: len(rows)]] = rows
+        found = np.where(before >= 0, at[key[len(rows) :]], -1)
         return np.where(self.burst[found] < self.burst[of], found, -1)
 
     def since(self, call: Int64, before: Int64) -> Int64:
@@ -112,8 +112,8 @@ def stretches(met: Met, work: Mapping[str, Int64], first: Int64) -> Stretches:
     own = codes(met.worker, met.group)
     end = met.start_ns + met.dur_ns
     # Rows of a worker stand in order of time.
-    opening = np.unique(first)
-    opening = opening[np.argsort(own[opening], kind="stable")]
+    order = np.argsort(own, kind="stable")
+    opening = order[first[order] == order]
     number = np.empty(len(own), np.int64)
     number[opening] = np.arange(len(opening))
     burst = number[first]
@@ -122,17 +122,19 @@ def stretches(met: Met, work: Mapping[str, Int64], first: Int64) -> Stretches:
     known = np.all([values[opening] >= 0 for values in work.values()], axis=0)
     # In a burst the worker computes what it hides. Who lacks its calls seems idle as long as they take: the others wait for
     # it where it came last, else it waits as they do.
+    more = np.zeros(len(own), np.int64)
+    if (last_end > end[opening]).any():
+        more = _hidden(met, last_end[burst]) - _hidden(met, end)
     came_last = met.waiting.timing == TIMINGS.index(ESTIMATED)
     waited = np.minimum(np.where(came_last, met.waiting.transfer_ns, met.dur_ns), met.blocked_ns)
     within = {
-        COMPUTE: (_hidden(met, last_end[burst]) - _hidden(met, end))[opening],
+        COMPUTE: more[opening],
         IDLE: sum_by(burst, np.where(met.match >= 0, waited, 0), len(opening)),
     }
     gone = {
         key: np.append(0, np.cumsum(np.where(known, values[opening] + within.get(key, 0), 0)))
         for key, values in work.items()
     }
-    order = np.argsort(own, kind="stable")
     is_first = np.diff(own[order], prepend=-1) != 0
     begin = np.maximum.accumulate(np.where(is_first, np.arange(len(order)), 0))
     latest = np.maximum.accumulate(np.where(met.match[order] >= 0, np.arange(len(order)), -1))
@@ -140,9 +142,6 @@ def stretches(met: Met, work: Mapping[str, Int64], first: Int64) -> Stretches:
     before, head = np.empty(len(own), np.int64), np.empty(len(own), np.int64)
     before[order] = np.where(latest >= begin, order[latest], -1)
     head[order] = order[begin]
-    matched = np.flatnonzero(met.match >= 0)
-    key = _key(met.match[matched], met.worker[matched], met)
-    by_key = np.argsort(key, kind="stable")
     return Stretches(
         burst=burst,
         before=before[first],
@@ -151,11 +150,5 @@ def stretches(met: Met, work: Mapping[str, Int64], first: Int64) -> Stretches:
         _work=work,
         _gone=gone,
         _unknown=np.append(0, np.cumsum(~known)),
-        _key=key[by_key],
-        _at=matched[by_key],
         _met=met,
     )
-
-
-def _key(match: Int64, worker: Int64, met: Met) -> Int64:
-    return match * (int(met.worker.max(initial=0)) + 1) + worker
