@@ -139,7 +139,7 @@ def _beside(data: Together, at: int, order: Sequence[int]) -> str | None:
     told = blame(data)
     usual = -1
     if bool((told.found.worker == at).any()):
-        usual = told.usual(told.found.main_group(at))
+        usual = int(told.usual[told.found.main_group(at)])
     if usual < 0:
         others = [one for one in order if one != at]
         usual = others[len(others) // 2]

@@ -74,7 +74,7 @@ class Blame:
         """Returns how many steps are looked at."""
         return len(self.labels)
 
-    @property
+    @cached_property
     def mean_ns(self) -> float:
         """Returns the mean time of a step; 0 where none is known."""
         return float(self.step_ns.mean()) if self.count else 0.0
@@ -112,14 +112,22 @@ class Blame:
         lost, whole = int(self.found.lost_ns[worker, at]), float(self.step_ns[at])
         return self.labels[at], lost, lost / whole if whole else 0.0
 
-    def usual(self, row: int) -> int:
-        """Returns the worker to compare one in a group (a row of Stragglers) with: that of the median lateness there."""
+    @cached_property
+    def usual(self) -> Int64:
+        """Returns whom to compare each worker in a group (row of Stragglers) with: that of the median lateness of the others.
+
+        -1 where there are none.
+        """
         found = self.found
-        others = np.flatnonzero((found.group == found.group[row]) & (found.worker != found.worker[row]))
-        if not len(others):
-            return -1
-        order = np.lexsort((found.worker[others], found.late_ns[others]))
-        return int(found.worker[others[order[(len(order) - 1) // 2]]])
+        order = np.lexsort((found.worker, found.late_ns, found.group))
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        _, of, count = np.unique(found.group, return_inverse=True, return_counts=True)
+        size, first = count[of], (np.cumsum(count) - count)[of]
+        # Among the others the one in the middle, of two the lower; oneself is passed over.
+        middle = first + (size - 2) // 2
+        middle += place <= middle
+        return np.where(size > 1, found.worker[order[np.minimum(middle, len(order) - 1)]], -1)
 
     def pattern(self, worker: int) -> str:
         """Returns when the worker is late, in words; empty where it is no straggler."""

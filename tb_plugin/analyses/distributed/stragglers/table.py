@@ -71,7 +71,7 @@ def _row(told: Blame, row: int) -> dict[str, object]:
         "inherited_ns": told.per_step(int(held.inherited_ns[row])),
         "held_up_by": told.names[by] if by >= 0 else None,
         "held_up_in": told.groups[int(held.group[row])] if by >= 0 else None,
-        "usual_worker": told.names[usual] if (usual := told.usual(row)) >= 0 else None,
+        "usual_worker": told.names[usual] if (usual := int(told.usual[row])) >= 0 else None,
     }
     if stands_out:
         cells["late_pattern"] = told.pattern(worker)
