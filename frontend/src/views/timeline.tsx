@@ -34,6 +34,7 @@ import { TracksMenu, useTracks } from './parts/tracksMenu'
 import { useKernelClasses } from './parts/useKernelClasses'
 import { firstView, useTimeline } from './parts/useTimeline'
 import { rangeOf, useWindow } from './parts/useWindow'
+import { ZoomButtons } from './parts/zoomButtons'
 import type { ViewProps } from './view'
 import basicsCss from '../widgets/basics.module.css'
 import frameCss from './parts/frame.module.css'
@@ -234,29 +235,7 @@ function Page(props: {
           isSelected={selected !== null}
           onAdd={() => bookmark(selected?.start ?? Math.round((view.start + view.end) / 2))}
         />
-        <Button.Group>
-          <Button
-            size="sm"
-            variant="default"
-            className={css.wide}
-            aria-label="Zoom in"
-            onClick={() => handle.current?.zoom(0.5)}
-          >
-            +
-          </Button>
-          <Button
-            size="sm"
-            variant="default"
-            className={css.wide}
-            aria-label="Zoom out"
-            onClick={() => handle.current?.zoom(2)}
-          >
-            −
-          </Button>
-          <Button size="sm" variant="default" onClick={() => handle.current?.reset()}>
-            {all}
-          </Button>
-        </Button.Group>
+        <ZoomButtons all={all} zoom={(factor) => handle.current?.zoom(factor)} reset={() => handle.current?.reset()} />
         <Button size="sm" variant="default" aria-pressed={text} onClick={() => setText(!text)}>
           {text ? 'As picture' : 'As text'}
         </Button>

@@ -6,6 +6,7 @@ import numpy as np
 
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.distributed.stragglers.blame import blame, why
+from tb_plugin.analyses.distributed.stragglers.stragglers import WORTH
 from tb_plugin.analyses.distributed.together import Together
 from tb_plugin.analyses.distributed.waiting import caused_by
 from tb_plugin.payloads import Figure, Link, Notice, Notices, Severity
@@ -58,6 +59,8 @@ def _waits(data: Together, at: int) -> Notice | None:
     if (cause := _mostly(data, at)) is not None:
         figures.append(METRICS.figure("worker", data.names[cause]))
         text += ", mostly because of {worker}"
+        if wait >= WORTH * blame(data).mean_ns:
+            text += ": what it saves alone, it waits longer"
     return _notice("job_waits", "info", f"{text}.", figures)
 
 

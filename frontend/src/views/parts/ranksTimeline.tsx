@@ -41,6 +41,7 @@ import { useClocks, useLate, useMeetings } from './useMeetings'
 import { isSettled, type Rank, RankSource } from './useRank'
 import { firstView } from './useTimeline'
 import { rangeOf, useWindow } from './useWindow'
+import { ZoomButtons } from './zoomButtons'
 import basicsCss from '../../widgets/basics.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from '../timeline.module.css'
@@ -266,9 +267,11 @@ function Page(props: {
           isSelected={false}
           onAdd={() => bookmark(Math.round((view.start + view.end) / 2))}
         />
-        <Button size="sm" variant="default" onClick={() => handle.current?.reset()}>
-          Everything
-        </Button>
+        <ZoomButtons
+          all="Everything"
+          zoom={(factor) => handle.current?.zoom(factor)}
+          reset={() => handle.current?.reset()}
+        />
         <Button size="sm" variant="default" aria-pressed={isText} onClick={() => setText(!isText)}>
           {isText ? 'As picture' : 'As text'}
         </Button>
