@@ -112,8 +112,9 @@ def test_a_tenth_of_the_calls_of_its_group_its_own_or_of_others_are_lost(
         gain[late].sum(), rel=0.1 if shape == "experts" else 0.02
     )
     assert told.found.pattern[one] == given.pattern
-    # Of a single delay before a call that it lost itself nobody knows what it did.
-    assert why(told, one).get("late_cause") in ((cause, None) if (given.pattern, lost) == ("single", 3) else (cause,))
+    # Of a single delay among experts, before a call that it lost itself, nobody may know what it did.
+    unknown = (None,) if (shape, given.pattern, lost) == ("experts", "single", 3) else ()
+    assert why(told, one).get("late_cause") in (cause, *unknown)
 
 
 @pytest.mark.parametrize("seed", sampled(range(10), range(2)))
