@@ -494,6 +494,22 @@ def test_who_is_late_again_and_again_stands_before_who_was_once() -> None:
     assert second.severity == "medium"
 
 
+def test_what_a_step_costs_and_who_is_named_does_not_change_with_the_chosen_steps() -> None:
+    """Rank 5 is late in step 0 alone, where it hides some of what rank 3 costs in each step."""
+    given = (Straggler(3, "kernel", amount_ns=600_000), Straggler(5, "input", "single", 8_000_000))
+    made = plan(SyntheticJob(ranks=8, steps=6, seed=3, offset_ns=500_000, stragglers=given, missing=((2, 0.1),)))
+    joined = join(parts_of(made))
+    every = blame(together(joined, None))
+    assert {every.names[w]: every.found.pattern[w] for w in every.costly} == {"rank3": "persistent", "rank5": "single"}
+    for chosen, named in ((("0",), {"rank5"}), (("0", "1"), {"rank3", "rank5"}), (("2", "3"), {"rank3"})):
+        told = blame(together(joined, chosen))
+        at = [every.labels.index(label) for label in told.labels]
+        assert (told.labels, {told.names[w] for w in told.costly}) == (chosen, named)
+        assert told.found.lost_ns.tolist() == every.found.lost_ns[:, at].tolist()
+        assert all(told.found.pattern[w] == every.found.pattern[w] for w in told.costly)
+        assert all(why(told, w)["late_cause"] == why(every, w)["late_cause"] for w in told.costly)
+
+
 def test_who_was_held_up_is_shown_with_who_did_it() -> None:
     """Rank 2's input takes 9 ms: its tensor group is late at what it does with all of its kind in the other groups."""
     given = Straggler(2, "input", amount_ns=9_000_000)

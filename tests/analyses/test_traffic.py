@@ -112,6 +112,16 @@ def test_an_uneven_all_to_all_says_what_each_place_gets() -> None:
     assert (4, 6, 8, 1, 1) in rows_of(differing, members([4, 6, 8]), [4, 6])
 
 
+def test_splits_may_count_rows() -> None:
+    """Rows of 8 floats: 6 of them are 192 bytes. Rank 1 does not state what it sends, but its rows are as long."""
+    calls = uneven([(0, 0, [4, 2], [4, 3]), (1, 0, None, [2, 5])])
+    sized = calls.set_column(calls.column_names.index("comm_bytes"), "comm_bytes", pa.array([192, 160]))
+    assert rows_of(sized, members([0, 1]), [0, 1]) == [(1, 0, 96, 1, 0), (0, 1, 64, 1, 0)]
+    # What does not come out even are elements.
+    odd = calls.set_column(calls.column_names.index("comm_bytes"), "comm_bytes", pa.array([190, 160]))
+    assert rows_of(odd, members([0, 1]), [0, 1]) == [(1, 0, 12, 1, 0), (0, 1, 8, 1, 0)]
+
+
 def test_places_without_known_ranks_claim_nothing() -> None:
     calls = uneven([(0, -1, [1, 2], [1, 2])])
     assert rows_of(calls, members(None), [0, 1]) == []

@@ -96,6 +96,8 @@ class Together:
     """Which workers state what their clock showed."""
     kernels: pa.Table | None = None
     """What the workers compute in all steps, kernel by kernel; ``worker`` is a place in ``names``."""
+    whole: Together | None = None
+    """The same of all steps, where some are chosen."""
 
     @cached_property
     def sure(self) -> Sure:
@@ -207,6 +209,7 @@ def _together(joined: Part, chosen: tuple[str, ...] | None) -> Together:
         clocks=clocks_from(tables[j.CLOCKS]),
         is_zero_stated=tables[j.CLOCKS]["is_zero_stated"].to_numpy(),
         kernels=tables.get(j.KERNELS),
+        whole=None if chosen is None else _together(joined, None),
     )
 
 

@@ -16,6 +16,7 @@ from tb_plugin.analyses.distributed.matching.codes import codes, occurrence
 from tb_plugin.analyses.distributed.matching.compared import numbers_of, texts_of
 from tb_plugin.analyses.distributed.metrics import METRICS
 from tb_plugin.analyses.dtypes import element_bytes
+from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.jobs.traffic import MOST_DRAWN
 from tb_plugin.payloads import Line, Metric, Series, Sort
 
@@ -191,7 +192,8 @@ def _other_end(match: Int64, sends: Bool, ends: Int64, known: Bool) -> tuple[Int
 
 def _splits(calls: pa.Table, members: pa.Table, own: Int64, here: Int64) -> list[_Messages]:
     """Messages of all-to-alls that state how much each place gets. What is received counts where its sender says nothing."""
-    sent, got = (_pieces(calls, key, members, own) for key in ("sent_splits", "received_splits"))
+    unit = _units(calls)
+    sent, got = (_pieces(calls, key, members, own, unit) for key in ("sent_splits", "received_splits"))
     if not len(sent.row) and not len(got.row):
         return []
     match = numbers_of(calls, "match")
@@ -226,18 +228,45 @@ def _of_more(ends: Int64, sent: Bool, got: Bool) -> Bool:
     return found
 
 
-def _pieces(calls: pa.Table, key: str, members: pa.Table, own: Int64) -> _Messages:
+def _units(calls: pa.Table) -> Int64:
+    """The bytes of what splits count, of each call: an element, or a row of several, 0 where nobody knows the type.
+
+    A program may state rows: then what a call sends is so many times larger than its splits add up to. All ranks of a
+    collective have rows of one size.
+    """
+    dtype, names = texts_of(calls, "dtype")
+    width = np.array([element_bytes(name or "") or 0 for name in names], np.int64)[dtype]
+    if "sent_splits" not in calls.column_names:
+        return width
+    lists = calls["sent_splits"].combine_chunks()
+    count = _lengths(lists)
+    row = np.repeat(np.arange(len(count)), count)
+    stated = sum_by(row, pc.fill_null(lists.flatten(), 0).to_numpy(zero_copy_only=False).astype(np.int64), len(count))
+    size, match = numbers_of(calls, "comm_bytes"), numbers_of(calls, "match")
+    unit = np.where((stated > 0) & (size > 0), size // np.maximum(stated, 1), 0)
+    unit[unit * stated != size] = 0
+    most = np.zeros(int(match.max(initial=-1)) + 2, np.int64)  # the last one is for calls without a match
+    np.maximum.at(most, match, unit)
+    most[-1] = 0
+    return np.where(width > 0, np.maximum(np.maximum(unit, most[match]), width), 0)
+
+
+def _lengths(lists: pa.Array) -> Int64:
+    """How many values each list has; 0 for null."""
+    found: Int64 = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+def _pieces(calls: pa.Table, key: str, members: pa.Table, own: Int64, unit: Int64) -> _Messages:
     """What each place of a group gets or gives, of calls whose group, rank and type are known."""
     if key not in calls.column_names:
         return _Messages.none()
     lists = calls[key].combine_chunks()
-    count = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    count = _lengths(lists)
     ranks = members["ranks"].combine_chunks()
-    places = pc.fill_null(pc.list_value_length(ranks), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    dtype, names = texts_of(calls, "dtype")
-    width = np.array([element_bytes(name or "") or 0 for name in names], np.int64)[dtype]
+    places = _lengths(ranks)
     group = numbers_of(calls, "group_code")
-    fits = (count > 0) & (count == places[group]) & (own >= 0) & (width > 0)
+    fits = (count > 0) & (count == places[group]) & (own >= 0) & (unit > 0)
     rows = np.flatnonzero(fits)
     if not len(rows):
         return _Messages.none()
@@ -245,6 +274,6 @@ def _pieces(calls: pa.Table, key: str, members: pa.Table, own: Int64) -> _Messag
     row = np.repeat(rows, count[rows])
     place = np.arange(len(row)) - np.repeat(np.cumsum(count[rows]) - count[rows], count[rows])
     other = ranks.flatten().to_numpy()[begins[group[row]] + place]
-    size = lists.take(pa.array(rows)).flatten().to_numpy().astype(np.int64) * width[row]
+    size = lists.take(pa.array(rows)).flatten().to_numpy().astype(np.int64) * unit[row]
     source, target = (own[row], other) if key == "sent_splits" else (other, own[row])
     return _Messages(row, source, target, size, np.zeros(len(row), np.bool_)).only(size >= 0)

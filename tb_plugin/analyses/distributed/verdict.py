@@ -34,7 +34,7 @@ def _costs(data: Together, at: int) -> Notice:
     lost = told.lost(at)[1]
     share = lost / told.mean_ns
     figures = [METRICS.figure("lost_ns", lost), METRICS.figure("lost_share", share)]
-    text = "In the job: this rank costs the others {lost_ns} of each step ({lost_share})"
+    text = f"In the job: this rank costs the others {{lost_ns}} of {told.each} ({{lost_share}})"
     slow = int(told.found.slow[at].sum())
     if told.count > 1 and slow < told.count:
         figures.append(METRICS.figure("worst_step", told.labels[int(np.argmax(told.found.lost_ns[at]))]))
@@ -55,12 +55,19 @@ def _waits(data: Together, at: int) -> Notice | None:
         return None
     wait = float(data.times[1][at, :-1].sum()) / steps
     figures: list[Figure] = [METRICS.figure("wait_ns", wait)]
-    text = "In the job: of each step this rank waits {wait_ns} for other ranks"
+    of = "of each step" if steps > 1 else "of the step"
+    caused = float(data.caused[at, :-1].sum()) / steps
+    if caused > wait * (len(data.names) - 1):
+        # It may not stand out; but who looks for what holds it up would look at the wrong ranks.
+        figures.append(METRICS.figure("caused_step_ns", caused))
+        text = f"In the job: {of} the others wait {{caused_step_ns}} for this rank, summed over them, and it waits "
+        return _notice("job_waits", "info", f"{text}{{wait_ns}}.", figures)
+    text = f"In the job: {of} this rank waits {{wait_ns}} for other ranks"
     if (cause := _mostly(data, at)) is not None:
         figures.append(METRICS.figure("worker", data.names[cause]))
         text += ", mostly because of {worker}"
         if wait >= WORTH * blame(data).mean_ns:
-            text += ": what it saves alone, it waits longer"
+            text += ": what is saved on this rank alone turns into waiting"
     return _notice("job_waits", "info", f"{text}.", figures)
 
 

@@ -79,6 +79,11 @@ class Blame:
         """Returns the mean time of a step; 0 where none is known."""
         return float(self.step_ns.mean()) if self.count else 0.0
 
+    @property
+    def each(self) -> str:
+        """Returns what a cost is of, in words."""
+        return "the recording" if self.labels == ("",) else "each step" if self.count > 1 else "the step"
+
     def per_step(self, total: float) -> float:
         """Returns the mean over the steps."""
         return total / max(self.count, 1)
@@ -169,6 +174,8 @@ def blame(data: Together) -> Blame:
     met, groups, kind = _met(data, step_of)
     arrived = arrivals(met)
     found = stragglers(arrived, len(data.names), step_ns)
+    if data.whole is not None:
+        found = _as_in_all_steps(found, labels, blame(data.whole))
     before = {
         key: _column(data, f"before_{key}_ns", -1)
         for key in COMPONENTS
@@ -182,12 +189,36 @@ def blame(data: Together) -> Blame:
         for one, row in list(asked.items())[:EXPLAINED]
     }
     kernels = _kernels(data, found, excess, labels)
-    if len(met.worker) and data.seen.data["on_device"].to_numpy().all():
+    if data.whole is None and len(met.worker) and data.seen.data["on_device"].to_numpy().all():
         found = _without_each(found, arrived, (len(data.names), len(labels)))
     # A worker without one has the host in its row.
     on_devices = any(row["device"] != HOST for row in data.devices)
     give_back_memory()  # of 1,024 ranks 100 MB; the tables that come next need as much again
     return Blame(data.names, groups, labels, step_ns, met, arrived, found, excess, slow, kernels, on_devices)
+
+
+def _as_in_all_steps(found: Stragglers, labels: tuple[str, ...], every: Blame) -> Stragglers:
+    """The same with what is known of workers and steps from all of them: which are chosen does not change what one costs.
+
+    Who is a straggler in none of the chosen steps is none there; who is one in the chosen steps alone is one there.
+    """
+    if not set(labels) <= set(every.labels):  # no chosen step has a time
+        return found
+    at = [every.labels.index(label) for label in labels]
+    slow = every.found.slow[:, at]
+    known = np.array([bool(name) for name in every.found.pattern], np.bool_)
+    pattern = (
+        (name if late.any() else "") if name else own
+        for name, own, late in zip(every.found.pattern, found.pattern, slow, strict=True)
+    )
+    return replace(
+        found,
+        lost_ns=every.found.lost_ns[:, at],
+        lost_low_ns=every.found.lost_low_ns[:, at],
+        slow=np.where(known[:, None], slow, found.slow),
+        pattern=tuple(pattern),
+        every=np.where(known, every.found.every, found.every),
+    )
 
 
 def _without_each(found: Stragglers, arrived: Arrivals, shape: tuple[int, int]) -> Stragglers:

@@ -78,7 +78,7 @@ def _straggler(told: Blame, worker: int, rows: list[Row]) -> Notice:
     if once:
         text = _once(told, worker, figures)
     else:
-        text = "{worker} costs {lost_ns} of each step ({lost_share}): the others wait until it arrives"
+        text = f"{{worker}} costs {{lost_ns}} of {told.each} ({{lost_share}}): the others wait until it arrives"
         text += _when(told, worker, figures)
     text += _reason(told, worker, cells, figures)
     text += f" It arrives last at {{last_share}} of {_which(told, row, figures)}."
