@@ -29,7 +29,8 @@ _LADDERS: dict[str, tuple[tuple[float, str], ...]] = {
 }
 
 _ONE = re.compile(
-    r"(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|delay|lifetime|lateness|skew|residual)(_|$)|_latency(_|$)"
+    r"(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|delay|lifetime|lateness|skew|residual|latency_(low|high))(_|$)"
+    r"|_latency(_|$)"
 )
 """Latency by itself is that of all calls: what waiting and transfer are parts of."""
 _UPKEEP = re.compile(r"(^|_)(guard|wrapper|break)_ns$")

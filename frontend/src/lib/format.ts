@@ -71,7 +71,7 @@ export function columnScale(unit: Unit, values: Iterable<Scalar>): Scale {
 
 /** Latency by itself is that of all calls: what waiting and transfer are parts of. */
 const ONE =
-  /(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|delay|lifetime|lateness|skew|residual)(_|$)|_latency(_|$)/
+  /(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|delay|lifetime|lateness|skew|residual|latency_(low|high))(_|$)|_latency(_|$)/
 const UPKEEP = /(^|_)(guard|wrapper|break)_ns$/
 const BEFORE = /^before_/
 const MOMENT = /(^|_)(at|time|start|end|hit|moment|issued|needed)_ns$/

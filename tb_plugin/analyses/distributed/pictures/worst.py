@@ -122,11 +122,13 @@ def worst_frame(data: Together, rows: Sequence[Row]) -> Frame | None:
         },
         "usual_worker": pa.array([_beside(data, at, whole) for at in order], pa.string()),
     }
-    unknown = {key for key, column in table.items() if column.null_count == len(column)}
-    columns = [Column(METRICS.metric(key, TITLES.get(key, "")), hidden=key in unknown) for key in table]
+    hidden = {key for key, column in table.items() if column.null_count == len(column)}
+    if "caused_step_ns" not in hidden:
+        hidden.add("caused_wait_ns")  # which says the same
+    columns = [Column(METRICS.metric(key, TITLES.get(key, "")), hidden=key in hidden) for key in table]
     title = "Who costs the others most" if known else "Whom the others wait for"
     # Of stragglers those that are late again and again stand first: no column has that order.
-    sort = None if known else Sort("caused_wait_ns", True)
+    sort = None if known else Sort("caused_wait_ns" if "caused_step_ns" in hidden else "caused_step_ns", True)
     return Frame("worst", title, columns, pa.table(table), ("worker",), "worker", sort)
 
 
