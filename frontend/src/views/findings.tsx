@@ -13,7 +13,7 @@ import { DISMISSED, restorerOf, useDismissing, useWithout } from './parts/dismis
 import { FindingCard } from './parts/finding'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard, Say } from './parts/headline'
-import { comparedIn, InTheJob } from './parts/inTheJob'
+import { comparedIn, InTheJob, useVerdict } from './parts/inTheJob'
 import { pick } from './parts/pick'
 import type { ViewProps } from './view'
 import layoutCss from '../widgets/layout.module.css'
@@ -47,6 +47,7 @@ function Page({ view, base, whole, props }: { view: View; base: Query; whole: st
     .filter((notice) => !notice.saving)
     .sort((a, b) => LOUDEST.indexOf(a.severity) - LOUDEST.indexOf(b.severity))
   const inJob = comparedIn(props) > 0
+  const verdict = useVerdict(props)
   const isRead = view.coverage.complete || view.coverage.window !== null
   // What is loud without a number comes before what surely saves little.
   const isLouder = others[0]?.severity === 'high' && saving[0]?.severity === 'low'
@@ -57,11 +58,11 @@ function Page({ view, base, whole, props }: { view: View; base: Query; whole: st
     <div className={layoutCss.grid}>
       <HeadlineCard below>
         {isRead && <Headline figures={[...figures, ...inAll(together, found.length, whole)]} alarms={new Map()} />}
-        <InTheJob {...props} findings={found} leads={false} />
+        <InTheJob {...props} verdict={verdict} findings={found} leads={false} />
         {first ? (
           <Say severity={first.severity}>
             <b>
-              Mend first: {first.title}.
+              {verdict ? 'On this rank alone mend first' : 'Mend first'}: {first.title}.
               <Gain notice={first} whole={whole} />
             </b>{' '}
             <Sentence notice={first} text={first.todo || first.text} />

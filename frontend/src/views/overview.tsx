@@ -18,7 +18,7 @@ import { useWithout } from './parts/dismissed'
 import { FindingsCard } from './parts/findingsCard'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard, Say } from './parts/headline'
-import { InTheJob } from './parts/inTheJob'
+import { InTheJob, useVerdict } from './parts/inTheJob'
 import { pick } from './parts/pick'
 import type { ViewProps } from './view'
 import layoutCss from '../widgets/layout.module.css'
@@ -154,6 +154,7 @@ function Page({ view, whole, props }: { view: View; whole: View; props: ViewProp
 
 function Answer(of: { headline: Figures; costs: Notices | null; advice: Notices | null; props: ViewProps }) {
   const { headline, costs, advice, props } = of
+  const verdict = useVerdict(props)
   const alarms = useMemo(() => {
     const out = new Map<string, Severity>()
     for (const notice of advice?.notices ?? []) {
@@ -165,7 +166,7 @@ function Answer(of: { headline: Figures; costs: Notices | null; advice: Notices 
   return (
     <HeadlineCard below>
       <Headline figures={headline.figures} alarms={alarms} />
-      <InTheJob {...props} findings={advice?.notices ?? []} leads />
+      <InTheJob {...props} verdict={verdict} findings={advice?.notices ?? []} leads />
       {costs?.notices.map((notice, i) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the order is fixed
         <Say key={i} severity="info">

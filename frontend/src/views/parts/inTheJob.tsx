@@ -24,18 +24,23 @@ export function comparedIn({ catalog, profile }: Pick<ViewProps, 'catalog' | 'pr
   return count > 1 && viewInfo(profile, VIEW)?.available ? count : 0
 }
 
-/** `findings`: what is said of the rank alone; where that leaves nothing open, nobody is sent elsewhere. */
-export function InTheJob(props: ViewProps & { findings: readonly Notice[]; leads: boolean }) {
-  const { base, profile, findings, leads } = props
+/** What the job says of the rank, null while nobody knows it. */
+export function useVerdict(props: ViewProps): Notice | null {
+  const { base, profile } = props
   const { worker } = profile
-  const workers = comparedIn(props)
   const query = useMemo<Query>(() => ({ ...base, worker: '', of: worker }), [base, worker])
-  const view = useKnown(VIEW, query, String(useWholeRead(base)), workers > 0)
-  const notice = view && pick(view, 'verdict', 'notices')?.notices[0]
-  if (notice)
+  const view = useKnown(VIEW, query, String(useWholeRead(base)), comparedIn(props) > 0)
+  return (view && pick(view, 'verdict', 'notices')?.notices[0]) ?? null
+}
+
+/** `findings`: what is said of the rank alone; where that leaves nothing open, nobody is sent elsewhere. */
+export function InTheJob(props: ViewProps & { verdict: Notice | null; findings: readonly Notice[]; leads: boolean }) {
+  const { profile, verdict, findings, leads } = props
+  const workers = comparedIn(props)
+  if (verdict)
     return (
-      <Say severity={notice.severity}>
-        <Sentence notice={notice} text={notice.text} wayOf={wayTo(profile)} /> <ToDistributed text="Distributed" />
+      <Say severity={verdict.severity}>
+        <Sentence notice={verdict} text={verdict.text} wayOf={wayTo(profile)} /> <ToDistributed text="Distributed" />
       </Say>
     )
   if (!leads || workers === 0 || !findings.some(isOpen)) return null
