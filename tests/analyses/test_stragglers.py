@@ -494,6 +494,43 @@ def test_who_is_late_again_and_again_stands_before_who_was_once() -> None:
     assert second.severity == "medium"
 
 
+@pytest.mark.parametrize("seed", [1, 8])
+def test_ranks_that_are_late_in_turn_share_what_is_gained_also_where_one_lost_calls(seed: int) -> None:
+    given = (Straggler(0, "input", "rotating", 800_000),)
+    made = plan(SyntheticJob(ranks=6, steps=5, seed=seed, noise=0.0, stragglers=given, missing=((2, 0.3),)))
+    told = blamed(made)
+    (planted,) = truth(made.job, made)["stragglers"]
+    assert {told.found.pattern[w] for w in told.costly} == {"rotating"} and len(told.costly) == 5
+    assert told.found.lost_ns.sum() == pytest.approx(sum(planted["gain_ns"]), rel=0.02)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_straggler_whose_mate_has_no_trace_costs_what_it_does(seed: int) -> None:
+    """Its mate waits for it and passes the delay on to a group in which nobody sees who came last; another rank lost calls."""
+    given = (Straggler(4, list(CAUSES)[seed % len(CAUSES)], amount_ns=2_000_000 if seed % 2 else 800_000),)
+    made = plan(
+        SyntheticJob(ranks=8, steps=5, seed=seed, tp=2, noise=0.0, stragglers=given, absent=(5,), missing=((3, 0.1),))
+    )
+    told = blamed(made)
+    assert [told.names[w] for w in told.costly] == ["rank4"]
+    (planted,) = truth(made.job, made)["stragglers"]
+    assert told.found.lost_ns[told.costly[0]].sum() == pytest.approx(sum(planted["gain_ns"]), rel=0.03)
+
+
+def test_who_costs_next_to_nothing_once_the_job_is_played_is_no_straggler() -> None:
+    """Rank 3 lost calls in which it waited for its mate: it seems to be late itself in a step."""
+    made = plan(
+        SyntheticJob(
+            ranks=8, steps=5, seed=3, tp=2, noise=0.0, stragglers=(Straggler(2, "input", amount_ns=2_000_000),),
+            missing=((3, 0.1),),
+        )
+    )  # fmt: skip
+    told = blamed(made)
+    assert [told.names[w] for w in told.found.told.tolist()] == ["rank2"]
+    (planted,) = truth(made.job, made)["stragglers"]
+    assert told.found.lost_ns[told.costly[0]].sum() == pytest.approx(sum(planted["gain_ns"]), rel=0.02)
+
+
 def test_what_a_step_costs_and_who_is_named_does_not_change_with_the_chosen_steps() -> None:
     """Rank 5 is late in step 0 alone, where it hides some of what rank 3 costs in each step."""
     given = (Straggler(3, "kernel", amount_ns=600_000), Straggler(5, "input", "single", 8_000_000))

@@ -190,7 +190,7 @@ def blame(data: Together) -> Blame:
     }
     kernels = _kernels(data, found, excess, labels)
     if data.whole is None and len(met.worker) and data.seen.data["on_device"].to_numpy().all():
-        found = _without_each(found, arrived, (len(data.names), len(labels)))
+        found = _without_each(found, arrived, step_ns, is_whole=(data.size or 0) <= len(data.names))
     # A worker without one has the host in its row.
     on_devices = any(row["device"] != HOST for row in data.devices)
     give_back_memory()  # of 1,024 ranks 100 MB; the tables that come next need as much again
@@ -221,21 +221,29 @@ def _as_in_all_steps(found: Stragglers, labels: tuple[str, ...], every: Blame) -
     )
 
 
-def _without_each(found: Stragglers, arrived: Arrivals, shape: tuple[int, int]) -> Stragglers:
+def _without_each(found: Stragglers, arrived: Arrivals, step_ns: Float64, is_whole: bool) -> Stragglers:
     """The same, with what each of the costliest stragglers costs as the calls of the job are played without its delays.
 
-    Calls on the host are left alone: what there waits for what is not told by their streams.
+    Calls on the host are left alone: what there waits for what is not told by their streams. ``is_whole``: every rank of the
+    job is here.
     """
-    told = found.told[:EXPLAINED].tolist()
-    lost = found.lost_ns.copy()
+    told, shape = found.told[:EXPLAINED].tolist(), found.lost_ns.shape
+    lost, pattern = found.lost_ns.copy(), list(found.pattern)
     for one, alone in zip(told, replayed(arrived, [[one] for one in told], *shape), strict=True):
-        lost[one] = alone
-        if len(told) > 1 and alone.sum() < HIDDEN * found.lost_ns[one].sum():
+        # What goes faster where it is not late, because another one that lacks its calls is, is no gain of it.
+        alone = np.where(found.slow[one], alone, np.minimum(alone, found.lost_ns[one]))
+        lost[one], least = alone, HIDDEN * found.lost_ns[one].sum()
+        if len(told) > 1 and alone.sum() < least:
             # Others keep from being gained what it costs: it is that once they are as fast as the next.
             others = [other for other in told if other != one]
             more = replayed(arrived, [told], *shape)[0] - replayed(arrived, [others], *shape)[0]
             lost[one] = np.maximum(alone, np.minimum(more, found.lost_ns[one]))
-    return replace(found, lost_ns=lost, lost_low_ns=np.minimum(found.lost_low_ns, lost))
+        if not is_whole and lost[one].sum() < least:
+            # Whom a rank without a trace passes the delay on to seems to wait for nobody.
+            lost[one] = found.lost_ns[one]
+        if lost[one].max(initial=0) < WORTH * step_ns.mean():
+            pattern[one] = ""
+    return replace(found, lost_ns=lost, lost_low_ns=np.minimum(found.lost_low_ns, lost), pattern=tuple(pattern))
 
 
 def _steps(data: Together) -> tuple[tuple[str, ...], Int64, Float64]:
