@@ -322,9 +322,9 @@ def _answer(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
         METRICS.figure("slowest_ratio", slower),
     ]
     text = (
-        "The duration of {name} differs by most time: on {slowest_worker} it takes {slowest_mean_ns}, {slowest_ratio} longer "
+        "The duration of {name} differs by most time: on {slowest_worker} it takes {slowest_mean_ns}, {slowest_ratio} "
     )
-    text += "than the {fastest_mean_ns} on {fastest_worker}."
+    text += "longer than the {fastest_mean_ns} on {fastest_worker}."
     yield Notice("kernels_differ", "info", text, "", figures)
     yield from _often(kinds, workers)
 

@@ -33,7 +33,7 @@ from tb_plugin.analyses.distributed.stragglers.slow_kernels import (
     uneven,
 )
 from tb_plugin.analyses.distributed.stragglers.stragglers import Stragglers, _far_beyond, stragglers
-from tb_plugin.analyses.distributed.stragglers.stretches import bursts, own_work
+from tb_plugin.analyses.distributed.stragglers.stretches import bursts, stretches
 from tb_plugin.analyses.distributed.together import together
 from tb_plugin.analyses.distributed.verdict import verdict
 from tb_plugin.payloads import Table
@@ -105,9 +105,10 @@ def test_calls_under_way_at_once_are_told_however_long_a_recording_is(far: int) 
     """The two calls of ranks 0 and 2 are far apart, those of rank 1 overlap."""
     met = replace(three_ranks().met(), start_ns=np.array([-far, far, 0, 5, -far, far]), dur_ns=np.full(6, 10))
     assert bursts(met).tolist() == [0, 1, 2, 2, 4, 5]
-    blocked = replace(met, blocked_ns=np.array([10, 10, 5, 10, 10, 10]))
-    works = own_work(blocked, {"compute": np.zeros(6, np.int64)}, bursts(met))
-    assert works["compute"].tolist() == [0, 0, 0, 0, 0, 0]
+    blocked = replace(met, blocked_ns=np.array([4, 10, 5, 10, 10, 10]))
+    told = stretches(blocked, {"compute": np.ones(6, np.int64)}, bursts(met))
+    # Rank 0 computes for 6 in its first call, which is before the second.
+    assert told.done("compute", np.arange(6), told.burst).tolist() == [1, 7, 1, 1, 1, 1]
 
 
 @pytest.mark.filterwarnings("error")
@@ -312,7 +313,7 @@ def test_planted_stragglers_with_missing_calls_and_an_absent_rank(kind: str, see
     assert not found.lost_low_ns.any()  # rank 5 may have been later than all
     before = {key: made.columns[key] for key in COMPONENTS}
     met = made.met()
-    for worker, more in excesses(arrivals(met), found, own_work(met, before, bursts(met)), bursts(met)).items():
+    for worker, more in excesses(arrivals(met), found, before, bursts(met)).items():
         assert (more.main, worker in late_ones) == (cause, True)
         # Where it lacks a collective it is compared since the one before: there are two delays before the next one.
         delays = 2 * sum(when[kind](worker, step) for step in range(20))
@@ -506,7 +507,7 @@ def test_ranks_that_are_late_in_turn_share_what_is_gained_also_where_one_lost_ca
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_straggler_whose_mate_has_no_trace_costs_what_it_does(seed: int) -> None:
-    """Its mate waits for it and passes the delay on to a group in which nobody sees who came last; another rank lost calls."""
+    """Its mate passes the delay on to a group in which nobody sees who came last; another rank lost calls."""
     given = (Straggler(4, list(CAUSES)[seed % len(CAUSES)], amount_ns=2_000_000 if seed % 2 else 800_000),)
     made = plan(
         SyntheticJob(ranks=8, steps=5, seed=seed, tp=2, noise=0.0, stragglers=given, absent=(5,), missing=((3, 0.1),))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.distributed.stragglers.met import Met
-from tb_plugin.analyses.distributed.stragglers.stretches import Stretches, bursts, own_work, stretches
+from tb_plugin.analyses.distributed.stragglers.stretches import Stretches, bursts, stretches
 from tb_plugin.analyses.distributed.waiting import ESTIMATED, TIMINGS
 from tests.jobs_of_ranks import Job
 
@@ -29,8 +29,7 @@ def calls() -> Met:
 
 def told(met: Met, **changed: list[int]) -> Stretches:
     before = {key: np.array(values, np.int64) for key, values in {**BEFORE, **changed}.items()}
-    first = bursts(met)
-    return stretches(met, own_work(met, before, first), first)
+    return stretches(met, before, bursts(met))
 
 
 def rows(*rows: int) -> Int64:
@@ -77,7 +76,8 @@ def test_calls_without_a_match_are_passed_over_and_what_is_not_known_is_not_comp
     alone = told(replace(met, match=np.where(np.arange(8) == 3, -1, met.match)))
     assert alone.before.tolist() == [-1, 0, -1, 2, 2, -1, 5, 6]
     assert alone.done("compute", rows(4), alone.since(rows(4), rows(2))).tolist() == [20]
-    assert alone.done("idle", rows(4), alone.since(rows(4), rows(2))).tolist() == [0]
+    # Data move for 10 where it meets the others.
+    assert alone.done("idle", rows(4), alone.since(rows(4), rows(2))).tolist() == [10]
     unknown = told(met, copy=[0, 1, 2, -1, 4, 0, 0, 0])
     assert unknown.is_known(rows(4, 7), unknown.since(rows(4, 7), rows(2, 5))).tolist() == [False, True]
     assert unknown.is_known(rows(4), unknown.since(rows(4), rows(3))).tolist() == [True]

@@ -30,7 +30,7 @@ from tb_plugin.analyses.distributed.stragglers.replayed import replayed
 from tb_plugin.analyses.distributed.stragglers.roots import HeldUp, Roots, held_up, passed_on, roots, waits
 from tb_plugin.analyses.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE, KernelTimes, Uneven, uneven
 from tb_plugin.analyses.distributed.stragglers.stragglers import WORTH, Stragglers, stragglers
-from tb_plugin.analyses.distributed.stragglers.stretches import COMPUTE, bursts, own_work
+from tb_plugin.analyses.distributed.stragglers.stretches import COMPUTE, bursts
 from tb_plugin.analyses.distributed.together import Together
 from tb_plugin.trace.freeing import give_back_memory
 from tb_plugin.trace.memo import remembered
@@ -182,7 +182,7 @@ def blame(data: Together) -> Blame:
         if f"before_{key}_ns" in data.seen.data.column_names
     }
     burst = bursts(met)
-    excess = excesses(arrived, found, own_work(met, before, burst), burst)
+    excess = excesses(arrived, found, before, burst)
     asked = {one: found.main_group(one) for one, more in excess.items() if more.main == COMMUNICATION}
     slow = {
         one: slow_group(met, kind, one, _mates(found, row), int(found.group[row]), found.slow[one])

@@ -70,7 +70,7 @@ def excesses(met: Arrivals, found: Stragglers, before: Mapping[str, Int64], burs
     cost = sum_by(culprit[asked], met.high_ns[asked], len(main))
     asked = _costliest(asked, burst[np.maximum(met.row[met.last], 0)], met.high_ns)
     rows = np.flatnonzero(asked[met.collective] & (met.row >= 0))
-    known = np.all([before[key][met.row[rows]] >= 0 for key in COMPONENTS], axis=0)
+    known = np.all([before[key][burst[met.row[rows]]] >= 0 for key in COMPONENTS], axis=0)
     is_last = np.zeros(len(met.row), np.bool_)
     is_last[met.last] = True
     mine, others = rows[known & is_last[rows]], rows[known & ~is_last[rows]]

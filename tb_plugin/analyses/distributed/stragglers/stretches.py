@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.distributed.matching.codes import codes, on_one_axis
+from tb_plugin.analyses.distributed.matching.quantiles import median_by
 from tb_plugin.analyses.distributed.stragglers.met import Met
 from tb_plugin.analyses.distributed.waiting import ESTIMATED, TIMINGS
 from tb_plugin.analyses.grouping import sum_by
@@ -18,20 +19,6 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 COMPUTE, IDLE = "compute", "idle"
-
-
-def own_work(met: Met, before: Mapping[str, Int64], first: Int64) -> dict[str, Int64]:
-    """Returns the components with what each call hides, which is computation of the same stretch between two that block.
-
-    While others wait for a straggler in a call that they hide they go on with what it does before the next one. Calls of a
-    group that are under way at once have one time before them: what was done before the ``first`` (``bursts``) is before all
-    of them.
-    """
-    if COMPUTE not in before:
-        return dict(before)
-    found = {key: np.where(values >= 0, values[first], values) for key, values in before.items()}
-    compute = found[COMPUTE]
-    return {**found, COMPUTE: np.where(compute >= 0, compute + _hidden(met, met.start_ns + met.dur_ns), compute)}
 
 
 @remembered
@@ -47,16 +34,17 @@ def bursts(met: Met) -> Int64:
     return first
 
 
-def _hidden(met: Met, until_ns: Int64) -> Int64:
-    """How long each call's worker computes from its begin on, at least: while a call blocks it, it does not."""
+def _hidden(met: Met, first: Int64, until_ns: Int64) -> Int64:
+    """How long the workers of some calls compute from their begin on, at least: while a call blocks one, it does not."""
     order = np.lexsort((met.start_ns, met.worker))
-    start, end = on_one_axis(met.worker[order], met.start_ns[order], until_ns[order])
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    many = len(order)
+    worker = np.concatenate((met.worker[order], met.worker[first]))
+    (time,) = on_one_axis(worker, np.concatenate((met.start_ns[order], until_ns)))
     total = np.append(0, np.cumsum(met.blocked_ns[order]))
-    later = np.searchsorted(start, end, side="left")
-    mine = np.arange(len(order))
-    hidden = np.empty(len(order), np.int64)
-    whole = (until_ns - met.start_ns)[order]
-    hidden[order] = np.maximum(whole - (total[np.maximum(later, mine + 1)] - total[mine]), 0)
+    later, mine = np.searchsorted(time[:many], time[many:], side="left"), place[first]
+    hidden: Int64 = np.maximum(until_ns - met.start_ns[first] - (total[np.maximum(later, mine + 1)] - total[mine]), 0)
     return hidden
 
 
@@ -72,9 +60,10 @@ class Stretches:
     """The step of the first call of the worker and group."""
     _first: Int64
     """The first burst of the worker and group."""
-    _work: Mapping[str, Int64]
     _gone: Mapping[str, Int64]
-    """What was done before and in bursts, sums over all with lower numbers."""
+    """What was done before bursts, and computed in the one before each, sums over all with lower numbers."""
+    _waited: Int64
+    """How long bursts took the worker, the same sums."""
     _unknown: Int64
     """How many of them it is not known of."""
     _met: Met
@@ -97,58 +86,68 @@ class Stretches:
 
     def is_known(self, call: Int64, since: Int64) -> Bool:
         """Returns whether all that stands before a call is known, since a burst."""
-        known: Bool = self._unknown[self.burst[call]] == self._unknown[since]
+        known: Bool = self._unknown[self.burst[call] + 1] == self._unknown[since]
         return known
 
     def done(self, key: str, call: Int64, since: Int64) -> Int64:
-        """Returns how much of a component stands before a call, and is hidden by it, since a burst."""
-        gone = self._gone[key]
-        done: Int64 = self._work[key][call] + gone[self.burst[call]] - gone[since]
-        return done
+        """Returns how much of a component stands before a call, since a burst (or in what the one before that hides).
+
+        Bursts that are passed over count as idle: so seems who lacks them.
+        """
+        gone, burst = self._gone[key], self.burst[call]
+        done: Int64 = gone[burst + 1] - gone[since]
+        return done + (self._waited[burst] - self._waited[since]) if key == IDLE else done
 
 
-def stretches(met: Met, work: Mapping[str, Int64], first: Int64) -> Stretches:
-    """Returns the stretches before calls. ``work``: by component, of ``own_work``; ``first``: of ``bursts``."""
+def stretches(met: Met, before: Mapping[str, Int64], first: Int64) -> Stretches:
+    """Returns the stretches before calls. ``before``: their components, -1 where not known; ``first``: of ``bursts``.
+
+    While others wait for a straggler in a call that they hide they go on with what it does before the next one: what a
+    worker computes in a call is before the next.
+    """
     own = codes(met.worker, met.group)
-    end = met.start_ns + met.dur_ns
     # Rows of a worker stand in order of time.
     order = np.argsort(own, kind="stable")
     opening = order[first[order] == order]
     number = np.empty(len(own), np.int64)
     number[opening] = np.arange(len(opening))
     burst = number[first]
-    last_end = np.full(len(opening), np.iinfo(np.int64).min)
-    np.maximum.at(last_end, burst, end)
-    known = np.all([values[opening] >= 0 for values in work.values()], axis=0)
-    # In a burst the worker computes what it hides. Who lacks its calls seems idle as long as they take: the others wait for
-    # it where it came last, else it waits as they do.
-    more = np.zeros(len(own), np.int64)
-    if (last_end > end[opening]).any():
-        more = _hidden(met, last_end[burst]) - _hidden(met, end)
+    end = np.full(len(opening), np.iinfo(np.int64).min)
+    np.maximum.at(end, burst, met.start_ns + met.dur_ns)
+    # Of a call that one lacks the others wait for it where it came last, else it waits as they do.
     came_last = met.waiting.timing == TIMINGS.index(ESTIMATED)
-    waited = np.minimum(np.where(came_last, met.waiting.transfer_ns, met.dur_ns), met.blocked_ns)
-    within = {
-        COMPUTE: more[opening],
-        IDLE: sum_by(burst, np.where(met.match >= 0, waited, 0), len(opening)),
-    }
+    took, has_met = np.where(came_last, met.waiting.transfer_ns, met.dur_ns), met.match >= 0
+    # In a group of two that call has no match: it takes as long as data move otherwise, at least.
+    usual = median_by(own[has_met], met.waiting.transfer_ns[has_met], int(own.max(initial=-1)) + 1)[own]
+    took = np.where(has_met, took, np.where(met.two_ended, 0, np.minimum(usual, met.dur_ns)))
+    waited = sum_by(burst, np.minimum(took, met.blocked_ns), len(opening))
+    # Before the first one nothing is hidden.
+    follows = np.diff(own[opening], prepend=-1) == 0
+    hidden = np.where(follows, np.append(0, _hidden(met, opening, end))[:-1], 0)
+    known = np.all([values[opening] >= 0 for values in before.values()], axis=0)
     gone = {
-        key: np.append(0, np.cumsum(np.where(known, values[opening] + within.get(key, 0), 0)))
-        for key, values in work.items()
+        key: _sums(np.where(known, values[opening] + (hidden if key == COMPUTE else 0), 0))
+        for key, values in before.items()
     }
     is_first = np.diff(own[order], prepend=-1) != 0
     begin = np.maximum.accumulate(np.where(is_first, np.arange(len(order)), 0))
     latest = np.maximum.accumulate(np.where(met.match[order] >= 0, np.arange(len(order)), -1))
     latest = np.append(-1, latest)[:-1]
-    before, head = np.empty(len(own), np.int64), np.empty(len(own), np.int64)
-    before[order] = np.where(latest >= begin, order[latest], -1)
+    last_match, head = np.empty(len(own), np.int64), np.empty(len(own), np.int64)
+    last_match[order] = np.where(latest >= begin, order[latest], -1)
     head[order] = order[begin]
     return Stretches(
         burst=burst,
-        before=before[first],
+        before=last_match[first],
         opens=met.step[head],
         _first=burst[head],
-        _work=work,
         _gone=gone,
-        _unknown=np.append(0, np.cumsum(~known)),
+        _waited=_sums(waited),
+        _unknown=_sums(~known),
         _met=met,
     )
+
+
+def _sums(values: Int64 | Bool) -> Int64:
+    """The sum of all values before each, and of all."""
+    return np.append(0, np.cumsum(values))
