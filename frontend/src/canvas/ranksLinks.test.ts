@@ -47,10 +47,11 @@ test('what failed is not waited for, and ranks of another run take no part', () 
   const shown = (key: string, isRead: boolean, isFailed = false) =>
     ({ section: { key, isFailed }, scene: isRead ? {} : null }) as unknown as Shown
   const all = [shown('', true), shown('a', true)]
-  expect(takePart(all, 2)).toBe('2 ranks here')
-  expect(takePart([...all, shown('b', false)], 2)).toBe('2 of 3 ranks here, 1 not read yet')
-  expect(takePart([...all, shown('b', false, true)], 2)).toBe('2 of 3 ranks here')
-  expect(takePart([...all, shown('other/a/1', true), shown('other/b/1', false)], 2)).toBe('2 ranks here')
+  expect(takePart(all, 2)).toBe('linked on all 2 ranks here')
+  expect(takePart([...all, shown('b', false)], 2)).toBe('linked on 2 of the ranks here, 1 rank not read yet')
+  expect(takePart([...all, shown('b', true), shown('c', true)], 2)).toBe('linked on 2 of the ranks here')
+  expect(takePart([...all, shown('b', false, true)], 2)).toBe('linked on 2 of the ranks here')
+  expect(takePart([...all, shown('other/a/1', true), shown('other/b/1', false)], 2)).toBe('linked on all 2 ranks here')
 })
 
 test('an event is known by its number, by its start only where nothing tells its number', () => {

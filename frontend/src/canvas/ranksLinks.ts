@@ -1,4 +1,5 @@
 // The same collective on several ranks: bands that lead from section to section.
+import { counted } from '../lib/format'
 import { toAxis } from '../lib/rankAxis'
 import { isOfOtherRun } from '../lib/rankChoice'
 import { BUSY, COMMUNICATION } from './ranksBars'
@@ -48,12 +49,12 @@ export function chosenMeeting(scene: RanksScene): Meeting | undefined {
   return pointedMeeting(scene) ?? (selected ? meetingOf(scene, rank, event, selected.start) : undefined)
 }
 
-/** How many of the sections are known to take part in a collective; another run or span has no part in it. */
+/** On how many of the sections a collective is linked: who else is a member is not known here. Another run or span has no part in it. */
 export function takePart(sections: readonly Pick<Shown, 'section' | 'scene'>[], calls: number): string {
   const own = sections.filter(({ section }) => !isOfOtherRun(section.key))
   const unread = own.filter(({ section, scene }) => !scene && !section.isFailed).length
-  const on = own.length > calls ? `${calls} of ${own.length} ranks here` : `${own.length} ranks here`
-  return unread > 0 ? `${on}, ${unread} not read yet` : on
+  const on = own.length > calls ? `linked on ${calls} of the ranks here` : `linked on all ${own.length} ranks here`
+  return unread > 0 ? `${on}, ${counted(unread, 'rank')} not read yet` : on
 }
 
 /** A rank that came last, and at how many collectives. */
