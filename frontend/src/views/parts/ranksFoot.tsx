@@ -49,8 +49,8 @@ export function RanksFoot(props: {
       </span>
       <span className={css.key} data-testid="timeline-key">
         {lasts.length > 0 && <span title="Bands have the colour of the rank that came last">bands, last came:</span>}
-        {lasts.map(({ title, kind, count }) => (
-          <span key={title} title={`came last at ${counted(count, 'collective')} in sight`}>
+        {lasts.map(({ title, kind, count, lateness }) => (
+          <span key={title} title={lastText(count, lateness)}>
             <i className={css.band} style={{ '--band': categoryColor(kind) } as CSSProperties} /> {title}
           </span>
         ))}
@@ -65,16 +65,19 @@ export function RanksFoot(props: {
   )
 }
 
-/** Who came last at collectives in sight, most often first, and in which colour; those without one of their own together. */
+const lastText = (count: number, lateness: number) =>
+  `came last at ${counted(count, 'collective')} in sight${lateness > 0 ? `, ${format(lateness, 'ns')} after their medians in all` : ''}`
+
+/** Who came last at collectives in sight, the latest first, and in which colour; those without one of their own together. */
 function named(meetings: readonly Meeting[], sections: readonly RankSection[]) {
   const titles = new Map(sections.map(({ key, title }) => [key, title]))
   const keys = sections.map(({ key }) => key)
-  const all = lastOf(keys, meetings).map(({ key, kind, count }) => ({ title: titles.get(key) ?? key, kind, count }))
+  const all = lastOf(keys, meetings).map(({ key, ...last }) => ({ title: titles.get(key) ?? key, ...last }))
   const shown = all.filter(({ kind }) => kind !== OTHERS)
   const rest = meetings.length - shown.reduce((sum, { count }) => sum + count, 0)
   if (rest === 0) return shown
   const title = all.length > shown.length ? 'any other rank' : 'one that is not shown, or not known'
-  return [...shown, { title, kind: OTHERS, count: rest }]
+  return [...shown, { title, kind: OTHERS, count: rest, lateness: 0 }]
 }
 
 const TEXT: Record<Way, string> = {
