@@ -166,6 +166,7 @@ def test_the_way_to_a_partner_stays_among_the_ranks(open_tab: Open) -> None:
         at = "" if worker == "rank0" else worker
         expected = state | {"ranks": ranks, "event": str(calls[worker]["event"]), **({"at": at} if at else {})}
         assert {key: now.get(key) for key in expected} == expected and now.get("at", "") == at
+        assert partners.get_by_role("row", name="this one").inner_text().startswith(worker)
     # From there the table of the view Distributed comes into sight, though it stands below all pictures.
     frame.get_by_role("button", name="Show in Distributed").click()
     frame = tab.settle()
