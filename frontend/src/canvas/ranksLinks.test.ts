@@ -5,7 +5,13 @@ import { type Call, isSame, type Meeting, meetingOf, partnersOf, type Shown } fr
 import type { Tile } from './tileStore'
 
 const call = (rank: string, start: number, event: number): Call => ({ rank, start, end: start + 5, event, lateness: 7 })
-const meeting = (match: number, ...calls: Call[]): Meeting => ({ match, collective: 'allreduce', last: 'c', calls })
+const meeting = (match: number, ...calls: Call[]): Meeting => ({
+  match,
+  collective: 'allreduce',
+  last: 'c',
+  lateness: 7,
+  calls,
+})
 const meetings = [
   meeting(3, call('a', 10, 100), call('c', 20, -1)),
   meeting(4, call('a', 30, 101), call('gone', 30, 9)),
@@ -27,12 +33,12 @@ test('calls of a collective are linked from top to bottom, in the colour of the 
 
 test('those that came last by most have a colour of their own, if it can be that of their place; of more ranks than colours the rest share one', () => {
   const keys = Array.from({ length: 12 }, (_, at) => `r${at}`)
-  const came = (...lasts: [last: string, lateness: number | null][]) =>
+  const came = (...lasts: [last: string, lateness: number][]) =>
     lastOf(
       keys,
-      lasts.map(([last, lateness], at) => ({ ...meeting(at, { ...call(last, 10, at), lateness }), last })),
+      lasts.map(([last, lateness], at) => ({ ...meeting(at), last, lateness })),
     )
-  expect(came(['r7', 5], ['r0', 1], ['r2', 4], ['r2', 4], ['gone', 99], ['r1', null])).toEqual([
+  expect(came(['r7', 5], ['r0', 1], ['r2', 4], ['r2', 4], ['gone', 99], ['r1', 0])).toEqual([
     { key: 'r2', kind: 'last2', count: 2, lateness: 8 },
     { key: 'r7', kind: 'last3', count: 1, lateness: 5 },
     { key: 'r0', kind: 'last0', count: 1, lateness: 1 },

@@ -72,11 +72,10 @@ export interface Last {
 export function lastOf(keys: readonly string[], meetings: readonly Meeting[]): Last[] {
   const place = new Map(keys.map((key, at) => [key, at]))
   const found = new Map<string, { key: string; at: number; count: number; lateness: number }>()
-  for (const { last, calls } of meetings) {
+  for (const { last, lateness: late } of meetings) {
     const at = place.get(last)
     if (at === undefined) continue
     const { count, lateness } = found.get(last) ?? { count: 0, lateness: 0 }
-    const late = calls.find(({ rank }) => rank === last)?.lateness ?? 0
     found.set(last, { key: last, at, count: count + 1, lateness: lateness + late })
   }
   const all = [...found.values()].sort((a, b) => b.lateness - a.lateness || a.at - b.at)
