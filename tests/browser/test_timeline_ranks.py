@@ -166,6 +166,7 @@ def test_the_way_to_a_partner_stays_among_the_ranks(open_tab: Open) -> None:
         at = "" if worker == "rank0" else worker
         expected = state | {"ranks": ranks, "event": str(calls[worker]["event"]), **({"at": at} if at else {})}
         assert {key: now.get(key) for key in expected} == expected and now.get("at", "") == at
+        assert partners.get_by_role("row", name="this one").inner_text().startswith(worker)
     # From there the table of the view Distributed comes into sight, though it stands below all pictures.
     frame.get_by_role("button", name="Show in Distributed").click()
     frame = tab.settle()
@@ -188,6 +189,16 @@ def test_all_sections_are_opened_and_closed_from_the_menu(open_tab: Open) -> Non
     frame.get_by_role("button", name="Open all").click()
     tab.settle()
     assert tab.state()["sections"] == "open" and picture.pixel(bar) != closed
+
+
+def test_closer_and_further_go_on_a_narrow_page_only_where_the_bar_is_full(open_tab: Open) -> None:
+    tab = open_tab(size=(900, 700))
+    frame = tab.open(run=RUN, worker="rank0", view="timeline", ranks="rank1", align="wall")
+    assert all(frame.get_by_role("button", name=name).is_visible() for name in ("Zoom in", "Zoom out"))
+    tops = frame.locator("[data-testid=toolbar] > *").evaluate_all("all => all.map(one => one.offsetTop)")
+    assert max(tops) - min(tops) < 30
+    frame = tab.open(run=RUN, worker="rank0", view="timeline")
+    assert not any(frame.get_by_role("button", name=name).is_visible() for name in ("Zoom in", "Zoom out"))
 
 
 def test_a_partner_that_is_still_read_has_its_own_panel_and_takes_nobody_back(open_tab: Open) -> None:

@@ -293,3 +293,20 @@ def test_tensorboard_ends_without_leftovers(tmp_path: Path) -> None:
     """Guards the other tests: a TensorBoard that does not end would hold its port and its workers."""
     with tensorboard(tmp_path, tmp_path / "cache") as address:
         assert address.startswith("http://127.0.0.1:")
+
+
+def test_of_a_worker_that_a_run_does_not_have_the_others_can_be_chosen(open_tab: Open) -> None:
+    tab = open_tab()
+    frame = tab.open(view="overview", run="synthetic_ddp", worker="rank37")
+    alert = frame.get_by_role("alert")
+    assert "There is no profile synthetic_ddp / rank37 in the log directory." in alert.inner_text()
+    assert "Choose another worker above." in alert.inner_text()
+    profile = frame.get_by_role("region", name="Profile")
+    assert "synthetic_ddp" in profile.get_by_role("button", name="Run").inner_text()
+    worker = profile.get_by_role("button", name="Worker")
+    assert "rank37" in worker.inner_text()
+    worker.click()
+    frame.get_by_role("option", name="rank2").click()
+    frame = tab.settle()
+    assert_healthy(frame)
+    assert (tab.state()["run"], tab.state()["worker"]) == ("synthetic_ddp", "rank2")

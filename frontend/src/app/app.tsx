@@ -5,7 +5,18 @@ import type { Query } from '../api/client'
 import type { Catalog, Problem, Profile, ReadInfo, SpanInfo, ViewInfo } from '../api/payloads'
 import { nounOf } from '../lib/models'
 import { shortenMiddle } from '../lib/names'
-import { isAnsweredByOthers, offered, openedView, resolveAddress, seenAs, spanOf, viewInfo } from '../lib/profiles'
+import {
+  type Address,
+  isAnsweredByOthers,
+  missingIn,
+  offered,
+  openedView,
+  resolveAddress,
+  seenAs,
+  spanOf,
+  viewInfo,
+  wantedAddress,
+} from '../lib/profiles'
 import { useCatalog, useProfile } from '../state/data'
 import { openProfile, openView, setDefaultView, useRoute } from '../state/route'
 import { viewOf } from '../views'
@@ -42,6 +53,7 @@ function Frame() {
   // With profiles at hand, a store that went away is a remark; without, NoProfile says it.
   const troubles = !catalog ? [] : offline ? [offline] : catalog.runs.length > 0 ? catalog.problems : []
   const address = useMemo(() => resolveAddress(catalog, route), [catalog, route])
+  const wanted = wantedAddress(catalog, route)
   const span = spanOf(catalog, address)
   const part = route.window ?? ''
   const capture = route.capture ?? ''
@@ -83,6 +95,7 @@ function Frame() {
       <TopBar
         catalog={catalog}
         address={address}
+        wanted={wanted}
         profile={profile}
         base={base}
         steps={steps}
@@ -126,7 +139,7 @@ function Frame() {
                 <Bones height={300} />
               )
             ) : address === null ? (
-              <NoProfile catalog={catalog} wanted={[route.run, route.worker, route.span].filter(Boolean).join(' / ')} />
+              <NoProfile catalog={catalog} wanted={wanted} />
             ) : (
               <Body
                 view={view}
@@ -226,7 +239,7 @@ function Body(props: {
   return <View id={view} catalog={catalog} profile={profile} base={base} />
 }
 
-function NoProfile({ catalog, wanted }: { catalog: Catalog; wanted: string }) {
+function NoProfile({ catalog, wanted }: { catalog: Catalog; wanted: Address }) {
   if (catalog.runs.length === 0) {
     return (
       <>
@@ -237,16 +250,18 @@ function NoProfile({ catalog, wanted }: { catalog: Catalog; wanted: string }) {
       </>
     )
   }
+  const missing = missingIn(catalog, wanted)
+  const run = missing === 'run' ? '' : wanted.run
   return (
     <ProblemPanel
       problem={{
-        what: `There is no profile ${wanted} in the log directory.`,
+        what: `There is no profile ${[wanted.run, wanted.worker, wanted.span].filter(Boolean).join(' / ')} in the log directory.`,
         where: catalog.logdir,
-        do: 'It may have been moved or deleted, or the link is of another log directory. Choose another run above.',
+        do: `It may have been moved or deleted, or the link is of another log directory. Choose another ${missing} above.`,
       }}
       action={
-        <button type="button" className={textCss.link} onClick={() => openProfile({ run: '', worker: '', span: '' })}>
-          Open the first profile
+        <button type="button" className={textCss.link} onClick={() => openProfile({ run, worker: '', span: '' })}>
+          Open the first profile{run && ' of this run'}
         </button>
       }
     />

@@ -18,6 +18,8 @@ import css from './topbar.module.css'
 export function TopBar(props: {
   catalog: Catalog | null
   address: Address | null
+  /** What the pickers begin with where no profile is open. */
+  wanted: Address
   profile: Profile | null
   /** run, worker, span, window, capture, steps, phase and pattern. */
   base: Query
@@ -26,14 +28,14 @@ export function TopBar(props: {
   onQuality: () => void
   onHelp: () => void
 }) {
-  const { catalog, address, profile, base, steps, reload, onQuality, onHelp } = props
+  const { catalog, address, wanted, profile, base, steps, reload, onQuality, onHelp } = props
   const notices = profile?.data_notice_count ?? 0
   // Where a rank's summary answers, nobody has asked for the trace: what there is to say of it is not known.
   const isRead = notices > 0 || spanOf(catalog, address)?.state !== 'found'
   return (
     <div className={css.top} role="region" aria-label="Profile">
       <div className={css.picks}>
-        <ProfilePickers catalog={catalog} address={address} onChange={openProfile} />
+        <ProfilePickers catalog={catalog} address={address ?? wanted} onChange={openProfile} />
         {profile?.state === 'ready' && profile.features.includes('steps') && (
           <StepsPicker
             all={profile.steps}

@@ -5,7 +5,13 @@ import { type Call, isSame, type Meeting, meetingOf, partnersOf, type Shown } fr
 import type { Tile } from './tileStore'
 
 const call = (rank: string, start: number, event: number): Call => ({ rank, start, end: start + 5, event, lateness: 7 })
-const meeting = (match: number, ...calls: Call[]): Meeting => ({ match, collective: 'allreduce', last: 'c', calls })
+const meeting = (match: number, ...calls: Call[]): Meeting => ({
+  match,
+  collective: 'allreduce',
+  last: 'c',
+  lateness: 7,
+  calls,
+})
 const meetings = [
   meeting(3, call('a', 10, 100), call('c', 20, -1)),
   meeting(4, call('a', 30, 101), call('gone', 30, 9)),
@@ -25,32 +31,41 @@ test('calls of a collective are linked from top to bottom, in the colour of the 
   expect(linksOf(sections.slice(1), meetings)[0].kind).toBe('other')
 })
 
-test('who came last most often has a colour of its own, if it can be that of its place; of more ranks than colours the rest share one', () => {
+test('those that came last by most have a colour of their own, if it can be that of their place; of more ranks than colours the rest share one', () => {
   const keys = Array.from({ length: 12 }, (_, at) => `r${at}`)
-  const came = (...lasts: string[]) =>
+  const came = (...lasts: [last: string, lateness: number][]) =>
     lastOf(
       keys,
-      lasts.map((last, at) => ({ ...meeting(at), last })),
+      lasts.map(([last, lateness], at) => ({ ...meeting(at), last, lateness })),
     )
-  expect(came('r7', 'r2', 'r2', 'r1', 'gone')).toEqual([
-    { key: 'r2', kind: 'last2', count: 2 },
-    { key: 'r1', kind: 'last1', count: 1 },
-    { key: 'r7', kind: 'last0', count: 1 },
+  expect(came(['r7', 5], ['r0', 1], ['r2', 4], ['r2', 4], ['gone', 99], ['r1', 0])).toEqual([
+    { key: 'r2', kind: 'last2', count: 2, lateness: 8 },
+    { key: 'r7', kind: 'last3', count: 1, lateness: 5 },
+    { key: 'r0', kind: 'last0', count: 1, lateness: 1 },
+    { key: 'r1', kind: 'last1', count: 1, lateness: 0 },
   ])
-  const all = came(...keys)
+  const all = came(...keys.map((key): [string, number] => [key, 3]))
+  expect(all.map(({ key }) => key)).toEqual(keys)
   const kinds = all.map(({ kind }) => kind)
   expect(new Set(kinds.slice(0, COLORS)).size).toBe(COLORS)
   expect(new Set(kinds.slice(COLORS))).toEqual(new Set([OTHERS]))
+  // Noise that is last more often takes no colour from the costliest one, and leaves it its own.
+  const noise = ['r0', 'r1', 'r2', 'r3', 'r4', 'r5', 'r6'].flatMap((key): [string, number][] => [
+    [key, 2],
+    [key, 2],
+  ])
+  expect(came(...noise, ['r7', 900])[0]).toEqual({ key: 'r7', kind: 'last2', count: 1, lateness: 900 })
 })
 
 test('what failed is not waited for, and ranks of another run take no part', () => {
   const shown = (key: string, isRead: boolean, isFailed = false) =>
     ({ section: { key, isFailed }, scene: isRead ? {} : null }) as unknown as Shown
   const all = [shown('', true), shown('a', true)]
-  expect(takePart(all, 2)).toBe('2 ranks here')
-  expect(takePart([...all, shown('b', false)], 2)).toBe('2 of 3 ranks here, 1 not read yet')
-  expect(takePart([...all, shown('b', false, true)], 2)).toBe('2 of 3 ranks here')
-  expect(takePart([...all, shown('other/a/1', true), shown('other/b/1', false)], 2)).toBe('2 ranks here')
+  expect(takePart(all, 2)).toBe('linked on all 2 ranks here')
+  expect(takePart([...all, shown('b', false)], 2)).toBe('linked on 2 of the ranks here, 1 rank not read yet')
+  expect(takePart([...all, shown('b', true), shown('c', true)], 2)).toBe('linked on 2 of the ranks here')
+  expect(takePart([...all, shown('b', false, true)], 2)).toBe('linked on 2 of the ranks here')
+  expect(takePart([...all, shown('other/a/1', true), shown('other/b/1', false)], 2)).toBe('linked on all 2 ranks here')
 })
 
 test('an event is known by its number, by its start only where nothing tells its number', () => {

@@ -1,4 +1,5 @@
 // The same collective on several ranks: bands that lead from section to section.
+import { counted } from '../lib/format'
 import { toAxis } from '../lib/rankAxis'
 import { isOfOtherRun } from '../lib/rankChoice'
 import { BUSY, COMMUNICATION } from './ranksBars'
@@ -12,7 +13,7 @@ import { toX } from './timelineScene'
 
 /** More collectives than these in sight are not linked: nobody could follow a band. */
 export const LINKED = 120
-/** Ranks that came last most often have a colour of their own; more could not be told apart. */
+/** So many ranks that came last have a colour of their own; more could not be told apart. */
 export const COLORS = 5
 /** The colour of the bands of all others. */
 export const OTHERS = 'other'
@@ -48,38 +49,49 @@ export function chosenMeeting(scene: RanksScene): Meeting | undefined {
   return pointedMeeting(scene) ?? (selected ? meetingOf(scene, rank, event, selected.start) : undefined)
 }
 
-/** How many of the sections are known to take part in a collective; another run or span has no part in it. */
+/** On how many of the sections a collective is linked: who else is a member is not known here. Another run or span has no part in it. */
 export function takePart(sections: readonly Pick<Shown, 'section' | 'scene'>[], calls: number): string {
   const own = sections.filter(({ section }) => !isOfOtherRun(section.key))
   const unread = own.filter(({ section, scene }) => !scene && !section.isFailed).length
-  const on = own.length > calls ? `${calls} of ${own.length} ranks here` : `${own.length} ranks here`
-  return unread > 0 ? `${on}, ${unread} not read yet` : on
+  const on = own.length > calls ? `linked on ${calls} of the ranks here` : `linked on all ${own.length} ranks here`
+  return unread > 0 ? `${on}, ${counted(unread, 'rank')} not read yet` : on
 }
 
-/** A rank that came last, and at how many collectives. */
+/** A rank that came last: at how many collectives, and by how much in all. */
 export interface Last {
   key: string
   kind: string
   count: number
+  lateness: number
 }
 
 /**
- * Ranks that are shown and came last, most often first. Those that did most often have a colour each, as far as that can be the one
- * of their place: it stays theirs while others come and go.
+ * Ranks that are shown and came last, those first whose lateness there sums to most: of noise there is more, and it costs nothing.
+ * The first ones have a colour each, as far as that can be the one of their place: it stays theirs while others come and go.
  */
 export function lastOf(keys: readonly string[], meetings: readonly Meeting[]): Last[] {
   const place = new Map(keys.map((key, at) => [key, at]))
-  const counts = new Map<string, number>()
-  for (const { last } of meetings) if (place.has(last)) counts.set(last, (counts.get(last) ?? 0) + 1)
-  const free = new Set(Array.from({ length: COLORS }, (_, at) => at))
-  return [...counts]
-    .sort((a, b) => b[1] - a[1] || (place.get(a[0]) ?? 0) - (place.get(b[0]) ?? 0))
-    .map(([key, count]) => {
-      const own = (place.get(key) ?? 0) % COLORS
-      const slot = free.has(own) ? own : [...free][0]
-      free.delete(slot)
-      return { key, kind: slot === undefined ? OTHERS : `last${slot}`, count }
-    })
+  const found = new Map<string, { key: string; at: number; count: number; lateness: number }>()
+  for (const { last, lateness: late } of meetings) {
+    const at = place.get(last)
+    if (at === undefined) continue
+    const { count, lateness } = found.get(last) ?? { count: 0, lateness: 0 }
+    found.set(last, { key: last, at, count: count + 1, lateness: lateness + late })
+  }
+  const all = [...found.values()].sort((a, b) => b.lateness - a.lateness || a.at - b.at)
+  const slots = slotsOf(all.slice(0, COLORS).map(({ at }) => at % COLORS))
+  return all.map(({ key, count, lateness }, i) => ({
+    key,
+    kind: i < COLORS ? `last${slots[i]}` : OTHERS,
+    count,
+    lateness,
+  }))
+}
+
+/** To each the one that it wishes if nobody before it does, to the others what is left then. */
+function slotsOf(wishes: readonly number[]): number[] {
+  const left = Array.from({ length: COLORS }, (_, slot) => slot).filter((slot) => !wishes.includes(slot))
+  return wishes.map((wish, i) => (wishes.indexOf(wish) === i ? wish : (left.shift() ?? wish)))
 }
 
 /** What is linked, worked out once for meetings and sections: every picture of them takes it from here. */

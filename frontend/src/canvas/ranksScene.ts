@@ -57,6 +57,8 @@ export interface Meeting {
   collective: string
   /** Key of the rank that came last; '' = nobody knows, or it is not shown. */
   last: string
+  /** How late that one was, whether or not its call is among these; 0 = not known. */
+  lateness: number
   calls: readonly Call[]
 }
 

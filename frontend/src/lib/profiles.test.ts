@@ -4,6 +4,7 @@ import {
   byTime,
   defaultBaseline,
   isAnsweredByOthers,
+  missingIn,
   offered,
   ofModel,
   openedView,
@@ -13,6 +14,7 @@ import {
   seenAs,
   spanLabels,
   unread,
+  wantedAddress,
   withoutTraces,
 } from './profiles'
 
@@ -110,6 +112,17 @@ it.each([
 ])('reads a URL that names %s', (_, route, base) =>
   expect(resolveBaseline(RUNS, route, at('b', 'w0', '1'))).toEqual(base),
 )
+
+it('says which part of an address is not there, as far as it is known', () => {
+  const missing = (route: Record<string, string>, all = RUNS) => missingIn(all, wantedAddress(all, route))
+  expect(wantedAddress(RUNS, { worker: 'w37' })).toEqual(at('', 'w37', ''))
+  expect(missing({ run: 'gone', worker: 'w0' })).toBe('run')
+  expect(missing({ run: 'a', worker: 'w37', span: '1' })).toBe('worker')
+  expect(missing({ run: 'b', worker: 'w0', span: '3' })).toBe('span')
+  const one = catalog({ a: { w0: ['1'] } })
+  expect(wantedAddress(one, { worker: 'w37' })).toEqual(at('a', 'w37', ''))
+  expect(missing({ worker: 'w37' }, one)).toBe('worker')
+})
 
 it('opens the first profile of what is named', () => {
   expect(resolveAddress(RUNS, { run: 'c', worker: 'w9' })).toEqual(at('c', 'w9', '7'))

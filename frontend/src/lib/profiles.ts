@@ -41,6 +41,20 @@ export function resolveAddress(catalog: Catalog | null, route: Named): Address |
   return found ? { ...found, span: found.span.id } : null
 }
 
+/** What the URL names, whether or not it is there: the run is known where there is no other. */
+export const wantedAddress = (catalog: Catalog | null, { run, worker = '', span = '' }: Named): Address => ({
+  run: run || (catalog?.runs.length === 1 ? catalog.runs[0].name : ''),
+  worker,
+  span,
+})
+
+/** The first of run, worker and span that is not there as it is named. */
+export function missingIn(catalog: Catalog, wanted: Address): keyof Address {
+  const run = catalog.runs.find(({ name }) => name === wanted.run)
+  if (!run) return 'run'
+  return run.workers.some(({ name }) => name === wanted.worker) ? 'span' : 'worker'
+}
+
 export const sameAddress = (one: Address | null, other: Address | null) =>
   one?.run === other?.run && one?.worker === other?.worker && one?.span === other?.span
 

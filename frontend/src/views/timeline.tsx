@@ -235,7 +235,12 @@ function Page(props: {
           isSelected={selected !== null}
           onAdd={() => bookmark(selected?.start ?? Math.round((view.start + view.end) / 2))}
         />
-        <ZoomButtons all={all} zoom={(factor) => handle.current?.zoom(factor)} reset={() => handle.current?.reset()} />
+        <ZoomButtons
+          all={all}
+          isTight
+          zoom={(factor) => handle.current?.zoom(factor)}
+          reset={() => handle.current?.reset()}
+        />
         <Button size="sm" variant="default" aria-pressed={text} onClick={() => setText(!text)}>
           {text ? 'As picture' : 'As text'}
         </Button>

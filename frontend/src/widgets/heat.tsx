@@ -24,6 +24,24 @@ const FAINT = 0.06
 /** With more columns than numbers fit, so many of them are named. */
 const NAMED = 12
 
+/** A column that is named, and whether its name ends above it, as there is no room behind it. */
+interface Named {
+  at: number
+  isEnd: boolean
+}
+
+/** Every so many-th of the columns, and those of `largest` in place of what stands where their names do: each takes as much as there is between two. */
+export function namedColumns(count: number, every: number, largest: readonly number[]): Named[] {
+  const found: Named[] = []
+  const from = ({ at, isEnd }: Named) => (isEnd ? at + 1 - every : at)
+  const regular = Array.from({ length: Math.ceil(count / every) }, (_, i) => i * every)
+  for (const at of [...largest, ...regular]) {
+    const one = { at, isEnd: at > (regular.at(-1) ?? 0) }
+    if (found.every((other) => Math.abs(from(one) - from(other)) >= every)) found.push(one)
+  }
+  return found.sort((one, other) => one.at - other.at)
+}
+
 /** Characters of a name at most: the middle of a longer one goes. */
 const LONGEST = 48
 
@@ -47,6 +65,10 @@ export function HeatMap(props: { series: Series; row: string; categories?: reado
     mix(categoryColor(category), theme.panel, FAINT + (1 - FAINT) * part)
   const written = series.x.length <= WRITTEN || series.x.some((x) => String(x).includes(' '))
   const every = written ? 1 : Math.ceil(series.x.length / NAMED)
+  const largest = series.x.flatMap((_, i) =>
+    most > 0 && series.lines.some(({ values: of }) => of[i] === most) ? [i] : [],
+  )
+  const named = namedColumns(series.x.length, every, largest)
   const names = rowNames(series.lines.map((line) => line.metric.title))
   const longest = Math.max(row.length, ...names.map((name) => name.length))
   const words = series.x.flatMap((x) => String(x).split(' '))
@@ -83,20 +105,21 @@ export function HeatMap(props: { series: Series; row: string; categories?: reado
               <th scope="col" className={textCss.left}>
                 {row}
               </th>
-              {series.x.map((x, i) =>
+              {named[0]?.at > 0 && <td colSpan={named[0].at} />}
+              {named.map(({ at, isEnd }, i) => (
                 // Where there is no room for all of them, one name stands above its own column and those up to the next.
-                i % every > 0 ? null : (
-                  <th
-                    scope="col"
-                    key={String(x)}
-                    className={written ? undefined : textCss.left}
-                    colSpan={Math.min(every, series.x.length - i)}
-                    title={`${series.x_metric.title} ${x}`.trim()}
-                  >
-                    {written && series.x_metric.title} {x}
-                  </th>
-                ),
-              )}
+                <th
+                  scope="col"
+                  key={String(series.x[at])}
+                  className={written ? undefined : isEnd ? css.end : textCss.left}
+                  colSpan={(named[i + 1]?.at ?? series.x.length) - at}
+                  title={`${series.x_metric.title} ${series.x[at]}`.trim()}
+                >
+                  <span>
+                    {written && series.x_metric.title} {series.x[at]}
+                  </span>
+                </th>
+              ))}
             </tr>
           </thead>
           <tbody>

@@ -46,7 +46,8 @@ export function Picker(props: {
   })
   const current = choices.find((choice) => choice.value === value)
   const title = [current?.label ?? value, current?.about].filter(Boolean).join('\n')
-  if (choices.length <= 1) {
+  // Where another one is named than there is, the only one is a choice as well.
+  if (choices.length === 0 || (choices.length === 1 && (current || !value))) {
     return (
       <div className={`${css.pick} ${css.label}`}>
         <small>{label}</small>
@@ -75,7 +76,7 @@ export function Picker(props: {
             <span className={textCss.sr}>: </span>
           </small>
           <span title={title}>
-            <span className={css.chosen}>{current?.label ?? value}</span>
+            <span className={css.chosen}>{current?.label ?? (value || '–')}</span>
             <ChevronDown />
           </span>
         </button>

@@ -24,6 +24,7 @@ const DIGIT_PX = 8
 const HEAD_PX = 7
 const AROUND_PX = 14
 const SHOW_PX = 34
+const HERE_PX = 66
 const ARROWS = { none: '', ascending: ' ▴', descending: ' ▾' }
 /** Characters that a text keeps where it is narrow. */
 const LEAST = 10
@@ -36,8 +37,8 @@ export function SmallTable(props: {
   /** Columns that are left out, as are those without any value. */
   without?: readonly string[]
   nameStyle?: NameStyle
-  /** The way from a row into the timeline; null where it has none, a text where it has none now: why. */
-  show?: { label: string; of: (row: Row) => Way }
+  /** The way from a row into the timeline; null where it has none (`here` says why), a text where it has none now: why. */
+  show?: { label: string; of: (row: Row) => Way; here?: string }
   /** Opens what a row is about, from its name; absent: a name leads nowhere. */
   onName?: (row: Row) => void
   /** How many rows there are is said elsewhere. */
@@ -59,9 +60,10 @@ export function SmallTable(props: {
     [table, rows, without],
   )
   const scales = useMemo(() => familyScales(columns, (key) => rows.map((row) => row[key] ?? null)), [columns, rows])
+  const around = show?.here ? HERE_PX : show ? SHOW_PX : 0
   const texts = useMemo(
-    () => shownTexts(table, columns, rows, scales, width - (show ? SHOW_PX : 0), nameStyle),
-    [table, columns, rows, scales, width, show, nameStyle],
+    () => shownTexts(table, columns, rows, scales, width - around, nameStyle),
+    [table, columns, rows, scales, width, around, nameStyle],
   )
   return (
     <div className={`${layoutCss.scroll} ${className ?? ''}`} tabIndex={0} ref={frame}>
@@ -101,7 +103,7 @@ export function SmallTable(props: {
               ))}
               {show && (
                 <td>
-                  <ShowButton label={show.label} go={show.of(row)} />
+                  <ShowButton label={show.label} here={show.here} go={show.of(row)} />
                 </td>
               )}
             </tr>
@@ -249,8 +251,8 @@ function numberWidth(column: Column, rows: readonly Row[], scales: ReadonlyMap<s
   return Math.max(Math.max(...words) * HEAD_PX, Math.max(0, ...digits) * DIGIT_PX) + AROUND_PX
 }
 
-function ShowButton({ label, go }: { label: string; go: Way }) {
-  if (!go) return null
+function ShowButton({ label, here, go }: { label: string; here?: string; go: Way }) {
+  if (!go) return here ? <span className={textCss.mute}>{here}</span> : null
   if (typeof go === 'string')
     return (
       <span className={`${css.away} ${textCss.iconLink}`} role="img" title={go} aria-label={go}>

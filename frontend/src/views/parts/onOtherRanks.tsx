@@ -149,6 +149,7 @@ function Found(props: {
         counted
         show={{
           label: 'Show this call in its timeline',
+          here: 'this one',
           of: (row) => {
             const name = String(row.worker)
             return name === worker ? null : absent.has(name) ? noTraceOf(name) : () => go(row)

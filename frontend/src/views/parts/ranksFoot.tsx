@@ -1,7 +1,9 @@
 // The line below the timelines of several ranks: how much is in sight, how their times were laid beside each other, what is linked.
 import type { CSSProperties } from 'react'
+import type { Timeline } from '../../api/payloads'
 import { lastOf, OTHERS } from '../../canvas/ranksLinks'
 import type { Meeting, RankSection } from '../../canvas/ranksScene'
+import type { Detail } from '../../canvas/ranksTracks'
 import type { ColorBy } from '../../canvas/timelineColors'
 import type { Range } from '../../canvas/timelineModel'
 import { categoryColor } from '../../lib/color'
@@ -9,14 +11,22 @@ import { counted, format } from '../../lib/format'
 import type { KernelClasses } from '../../lib/kernelClasses'
 import type { Way } from '../../lib/rankAxis'
 import { Swatch } from '../../widgets/basics'
+import { type Holds, holdsOf, KINDS } from './timelineFoot'
 import type { Clocks, Met } from './useMeetings'
 import css from './timelineFoot.module.css'
 
-const KINDS: [string, string][] = [
-  ['kernel', 'kernel'],
-  ['communication', 'communication'],
-  ['memcpy', 'copy'],
-]
+/** What heads of sections and streams of devices show. */
+const OF_STREAMS = new Set(['kernel', 'communication', 'memcpy'])
+
+/** Kinds that sections which are read can show: without a device one has all of its tracks, and its calls in its head. */
+export function kindsOf(heads: readonly Timeline[], detail: Detail): [string, string][] {
+  const holds = heads.map(holdsOf)
+  const isAll = detail === 'all' || holds.some(({ device }) => !device)
+  const isHeld = (needs: keyof Holds | undefined) => !needs || holds.some((one) => one[needs])
+  return KINDS.filter(
+    ({ kind, needs }) => kind === 'communication' || (isHeld(needs) && (isAll || OF_STREAMS.has(kind))),
+  ).map(({ kind, label }) => [kind, label])
+}
 
 export function RanksFoot(props: {
   view: Range
@@ -28,17 +38,21 @@ export function RanksFoot(props: {
   sections: readonly RankSection[]
   /** What is linked, by keys of sections. */
   met: Met | null
+  detail: Detail
   colors: ColorBy
   /** Of the open rank. */
   classes: KernelClasses | null
 }) {
-  const { view, axis, clocks, wish, sections, met, colors, classes } = props
+  const { view, axis, clocks, wish, sections, met, detail, colors, classes } = props
   const lasts = met && met.linked > 0 ? named(met.meetings, sections) : []
   const kinds: [string, string][] =
     colors === 'class'
       ? [...new Map([...(classes?.values() ?? [])].map(({ key, title }) => [key, title]))]
       : colors === 'kind'
-        ? KINDS
+        ? kindsOf(
+            sections.flatMap(({ model }) => (model ? [model.head] : [])),
+            detail,
+          )
         : []
   return (
     <footer data-testid="timeline-foot" className={`${css.foot} ${css.whole}`}>
@@ -49,8 +63,8 @@ export function RanksFoot(props: {
       </span>
       <span className={css.key} data-testid="timeline-key">
         {lasts.length > 0 && <span title="Bands have the colour of the rank that came last">bands, last came:</span>}
-        {lasts.map(({ title, kind, count }) => (
-          <span key={title} title={`came last at ${counted(count, 'collective')} in sight`}>
+        {lasts.map(({ title, kind, count, lateness }) => (
+          <span key={title} title={lastText(count, lateness)}>
             <i className={css.band} style={{ '--band': categoryColor(kind) } as CSSProperties} /> {title}
           </span>
         ))}
@@ -65,16 +79,19 @@ export function RanksFoot(props: {
   )
 }
 
-/** Who came last at collectives in sight, most often first, and in which colour; those without one of their own together. */
+const lastText = (count: number, lateness: number) =>
+  `came last at ${counted(count, 'collective')} in sight${lateness > 0 ? `, ${format(lateness, 'ns')} after their medians in all` : ''}`
+
+/** Who came last at collectives in sight, the latest first, and in which colour; those without one of their own together. */
 function named(meetings: readonly Meeting[], sections: readonly RankSection[]) {
   const titles = new Map(sections.map(({ key, title }) => [key, title]))
   const keys = sections.map(({ key }) => key)
-  const all = lastOf(keys, meetings).map(({ key, kind, count }) => ({ title: titles.get(key) ?? key, kind, count }))
+  const all = lastOf(keys, meetings).map(({ key, ...last }) => ({ title: titles.get(key) ?? key, ...last }))
   const shown = all.filter(({ kind }) => kind !== OTHERS)
   const rest = meetings.length - shown.reduce((sum, { count }) => sum + count, 0)
   if (rest === 0) return shown
   const title = all.length > shown.length ? 'any other rank' : 'one that is not shown, or not known'
-  return [...shown, { title, kind: OTHERS, count: rest }]
+  return [...shown, { title, kind: OTHERS, count: rest, lateness: 0 }]
 }
 
 const TEXT: Record<Way, string> = {

@@ -349,6 +349,7 @@ function Page(props: {
             wish={wish}
             sections={sections}
             met={linked && isFree ? { ...met, meetings } : null}
+            detail={detail}
             colors={colors}
             classes={classes}
           />

@@ -25,7 +25,7 @@ export const holdsOf = ({ busy_is_device, tracks, has_modules }: Timeline): Hold
   async: tracks.some(({ id }) => id.endsWith('/async')),
 })
 
-const KINDS: { kind: string; label: string; needs?: keyof Holds }[] = [
+export const KINDS: readonly { kind: string; label: string; needs?: keyof Holds }[] = [
   { kind: 'kernel', label: 'kernel', needs: 'device' },
   { kind: 'communication', label: 'communication', needs: 'device' },
   { kind: 'memcpy', label: 'copy', needs: 'device' },

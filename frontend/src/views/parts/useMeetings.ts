@@ -129,26 +129,29 @@ function useRested(text: string): string {
 }
 
 /** Rows of one collective stand together. */
-function meetingsOf(rows: Rows): Meeting[] {
+export function meetingsOf(rows: Rows): Meeting[] {
   const found = new Map<
     number,
-    { match: number; collective: string; last: string; calls: Meeting['calls'][number][] }
+    { match: number; collective: string; last: string; lateness: number; calls: Meeting['calls'][number][] }
   >()
   for (const row of rows) {
     const match = Number(row.match)
     let meeting = found.get(match)
     if (!meeting) {
       const last = row.last_worker === null ? '' : encodeURIComponent(String(row.last_worker))
-      meeting = { match, collective: String(row.collective), last, calls: [] }
+      meeting = { match, collective: String(row.collective), last, lateness: 0, calls: [] }
       found.set(match, meeting)
     }
     const start = Number(row.start_ns)
+    const lateness = typeof row.lateness_ns === 'number' ? row.lateness_ns : null
+    // The one that came last may be out of sight: each of the others waited for it from its own arrival on.
+    if (lateness !== null) meeting.lateness = Math.max(meeting.lateness, lateness + Number(row.wait_ns ?? 0))
     meeting.calls.push({
       rank: encodeURIComponent(String(row.worker)),
       start,
       end: start + Number(row.dur_ns),
       event: typeof row.event === 'number' ? row.event : -1,
-      lateness: typeof row.lateness_ns === 'number' ? row.lateness_ns : null,
+      lateness,
     })
   }
   return [...found.values()]
