@@ -383,7 +383,8 @@ def test_a_replaced_source_is_noticed_by_the_background_scan(logs, opened):
     workspace.catalog.start()
     workspace.profile(Place(worker="slow"))
     assert until(lambda: parses(logs) == 1)
-    write_trace(slow, "new", "and", "longer")
+    # Put in place whole: one that is half written is no trace, and its worker is not there.
+    write_trace(logs.parent / "new.pt.trace.json", "new", "and", "longer").replace(slow)
     assert until(lambda: workspace.profile(Place(worker="slow")).state == "loading" and parses(logs) == 2)
 
 
