@@ -24,9 +24,10 @@ from tb_plugin.analyses.distributed.stragglers.causes import (
     excesses,
     slow_group,
 )
+from tb_plugin.analyses.distributed.stragglers.lanes import lanes_of
 from tb_plugin.analyses.distributed.stragglers.met import UNKNOWN, Met
 from tb_plugin.analyses.distributed.stragglers.patterns import PERIODIC, SINGLE
-from tb_plugin.analyses.distributed.stragglers.replayed import replayed
+from tb_plugin.analyses.distributed.stragglers.replayed import lacking, replayed
 from tb_plugin.analyses.distributed.stragglers.roots import HeldUp, Roots, held_up, passed_on, roots, waits
 from tb_plugin.analyses.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE, KernelTimes, Uneven, uneven
 from tb_plugin.analyses.distributed.stragglers.stragglers import WORTH, Stragglers, stragglers
@@ -229,9 +230,11 @@ def _without_each(found: Stragglers, arrived: Arrivals, step_ns: Float64, is_who
     """
     told, shape = found.told[:EXPLAINED].tolist(), found.lost_ns.shape
     lost, pattern = found.lost_ns.copy(), list(found.pattern)
+    lanes = lanes_of(arrived.met, *shape)
+    lost_calls = (lacking(arrived.met, lanes) & (lanes.first < lanes.end)).reshape(shape).any(axis=0)
     for one, alone in zip(told, replayed(arrived, [[one] for one in told], *shape), strict=True):
-        # What goes faster where it is not late, because another one that lacks its calls is, is no gain of it.
-        alone = np.where(found.slow[one], alone, np.minimum(alone, found.lost_ns[one]))
+        # What goes faster where it is not late, because another one that lost calls there is, is no gain of it.
+        alone = np.where(lost_calls & ~found.slow[one], np.minimum(alone, found.lost_ns[one]), alone)
         lost[one], least = alone, HIDDEN * found.lost_ns[one].sum()
         if len(told) > 1 and alone.sum() < least:
             # Others keep from being gained what it costs: it is that once they are as fast as the next.
