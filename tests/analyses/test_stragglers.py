@@ -315,11 +315,15 @@ def test_planted_stragglers_with_missing_calls_and_an_absent_rank(kind: str, see
     met = made.met()
     for worker, more in excesses(arrivals(met), found, before, bursts(met)).items():
         assert (more.main, worker in late_ones) == (cause, True)
-        # Where it lacks a collective it is compared since the one before: there are two delays before the next one.
-        delays = 2 * sum(when[kind](worker, step) for step in range(20))
-        assert 0.99 * more.collectives * LATE <= more.ns[cause] <= 1.01 * delays * LATE
-        # How long it waited in a call that it lacks is not known for sure: of 400 plans that is above 3 % in one.
-        assert more.share(cause) > 0.93
+        # Where it lacks collectives it is compared since the one before: their delays are before the next one that it has.
+        lacks = gone if worker == victim else set()
+        after = [min((at for at in range(place, 40) if at not in lacks), default=40) // 2 for place in range(40)]
+        late_in = [when[kind](worker, step) for step in range(20)] + [False]
+        delays = sum(late_in[place // 2] and late_in[after[place]] for place in range(40))
+        # Over several steps another one was late as well where they are in turn: the median of few lies between.
+        between = kind == "rotating" and worker == victim
+        assert more.ns[cause] == pytest.approx(delays * LATE, rel=0.01, abs=LATE / 2 if between else None)
+        assert more.share(cause) > (0.93 if between else 0.97)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -28,14 +28,14 @@
     return { shown, around, scrolls }
   }
 
-  const sticks = (node) => node && (getComputedStyle(node).position === 'sticky' || sticks(node.parentElement))
+  const sticky = (node) => node && (getComputedStyle(node).position === 'sticky' ? node : sticky(node.parentElement))
 
   // Whether a click into the middle of what is shown reaches the control. Rows may lie under what stays above their table.
   const isReached = (control, { left, right, top, bottom }) => {
     const hit = document.elementFromPoint((left + right) / 2, (top + bottom) / 2)
     if (!hit) return false
     const labels = [...(control.labels ?? [])]
-    return [control, ...labels].some((node) => node.contains(hit)) || hit.contains(control) || hit.closest('[role=columnheader]') || sticks(hit)
+    return [control, ...labels].some((node) => node.contains(hit)) || hit.contains(control) || hit.closest('[role=columnheader]') || sticky(hit)?.parentElement.contains(control)
   }
 
   const over = Math.max(page.scrollWidth, document.body.scrollWidth) - wide
