@@ -24,10 +24,9 @@ from tb_plugin.analyses.distributed.stragglers.causes import (
     excesses,
     slow_group,
 )
-from tb_plugin.analyses.distributed.stragglers.lanes import lanes_of
 from tb_plugin.analyses.distributed.stragglers.met import UNKNOWN, Met
 from tb_plugin.analyses.distributed.stragglers.patterns import PERIODIC, SINGLE
-from tb_plugin.analyses.distributed.stragglers.replayed import lacking, replayed
+from tb_plugin.analyses.distributed.stragglers.replayed import in_which_calls_were_lost, replayed
 from tb_plugin.analyses.distributed.stragglers.roots import HeldUp, Roots, held_up, passed_on, roots, waits
 from tb_plugin.analyses.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE, KernelTimes, Uneven, uneven
 from tb_plugin.analyses.distributed.stragglers.stragglers import WORTH, Stragglers, stragglers
@@ -230,8 +229,7 @@ def _without_each(found: Stragglers, arrived: Arrivals, step_ns: Float64, is_who
     """
     told, shape = found.told[:EXPLAINED].tolist(), found.lost_ns.shape
     lost, pattern = found.lost_ns.copy(), list(found.pattern)
-    lanes = lanes_of(arrived.met, *shape)
-    lost_calls = (lacking(arrived.met, lanes) & (lanes.first < lanes.end)).reshape(shape).any(axis=0)
+    lost_calls = in_which_calls_were_lost(arrived.met, *shape)
     for one, alone in zip(told, replayed(arrived, [[one] for one in told], *shape), strict=True):
         # What goes faster where it is not late, because another one that lost calls there is, is no gain of it.
         alone = np.where(lost_calls & ~found.slow[one], np.minimum(alone, found.lost_ns[one]), alone)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.distributed.matching.codes import codes, occurrence
 from tb_plugin.analyses.distributed.matching.quantiles import median_by
-from tb_plugin.analyses.distributed.stragglers.met import UNKNOWN, Met, call_before
+from tb_plugin.analyses.distributed.stragglers.met import UNKNOWN, Met
 from tb_plugin.analyses.distributed.waiting import ESTIMATED, TIMINGS
 
 Int64 = npt.NDArray[np.int64]
@@ -93,8 +93,13 @@ def lost_calls(met: Met) -> tuple[Lost, Alone]:
 
 def _since_own(met: Met) -> Int64:
     """How long each call begins after the end of the one before of its worker and group; -1 for the first one."""
-    before = call_before(met)
-    return np.where(before >= 0, np.maximum(met.start_ns - (met.start_ns + met.dur_ns)[before], 0), -1)
+    own = codes(met.worker, met.group)
+    order = np.argsort(own, kind="stable")
+    again = np.flatnonzero(np.diff(own[order]) == 0)
+    now, before = order[again + 1], order[again]
+    gap = np.full(len(own), -1)
+    gap[now] = np.maximum(met.start_ns[now] - (met.start_ns + met.dur_ns)[before], 0)
+    return gap
 
 
 def _medians_at(place: Int64, values: Int64, known: Bool, missing: int, count: int = 0) -> Int64:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.distributed.matching.codes import codes
 from tb_plugin.analyses.distributed.waiting import Waiting
 
 Int64 = npt.NDArray[np.int64]
@@ -49,13 +48,3 @@ class Met:
     excused_ns: Int64
     """Where the collective is the first one that a worker recorded: so much of its lateness says something of its profiler
     alone, which was started later than that of others."""
-
-
-def call_before(met: Met) -> Int64:
-    """Returns for each call the one before it of its worker and group; -1 for the first one."""
-    own = codes(met.worker, met.group)
-    order = np.argsort(own, kind="stable")
-    again = np.flatnonzero(np.diff(own[order]) == 0)
-    before = np.full(len(own), -1)
-    before[order[again + 1]] = order[again]
-    return before

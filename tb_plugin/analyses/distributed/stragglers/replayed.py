@@ -44,7 +44,7 @@ def replayed(arrived: Arrivals, asked: Sequence[Sequence[int]], workers: int, st
     column = np.full(workers, -1)
     for place, members in enumerate(asked):
         column[list(members)] = place
-    lacks = lacking(met, lanes)
+    lacks = _lacking(met, lanes)
     early = _played(arrived, lanes, lacks, column, len(asked)).reshape(workers, steps, -1)
     # What those that are asked about do after their last call, the next step shows.
     early[column >= 0, :, column[column >= 0]] = _FREE
@@ -160,8 +160,17 @@ def _groups_within(met: Met, column: Int64) -> tuple[Int64, Bool]:
     return local, within
 
 
-def lacking(met: Met, lanes: Lanes) -> Bool:
-    """Returns the lanes that have fewer calls of a group than another worker has in the same step, or none at all."""
+def in_which_calls_were_lost(met: Met, workers: int, steps: int) -> Bool:
+    """Returns in which steps a worker that has calls there has fewer of a group than another one."""
+    lanes = lanes_of(met, workers, steps)
+    lacks = _lacking(met, lanes) & (lanes.first < lanes.end)
+    found: Bool = np.zeros(steps, np.bool_)
+    found[np.flatnonzero(lacks) % steps] = True  # a lane's number is worker * steps + step
+    return found
+
+
+def _lacking(met: Met, lanes: Lanes) -> Bool:
+    """Lanes that have fewer calls of a group than another worker has in the same step, or none at all."""
     lane = lanes.of
     rows = np.flatnonzero((lane >= 0) & ~met.two_ended)
     meeting = codes(met.group[rows], met.step[rows])
