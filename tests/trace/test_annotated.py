@@ -35,6 +35,8 @@ NAMES = {
     "step[TARGET_VERIFY bs=4]": (Mode.DECODE, 4, 4, -1, -1, -1, -1),
     "step[SOMETHING_NEW bs=4]": (Mode.UNKNOWN, 4, -1, -1, -1, -1, -1),
     "execute_context_2(500)_generation_3(3)": (Mode.MIXED, 5, 3, 503, 3, -1, 3),
+    "execute_context_1(888_788544)_generation_0(0)": (Mode.PREFILL, 1, 0, 888, 0, -1, 0),
+    "execute_context_2(500_130000)_generation_3(3_3)": (Mode.MIXED, 5, 3, 503, 3, -1, 3),
     "execute_context_0(0)_generation_3(12)": (Mode.DECODE, 3, 3, 12, 12, -1, -1),
     "execute_context_0(0)_generation_0(0)": (Mode.IDLE, 0, 0, 0, 0, -1, 0),
     "execute_new_1_cached_0": (Mode.PREFILL, 1, 0, -1, 0, -1, 0),
