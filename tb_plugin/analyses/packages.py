@@ -24,9 +24,7 @@ KNOWN = frozenset((
 _FRAME = re.compile(r"(?P<path>.+?)\(\d+\): |[^(]+ \((?P<file>.+):\d+\)$")
 """As PyTorch writes a call, and as VizTracer does: ``function (path:line)``."""
 _INSTALLED = re.compile(r".*/(?:site|dist)-packages/(?P<rest>.+)")
-_INTERPRETER = re.compile(r"(?:.*/)?(?:lib/python\d[.\d]*|python\d+/lib)/", re.IGNORECASE)
-_MADE = re.compile(r"<eval_with_key>|<string>|(?:.*/)?torchinductor_[^/]+/")
-"""Code that PyTorch or a library writes while the program runs; a cell of a notebook is the person's own."""
+_INTERPRETER = re.compile(r"(?:.*/)?lib/python\d[.\d]*/")
 _WHOLE = re.compile(r"/|[A-Za-z]:/")
 _SOURCES = re.compile(r"/(?:python|src|lib)/(?P<top>[^/]+)/")
 ADDRESS = r" at 0x[0-9a-fA-F]+"
@@ -50,11 +48,6 @@ def package_of(name: str) -> tuple[str, bool]:
     # A path that was left whole is on no import path: a checkout, or a script elsewhere.
     whole = _WHOLE.match(path) is not None
     return (STANDARD, True) if top in sys.stdlib_module_names and not whole else (top, top in KNOWN and not whole)
-
-
-def is_generated(name: str) -> bool:
-    """Returns whether a frame is of code that was made while the program ran."""
-    return _MADE.match(name.replace("\\", "/")) is not None
 
 
 def _inside(name: str) -> tuple[str, bool]:

@@ -15,7 +15,6 @@ from tb_plugin.analyses.snapshot.growth import change_of, growth_of, live_of
 from tb_plugin.analyses.snapshot.held import Held, devices_of
 from tb_plugin.analyses.snapshot.steps import Steps, steps_of
 from tb_plugin.errors import BadRequest, NotFound
-from tb_plugin.payloads import Notices
 from tb_plugin.snapshot.table import Snapshot
 from tests.depth import examples
 from tests.samples import OURS, made
@@ -172,18 +171,18 @@ def test_two_moments() -> None:
     assert [row["memory_change"] for row in rows_of(model, "changed_stacks")] == ["appears"] * 3, "all of the history"
 
 
-def test_layers_of_one_pass_are_no_steps() -> None:
-    """32 layers allocate the same blocks one after the other; nobody annotated a step."""
-    events = [
-        event("alloc", (3 * i + k) << 20, 512 * (k + 1), 3 * i + k, frames=frames(f"model.py:{k}:layer"))
-        for i in range(32)
-        for k in range(3)
-    ]
-    model = snapshot(events)
-    assert len(steps_of(device(model))) == 0 and len(growth_of(device(model)).stack) == 0
-    said = VIEW.part(model, Params()).payloads["answer"]
-    assert isinstance(said, Notices) and "no annotated steps" in said.notices[0].text
-    assert rows_of(model, "growth_stacks") == []
+def test_a_line_that_allocates_several_sizes_a_step_tells_of_steps_all_the_same() -> None:
+    events = []
+    for i in range(24):
+        size, place = 512 * (1 + i % 3), i << 20
+        events.append(event("alloc", place, size, i, frames=frames("a.py:1:f")))
+        events += [event("free_completed", place, size, i)] if i % 3 else []
+    found = steps_of(device(snapshot(events)))
+    # Least is allocated before the first of the three.
+    assert (len(found), found.source, found.moments.tolist()[:3]) == (7, "pattern of allocations", [-1, 4, 9])
+    without = [{**each, "frames": []} for each in events]
+    assert steps_of(device(snapshot(without))).moments.tolist() == found.moments.tolist()
+    assert len(steps_of(device(snapshot(events[:9])))) == 0, "two steps are no pattern"
 
 
 def test_what_happens_at_a_begin_belongs_to_the_step() -> None:

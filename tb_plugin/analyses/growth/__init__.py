@@ -96,7 +96,7 @@ def _summary(held: Held, steps: Steps) -> Figures:
     live = live_of(held, steps, None).bytes if len(steps) else np.zeros(2, np.int64)
     change = int(live[-1] - live[WARM_UP]) if len(steps) > WARM_UP else None
     figures = [
-        METRICS.figure("snapshot_steps", len(steps)),
+        METRICS.figure("snapshot_steps", len(steps), note=steps.source),
         METRICS.figure("delta_live_bytes", change),
         METRICS.figure("growing_stacks", len(leaks)),
         METRICS.figure("step_growth_bytes", float(growth.step_bytes[leaks].sum()) if len(steps) else None),
@@ -108,7 +108,10 @@ def _answer(held: Held, steps: Steps) -> Notice:
     growth = growth_of(held)
     leaks = growth.leaks()
     if not len(steps):
-        text = "The snapshot has no annotated steps, so growth per step is unknown. The tables compare two moments."
+        text = (
+            "No steps are known: the history has no annotations of steps, and no pattern of allocations repeats. What "
+        )
+        text += "changed between two moments stands below."
         return Notice("growth", "info", text, "")
     if not len(leaks):
         change = _summary(held, steps).figures[1]

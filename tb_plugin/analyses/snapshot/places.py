@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.packages import package_of
-from tb_plugin.analyses.snapshot.words import NO_STACK, is_python_file, stack_words
+from tb_plugin.analyses.snapshot.words import NO_STACK, stack_words
 from tb_plugin.errors import BadRequest
 from tb_plugin.snapshot.table import Snapshot
 from tb_plugin.trace.memo import remembered
@@ -52,7 +52,7 @@ def _labels(snapshot: Snapshot, by: str) -> _Labels:
     if by != "line":
         files = [text or "" for text in snapshot.strings.take(snapshot.stacks.file).to_pylist()]
         names = [text or "?" for text in snapshot.strings.take(snapshot.stacks.name).to_pylist()]
-        native = [not is_python_file(file) for file in files]
+        native = [file in ("", "??") for file in files]
         if by == "file":
             texts = ["(no Python file)" if bare else file for file, bare in zip(files, native, strict=True)]
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analyses.packages import BUILT_IN, STANDARD, is_generated, package_of
+from tb_plugin.analyses.packages import BUILT_IN, STANDARD, package_of
 from tb_plugin.snapshot.table import Snapshot
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING
@@ -20,14 +19,8 @@ Ids = npt.NDArray[np.integer]
 
 NO_STACK = "(no stack recorded)"
 NO_HISTORY = "No history was recorded: these are figures at the moment of the dump."
-_PYTHON_FILE = re.compile(r"\.pyw?$|^<.+>$|[/\\][^./\\]+$|^none$")
-"""A script may have no extension, as ``bin/torchrun``. PyTorch writes "none" where it converts a profile."""
-_AUTOGRAD_NODE = re.compile(r"\bautograd::(?:\w+::)*(?!PyNode|Node\b)(\w+(?:<[^(]*>)?)::apply\(")
-_OPERATOR = re.compile(r"\bat::_ops::(\w+)::(?:call|redispatch)\b")
-_ALLOCATING = re.compile(r"\bunwind\b|CapturedTraceback|\bgather|Allocator|\bmalloc\b")
-"""Native frames of the allocator, and of what records stacks: every stack begins with them."""
-_NATIVE, _FRAMEWORK, _INSTALLED, _OWN = range(4)
-"""Whose code a frame is; the highest rank of a stack is worth naming."""
+_NATIVE = ("", "??")
+"""Files of frames that the interpreter did not run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +30,7 @@ class StackWords:
     text: pa.Array
     """Frames, innermost first, with ``;`` between: ``path(line): function``."""
     line: pa.Array
-    """The innermost Python frame outside of the framework, of installed packages and of Python's standard library.
-
-    Of a stack without one it is the autograd node that runs, else an installed package's, else any Python frame.
-    """
+    """The innermost frame outside of the framework and of Python's standard library."""
     frame_text: list[str]
     """By frame."""
 
@@ -54,49 +44,25 @@ def stack_words(snapshot: Snapshot) -> StackWords:
     """Returns the stacks in words. A frame of no Python file is its name alone."""
     stacks, strings = snapshot.stacks, snapshot.strings
     files, names = (strings.take(ids).to_pylist() for ids in (stacks.file, stacks.name))
-    framework = (BUILT_IN, STANDARD, *snapshot.recorder.packages)
-    texts, ranks = [], np.full(len(files), _NATIVE, np.int8)
+    texts, ranks = [], np.zeros(len(files), np.int8)
     for i, (file, line, name) in enumerate(zip(files, stacks.line.tolist(), names, strict=True)):
         is_python = is_python_file(file)
         texts.append(f"{file}({line}): {name or '?'}" if is_python else name or "?")
-        if is_python:
-            ranks[i] = _rank(texts[i], framework)
+        # 2: the person's own, 1: Python's, 0: native.
+        ranks[i] = is_python + (
+            is_python and package_of(texts[i])[0] not in (BUILT_IN, STANDARD, *snapshot.recorder.packages)
+        )
     whole, lines = [], []
     for first, end in zip(stacks.first[:-1].tolist(), stacks.first[1:].tolist(), strict=True):
         frames = stacks.frame[first:end]
         whole.append(";".join(texts[frame] for frame in frames.tolist()) or None)
-        lines.append(_line(texts, ranks, frames))
+        lines.append(texts[frames[int(np.argmax(ranks[frames]))]] if len(frames) else None)
     return StackWords(pa.array([*whole, None], pa.large_string()), pa.array([*lines, None], pa.large_string()), texts)
 
 
-def _rank(text: str, framework: tuple[str, ...]) -> int:
-    package, is_installed = package_of(text)
-    if package in framework or is_generated(text):
-        return _FRAMEWORK
-    return _INSTALLED if is_installed else _OWN
-
-
-def _line(texts: list[str], ranks: npt.NDArray[np.int8], frames: Ids) -> str | None:
-    """The frame of a stack, innermost first, that is worth naming; None of no frames."""
-    if not len(frames):
-        return None
-    best = int(frames[np.argmax(ranks[frames])])
-    rank = int(ranks[best])
-    if rank == _OWN:
-        return texts[best]
-    native = [texts[frame] for frame in frames[ranks[frames] == _NATIVE].tolist()]
-    if node := next(filter(None, map(_AUTOGRAD_NODE.search, native)), None):
-        return str(node[1])
-    if rank != _NATIVE:
-        return texts[best]
-    if operator := next(filter(None, map(_OPERATOR.search, native)), None):
-        return f"aten::{operator[1]}"
-    return str(next((text for text in native if not _ALLOCATING.search(text)), native[0]))
-
-
 def is_python_file(file: str | None) -> bool:
-    """Returns whether a frame of a file is one that the interpreter ran: files of native frames have any other name."""
-    return _PYTHON_FILE.search(file or "") is not None
+    """Returns whether a frame of a file is one that the interpreter ran."""
+    return (file or "") not in _NATIVE
 
 
 def texts_of(words: pa.Array, stack: Ids) -> pa.Array:
