@@ -203,7 +203,7 @@ def pinned_by(moment: Moment) -> Int64:
     if not len(place):
         return start
     left = np.maximum.accumulate(ends)[place - 1]
-    right = np.maximum(starts[place + 1], end)
+    right = np.maximum(starts[np.minimum(place + 1, len(starts) - 1)], end)
     left = np.minimum(left, start)
     whole = rows.returnable(left, right, row)
     found: Int64 = whole - rows.returnable(left, start, row) - rows.returnable(end, right, row)

@@ -108,7 +108,8 @@ def is_python_frame(file: str | None, line: int, name: str | None) -> bool:
     """
     if file in (None, "", "??"):
         return False
-    if _PYTHON_FILE.fullmatch(file):
+    # Profiles that PyTorch converted name no file: the function holds it.
+    if file == "none" or _PYTHON_FILE.fullmatch(file):
         return True
     base = re.split(r"[/\\]", file)[-1]
     return line > 0 and "." not in base and _IDENTIFIER.fullmatch(name or "") is not None

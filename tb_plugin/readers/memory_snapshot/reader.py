@@ -115,7 +115,7 @@ class _Reading:
     def _broken(self, code: str, text: str, machine: Machine) -> None:
         self.is_complete = False
         self.rows.dropped += 1
-        self.log.add(code, "dropped", machine.offset, text=text)
+        self.log.add(code, "dropped", machine.offset, text=_clean(text, 1000))
 
     def finish(self, root: Any, stream: TextStream, name: str) -> RawSnapshot:
         """Returns the finished snapshot. Raises UnreadableTrace when there is none."""
