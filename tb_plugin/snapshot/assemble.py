@@ -194,7 +194,8 @@ def _blocks(raw: RawSnapshot, events: Events, device: int, lives: Lives) -> dict
     nobody = np.full(len(event), MISSING)
     # What a release says is said when it is asked for: by other code than that which allocated.
     asking = np.where(lives.begin[order] == MISSING, MISSING, event)
-    size, requested = _or(events.size, event, final.size, left), _or(none, nobody, final.requested, left)
+    # The final state reports sizes of blocks; an event may report what was asked for.
+    size, requested = _or(final.size, left, events.size, event), _or(none, nobody, final.requested, left)
     stated = final.size[left[left != MISSING]]
     # Profiles of a host that PyTorch converted state neither whole blocks nor settings.
     rounds = not (stated % ROUNDED).any() if len(stated) else bool(raw.settings)
