@@ -37,8 +37,10 @@ THREAD: list[Frame] = [
         ([*NATIVE, ("/pytorch/aten/Loops.cuh", 120, "k"), ("/src/Python/ceval.c", 4000, "eval"), LINE, *TRAIN], OWN),
         ([*NATIVE, *TORCH, ("/usr/lib/python3.11/threading.py", 975, "run"), LINE, *TRAIN], OWN),
         ([*NATIVE, ("/usr/local/lib/python3.10/dist-packages/vllm/layer.py", 3, "forward"), LINE, *TRAIN], OWN),
-        ([*NATIVE, ("/tmp/torchinductor_u/ab/cabc.py", 77, "call"), *TORCH, LINE, *TRAIN], OWN),
-        ([*NATIVE, ("<eval_with_key>.3", 5, "forward"), *TORCH, LINE, *TRAIN], OWN),
+        ([*NATIVE, ("/tmp/torchinductor_u/ab/cabc.py", 77, "call"), *TORCH, LINE, *TRAIN],
+         f"{OWN}, generated code cabc.py(77): call"),
+        ([*NATIVE, ("<eval_with_key>.3", 5, "forward"), *TORCH, LINE, *TRAIN],
+         f"{OWN}, generated code <eval_with_key>.3(5): forward"),
         (
             [*NATIVE, ("C:\\venv\\Lib\\site-packages\\torch\\nn\\functional.py", 5, "linear"), ("C:\\u\\m.py", 5, "f")],
             "C:\\u\\m.py(5): f",
@@ -54,8 +56,8 @@ THREAD: list[Frame] = [
          "IndexBackward0"),
         ([*NATIVE, ("??", 0, "torch::autograd::AccumulateGrad::apply(std::vector&&)"), *THREAD], "AccumulateGrad"),
         ([*NATIVE, ("??", 0, "torch::autograd::CppNode<fbgemm::Lookup>::apply(std::vector&&)"), *THREAD],
-         "CppNode<fbgemm::Lookup>"),
-        ([*NATIVE, *THREAD], "aten::empty"),
+         "Lookup"),
+        ([*NATIVE, *THREAD], "at::_ops::empty::call"),
         ([*NATIVE[:3], ("??", 0, "ncclInit()")], "ncclInit()"),
     ],
 )  # fmt: skip
