@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tb_plugin.analyses.allocations import Allocations
@@ -71,8 +73,9 @@ def test_a_snapshot_of_a_failure_leads_with_it() -> None:
     stack = recorded([*NATIVE, ("oom.py", 9, "<module>")])
     events = [event("alloc", 0, 1024), event("oom", 0, 4096, frames=stack, device_free=512)]
     payloads = Allocations().part(snapshot(events), Params()).payloads
-    (notice,) = payloads["answer"].notices  # type: ignore[union-attr]
-    told = {figure.key: figure.value for figure in notice.figures}
+    answer: Any = payloads["answer"]
+    (notice,) = answer.notices
+    told = {figure.metric.key: figure.value for figure in notice.figures}
     assert notice.text.startswith("Out of memory at event {event_number}: {asked_bytes} requested by {asking_line}")
     assert (told["event_number"], told["asked_bytes"], told["allocated_bytes"]) == (1, 4096, 1024)
     assert told["asking_line"] == "oom.py(9): <module>"
