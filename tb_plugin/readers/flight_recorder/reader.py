@@ -75,7 +75,7 @@ def candidate_of(path: str) -> Candidate | None:
     """Returns the uncertain candidate that a path stands for; None where its name does not end in the number of a rank."""
     pure = PurePosixPath(path)
     match = _NAME.match(pure.name)
-    if match is None or not (match["ending"] or _SPEAKS.search(match["stem"])):
+    if match is None or not (match["ending"] or _SPEAKS.search(f"{pure.parent.name}/{match['stem']}")):
         return None
     run = "" if str(pure.parent) == "." else str(pure.parent)
     return Candidate(READER_ID, run, f"rank{int(match['rank'])}", None, (path,), certain=False)
