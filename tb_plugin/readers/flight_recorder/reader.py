@@ -78,7 +78,7 @@ def candidate_of(path: str) -> Candidate | None:
     match = _NAME.match(PurePosixPath(path).name)
     if match is None:
         return None
-    is_quiet = _SPEAKS.search(match["stem"]) is None
+    is_quiet = _SPEAKS.search(f"{PurePosixPath(path).parent.name}/{match['stem']}") is None
     return Candidate(
         READER_ID, run_of(path), f"rank{int(match['rank'])}", None, (path,), certain=False, is_quiet=is_quiet
     )
