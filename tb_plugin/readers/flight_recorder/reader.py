@@ -79,6 +79,8 @@ def candidate_of(path: str) -> Candidate | None:
     if match is None:
         return None
     is_quiet = _SPEAKS.search(f"{PurePosixPath(path).parent.name}/{match['stem']}") is None
+    if is_quiet and (match["ending"] or not match["stem"].endswith(("_", "-"))):
+        return None
     return Candidate(
         READER_ID, run_of(path), f"rank{int(match['rank'])}", None, (path,), certain=False, is_quiet=is_quiet
     )
