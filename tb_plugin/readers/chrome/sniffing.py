@@ -7,7 +7,7 @@ import re
 BOM = b"\xef\xbb\xbf"
 EVENT_LIST = re.compile(rb'"traceEvents"\s*:\s*(\[|null)')
 _TIME_UNIT = re.compile(rb'"displayTimeUnit"\s*:')
-_FIRST_EVENT = re.compile(rb'\[[\s,]{0,64}\{')
+_FIRST_EVENT = re.compile(rb"\[[\s,]{0,64}\{")
 _PHASE = re.compile(rb'"ph"\s{0,8}:\s{0,8}"[A-Za-z(){}]"')
 _PLACE = re.compile(rb'"(?:ts|pid|name)"\s{0,8}:')
 
