@@ -236,6 +236,9 @@ def _assigned(raw: RawTrace, score: Int64, samples: Sequence[Int64], collide: bo
                 for other in np.flatnonzero(of_device == MISSING).tolist():
                     shared = np.isin(ids[other], ids[i]).sum()
                     fits[other, of_device[i]] &= 2 * shared <= min(len(ids[i]), len(ids[other]))
+        # A process that is left without a device may share one that looks like another's.
+        without = np.setdiff1d(of_host, of_device)
+        of_device[((2 * score[:, without] >= best[:, None]) & (score[:, without] > 0)).any(axis=1)] = MISSING
     number = np.unique(of_host, return_inverse=True)[1].astype(np.int32)
     of_device = np.where(of_device == MISSING, MISSING, number[of_device]).astype(np.int32)
     return number, of_device

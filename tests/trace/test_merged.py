@@ -141,6 +141,15 @@ def test_what_cannot_be_told_apart_goes_to_nobody() -> None:
     assert issues(table)["unclear_process"] == 12
 
 
+def test_work_of_two_processes_on_one_device_is_told_apart_by_nothing() -> None:
+    """Mixed by time, equal ids on one device: the second process has no other device, so the work may be its own."""
+    events = rank(100, 0, "aten::A") + rank(200, 0, "aten::B", begin=30)
+    events.sort(key=lambda event: event["ts"])
+    table = table_of(events)
+    assert kernels_of(table) == {("k of aten::A", "", "0"): 6, ("k of aten::B", "", "0"): 6}
+    assert issues(table)["unclear_process"] == 12
+
+
 def test_a_second_process_that_only_launches_changes_nothing() -> None:
     """Calls of a driver's process without operators, under ids that the first one has as well."""
     events = rank(100, 0, "aten::A")
