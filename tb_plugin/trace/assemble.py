@@ -12,6 +12,7 @@ from tb_plugin.trace import links, recorded_arrows, tree
 from tb_plugin.trace.found_steps import steps_in
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.lanes import lanes
+from tb_plugin.trace.merged import separated
 from tb_plugin.trace.numbering import firsts, numbered, places_of
 from tb_plugin.trace.open import blocks_from, moved_columns
 from tb_plugin.trace.order import kinds, plausible, sort
@@ -45,11 +46,13 @@ def assemble(raw: RawTrace) -> TraceTable:
 
     In one piece, long as it is: half of it names the columns, and the other half is the order in which they come about.
     """
+    merged = separated(raw)
+    raw = merged.raw
     kept, aside = plausible(raw)
     kept, outside = inside(raw, kept)
     order = kept[sort(raw, kept)]
     origin = _origin(raw, order)
-    tracks, track = _tracks(raw, order)
+    tracks, track = _tracks(raw, order, merged.process)
     devices, device = _devices(raw)
     start = raw.start_ns[order] - origin
     recorded = Rows(
@@ -60,6 +63,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         name=raw.name[order],
         correlation=raw.correlation[order],
         external_id=raw.external_id[order],
+        process=None if merged.process is None else merged.process[order],
     )
     rows, cut = clipped(recorded)
     position = places_of(order, len(raw.start_ns))
@@ -154,7 +158,7 @@ def _origin(raw: RawTrace, order: Int64) -> int:
     return times[0] if times else 0
 
 
-def _tracks(raw: RawTrace, order: Int64) -> tuple[tuple[Track, ...], Int32]:
+def _tracks(raw: RawTrace, order: Int64, process: Int32 | None) -> tuple[tuple[Track, ...], Int32]:
     """Host threads, then what lies on none, then device streams, by first event. They never share a track."""
     is_async = np.zeros(len(raw.start_ns), np.bool_)
     is_async[raw.asynchronous.row] = True
@@ -179,6 +183,7 @@ def _tracks(raw: RawTrace, order: Int64) -> tuple[tuple[Track, ...], Int32]:
                 is_async=bool(is_async[position]),
                 process_order=raw.process_order.get(pid, 0),
                 thread_order=0 if is_async[position] else raw.thread_order.get((pid, tid), 0),
+                part=MISSING if process is None else int(process[position]),
             )
         )
     return tuple(tracks), number[track]
@@ -254,12 +259,12 @@ def _device_links(rows: Rows, operator: Int32, is_external_id_sure: bool) -> tup
     launch = np.full(len(rows.start), MISSING, np.int32)
     work = rows.of(*DEVICE_WORK)
     calls = rows.of(EventKind.RUNTIME)
-    launch[work] = links.first_with_key(rows.correlation[calls], calls, rows.correlation[work])
+    launch[work] = links.first_in_process(rows.correlation[calls], calls, rows.correlation[work], rows.process, work)
     launched = work[launch[work] != MISSING]
     operator = operator.copy()
     operator[launched] = operator[launch[launched]]
     named = rows.of(EventKind.OPERATOR)
-    by_id = links.first_with_key(rows.external_id[named], named, rows.external_id[work])
+    by_id = links.first_in_process(rows.external_id[named], named, rows.external_id[work], rows.process, work)
     alone = (operator[work] if is_external_id_sure else launch[work]) == MISSING
     operator[work[alone]] = by_id[alone]
     both = ~alone & (by_id != MISSING) & (operator[work] != MISSING)
@@ -287,7 +292,7 @@ def _collective(known: Bool, rows: Rows, operator: Int32, launch: Int32) -> Bool
     collective[by_operator] |= known[operator[by_operator]]
     alone = kernels[launch[kernels] == MISSING]
     named = rows.of(EventKind.ANNOTATION)
-    by_id = links.first_with_key(rows.external_id[named], named, rows.external_id[alone])
+    by_id = links.first_in_process(rows.external_id[named], named, rows.external_id[alone], rows.process, alone)
     hit = by_id != MISSING
     collective[alone[hit]] |= known[by_id[hit]]
     return collective

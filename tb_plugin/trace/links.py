@@ -28,6 +28,29 @@ def first_with_key(keys: Int64, rows: Int64, wanted: Int64) -> Int32:
     return found
 
 
+def first_in_process(keys: Int64, rows: Int64, wanted: Int64, of: Int32 | None, targets: Int64) -> Int32:
+    """Returns for each of ``targets`` the first of ``rows`` with its key, of its own process.
+
+    ``of`` is the process of each row of the trace (-1 = unknown; None: all rows are of one). Where a process is unknown,
+    only a key that no second process has names a row.
+    """
+    if of is None:
+        return first_with_key(keys, rows, wanted)
+    numbers, place = np.unique(np.concatenate((keys, wanted)), return_inverse=True)
+    width = int(of.max(initial=0)) + 1
+    process = of[np.concatenate((rows, targets))].astype(np.int64)
+    valid = (process != MISSING) & (numbers[place] > 0)
+    own = np.where(valid, place * width + process + 1, 0)
+    found = first_with_key(own[: len(rows)], rows, own[len(rows) :])
+    least, most = np.full(len(numbers), width), np.full(len(numbers), -2)
+    np.minimum.at(least, place[: len(rows)], process[: len(rows)])
+    np.maximum.at(most, place[: len(rows)], process[: len(rows)])
+    single = least == most
+    only = first_with_key(np.where(single[place[: len(rows)]], keys, 0), rows, wanted)
+    unknown = (found == MISSING) & (only != MISSING) & ((of[targets] == MISSING) | (of[only] == MISSING))
+    return np.where(unknown, only, found).astype(np.int32)
+
+
 @dataclass(frozen=True, eq=False)
 class Autograd:
     """What is known of the autograd graph: operator rows with their numbers (-1 = absent)."""

@@ -26,6 +26,8 @@ class Rows:
     name: Int32
     correlation: Int64
     external_id: Int64
+    process: Int32 | None = None
+    """Process of each row in a file of several merged traces; None: ids are unique in the whole file."""
 
     def of(self, *kinds: EventKind) -> Int64:
         """Positions of the rows of these kinds."""

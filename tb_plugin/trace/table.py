@@ -326,6 +326,8 @@ class Track:
     process_order: int = 0
     """Where the trace wants the process, smallest first."""
     thread_order: int = 0
+    part: int = MISSING
+    """Which of the processes of a merged file it belongs to; -1 in other files, and where nobody knows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -496,6 +498,12 @@ class TraceTable:
         names[wanted] = True
         found: Bool = names[self.name] & (self.kind == EventKind.RUNTIME)
         return found
+
+    @property
+    def process(self) -> Int32 | None:
+        """Returns the process of each row in a file of several merged traces, -1 = unknown; None in other files."""
+        parts = np.array([track.part for track in self.tracks], np.int32)
+        return parts[self.track] if (parts != MISSING).any() else None
 
     def ends(self, rows: npt.NDArray[Any]) -> Int64:
         """Returns the ends of some rows, nanoseconds: of few in far less time than of all."""

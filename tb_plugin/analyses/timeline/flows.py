@@ -15,7 +15,7 @@ from tb_plugin.analyses.timeline.lanes import lanes_of
 from tb_plugin.analyses.timeline.tiles import CATEGORIES, category_of
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Flows, Table, View
-from tb_plugin.trace.links import first_with_key
+from tb_plugin.trace.links import first_in_process
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import firsts, numbered
 from tb_plugin.trace.order import touching
@@ -114,7 +114,7 @@ def arrows_of(trace: TraceTable) -> Arrows:
     }
     heads = {kind: np.flatnonzero(column != MISSING).astype(np.int32) for kind, column in columns.items()}
     tails = {kind: columns[kind][rows] for kind, rows in heads.items()}
-    made_by = first_with_key(trace.correlation[calls], calls, trace.correlation[waits])
+    made_by = first_in_process(trace.correlation[calls], calls, trace.correlation[waits], trace.process, waits)
     heads[SYNC], tails[SYNC] = waits[made_by != MISSING].astype(np.int32), made_by[made_by != MISSING]
     head, tail = np.concatenate(list(heads.values())), np.concatenate(list(tails.values()))
     kind = np.repeat(np.array(list(heads), np.uint8), [len(rows) for rows in heads.values()])

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.communication import calls_collective
 from tb_plugin.analyses.distributed.rank.about import About, Facts
 from tb_plugin.analyses.names import named
+from tb_plugin.trace.links import first_in_process
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
@@ -75,4 +76,7 @@ def callers_of(trace: TraceTable, kernels: Int64, chains: Chains) -> tuple[Int64
     wanted = trace.external_id[kernels[left]]
     at = np.append(known, MISSING)[np.searchsorted(trace.external_id[known], wanted, side="right") - 1]
     caller[left] = np.where((at != MISSING) & (np.append(trace.external_id, MISSING)[at] == wanted), at, MISSING)
+    if (process := trace.process) is not None:
+        at = first_in_process(trace.external_id[chains.host], chains.host, wanted, process, kernels[left])
+        caller[left] = at
     return caller, np.append(chains.of, MISSING)[place[caller]]
