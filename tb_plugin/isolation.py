@@ -20,13 +20,13 @@ def isolated(part: str, make: Callable[[], Value], fallback: Callable[[PartFaile
     """Returns the result of ``make``. After a bug it logs the traceback and returns the result of ``fallback``.
 
     ``part`` is the title that a person knows the part by. Raises PartFailed after a bug if there is no ``fallback``. Errors
-    raised on purpose and MemoryError pass through.
+    raised on purpose, MemoryError and a closed pipe pass through.
     """
     try:
         return make()
     except PartFailed as error:  # a part of this part
         failure = PartFailed(error.part, error.error_id)
-    except (TorchTraceError, MemoryError):
+    except (TorchTraceError, MemoryError, BrokenPipeError):
         raise
     except Exception as error:
         failure = PartFailed(part, _id_of(error))

@@ -10,6 +10,8 @@ from tb_plugin.payloads import Notice, Notices, Payload
 
 FAILED = "part_failed"
 """Rule of the notices."""
+FAILED_PAYLOAD = "failed"
+"""Name of their payload."""
 METRICS = Metrics(
     define(
         "",
@@ -28,12 +30,7 @@ def failed_payloads(failures: Iterable[PartFailed]) -> dict[str, Payload]:
     for failure in failures:
         parts.setdefault(failure.error_id, []).append(failure.part)
     notices = [_notice(error_id, list(dict.fromkeys(titles))) for error_id, titles in parts.items()]
-    return {"failed": Notices("failed", "Failed parts", "data", notices)} if notices else {}
-
-
-def is_failure(notice: Notice) -> bool:
-    """Returns whether a notice says that a part failed."""
-    return notice.rule == FAILED
+    return {FAILED_PAYLOAD: Notices(FAILED_PAYLOAD, "Failed parts", "data", notices)} if notices else {}
 
 
 def _notice(error_id: str, titles: list[str]) -> Notice:
