@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.annotations import named_ranges, phases_of
+from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.in_timeline import at_event
@@ -22,9 +23,10 @@ from tb_plugin.analyses.selection import EVERYTHING, Chosen
 from tb_plugin.analyses.stack_frames import thread_numbers
 from tb_plugin.analyses.step_shares import CATEGORIES, StepShares, active_rows, shares
 from tb_plugin.analyses.threads import threads_of
+from tb_plugin.analyses.unrecorded_work import unrecorded_work
 from tb_plugin.analyses.waits import held_by_profiler
 from tb_plugin.payloads import Link, Notice
-from tb_plugin.trace.intervals import EMPTY, Ranges, intersect, measure, measure_within, subtract, union
+from tb_plugin.trace.intervals import EMPTY, Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
 from tb_plugin.trace.tree import nest
@@ -82,6 +84,9 @@ def largest_costs(trace: TraceTable, steps: Steps, breakdown: StepShares, chosen
     where the steps have no time.
     """
     held = {category: measure(each) for category, each in _held(trace, steps).items()}
+    earlier = _earlier_work(trace, steps)
+    for category in (*shares(trace), "other"):
+        held[category] = held.get(category, 0) + measure(intersect(earlier, _part(trace, category)))
     sums = {category: int(breakdown.parts[category].sum()) - held.get(category, 0) for category in CATEGORIES}
     total = int(breakdown.total.sum())
     computing = "kernel" if of_kind(trace.kind, *DEVICE_WORK).any() else "cpu"
@@ -97,17 +102,33 @@ def _held(trace: TraceTable, steps: Steps) -> dict[str, Ranges]:
     return {category: intersect(within, each) for category, each in shares(trace).items()} if len(within) else {}
 
 
+def _earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
+    """When devices run work launched before the recording in these steps, and the profiler holds nothing up."""
+    ranges = [unrecorded_work(trace, device) for device in device_busy(trace) if device != MISSING]
+    within = intersect(join(*ranges), union(steps.start_ns, steps.end_ns)) if ranges else EMPTY
+    return subtract(within, held_by_profiler(trace))
+
+
+def _part(trace: TraceTable, category: str) -> Ranges:
+    """When a category counts; "other" is the rest of the recording."""
+    if category != "other":
+        return shares(trace)[category]
+    rest = Ranges(np.array([trace.coverage.start_ns]), np.array([trace.coverage.end_ns]))
+    for covered in shares(trace).values():
+        rest = subtract(rest, covered)
+    return rest
+
+
 def _cost(trace: TraceTable, steps: Steps, category: str, part_ns: int, chosen: Chosen) -> Cost:
-    within = union(steps.start_ns, steps.end_ns)
+    within = subtract(union(steps.start_ns, steps.end_ns), _earlier_work(trace, steps))
+    within = intersect(within, _part(trace, category))
     if category == "other":
-        for covered in shares(trace).values():
-            within = subtract(within, covered)
         # An idle thread (a progress bar's, a watchdog) does not hold up the training.
         rows = np.flatnonzero(trace.kind == EventKind.PYTHON)
         idle = [thread.number for thread in threads_of(trace, chosen) if thread.idle]
         rows = rows[~np.isin(thread_numbers(trace, rows), idle)]
     else:
-        within = subtract(intersect(within, shares(trace)[category]), held_by_profiler(trace))
+        within = subtract(within, held_by_profiler(trace))
         rows = np.flatnonzero(active_rows(trace, category))
     own = _own_time(trace, rows, within)
     name, name_ns = _most(trace.name[rows], own)
@@ -170,6 +191,9 @@ def cost_notices(trace: TraceTable, steps: Steps, breakdown: StepShares, chosen:
         return []
     profiler = measure(_held(trace, steps).get("runtime", EMPTY))
     first = [_of_profiler(trace, profiler, steps, breakdown)] if profiler >= WORTH * breakdown.total.sum() > 0 else []
+    earlier = measure(_earlier_work(trace, steps))
+    if earlier >= WORTH * breakdown.total.sum() > 0:
+        first.append(_mid_flight(trace, earlier, steps, breakdown))
     costs = largest_costs(trace, steps, breakdown, chosen)
     return [*first, *(_sentence(trace, cost, steps.recorded, breakdown) for cost in costs)]
 
@@ -192,6 +216,19 @@ def _of_profiler(trace: TraceTable, time_ns: int, steps: Steps, breakdown: StepS
     )
     link = Link("timeline", {"search": name, **at_event(trace, int(own))}, "Show evidence")
     return Notice("largest_cost", "info", text, "", figures, measure="held_share", evidence=link)
+
+
+def _mid_flight(trace: TraceTable, time_ns: int, steps: Steps, breakdown: StepShares) -> Notice:
+    """Says how long devices run work that was launched before the recording."""
+    count, total = len(breakdown.total), int(breakdown.total.sum())
+    figures = [
+        METRICS.figure("earlier_work_ns", time_ns / count),
+        METRICS.figure("step_time_mean_ns", total / count),
+        METRICS.figure("earlier_work_share", time_ns / total),
+    ]
+    text = f"For {{earlier_work_ns}} of {_whole(steps.recorded)} the device runs work launched before the recording started."
+    todo = trace.recorder.todo("recording_began_mid_flight")
+    return Notice("largest_cost", "info", text, todo, figures, measure="earlier_work_share")
 
 
 def _whole(recorded: bool) -> str:

@@ -80,6 +80,10 @@ METRICS = OF_RULES.adding(
                 "Waiting for the profiler",
                 "A thread waits for another one of its process that is in the profiler's own work, and nothing else counts.",
             ),
+            "earlier_work_ns": (
+                "Work from before the recording",
+                "Time per step in which a device runs work that was launched before the recording started.",
+            ),
             "largest_ns": ("Largest part", "Mean of the largest of the parts that a step is made of."),
             "largest_name_ns": (
                 "Of this name",
@@ -102,6 +106,7 @@ METRICS = OF_RULES.adding(
                 "is another question: what of that has no cause is a share of the idle time.",
             ),
             "held_share": ("Waiting for the profiler", "It over the step."),
+            "earlier_work_share": ("Work from before the recording", "Its time divided by step time."),
             "largest_share": ("Largest part", "The largest of the parts that a step is made of over the step."),
         },
     ),
