@@ -13,7 +13,8 @@
     │   │   └── CacheRefused the cache folder cannot be written: another one is tried
     │   ├── TookTooLong      an answer took, or waited for, longer than allowed (HTTP 504, exit 3)
     │   ├── WorkerDied       a parse was killed twice, usually for memory      (HTTP 500, exit 3)
-    │   └── MissingPackage   what was asked for needs an extra of this package (Python API)
+    │   ├── MissingPackage   what was asked for needs an extra of this package (Python API)
+    │   └── PartFailed       a bug in one view or another part; the log has it  (HTTP 500, exit 3)
     └── Cancelled            nobody waits for the result any more
 
 Anything else that escapes is a bug and reaches the log with a traceback.
@@ -92,6 +93,23 @@ class TookTooLong(UserError):
 
 class MissingPackage(UserError):
     """What was asked for needs a package that an extra of this one brings."""
+
+
+class PartFailed(UserError):
+    """A bug in one view, card, rule or other part. The log has its traceback under the same ``error_id``."""
+
+    status = 500
+
+    def __init__(self, part: str, error_id: str) -> None:
+        super().__init__(
+            f"{part}: this part failed (error {error_id}).",
+            do="The log has the details: please report the error with them.",
+        )
+        self.part = part
+        self.error_id = error_id
+
+    def __reduce__(self) -> tuple[type[PartFailed], tuple[str, str]]:
+        return PartFailed, (self.part, self.error_id)
 
 
 class Cancelled(TorchTraceError):

@@ -21,9 +21,10 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 HEAVY = ("numpy", "pandas", "pyarrow", "fsspec")
 IMPORT_LIMIT_MS = 50
 SHARED = {
-    "readers": {"base", "chrome", "foreign", "issues", "meanings", "pickles", "stream"},
+    "readers": {"base", "chrome", "foreign", "issues", "meanings", "pickles", "stream", "values"},
     "analyses": {
         "advice",
+        "failures",
         "unrecorded_work",
         "left_out_workers",
         "host_calls",

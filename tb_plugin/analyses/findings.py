@@ -12,6 +12,7 @@ from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Number, Params, Pa
 from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.device_time import busy_title
+from tb_plugin.analyses.failures import failed_payloads
 from tb_plugin.analyses.filters import EVENT
 from tb_plugin.analyses.metrics import WHOLE, define
 from tb_plugin.analyses.only_ranges import has_only_ranges
@@ -88,6 +89,7 @@ class FindingsAnalysis:
             "together": _together(trace, findings),
             "findings": Notices("findings", "Findings", "training", findings.notices),
             **_left_out(findings, out),
+            **failed_payloads(findings.failures),
         }
         coverage = select_rows(trace, params.steps).coverage
         return Part(coverage, _facts(trace, findings), frames, payloads, (*payloads, *frames))
@@ -168,7 +170,7 @@ def _facts(trace: TraceTable, findings: Findings) -> dict[str, Number]:
     }
     savings = {each.rule.id: each.notice.saving for each in findings.found}
     for rule in RULES:
-        if rule.saves and not rule.is_silent(trace) and (rule.asks is None or rule.asks(trace)):
+        if rule.id in findings.counted:
             saving = savings.get(rule.id)
             facts[f"findings.{rule.id}.saving_low_ns"] = saving.low_ns if saving else 0.0
             facts[f"findings.{rule.id}.saving_high_ns"] = saving.high_ns if saving else 0.0

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import msgspec
 
 from tb_plugin import registry
+from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.failures import FAILED
 from tb_plugin.analyses.wording import counted, noun
 from tb_plugin.cli.columns import Heading
-from tb_plugin.cli.exits import NOTHING, OK
+from tb_plugin.cli.exits import NOTHING, OK, PART_FAILED
 from tb_plugin.cli.printer import Printer, TextPrinter
 from tb_plugin.cli.session import capture_lines, load_all, open_workspace, place_of
+from tb_plugin.errors import PartFailed, TorchTraceError
+from tb_plugin.findings import data_notices
 from tb_plugin.format import format_value
+from tb_plugin.payloads import Profile, View
+from tb_plugin.service.catalog import Place
+from tb_plugin.service.several import view_of_several
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace
 
@@ -21,7 +32,7 @@ def doctor(arguments: argparse.Namespace) -> int:
     arguments.capture = ""
     workspace, entries, failed = open_workspace(arguments)
     printer = TextPrinter()
-    readable = 0
+    readable = failures = 0
     try:
         catalog = workspace.runs()
         looked, found = counted(catalog.scanned_files, "file"), counted(len(entries), "profile")
@@ -34,6 +45,8 @@ def doctor(arguments: argparse.Namespace) -> int:
             _diagnose(workspace, entry, printer)
             for line in capture_lines(workspace.captures.info(entry, "")):
                 printer.line(line)
+            failures += _failures(workspace, entry, printer)
+        failures += _failures_of_groups(workspace, entries, printer)
         rows = [(failure["path"], failure["reason"]) for failure in failed]
         known = {path for path, _ in rows}
         rows += [(skipped.path, skipped.reason) for skipped in catalog.skipped if skipped.path not in known]
@@ -46,7 +59,48 @@ def doctor(arguments: argparse.Namespace) -> int:
             printer.line(f"No name ends in {_endings()}: nothing here looks like a profiler trace.")
     finally:
         workspace.close()
-    return OK if readable else NOTHING
+    if not readable:
+        return NOTHING
+    return PART_FAILED if failures else OK
+
+
+def _failures(workspace: Workspace, entry: Entry, printer: Printer) -> int:
+    """Opens the views of one profile, prints which parts fail, and returns the number of errors."""
+    place = place_of(entry)
+    views = [view.id for view in workspace.offered(place) if view.available and view_of_several(view.id) is None]
+    answers = (partial(workspace.view, place, view, Params(limit=1)) for view in views)
+    return _print_failures(answers, printer)
+
+
+def _failures_of_groups(workspace: Workspace, entries: list[Entry], printer: Printer) -> int:
+    """The same for the views about all workers of each run and span."""
+    asked: dict[tuple[str, Place], None] = {}
+    for entry in entries:
+        for view in workspace.offered(place_of(entry)) if entry.summary is not None else ():
+            found = view_of_several(view.id)
+            if view.available and found is not None and found.scope == "workers":
+                asked[view.id, Place(entry.found.run, None, entry.found.span)] = None
+    answers = (partial(workspace.group, place, view, Params(limit=1)) for view, place in asked)
+    return _print_failures(answers, printer)
+
+
+def _print_failures(answers: Iterable[Callable[[], bytes | Profile]], printer: Printer) -> int:
+    told: dict[str, None] = {}
+    for ask in answers:
+        try:
+            answer = ask()
+        except PartFailed as error:
+            told[str(error)] = None
+            continue
+        except TorchTraceError:  # such as steps that the profile does not have: that is no failure
+            continue
+        view = None if isinstance(answer, Profile) else msgspec.json.decode(answer, type=View)
+        for notice in data_notices(() if view is None else view.payloads.values()):
+            if notice.rule == FAILED:
+                told[f"{notice.text} {notice.todo}"] = None
+    for text in told:
+        printer.line(text)
+    return len(told)
 
 
 def _not_taken(found: int, readable: int, rows: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -21,6 +22,7 @@ from tb_plugin.format import (
     printable,
     signed,
 )
+from tb_plugin.isolation import isolated
 from tb_plugin.payloads import Breakdown, Figures, Notices, Payload, Saving, Scalar, Table, View, WindowInfo
 
 MORE = " Set COLUMNS, or --format markdown or json, to see all."
@@ -69,7 +71,8 @@ class Printer(ABC):
                 payload = replace(payload, figures=figures)
                 if not figures:
                     continue
-            self.payload(payload)
+            title = getattr(payload, "title", view.title)
+            isolated(title, partial(self.payload, payload), lambda failure: self.line(str(failure)))
 
     def payload(self, payload: Payload) -> None:
         """Prints one payload. Series, trees and timelines are pictures; the tables beside them say the same."""

@@ -14,9 +14,17 @@ from tb_plugin import registry
 from tb_plugin.analyses.base import Analysis, Params
 from tb_plugin.cli.exits import NOTHING, OK, USAGE
 from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
-from tb_plugin.cli.session import capture_told, keep_failure, keep_failure_of_group, load_all, open_workspace, place_of
+from tb_plugin.cli.session import (
+    capture_told,
+    keep_failed_parts,
+    keep_failure,
+    keep_failure_of_group,
+    load_all,
+    open_workspace,
+    place_of,
+)
 from tb_plugin.cli.terminal import complain, write_json
-from tb_plugin.errors import BadRequest, Cancelled, TorchTraceError, UserError
+from tb_plugin.errors import BadRequest, Cancelled, PartFailed, TorchTraceError, UserError
 from tb_plugin.facts import facts_of
 from tb_plugin.findings import data_notices, findings
 from tb_plugin.format import format_time
@@ -50,12 +58,14 @@ def _report_json(
         try:
             place = place_of(entry, arguments.capture)
             numbers = workspace.numbers(place, arguments.view, arguments.steps, _asked(arguments))
+            notices = data_notices(numbers.notices)
         except TorchTraceError as error:
             keep_failure(entry, error, failed, errors)
             continue
         tables = [name for analysis in _views_of(entry, arguments.view) for name in analysis.traits.tables]
         always = dict.fromkeys(tables, msgspec.Raw(b"[]"))
         found, summary = entry.found, entry.summary
+        keep_failed_parts(found.url, notices, failed)
         profiles.append(
             {
                 "run": found.run,
@@ -68,7 +78,7 @@ def _report_json(
                 "phase": arguments.phase or None,
                 "not_limited": [a.id for a in _views_of(entry, arguments.view) if arguments.phase and a.traits.whole],
                 "findings": findings(numbers.notices),
-                "data_notices": data_notices(numbers.notices),
+                "data_notices": notices,
                 "dismissed": numbers.dismissed,
                 "facts": numbers.facts,
                 "tables": always | numbers.tables,
@@ -147,7 +157,9 @@ def _report_text(
         _print_groups(workspace, entries, failed, errors, arguments, printer)
     for entry in loaded:
         try:
-            views = [_view(workspace, entry, view, arguments) for view in _text_views(workspace, entry, arguments)]
+            views = [
+                _view_or_failure(workspace, entry, view, arguments) for view in _text_views(workspace, entry, arguments)
+            ]
         except TorchTraceError as error:
             keep_failure(entry, error, failed, errors)
             continue
@@ -164,7 +176,11 @@ def _report_text(
         for info in absent:
             printer.line(f"{info.title}: {info.why} {info.enable}".rstrip())
         for view in views:
-            printer.view(view, _not_limited(view.id, arguments))
+            if isinstance(view, View):
+                printer.view(view, _not_limited(view.id, arguments))
+            else:
+                printer.heading(view.part, 2)
+                printer.line(str(view))
     if not several:
         _print_groups(workspace, entries, failed, errors, arguments, printer)
     for failure in failed:
@@ -196,6 +212,13 @@ def _view(workspace: Workspace, entry: Entry, view: str, arguments: argparse.Nam
     if isinstance(answer, Profile):
         raise Cancelled("The file changed while it was read.")
     return msgspec.json.decode(answer, type=View)
+
+
+def _view_or_failure(workspace: Workspace, entry: Entry, view: str, arguments: argparse.Namespace) -> View | PartFailed:
+    try:
+        return _view(workspace, entry, view, arguments)
+    except PartFailed as error:
+        return error
 
 
 def _not_limited(view: str, arguments: argparse.Namespace) -> str:

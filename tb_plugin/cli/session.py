@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tb_plugin.analyses.failures import FAILED
 from tb_plugin.cli.terminal import complain
-from tb_plugin.errors import TorchTraceError, UserError
-from tb_plugin.findings import data_notices
+from tb_plugin.errors import PartFailed, TorchTraceError, UserError
+from tb_plugin.findings import Finding, data_notices
 from tb_plugin.format import printable
 from tb_plugin.payloads import CaptureInfo
 from tb_plugin.service.catalog import Place, ProfileCatalog
@@ -132,11 +133,17 @@ def keep_failure(entry: Entry, error: TorchTraceError, failed: list[dict[str, st
     _keep(entry.found.url, reason, error, failed, errors)
 
 
+def keep_failed_parts(path: str, notices: Sequence[Finding], failed: list[dict[str, str]]) -> None:
+    """Notes which parts of a profile failed, by what there is to know about its data."""
+    failed += ({"path": path, "reason": f"{each.text} {each.todo}"} for each in notices if each.rule == FAILED)
+
+
 def keep_failure_of_group(
     title: str, place: Place, error: TorchTraceError, failed: list[dict[str, str]], errors: list[UserError]
 ) -> None:
     """Notes why a view about all workers of a run is not reported."""
-    _keep(f"{place.run} / all workers / span {place.span}", f"{title}: {error}", error, failed, errors)
+    reason = str(error) if isinstance(error, PartFailed) else f"{title}: {error}"
+    _keep(f"{place.run} / all workers / span {place.span}", reason, error, failed, errors)
 
 
 def _keep(

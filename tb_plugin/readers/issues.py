@@ -21,6 +21,8 @@ TEXTS = {
     "bare_word": "bare N/A, NaN or Infinity was read as no value",
     "raw_quote": "unescaped quotes inside a string were escaped",
     "missing_quote": "a missing opening quote of a key was added",
+    "far_number": "numbers beyond 64 bits count as absent",
+    "long_name": "very long names were cut",
     "trailing_comma": "a trailing comma was removed",
     "odd_number": "a number in a form JSON does not know was normalised",
     "odd_type": "a field of unexpected type was converted",

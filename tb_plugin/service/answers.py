@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from tb_plugin.analyses.base import Frame, Int64, Number, Params, matching, rows_of
+from tb_plugin.analyses.base import Analysis, Frame, Int64, Number, Params, matching, rows_of
+from tb_plugin.analyses.failures import failed_payloads
 from tb_plugin.analyses.rules.left_out import KNOWN
 from tb_plugin.analyses.timeline.tiles import Tile, encode
 from tb_plugin.errors import NotFound
-from tb_plugin.payloads import Notices, Scalar
+from tb_plugin.isolation import Isolation, isolated
+from tb_plugin.payloads import Notices
 from tb_plugin.payloads.export import to_json
 from tb_plugin.registry import analysis_named
 from tb_plugin.service.chrome import write_window
@@ -36,7 +40,8 @@ class AskView:
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns the JSON. Raises NotFound, BadRequest."""
         analysis = analysis_named(self.view_id)
-        return to_json(analysis.answer([models.part(self.file, analysis, self.params)], self.params))
+        part = models.part(self.file, analysis, self.params)
+        return isolated(analysis.title, lambda: to_json(analysis.answer([part], self.params)))
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class AskCsv:
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns CSV in UTF-8, units in the header. Raises NotFound, BadRequest."""
         frame, rows = _found(models, self.file, self.view_id, self.params)
-        return as_csv(frame.columns, frame.data, rows)
+        return isolated(frame.title, lambda: as_csv(frame.columns, frame.data, rows))
 
 
 @dataclass(frozen=True)
@@ -93,25 +98,41 @@ class AskNumbers:
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns the JSON of ``Numbers``. Raises NotFound, BadRequest."""
-        facts: dict[str, Number] = {}
-        tables: dict[str, list[dict[str, Scalar]]] = {}
-        notices: list[Notices] = []
-        for view_id in dict.fromkeys((*self.told_ids, *self.view_ids)):
-            part = models.part(self.file, analysis_named(view_id), self.params)
-            notices += (payload for payload in part.payloads.values() if isinstance(payload, Notices))
-            if view_id not in self.view_ids:
-                continue
-            facts |= part.facts
-            for name, frame in part.frames.items():
-                # All columns, also those that a page leaves out because they say nothing for this trace.
-                shown = [column.metric.key for column in frame.columns]
-                others = [key for key in frame.data.column_names if key not in shown]
-                tables[name] = rows_of(frame.data, [*shown, *others])
-        for view_id in self.counted_ids:
-            facts |= models.part(self.file, analysis_named(view_id), self.params).facts
+        views, parts = _Views(), Isolation()
+        for view_id in dict.fromkeys((*self.told_ids, *self.view_ids, *self.counted_ids)):
+            analysis = analysis_named(view_id)
+            found = parts.run(analysis.title, partial(self._numbers, models, analysis), _Views())
+            views.facts |= found.facts
+            views.tables |= found.tables
+            views.notices += found.notices
+        views.notices += (each for each in failed_payloads(parts.failures).values() if isinstance(each, Notices))
         ignored = [rule for rule in self.params.ignored if rule in KNOWN]
-        told = [_without(each, ignored) if each.about == "training" else each for each in notices]
-        return to_json({"facts": facts, "tables": tables, "notices": told, "dismissed": ignored})
+        told = [_without(each, ignored) if each.about == "training" else each for each in views.notices]
+        return to_json({"facts": views.facts, "tables": views.tables, "notices": told, "dismissed": ignored})
+
+    def _numbers(self, models: OpenModels, analysis: Analysis[Any]) -> _Views:
+        """What is asked of one view."""
+        part, found = models.part(self.file, analysis, self.params), _Views()
+        if analysis.id in self.counted_ids or analysis.id in self.view_ids:
+            found.facts |= part.facts
+        if analysis.id in self.counted_ids:
+            return found
+        found.notices += (payload for payload in part.payloads.values() if isinstance(payload, Notices))
+        for name, frame in part.frames.items() if analysis.id in self.view_ids else ():
+            # All columns, also those that a page leaves out because they say nothing for this trace.
+            shown = [column.metric.key for column in frame.columns]
+            others = [key for key in frame.data.column_names if key not in shown]
+            found.tables[name] = msgspec.Raw(to_json(rows_of(frame.data, [*shown, *others])))
+        return found
+
+
+@dataclass
+class _Views:
+    """What views contribute to ``Numbers``."""
+
+    facts: dict[str, Number] = field(default_factory=dict)
+    tables: dict[str, msgspec.Raw] = field(default_factory=dict)
+    notices: list[Notices] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -125,7 +146,10 @@ class AskTiles:
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns a gzipped Arrow IPC stream. Raises BadRequest."""
         # A quarter of the size for a few milliseconds, which the worker has and the request's thread has not.
-        return gzip.compress(encode(models.levels(self.file), self.level, self.wanted), compresslevel=1, mtime=0)
+        return isolated(
+            "Timeline",
+            lambda: gzip.compress(encode(models.levels(self.file), self.level, self.wanted), compresslevel=1, mtime=0),
+        )
 
 
 @dataclass(frozen=True)

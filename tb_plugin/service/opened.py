@@ -10,9 +10,11 @@ from typing import Any, TypeVar
 
 from tb_plugin import registry
 from tb_plugin.analyses.base import Analysis, Params, Part, asked_of
+from tb_plugin.analyses.failures import FAILED_PAYLOAD
 from tb_plugin.analyses.replays.captures import captured_in
 from tb_plugin.analyses.timeline.pyramid import Pyramid
 from tb_plugin.errors import KeptLost, NotFound
+from tb_plugin.isolation import isolated
 from tb_plugin.models.levels import levels_of
 from tb_plugin.service import mapped, parts
 from tb_plugin.stack_profile.nodes import captured_by_node
@@ -93,12 +95,15 @@ class OpenModels:
         return levels_of(self.typed(file.alone, TraceTable), file.path)
 
     def part(self, file: ModelFile, analysis: Analysis[Any], params: Params) -> Part:
-        """Returns the numbers of one view about a profile. Raises KeptLost, BadRequest."""
+        """Returns the numbers of one view about a profile. Raises KeptLost, BadRequest, and PartFailed after a bug."""
         params = asked_of(analysis, params)
 
         def make() -> Part:
             kept = None if file.captures else _kept_part(file.path, analysis, params)
-            return kept or analysis.part(self.made(file), params)
+            if kept is not None:
+                return kept
+            made = self.made(file)
+            return isolated(analysis.title, lambda: analysis.part(made, params))
 
         return MEMO.get(self._file(file), (analysis.id, *analysis.part_key(params)), make)
 
@@ -115,8 +120,14 @@ class OpenModels:
         return replace(_load_part(path), worker=worker)
 
     def keep(self, file: ModelFile, analysis: Analysis[Any]) -> None:
-        """Writes the numbers of a view about everything beside the file. Raises CacheRefused."""
-        body = parts.dump(self.part(file, analysis, Params()))
+        """Writes the numbers of a view about everything beside the file. Raises CacheRefused, PartFailed.
+
+        Numbers with a failed part are not cached: the next process tries again.
+        """
+        part = self.part(file, analysis, Params())
+        if FAILED_PAYLOAD in part.payloads:
+            return
+        body = isolated(analysis.title, lambda: parts.dump(part))
         put_whole(_kept_beside(file.path, analysis), lambda partial: partial.write_bytes(body))
 
     def forget(self, path: str) -> None:

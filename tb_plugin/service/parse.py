@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from msgspec.structs import replace
 from tb_plugin import registry
 from tb_plugin.analyses.base import Analysis, Missing, Params, Part
 from tb_plugin.analyses.overview.configuration import head_settings
-from tb_plugin.errors import OnlyWhole, UnreadableTrace, UserError
+from tb_plugin.errors import OnlyWhole, PartFailed, UnreadableTrace, UserError
+from tb_plugin.isolation import isolated
 from tb_plugin.models.base import Model, Outline
 from tb_plugin.payloads import Figure, Figures, IssueInfo, Notices, ReadInfo, ViewInfo
 from tb_plugin.payloads.export import to_json
@@ -45,7 +47,7 @@ class Open:
 
     def answer(self, models: OpenModels, report: Report) -> None:
         """Opens both. Raises KeptLost."""
-        registry.model_named(self.file.model).open_beside(models.made(self.file), self.file.path)
+        _open_beside(registry.model_named(self.file.model), models.made(self.file), self.file.path)
 
 
 @dataclass(frozen=True)
@@ -85,9 +87,9 @@ class Parse:
         made = models.made(file)
         views = _shown(model)
         for analysis in views:
-            if analysis.traits.kept and analysis.missing(made) is None:
-                models.keep(file, analysis)
-        model.open_beside(made, self.target)
+            if analysis.traits.kept and _missing(analysis, made) is None:
+                isolated(analysis.title, partial(models.keep, file, analysis), _nothing)
+        _open_beside(model, made, self.target)
         summary = _summarise(models, file, views, seal)
         # Last: whoever finds it may ask for all of the others.
         put_whole(self.summary_target, lambda partial: partial.write_bytes(sealed(to_json(summary))))
@@ -147,7 +149,7 @@ class _Telling:
         about = self.progress.about
         if len(state.head) != self._keys:
             self._keys = len(state.head)
-            about = head_settings(state.head)
+            about = isolated("Settings of the recording", lambda: head_settings(state.head), lambda failure: about)
         self.progress = self.progress._replace(
             fraction=state.fraction, events=state.events, counts=state.counts, about=about
         )
@@ -186,6 +188,19 @@ def _kept_survey(path: str) -> Survey | None:
         return None
 
 
+def _nothing(failure: PartFailed) -> None:
+    """Whoever asks for the part is told."""
+
+
+def _open_beside(model: Model[Any, Any], made: Any, path: str) -> None:
+    isolated("Timeline", lambda: model.open_beside(made, path), _nothing)
+
+
+def _missing(analysis: Analysis[Any], made: Any) -> Missing | None:
+    """Why a view does not apply. A view that fails to say so is offered: it shows its numbers or its failure."""
+    return isolated(analysis.title, lambda: analysis.missing(made), _nothing)
+
+
 def _shown(model: Model[Any, Any]) -> list[Analysis[Any]]:
     """The views of a model that a navigation could show."""
     return [analysis for analysis in registry.views_of(model) if analysis.traits.place != "detail"]
@@ -196,21 +211,30 @@ def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any
     model, made = registry.model_named(file.model), models.made(file)
     outline = model.outline(made)
     shown, absent = _view_infos(views, made, outline)
-    first = models.part(file, registry.analysis_named(model.default_view), Params())  # the page shows it next anyway
+    default = registry.analysis_named(model.default_view)
+    # The page shows it next anyway.
+    count, figures = isolated(
+        default.title, lambda: _first(models.part(file, default, Params())), lambda failure: (1, [])
+    )
     return Summary(
         list(outline.steps),
         shown,
         read_info(outline.report),
-        _count_data_notices(first),
+        count,
         seal,
         outline.window,
         list(outline.whole_steps),
         outline.clock,
         outline.has_replays,
-        _key_figures(first),
+        figures,
         outline.has_captures,
         absent,
     )
+
+
+def _first(part: Part) -> tuple[int, list[Figure]]:
+    """What a list of profiles tells of the view that opens first."""
+    return _count_data_notices(part), _key_figures(part)
 
 
 def _key_figures(first: Part) -> list[Figure]:
@@ -247,7 +271,7 @@ def _view_infos(views: Sequence[Analysis[Any]], made: Any, outline: Outline) -> 
     shown: list[ViewInfo] = []
     absent: list[ViewInfo] = []
     for analysis in views:
-        missing = analysis.missing(made)
+        missing = _missing(analysis, made)
         # What no option records, as the kernels of a tool that knows no devices, the trace is not about.
         is_absent = missing is not None and (analysis.traits.hidden or not missing.enable)
         (absent if is_absent else shown).append(_view_info(analysis, missing, outline))

@@ -22,7 +22,7 @@ from tb_plugin.service.budget import budget_bytes
 from tb_plugin.service.job import Answer, Job
 from tb_plugin.service.question import Progress, Question, Ready, Report
 from tb_plugin.service.seat import Death, Process, Seat
-from tb_plugin.service.worker import Bug, Done, Failed
+from tb_plugin.service.worker import Bug, Done, Failed, Logged
 from tb_plugin.trace.memo import LIMIT_BYTES
 
 if TYPE_CHECKING:
@@ -323,6 +323,8 @@ class Pool:
             match message:
                 case Progress():
                     job.report(message)
+                case Logged(level, text):
+                    log.log(level, "%s", text)
                 case Done(answer, resident_bytes):
                     if resident_bytes > self._retire_bytes:
                         seat.end()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tb_plugin.analyses.base import Joining, Params, Part, Whole
 from tb_plugin.errors import NotFound, UserError
+from tb_plugin.isolation import isolated
 from tb_plugin.payloads import StepInfo, Table, View
 from tb_plugin.payloads.export import to_json
 from tb_plugin.registry import analysis_named
@@ -38,13 +39,15 @@ class WritePart:
         numbers = models.part(self.file, analysis, self.params)
         for view_id, names in analysis.borrows.items():
             numbers = parts.borrowed(numbers, self._borrowed(models, view_id), names)
-        put_whole(self.target, lambda partial: partial.write_bytes(parts.dump(numbers)))
+        body = isolated(analysis.title, lambda: parts.dump(numbers))
+        put_whole(self.target, lambda partial: partial.write_bytes(body))
         return self.target
 
     def _borrowed(self, models: OpenModels, view_id: str) -> Part | None:
         """The part of another view, None where that view does not apply."""
         analysis = analysis_named(view_id)
-        if analysis.missing(models.made(self.file)):
+        made = models.made(self.file)
+        if isolated(analysis.title, lambda: analysis.missing(made)):
             return None
         return models.part(self.file, analysis, self.params)
 
@@ -100,7 +103,7 @@ class WriteJoined:
         mine, beside = read[: len(self.parts)], read[len(self.parts) :]
         del read
         mine.reverse()
-        joined = analysis.join(_handed_over(mine), beside)
+        joined = isolated(analysis.title, lambda: analysis.join(_handed_over(mine), beside))
         put_whole(self.target, partial(mapped.write, joined))
         del joined
         give_back_memory()
@@ -156,7 +159,8 @@ class _Together:
         found = [models.kept_part(path, worker) for worker, path in self.parts]
         labels = dict.fromkeys(label for item in found for label in item.steps)
         chosen = chosen_steps(self.steps, [StepInfo(label, 0, 0) for label in labels])
-        return analysis_named(self.view_id).answer(found, replace(self.params, steps=chosen))
+        analysis = analysis_named(self.view_id)
+        return isolated(analysis.title, lambda: analysis.answer(found, replace(self.params, steps=chosen)))
 
     def _whole(self, models: OpenModels) -> Whole:
         """A table and which of its rows are asked for. Raises NotFound."""
@@ -175,7 +179,7 @@ class AskViewTogether(_Together):
         answer = self._answer(models)
         if isinstance(answer, View):
             give_back_memory()  # a page of a table needs little of what the first look at a run takes
-        return to_json(answer)
+        return isolated(analysis_named(self.view_id).title, lambda: to_json(answer))
 
 
 @dataclass(frozen=True)

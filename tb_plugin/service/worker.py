@@ -6,6 +6,7 @@ Messages are pickles behind an 8-byte length: a ``Question`` to the worker, a ``
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import pickle
 import queue
@@ -56,7 +57,15 @@ class Bug:
     text: str
 
 
-Message = Started | Progress | Done | Failed | Bug
+@dataclass(frozen=True)
+class Logged:
+    """A line of the log of a worker, with the traceback where there is one."""
+
+    level: int
+    text: str
+
+
+Message = Started | Progress | Logged | Done | Failed | Bug
 """What a worker says."""
 
 
@@ -89,6 +98,7 @@ def main(memo_bytes: int) -> None:
     # Whatever a library prints must not land between the messages.
     os.dup2(2, 1)
     send(answers, Started())
+    logging.getLogger("torch_trace").addHandler(_ToParent(answers))
     questions: queue.SimpleQueue[Question[object]] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(sys.stdin.buffer, questions), daemon=True).start()
     gc.disable()
@@ -101,6 +111,17 @@ def main(memo_bytes: int) -> None:
     models = OpenModels()
     while True:
         _serve(questions.get(), models, answers)
+
+
+class _ToParent(logging.Handler):
+    """Sends what is logged while a question is answered: the parent's log hides secrets and control characters."""
+
+    def __init__(self, answers: IO[bytes]) -> None:
+        super().__init__(logging.WARNING)
+        self._answers = answers
+
+    def emit(self, record: logging.LogRecord) -> None:
+        send(self._answers, Logged(record.levelno, self.format(record)))
 
 
 def _listen(stream: IO[bytes], questions: queue.SimpleQueue[Question[object]]) -> None:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tb_plugin.trace.annotated import Marks, inside, iterations, marking, steps_of_marks, told
 from tb_plugin.trace.inferred import inferred_steps
+from tb_plugin.trace.order import far_from
 from tb_plugin.trace.rows import Rows
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.steps import STATED, STEP_NAME, DeviceWork, find_steps, whole_trace
@@ -24,7 +25,12 @@ def steps_in(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:
         return steps_of(raw.window)
     if raw.stated_steps is not None:
         label, start, end = raw.stated_steps.label, raw.stated_steps.start_ns - origin, raw.stated_steps.end_ns - origin
-        return Steps(label, start, end, start, end, recorded=True, found=STATED)
+        near = np.flatnonzero(
+            ~(far_from(raw.stated_steps.start_ns, origin) | far_from(raw.stated_steps.end_ns, origin))
+        )
+        if len(near):
+            label, start, end = tuple(label[at] for at in near.tolist()), start[near], end[near]
+            return Steps(label, start, end, start, end, recorded=True, found=STATED)
     work = rows.of(*DEVICE_WORK)
     has_launch = launch[work] != MISSING
     device_work = DeviceWork(

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.errors import UnreadableTrace
+from tb_plugin.isolation import isolated
 from tb_plugin.readers import READERS
 from tb_plugin.readers.kineto import KinetoReader
 from tb_plugin.service.catalog import ProfileCatalog
@@ -223,3 +224,11 @@ class LastingPool(Pool):
 
 class LastingSlowPool(LastingPool, SlowPool):
     """Both."""
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A question with a part that fails."""
+
+    def answer(self, models: OpenModels, report: Report) -> str:
+        return isolated("Part", lambda: str(1 // 0), lambda failure: failure.error_id)

@@ -41,7 +41,7 @@ function Page({ view, base, whole, props }: { view: View; base: Query; whole: st
   const found = pick(view, 'findings', 'notices')?.notices ?? []
   const dismissed = pick(view, 'dismissed', 'notices')?.notices ?? []
   const ignored = pick(view, 'ignored', 'notices')?.notices ?? []
-  const about = pick(view, 'data_quality', 'notices')?.notices ?? []
+  const about = [pick(view, 'data_quality', 'notices'), pick(view, 'failed', 'notices')].flatMap((each) => each ?? [])
   const saving = found.filter((notice) => notice.saving)
   const others = found
     .filter((notice) => !notice.saving)
@@ -96,11 +96,11 @@ function Page({ view, base, whole, props }: { view: View; base: Query; whole: st
       <Left notices={dismissed} words="dismissed" onRestore={restore} />
       <Left notices={ignored} words="left out by torch_trace_ignore" />
       {isRead && <Looked figures={together} whole={whole} isSaid={found.length === 0} />}
-      {about.length > 0 && (
-        <Card className={layoutCss.span12} title="About torch_trace_ignore">
-          <NoticeList notices={about} onLink={() => undefined} none="" />
+      {about.map(({ name, title, notices }) => (
+        <Card key={name} className={layoutCss.span12} title={title}>
+          <NoticeList notices={notices} onLink={() => undefined} none="" />
         </Card>
-      )}
+      ))}
     </div>
   )
 }

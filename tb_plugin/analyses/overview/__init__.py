@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 import numpy as np
@@ -19,6 +19,7 @@ from tb_plugin.analyses.device_time import (
     device_time,
     without_operator,
 )
+from tb_plugin.analyses.failures import failed_payloads
 from tb_plugin.analyses.idle.account import idle_account, worked
 from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.metrics import idle_slices, word_of
@@ -27,7 +28,7 @@ from tb_plugin.analyses.metrics import CHOSEN_STEPS, NO_STEPS
 from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.overview.configuration import configuration, device_card
 from tb_plugin.analyses.overview.cores import core_facts, cores_breakdown, frequency_figures
-from tb_plugin.analyses.overview.device_steps import steps_of_devices
+from tb_plugin.analyses.overview.device_steps import OfDevices, steps_of_devices
 from tb_plugin.analyses.overview.health import outside_steps, trace_health
 from tb_plugin.analyses.overview.largest import cost_notices
 from tb_plugin.analyses.overview.metrics import METRICS
@@ -39,6 +40,7 @@ from tb_plugin.analyses.selection import Selection, select_rows, steps_of
 from tb_plugin.analyses.stated_steps import missing_computation, stated_length, stated_steps
 from tb_plugin.analyses.step_shares import CATEGORIES, StepShares, active_rows, break_down
 from tb_plugin.analyses.wording import counted
+from tb_plugin.isolation import Isolation
 from tb_plugin.payloads import (
     Breakdown,
     Column,
@@ -46,6 +48,7 @@ from tb_plugin.payloads import (
     Line,
     Link,
     Metric,
+    Notice,
     Notices,
     Payload,
     Series,
@@ -109,56 +112,101 @@ class Overview:
         meant = NO_STEPS if not trace.steps.recorded else CHOSEN_STEPS if params.steps else ""
         ratios = {d.id: device_ratios(trace, i, params.steps) for i, d in enumerate(trace.devices) if d.id in times}
         with_kernels = {device: ratio for device, ratio in ratios.items() if times[device].kernels}
+        parts = Isolation()
+        run, nothing, no_facts = parts.run, dict[str, Payload](), dict[str, Number]()
+        facts = run("Facts", lambda: _facts(trace, breakdown, times, ratios), no_facts)
         if has_only_ranges(trace):
-            return _of_ranges(trace, breakdown, selection, _facts(trace, breakdown, times, ratios))
+            return _of_ranges(trace, breakdown, selection, facts, parts)
         # Where kernels are missing nobody knows when a device had nothing to do.
         known = missing_computation(trace) is None
         whole, shown = trace.report.complete and known, times if known else {}
-        on_devices = steps_of_devices(trace, steps, params.steps)
-        cores = {d.id: bar for i, d in enumerate(trace.devices) if (bar := cores_breakdown(trace, i)) is not None}
-        outside = outside_steps(trace)
+        on_devices = run(
+            "Device time of a step", lambda: steps_of_devices(trace, steps, params.steps), OfDevices({}, {}, {})
+        )
         out = left_out(params)
-        findings = findings_of(trace, params.steps, out)
-        costs = cost_notices(trace, steps, breakdown, selection.chosen) if known else []
+
+        def headline() -> dict[str, Payload]:
+            used = with_kernels if whole else {}
+            of = _headline(trace, breakdown, used, meant) if known else _stated_headline(trace, params)
+            return {"headline": of}
+
+        def largest() -> dict[str, Payload]:
+            costs = cost_notices(trace, steps, breakdown, selection.chosen) if known else []
+            return {"largest_costs": Notices("largest_costs", "Largest costs", "answer", costs)} if costs else {}
+
+        def outside() -> dict[str, Payload]:
+            return {"outside_steps": card} if (card := outside_steps(trace)) else {}
+
+        def found() -> dict[str, Payload]:
+            findings = findings_of(trace, params.steps, out)
+            parts.failures += findings.failures
+            told: dict[str, Payload] = {"findings": Notices("findings", "Findings", "training", findings.notices)}
+            if findings.left_out:
+                told["left_out"] = _left_out(findings, out)
+            return told
+
         payloads: dict[str, Payload] = {
-            "headline": _headline(trace, breakdown, with_kernels if whole else {}, meant)
-            if known
-            else _stated_headline(trace, params),
-            **({"largest_costs": Notices("largest_costs", "Largest costs", "answer", costs)} if costs else {}),
-            **({"steps": _steps_series(breakdown, bool(times))} if steps.recorded else {}),
-            **({"average_step": _average(breakdown, bool(times), _step_title(steps))} if known else {}),
-            **({"outside_steps": outside} if outside else {}),
-            "findings": Notices("findings", "Findings", "training", findings.notices),
-            **({"left_out": _left_out(findings, out)} if findings.left_out else {}),
-            **{f"device_steps_{device}": bar for device, bar in on_devices.bars.items()},
-            **{f"device_time_{device}": _partition(trace, device, time) for device, time in shown.items()},
-            **{
-                f"device_idle_{d.id}": _idle(trace, i, times[d.id])
-                for i, d in enumerate(trace.devices)
-                if d.id in shown and times[d.id].idle_ns
-            },
-            **{
-                f"device_classes_{d.id}": _classes(trace, i, times[d.id])
-                for i, d in enumerate(trace.devices)
-                if d.id in shown and times[d.id].compute_ns
-            },
-            **{f"device_cores_{device}": bar for device, bar in cores.items()},
-            **{
-                f"device_{d.id}": device_card(
-                    d, ratios.get(d.id) if known else None, times.get(d.id), meant, frequency_figures(trace, i)
-                )
-                for i, d in enumerate(trace.devices)
-                if d.id in times or (d.name and not times)
-            },
-            "trace_health": trace_health(trace, breakdown, meant),
-            "configuration": configuration(trace),
-            "data_quality": Notices(
-                "data_quality", "About this trace", "data", [*data_notices(trace), *unknown_notices(out)]
+            **run("Headline", headline, nothing),
+            **run("Largest costs", largest, nothing),
+            **run("Steps", lambda: {"steps": _steps_series(breakdown, bool(times))} if steps.recorded else {}, nothing),
+            **run(
+                "Average step",
+                lambda: {"average_step": _average(breakdown, bool(times), _step_title(steps))} if known else {},
+                nothing,
             ),
+            **run("Outside of steps", outside, nothing),
+            **run("Findings", found, nothing),
+            **{f"device_steps_{device}": bar for device, bar in on_devices.bars.items()},
+            **run(
+                "Device time",
+                lambda: {f"device_time_{device}": _partition(trace, device, time) for device, time in shown.items()},
+                nothing,
+            ),
+            **run(
+                "Idle time",
+                lambda: {
+                    f"device_idle_{d.id}": _idle(trace, i, times[d.id])
+                    for i, d in enumerate(trace.devices)
+                    if d.id in shown and times[d.id].idle_ns
+                },
+                nothing,
+            ),
+            **run(
+                "Compute by class of kernel",
+                lambda: {
+                    f"device_classes_{d.id}": _classes(trace, i, times[d.id])
+                    for i, d in enumerate(trace.devices)
+                    if d.id in shown and times[d.id].compute_ns
+                },
+                nothing,
+            ),
+            **run(
+                "Time by kind of core",
+                lambda: {
+                    f"device_cores_{d.id}": bar
+                    for i, d in enumerate(trace.devices)
+                    if (bar := cores_breakdown(trace, i)) is not None
+                },
+                nothing,
+            ),
+            **run(
+                "Devices",
+                lambda: {
+                    f"device_{d.id}": device_card(
+                        d, ratios.get(d.id) if known else None, times.get(d.id), meant, frequency_figures(trace, i)
+                    )
+                    for i, d in enumerate(trace.devices)
+                    if d.id in times or (d.name and not times)
+                },
+                nothing,
+            ),
+            **_about(trace, breakdown, meant, parts, lambda: unknown_notices(out)),
         }
+        facts = facts | run("Idle time", lambda: _idle_facts(trace, steps, times), no_facts) | on_devices.facts
+        payloads |= failed_payloads(parts.failures)
         return Part(
             coverage=selection.coverage,
-            facts=_facts(trace, breakdown, times, ratios) | _idle_facts(trace, steps, times) | on_devices.facts,
+            facts=facts,
             frames={"steps": _frame(breakdown), **on_devices.frames},
             payloads=payloads,
             layout=(*payloads, *(name for name, frame in on_devices.frames.items() if len(frame.data))),
@@ -169,16 +217,33 @@ class Overview:
         return answer_view(self, parts[0], params)
 
 
-def _of_ranges(trace: TraceTable, breakdown: StepShares, selection: Selection, facts: dict[str, Number]) -> Part:
+def _of_ranges(
+    trace: TraceTable, breakdown: StepShares, selection: Selection, facts: dict[str, Number], parts: Isolation
+) -> Part:
     """The page of a trace without anything that a training has: no rule speaks about it."""
-    said, frames = ranges_payloads(trace)
-    about: dict[str, Payload] = {
-        "trace_health": trace_health(trace, breakdown, NO_STEPS),
-        "configuration": configuration(trace),
-        "data_quality": Notices("data_quality", "About this trace", "data", data_notices(trace)),
-    }
+    nothing: tuple[dict[str, Payload], dict[str, Frame]] = ({}, {})
+    said, frames = parts.run("Ranges", lambda: ranges_payloads(trace), nothing)
+    about = _about(trace, breakdown, NO_STEPS, parts)
+    about |= failed_payloads(parts.failures)
     layout = (*said, *frames, *about)
     return Part(selection.coverage, facts, {"steps": _frame(breakdown), **frames}, {**said, **about}, layout)
+
+
+def _about(
+    trace: TraceTable,
+    breakdown: StepShares,
+    window: str,
+    parts: Isolation,
+    more: Callable[[], list[Notice]] = list,
+) -> dict[str, Payload]:
+    """Cards about the trace itself."""
+    nothing = dict[str, Payload]()
+    notices = [*data_notices(trace, parts), *parts.run("About torch_trace_ignore", more, list[Notice]())]
+    return {
+        **parts.run("Trace health", lambda: {"trace_health": trace_health(trace, breakdown, window)}, nothing),
+        **parts.run("Configuration", lambda: {"configuration": configuration(trace)}, nothing),
+        "data_quality": Notices("data_quality", "About this trace", "data", notices),
+    }
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,6 +18,7 @@ from tb_plugin.analyses.replays.found import has_replays
 from tb_plugin.analyses.replays.origins import origins_of
 from tb_plugin.analyses.selection import window_info
 from tb_plugin.analyses.stated_steps import missing_computation
+from tb_plugin.isolation import Isolation
 from tb_plugin.payloads import Figure, Link, Notice, Severity
 from tb_plugin.trace.inferred import BEGIN, LAYER, RARE
 from tb_plugin.trace.overflow import CODE as OVERFLOWED
@@ -25,22 +29,10 @@ from tb_plugin.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 
 
-def data_notices(trace: TraceTable) -> list[Notice]:
+def data_notices(trace: TraceTable, parts: Isolation | None = None) -> list[Notice]:
     """Returns what to know about the trace itself, most consequential first."""
-    notices = [
-        *_window(trace),
-        *_reading(trace),
-        *_device_events(trace),
-        *capture_notices(trace),
-        *_missing_kernels(trace),
-        *_steps(trace),
-        *_clipped(trace),
-        *_device_numbers(trace),
-        *_options(trace),
-        *_structure(trace),
-        *_format(trace),
-        *_phases(trace),
-    ]
+    run = (parts or Isolation()).run
+    notices = [notice for title, look in _LOOKS.items() for notice in run(title, partial(look, trace), list[Notice]())]
     order: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2, "info": 3}
     return sorted(notices, key=lambda notice: order[notice.severity])
 
@@ -397,3 +389,19 @@ def _phases(trace: TraceTable) -> list[Notice]:
             view="phases",
         )
     ]
+
+
+_LOOKS: dict[str, Callable[[TraceTable], list[Notice]]] = {
+    "Notice about the window": _window,
+    "Notices about reading": _reading,
+    "Notices about device events": _device_events,
+    "Notices about captures": capture_notices,
+    "Notice about missing kernels": _missing_kernels,
+    "Notices about steps": _steps,
+    "Notice about clipped durations": _clipped,
+    "Notices about numbers of the device": _device_numbers,
+    "Notices about options": _options,
+    "Notices about structure": _structure,
+    "Notices about the format": _format,
+    "Notices about phases": _phases,
+}

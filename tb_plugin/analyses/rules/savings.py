@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +20,8 @@ from tb_plugin.analyses.rules.low_utilization import RULE as LOW
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.stated_steps import missing_computation
 from tb_plugin.analyses.what_if import Change, saved, together
+from tb_plugin.errors import PartFailed
+from tb_plugin.isolation import Isolation
 from tb_plugin.payloads import Link, Notice, Saving, Severity
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.table import TraceTable
@@ -58,6 +63,9 @@ class Findings:
     """Mean over the devices that ran kernels; None where nobody knows."""
     silent: tuple[Rule, ...] = ()
     """Rules that did not look, because kernels are missing that the profile states."""
+    counted: frozenset[str] = frozenset()
+    """Ids of the rules whose savings are facts."""
+    failures: tuple[PartFailed, ...] = ()
 
     @property
     def notices(self) -> list[Notice]:
@@ -75,30 +83,66 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
     scene = Scene(trace, chosen)
     if not trace.report.complete:
         return Findings((), Saving(0.0, 0.0, 0.0, scene.step_ns), scene.step_ns)
-    every = [(rule, found) for rule in RULES if not rule.is_silent(trace) and (found := rule.look(scene)) is not None]
+    parts = Isolation()
+    looks = {rule: parts.run(rule.title, partial(_look, scene, rule), None) for rule in RULES}
+    every = [(rule, look.seen) for rule, look in looks.items() if look is not None and look.seen is not None]
     seen = [(rule, found) for rule, found in every if rule.id not in out]
-    savings, whole = _savings(scene, [each for _, each in seen if each.least is not None])
-    given = iter(savings)
+    changes = [each for _, each in seen if each.least is not None]
+    unknown: tuple[list[Saving | None] | None, Saving] = (None, Saving(0.0, 0.0, 0.0, scene.step_ns))
+    savings, whole = parts.run("Savings of findings", lambda: _savings(scene, changes), unknown)
+    given = iter(savings or [None] * len(changes))
     told = [(rule, each, None if each.least is None else next(given)) for rule, each in seen]
     worth = [
-        _finding(scene, rule, each, saving)
+        (rule, each, saving)
         for rule, each, saving in told
-        if rule.always or each.least is None or saving is not None
+        if rule.always or each.least is None or saving is not None or savings is None
     ]
-    without = [_finding(scene, rule, found, None) for rule, found in every if rule.id in out]
-    if is_explained(scene, whole.high_ns):
-        worth = [each for each in worth if each.rule is not LOW]
-    elif (
-        not (without or IDLE.is_silent(trace) or any(each.rule is LOW for each in worth))
-        and (idle := IDLE.look(scene)) is not None
-    ):
-        (without if IDLE.id in out else worth).append(_finding(scene, IDLE, idle, None))
-    worth.sort(key=lambda each: (-_most(each), _LOUDEST.index(each.notice.severity)))
-    silent = tuple(rule for rule in RULES if rule.is_silent(trace))
-    looked = sum(rule.id not in out and rule not in silent for rule in RULES)
+    without = [(rule, found, None) for rule, found in every if rule.id in out]
+    is_low = any(rule is LOW for rule, _, _ in worth)
+    if parts.run(LOW.title, partial(is_explained, scene, whole.high_ns), False):
+        worth = [each for each in worth if each[0] is not LOW]
+    elif not (without or is_low):
+        idle = parts.run(IDLE.title, partial(_look, scene, IDLE), None)
+        if idle is not None and idle.seen is not None:
+            (without if IDLE.id in out else worth).append((IDLE, idle.seen, None))
+    found = _told(scene, worth, parts)
+    found.sort(key=lambda each: (-_most(each), _LOUDEST.index(each.notice.severity)))
+    silent = tuple(rule for rule, look in looks.items() if look is not None and look.is_silent)
+    looked = sum(look is not None and not look.is_silent and rule.id not in out for rule, look in looks.items())
+    return Findings(
+        tuple(found),
+        whole,
+        scene.step_ns,
+        tuple(_told(scene, without, parts)),
+        looked,
+        parts.run("GPU utilization", partial(_utilization, scene), None),
+        silent,
+        frozenset(rule.id for rule, look in looks.items() if look is not None and look.is_counted),
+        tuple(parts.failures),
+    )
+
+
+class _Look(NamedTuple):
+    seen: Seen | None
+    is_silent: bool
+    is_counted: bool
+
+
+def _look(scene: Scene, rule: Rule) -> _Look:
+    if rule.is_silent(scene.trace):
+        return _Look(None, True, False)
+    is_counted = rule.saves and (rule.asks is None or rule.asks(scene.trace))
+    return _Look(rule.look(scene), False, is_counted)
+
+
+def _told(scene: Scene, seen: Iterable[tuple[Rule, Seen, Saving | None]], parts: Isolation) -> list[Finding]:
+    found = [parts.run(rule.title, partial(_finding, scene, rule, each, saving), None) for rule, each, saving in seen]
+    return [each for each in found if each is not None]
+
+
+def _utilization(scene: Scene) -> float | None:
     busy = [ratio.utilization for ratio in scene.ratios.values() if ratio.utilization is not None]
-    mean = sum(busy) / len(busy) if busy and missing_computation(trace) is None else None
-    return Findings(tuple(worth), whole, scene.step_ns, tuple(without), looked, mean, silent)
+    return sum(busy) / len(busy) if busy and missing_computation(scene.trace) is None else None
 
 
 def _most(finding: Finding) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.selection import select_rows
-from tb_plugin.analyses.timeline.pyramid import Pyramid, pyramid_of, tile_ns
+from tb_plugin.analyses.timeline.pyramid import MOST_NS, Pyramid, pyramid_of, tile_ns
 from tb_plugin.analyses.timeline.tiles import CATEGORIES
 from tb_plugin.payloads import Table, Timeline, TimelineLevel, View
 from tb_plugin.trace.intervals import measure_within, union
@@ -68,7 +68,9 @@ def head_of(pyramid: Pyramid) -> Timeline:
         end_ns=trace.coverage.end_ns,
         tracks=pyramid.lanes,
         groups=groups.tolist(),
-        levels=[TimelineLevel(level.cell_ns, tile_ns(number)) for number, level in enumerate(pyramid.levels)],
+        levels=[
+            TimelineLevel(level.cell_ns, min(tile_ns(number), MOST_NS)) for number, level in enumerate(pyramid.levels)
+        ],
         categories=CATEGORIES,
         has_modules=pyramid.module is not None,
         busy=share.tolist(),

@@ -6,21 +6,25 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.values import storable
+
 MOST_BYTES = 16 * 1024 * 1024
 """A file of settings is read up to this size; real ones have a few KiB."""
 MOST_VALUES = 100_000
 """So many members and items are read; as objects they take up to 40 times their text."""
+MOST_RANKS = 10**9
 BACKEND = "hccl"
 _EMPTY: tuple[Any, ...] = ("", "-", [], {})
 """What stands where nobody set anything."""
 
 
-def settings_in(content: bytes) -> dict[str, Any]:
+def settings_in(content: bytes, log: IssueLog | None = None) -> dict[str, Any]:
     """Returns the object of a JSON file. Raises ValueError where it holds none, nests too deep or is too much."""
     if len(content) > MOST_BYTES or content.count(b",") > MOST_VALUES:
         raise ValueError("it is too large")
     try:
-        found = json.loads(content)
+        found = storable(json.loads(content), content, log)
     except RecursionError as error:
         raise ValueError("it nests too deep") from error
     if not isinstance(found, dict):
@@ -59,4 +63,4 @@ def _filled(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _whole(value: Any) -> int | None:
     if isinstance(value, str) and value.lstrip("-").isdecimal() and len(value) < 10:
         return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < MOST_RANKS else None

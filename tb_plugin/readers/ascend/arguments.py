@@ -17,6 +17,9 @@ _BY_TASK = (
 """Kinds of tasks that are no kernels. Tasks of SDMA are what operations of a group are made of."""
 
 
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
+
+
 def kind_of_task(task: str) -> EventKind:
     """Returns what a task of this type is; one that nobody knows counts as a kernel."""
     return next((kind for pattern, kind in _BY_TASK if pattern.search(task)), EventKind.KERNEL)
@@ -24,7 +27,7 @@ def kind_of_task(task: str) -> EventKind:
 
 def as_shapes(text: str) -> str:
     """Returns ``32,3;\\r\\n64;\\r\\n`` as the model's ``[[32, 3], [64], []]``, "" where there is no shape."""
-    shapes = [[int(n) if n.lstrip("-").isdecimal() else n for n in part.split(",") if n] for part in _parts(text)]
+    shapes = [[int(n) if _INTEGER.fullmatch(n) else n for n in part.split(",") if n] for part in _parts(text)]
     return json.dumps(shapes) if any(shapes) else ""
 
 

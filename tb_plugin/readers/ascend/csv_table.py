@@ -22,6 +22,8 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 MOST_COLUMNS = 512
+_MOST_TITLES = 4096
+"""A heading of more is none: Arrow takes 9 kB per column to split a row."""
 _PART_BYTES = 1 << 23
 """So much text is made columns at once; what a window leaves out of it is let go."""
 _PIECE_BYTES = 1 << 20
@@ -144,6 +146,10 @@ def read_table(pieces: Iterable[bytes], log: IssueLog, keep: Keep | None = None)
     titles = _titles(head.decode())
     if not any(titles):
         return None
+    if len(titles) > _MOST_TITLES:
+        text = f"a table was left out: its heading has more than {_MOST_TITLES:,} columns"
+        log.add("many_columns", "dropped", count=len(titles), text=text)
+        return None
     if len(titles) > MOST_COLUMNS:
         log.add("many_columns", "dropped", count=len(titles) - MOST_COLUMNS)
     places = [place for place, title in enumerate(titles[:MOST_COLUMNS]) if title]
@@ -152,8 +158,8 @@ def read_table(pieces: Iterable[bytes], log: IssueLog, keep: Keep | None = None)
     for body in itertools.chain([first], whole):
         if not body.strip():
             continue
-        columns = _columns(body, len(titles), log)
-        made = [cleaned(columns[place]) for place in places]
+        columns = _columns(body, len(titles), places, log)
+        made = [cleaned(column) for column in columns]
         del columns
         if keep is not None:
             mask = pa.array(keep(CsvTable(names, made, log)))
@@ -237,31 +243,32 @@ def _titles(line: str) -> list[str]:
         found = next(csv.reader([line.replace("\r", "")]), [])
     except csv.Error:  # a title of more than 128 KiB
         return []
-    titles: list[str] = []
-    for title in found:
+    titles: dict[str, int] = {}
+    for place, title in enumerate(found):
         text = title.strip()
-        text = _SYNONYMS.get(text.lower(), text)
-        titles.append("" if text in titles else text)
-    return titles
+        titles.setdefault(_SYNONYMS.get(text.lower(), text), place)
+    places = {place: title for title, place in titles.items()}
+    return [places.get(place, "") for place in range(len(found))]
 
 
-def _columns(body: bytes, count: int, log: IssueLog) -> list[pa.Array]:
+def _columns(body: bytes, count: int, places: Sequence[int], log: IssueLog) -> list[pa.Array]:
     # A row longer than a piece, as a call stack may be, takes the file as one piece.
     for piece in (_PIECE_BYTES, len(body)):
         refused: list[int] = []
         try:
-            columns = _quickly(body, count, min(piece, _LARGEST_PIECE), refused)
+            columns = _quickly(body, count, places, min(piece, _LARGEST_PIECE), refused)
         except pa.ArrowInvalid:
             continue
         if refused:
             log.add("bad_row", "dropped", count=len(refused))
         return columns
-    return _slowly(body, count, log)
+    return _slowly(body, count, places, log)
 
 
-def _quickly(body: bytes, count: int, piece: int, refused: list[int]) -> list[pa.Array]:
+def _quickly(body: bytes, count: int, places: Sequence[int], piece: int, refused: list[int]) -> list[pa.Array]:
     """Columns by Arrow's reader; ``refused`` gets an entry for each row of another length. Raises ArrowInvalid."""
     names = [str(place) for place in range(count)]
+    wanted = [names[place] for place in places]
 
     def refuse(row: object) -> str:
         refused.append(1)
@@ -272,15 +279,16 @@ def _quickly(body: bytes, count: int, piece: int, refused: list[int]) -> list[pa
         read_options=pacsv.ReadOptions(column_names=names, use_threads=False, block_size=piece),
         parse_options=pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
         convert_options=pacsv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()),
+            column_types=dict.fromkeys(wanted, pa.string()),
+            include_columns=wanted,
             strings_can_be_null=False,
             quoted_strings_can_be_null=False,
         ),
     )
-    return [table.column(place).combine_chunks() for place in range(count)]
+    return [table.column(name).combine_chunks() for name in wanted]
 
 
-def _slowly(body: bytes, count: int, log: IssueLog) -> list[pa.Array]:
+def _slowly(body: bytes, count: int, places: Sequence[int], log: IssueLog) -> list[pa.Array]:
     """The same where the fast way gives up, as at a quoted cell that never ends."""
     rows: list[list[str]] = []
     reader = csv.reader(io.StringIO(body.decode(), newline=""))
@@ -296,7 +304,7 @@ def _slowly(body: bytes, count: int, log: IssueLog) -> list[pa.Array]:
             rows.append(row)
         elif row:
             log.add("bad_row", "dropped")
-    return [pa.array([row[place] for row in rows], pa.string()) for place in range(count)]
+    return [pa.array([row[place] for row in rows], pa.string()) for place in places]
 
 
 def cleaned(column: pa.Array) -> pa.Array:

@@ -183,8 +183,7 @@ class _Reading:
                 columns = collected.finish().raw(None)
                 lanes = Lanes(collected.interner.texts, collected.names.processes(), collected.names.threads())
                 made = Timeline(columns, lanes, collected.interner).raw()
-                if collected.interner.replaced:
-                    events.log.add("bad_utf8", "repaired", count=collected.interner.replaced)
+                collected.interner.tell(events.log)
                 outside = 0 if collected.cut is None else collected.cut.outside
                 tally = Tally(collected.seen, len(made["start_ns"]) + collected.counters.count, {}, outside)
                 report = report_of(READER_ID, document, stream, events.log, tally)
@@ -275,12 +274,14 @@ class _Reading:
         """What the profile says of itself, and the groups of ranks that it lists."""
         found = []
         for kind in ("info", files.ABOUT):
+            log = IssueLog()
             content = self._opened.content(kind, MOST_BYTES)
             try:
-                found.append(settings_in(content) if content is not None else {})
+                found.append(settings_in(content, log) if content is not None else {})
             except ValueError as error:
                 self._opened.note(self._opened.names[kind], "bad_settings", f"the settings cannot be read: {error}")
                 found.append({})
+            self._opened.add_log(kind, log)
         ranks = (rank_in(name) for name in self._opened.source.names())
         rank = next((rank for rank in ranks if rank is not None), database.rank)
         about = {**database.about, **found[1]}

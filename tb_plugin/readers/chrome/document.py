@@ -21,6 +21,7 @@ from tb_plugin.readers.chrome.sniffing import BOM, EVENT_LIST, HEAD_BYTES, is_ev
 from tb_plugin.readers.chrome.times import NeedsDigits
 from tb_plugin.readers.issues import IssueLog, is_packed_badly
 from tb_plugin.readers.stream import TextStream
+from tb_plugin.readers.values import storable
 
 MAX_METADATA_BYTES = 32 * 1024 * 1024
 """So much of the text before the event list, and of the text after it, is read; more is dropped and reported."""
@@ -198,7 +199,7 @@ class Document:
             for code in sorted(reasons):
                 self._log.add(code, "repaired", offset, example="(metadata)")
         members.pop("traceEvents", None)
-        self.metadata.update(members)
+        self.metadata.update(storable(members, text, self._log))
 
     def _fitting_members(self, text: bytes, offset: int) -> dict[str, Any]:
         """The members of an object that are not too many values to be kept; what is damaged is not repaired here."""
@@ -215,7 +216,7 @@ class Document:
                 continue
             self._room_values -= values
             try:
-                members[key] = msgspec.json.decode(value)
+                members[key] = storable(msgspec.json.decode(value), bytes(value), self._log)
             except NOT_DECODED:  # a raw value was skipped over, not looked at
                 self._log.note("bad_metadata", "metadata that could not be repaired was left out", offset)
         return members

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import struct
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -12,9 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.readers.chrome.columns import int32s
+from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.values import whole_text
 from tb_plugin.trace.schema import MISSING
 
-_SURROGATES = re.compile("[\ud800-\udfff]")
+LONG_NAME, LONGEST_NAME, LONG_NAMES = 4096, 1 << 20, 16 << 20
+"""Characters of a name from which on it counts as long, that it may have at most, and that all long names may have together:
+tables, facts and JSON repeat them."""
 Int32 = npt.NDArray[np.int32]
 
 
@@ -47,8 +50,11 @@ class Interner:
         self.texts: list[str] = []
         self.replaced = 0
         """Texts that held bytes or characters which no text may hold."""
+        self.cut = 0
+        """Names that were too long."""
+        self._room = LONG_NAMES
         self._positions: dict[str, int] = {}
-        self.names = Ids(lambda value: self.text("" if value is None else as_text(value)))
+        self.names = Ids(lambda value: self.name("" if value is None else as_text(value)))
         """Names and categories; a missing one is the empty text."""
         self.keys = Ids(lambda value: self.text("" if value is None else as_text(value)))
         """Process and thread ids: 7 and "7" are the same key."""
@@ -58,10 +64,31 @@ class Interner:
         """Raw JSON, normalised to one spacing."""
         self.raw[b""] = self.raw[b"null"] = MISSING
 
+    def tell(self, log: IssueLog) -> None:
+        """Counts what was changed in texts."""
+        if self.replaced:
+            log.add("bad_utf8", "repaired", count=self.replaced)
+        if self.cut:
+            log.add("long_name", "repaired", count=self.cut)
+
+    def name(self, text: str) -> int:
+        """Returns the id of a name, which is cut where it is longer than LONG_NAME and no room is left for such names."""
+        if len(text) > LONG_NAME:
+            if len(text) > min(self._room, LONGEST_NAME):
+                self.cut += 1
+                text = f"{text[:LONG_NAME]}... ({len(text):,} characters, {self.cut})"
+            self._room -= len(text)
+        return self.text(text)
+
     def text(self, text: str) -> int:
         """Returns the id of ``text``."""
         position = self._positions.get(text)
         if position is None:
+            clean = whole_text(text)
+            if clean != text:
+                self.replaced += 1
+                position = self._positions[text] = self.text(clean)
+                return position
             position = self._positions[text] = len(self.texts)
             self.texts.append(text)
         return position
@@ -81,7 +108,7 @@ class Interner:
         except (ValueError, RecursionError):
             value = loose
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        clean = _SURROGATES.sub("\ufffd", text)
+        clean = whole_text(text)
         if loose.encode() != raw or clean != text:
             self.replaced += 1
         return self.text(clean)

@@ -118,7 +118,12 @@ def _fit_floats(values: Sequence[int | float]) -> bool:
 
 def _plain(raw: msgspec.Raw) -> Any:
     """A scalar that was kept as text because lists or objects stand under its name too; those stay text."""
-    return raw if bytes(memoryview(raw)[:1]) in (b"[", b"{") else msgspec.json.decode(raw)
+    if bytes(memoryview(raw)[:1]) in (b"[", b"{"):
+        return raw
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):  # it was skipped over when the event was decoded
+        return raw
 
 
 def _text(value: Any) -> str | bytes:

@@ -88,8 +88,7 @@ class _Reading:
         collected = self._collected
         columns = collected.finish().raw(document.metadata.get("stackFrames"))
         count = len(columns["start_ns"])
-        if collected.interner.replaced:
-            self.log.add("bad_utf8", "repaired", count=collected.interner.replaced)
+        collected.interner.tell(self.log)
         tally = Tally(collected.seen, count + collected.counters.count, {})
         return RawTrace(
             **columns,

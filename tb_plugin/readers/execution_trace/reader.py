@@ -17,6 +17,7 @@ from tb_plugin.readers.chrome.filenames import run_of
 from tb_plugin.readers.execution_trace.nodes import Nodes
 from tb_plugin.readers.issues import IssueLog, is_packed_badly
 from tb_plugin.readers.stream import text_of
+from tb_plugin.readers.values import storable
 from tb_plugin.trace.report import ReadReport
 
 READER_ID = "execution_trace"
@@ -116,7 +117,7 @@ def _read(data: bytes, nodes: Nodes, log: IssueLog) -> tuple[dict[str, Any], boo
             node, at = _JSON.raw_decode(text, start.end())
             count += 1
             if count > skipped:
-                nodes.take(node)
+                nodes.take(storable(node, text[start.end() : at].encode(errors="replace"), log))
     except (ValueError, RecursionError):
         pass
     log.add("truncated_tail", "dropped", at, text="the JSON ends early or is damaged from here on")

@@ -19,6 +19,7 @@ from tb_plugin.readers.issues import IssueLog, is_packed_badly
 from tb_plugin.readers.pickles.machine import Damaged, Ended, Machine, Role
 from tb_plugin.readers.pickles.memo import Memo
 from tb_plugin.readers.stream import TextStream, text_of
+from tb_plugin.readers.values import storable
 from tb_plugin.trace.report import ReadReport
 
 READER_ID = "flight_recorder"
@@ -173,7 +174,7 @@ def _text(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
     try:
         while at < len(text) and (start := _NEXT.match(text, at)):
             entry, at = _JSON.raw_decode(text, start.end())
-            entries.append(entry)
+            entries.append(storable(entry, text[start.end() : at].encode(errors="replace"), log, numbers=False))
     except (ValueError, RecursionError):
         pass
     log.add("truncated_tail", "dropped", len(text[:at].encode()), text="the JSON ends early or is damaged from here on")

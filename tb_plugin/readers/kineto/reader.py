@@ -143,8 +143,7 @@ class Reading:
         ties, loose = collector.bound.take()
         if lonely + loose:
             self.log.add("unpaired_arrow", "note", count=lonely + loose)
-        if collector.interner.replaced:
-            self.log.add("bad_utf8", "repaired", count=collector.interner.replaced)
+        collector.interner.tell(self.log)
         if self.decoding.left_out:
             self.log.add("other_arguments", "note")
         memory = collector.memory.take()

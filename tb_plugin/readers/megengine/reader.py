@@ -84,8 +84,7 @@ class _Reading:
         counters = counters_of(collected.counters.take(), collected.interner)
         timeline = Timeline(collected.take(), collected.interner, collected.names.threads())
         columns = timeline.raw(self.log, self._rules)
-        if collected.interner.replaced:
-            self.log.add("bad_utf8", "repaired", count=collected.interner.replaced)
+        collected.interner.tell(self.log)
         tally = Tally(collected.seen, timeline.count + collected.counters.count, {})
         return RawTrace(
             **columns,

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.values import storable
 from tb_plugin.stack_profile.table import MAX_DEPTH, Counted, Places, joined, places_of_calls, places_of_stacks
 
 Int64 = npt.NDArray[np.int64]
@@ -136,7 +137,7 @@ def _items(text: str, opening: str) -> tuple[list[Any], int]:
             found.append(item)
     except (ValueError, RecursionError):
         pass
-    return found, at
+    return storable(found, text.encode(errors="replace"), numbers=False), at
 
 
 _NEXT = re.compile(r"[\s,]{0,64}(?=\{)")
@@ -250,6 +251,7 @@ def _scaled(values: Sequence[int | float], scale: float) -> tuple[Int64, npt.NDA
     array = np.asarray(values)
     if array.dtype.kind == "i" and scale * float(np.abs(array.astype(np.float64)).max(initial=0)) < 2**53:
         return array.astype(np.int64) * int(scale), np.ones(len(array), np.bool_)
-    real = np.array([float(value) for value in values], np.float64) * scale
+    with np.errstate(over="ignore"):  # such a number is left out
+        real = np.array([float(value) for value in values], np.float64) * scale
     good = np.isfinite(real) & (np.abs(real) < _MOST)
     return np.rint(np.where(good, real, 0)).astype(np.int64), good

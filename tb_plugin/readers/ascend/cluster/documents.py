@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.values import storable
 
 MOST_DEPTH = 64
 _DECODER = msgspec.json.Decoder(float_hook=str)
@@ -22,7 +23,7 @@ def document(content: bytes, log: IssueLog) -> dict[str, Any] | None:
             found = _DECODER.decode(_repaired(content, log) if text is None else text)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             continue
-        return found if isinstance(found, dict) else None
+        return storable(found, content, log) if isinstance(found, dict) else None
     return None
 
 

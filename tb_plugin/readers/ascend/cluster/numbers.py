@@ -32,7 +32,8 @@ def real(value: Any, log: IssueLog) -> float | None:
 def rank_of(value: Any) -> int | None:
     """Returns the rank that a number or its text names; None where it names none."""
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
-    return int(text) if text.isascii() and text.isdecimal() and int(text[:10]) < MOST_RANK else None
+    digits = text.lstrip("0") or "0"
+    return int(digits) if text.isascii() and text.isdecimal() and len(digits) < len(str(MOST_RANK)) else None
 
 
 def ranks_in(value: Any) -> list[int]:

@@ -133,7 +133,8 @@ def groups_into(document: Mapping[str, Any], rows: Rows) -> None:
     named = []
     is_cut = any(code == "truncated_tail" for code, _ in rows.log.entries)
     kinds = ("collective",) if is_cut else ("collective", P2P)
-    for each in document.get("comm_group_parallel_info") or ():
+    parallel = document.get("comm_group_parallel_info")
+    for each in parallel if isinstance(parallel, list) else ():
         if not isinstance(each, dict) or not (ranks := ranks_in(each.get("rank_set"))):
             rows.log.add("bad_row", "dropped", example=str(each))
             continue

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.values import storable
 
 MOST_BYTES = 64 * 1024 * 1024
 """Text that is read: some 55,000 calls. Each byte of it takes up to seven in memory."""
@@ -31,7 +32,7 @@ def document_in(content: bytes, log: IssueLog) -> dict[str, Any] | None:
         log.add("too_large", "note", text=text)
         return None
     try:
-        found = _parsed(content, log)
+        found = storable(_parsed(content, log), content, log)
     except RecursionError:
         log.add("too_deep", "note", text="the file nests too deep, so that nothing of it is shown")
         return None

@@ -34,7 +34,8 @@ def whole(texts: pa.Array, power: int, log: IssueLog, *, least: int | None = 0) 
     """
     values = numbers(texts, log)
     there = np.asarray(pc.is_valid(values))
-    product = np.where(there, np.asarray(pc.fill_null(values, 0.0)), 0.0) * 10.0**power
+    with np.errstate(over="ignore"):  # such a number counts as absent
+        product = np.where(there, np.asarray(pc.fill_null(values, 0.0)), 0.0) * 10.0**power
     within = np.isfinite(product) & (np.abs(product) < _MOST)
     product = np.where(within, product, 0.0)
     made = np.rint(product).astype(np.int64)

@@ -27,6 +27,7 @@ from tb_plugin.readers.ascend.database.tables import analysed_tables, memory_tab
 from tb_plugin.readers.ascend.database.tasks import MOST_DEVICE, bar_rows, task_rows
 from tb_plugin.readers.ascend.kernels import Kernels
 from tb_plugin.readers.chrome.interning import Interner
+from tb_plugin.readers.values import storable
 from tb_plugin.trace.open import StatedSteps
 from tb_plugin.trace.schema import MISSING, EventKind
 from tb_plugin.trace.steps import STEP_NAME
@@ -179,7 +180,7 @@ def _json(text: str) -> Any:
     if not text.startswith(("{", "[")):
         return text
     try:
-        return json.loads(text, parse_constant=lambda word: None)
+        return storable(json.loads(text, parse_constant=lambda word: None), text.encode(errors="replace"))
     except (ValueError, RecursionError):
         return text
 

@@ -1,0 +1,59 @@
+"""Isolation of parts: a bug in one leaves the others intact."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import traceback
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import TypeVar
+
+from tb_plugin.errors import PartFailed, TorchTraceError
+
+Value = TypeVar("Value")
+
+log = logging.getLogger("torch_trace")
+
+
+def isolated(part: str, make: Callable[[], Value], fallback: Callable[[PartFailed], Value] | None = None) -> Value:
+    """Returns the result of ``make``. After a bug it logs the traceback and returns the result of ``fallback``.
+
+    ``part`` is the title that a person knows the part by. Raises PartFailed after a bug if there is no ``fallback``. Errors
+    raised on purpose, MemoryError and a closed pipe pass through.
+    """
+    try:
+        return make()
+    except PartFailed as error:  # a part of this part
+        failure = PartFailed(error.part, error.error_id)
+    except (TorchTraceError, MemoryError, BrokenPipeError):
+        raise
+    except Exception as error:
+        failure = PartFailed(part, _id_of(error))
+        log.error("%s failed (error %s).", part, failure.error_id, exc_info=error)
+    if fallback is None:
+        raise failure
+    return fallback(failure)
+
+
+class Isolation:
+    """Isolates the parts of one answer and collects the failures."""
+
+    def __init__(self) -> None:
+        self.failures: list[PartFailed] = []
+
+    def run(self, part: str, make: Callable[[], Value], default: Value) -> Value:
+        """Returns the result of ``make``, and ``default`` after a bug. Raises as ``isolated``."""
+
+        def note(failure: PartFailed) -> Value:
+            self.failures.append(failure)
+            return default
+
+        return isolated(part, make, note)
+
+
+def _id_of(error: Exception) -> str:
+    """Six hexadecimal digits, the same for each occurrence of one bug."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    text = f"{type(error).__name__} {PurePath(where.filename).name} {where.name} {where.lineno}"
+    return hashlib.blake2b(text.encode(errors="replace"), digest_size=3).hexdigest()
