@@ -119,7 +119,7 @@ class Overview:
         outside = outside_steps(trace)
         out = left_out(params)
         findings = findings_of(trace, params.steps, out)
-        costs = cost_notices(trace, steps, breakdown, selection.chosen) if known else []
+        costs = cost_notices(trace, steps, findings, selection.chosen) if known else []
         payloads: dict[str, Payload] = {
             "headline": _headline(trace, breakdown, with_kernels if whole else {}, meant)
             if known

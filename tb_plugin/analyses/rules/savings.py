@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from tb_plugin.analyses.rules.base import WORTH, Rule, Scene, Seen
 from tb_plugin.analyses.rules.left_out import LeftOut
 from tb_plugin.analyses.rules.low_utilization import IDLE, is_explained
 from tb_plugin.analyses.rules.low_utilization import RULE as LOW
+from tb_plugin.analyses.rules.verdict import RULES_OF, Limit, Verdict, verdict_of
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.stated_steps import missing_computation
 from tb_plugin.analyses.what_if import Change, saved, together
@@ -58,6 +60,8 @@ class Findings:
     """Mean over the devices that ran kernels; None where nobody knows."""
     silent: tuple[Rule, ...] = ()
     """Rules that did not look, because kernels are missing that the profile states."""
+    verdict: Verdict | None = None
+    """What limits the program; None without steps, or where kernels are missing."""
 
     @property
     def notices(self) -> list[Notice]:
@@ -73,8 +77,9 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
     unknown steps.
     """
     scene = Scene(trace, chosen)
+    verdict = verdict_of(scene) if missing_computation(trace) is None else None
     if not trace.report.complete:
-        return Findings((), Saving(0.0, 0.0, 0.0, scene.step_ns), scene.step_ns)
+        return Findings((), Saving(0.0, 0.0, 0.0, scene.step_ns), scene.step_ns, verdict=verdict)
     every = [(rule, found) for rule in RULES if not rule.is_silent(trace) and (found := rule.look(scene)) is not None]
     seen = [(rule, found) for rule, found in every if rule.id not in out]
     savings, whole = _savings(scene, [each for _, each in seen if each.least is not None])
@@ -86,19 +91,23 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
         if rule.always or each.least is None or saving is not None
     ]
     without = [_finding(scene, rule, found, None) for rule, found in every if rule.id in out]
-    if is_explained(scene, whole.high_ns):
+    idle_unknown = verdict is not None and verdict.limit in (Limit.STARTED_LATE, Limit.GPU_NOT_RECORDED)
+    if idle_unknown or is_explained(scene, whole.high_ns):
         worth = [each for each in worth if each.rule is not LOW]
     elif (
         not (without or IDLE.is_silent(trace) or any(each.rule is LOW for each in worth))
         and (idle := IDLE.look(scene)) is not None
     ):
         (without if IDLE.id in out else worth).append(_finding(scene, IDLE, idle, None))
-    worth.sort(key=lambda each: (-_most(each), _LOUDEST.index(each.notice.severity)))
+    first = RULES_OF.get(verdict.limit, frozenset()) if verdict is not None else frozenset()
+    worth.sort(key=lambda each: (each.rule.id not in first, -_most(each), _LOUDEST.index(each.notice.severity)))
+    if verdict is not None and verdict.limit is Limit.GPU and not worth:
+        verdict = dataclasses.replace(verdict, limit=Limit.NOTHING)
     silent = tuple(rule for rule in RULES if rule.is_silent(trace))
     looked = sum(rule.id not in out and rule not in silent for rule in RULES)
     busy = [ratio.utilization for ratio in scene.ratios.values() if ratio.utilization is not None]
     mean = sum(busy) / len(busy) if busy and missing_computation(trace) is None else None
-    return Findings(tuple(worth), whole, scene.step_ns, tuple(without), looked, mean, silent)
+    return Findings(tuple(worth), whole, scene.step_ns, tuple(without), looked, mean, silent, verdict)
 
 
 def _most(finding: Finding) -> float:
