@@ -179,6 +179,7 @@ METRICS = OF_RULES.adding(
                 "Name",
                 "Ranges of this name have most time with what is in them; the outermost one counts.",
             ),
+            "unread_mark": ("Mark", "First name that marks a step of a server in an unknown form."),
             "held_name": ("Name", "The profiler's own work that is waited for longest."),
             "largest_name": ("Name", "Name of the rows that cover most of the largest part."),
             "largest_caller": ("Caller", "Operator that launched, or is open around, most of what has that name."),
