@@ -37,6 +37,8 @@ NODE_OK = $(shell command -v npm >/dev/null && node -e 'const [a, b] = process.v
 	console.log(a > 20 || (a == 20 && b >= 19) ? "yes" : "")' 2>/dev/null)
 PORT_FREE = $(shell $(PYTHON_FOUND) -c 'import socket, sys; socket.create_server(("127.0.0.1", int(sys.argv[1])))' \
 	$(PORT) >/dev/null 2>&1 && echo yes)
+# Two wheels of one commit are equal byte for byte.
+COMMITTED = $(or $(shell git log -1 --format=%ct 2>/dev/null),315532800)
 LOGDIR_OK = $(or $(findstring ://,$(LOGDIR)),$(shell test -e $(LOGDIR) && echo yes))
 
 .DEFAULT_GOAL := help
@@ -108,8 +110,8 @@ screenshots: preflight $(DEV) $(STATIC) chromium ## Pictures of every view, ligh
 	@$(BIN)/python -m tests.browser.screenshots $(ARGS)
 
 wheel: preflight $(DEV) $(STATIC) ## The wheel and the sdist, both with the built page, into dist/
-	$(BIN)/python -m pip wheel --disable-pip-version-check --no-deps --wheel-dir dist .
-	$(BIN)/python setup.py --quiet sdist
+	SOURCE_DATE_EPOCH=$(COMMITTED) $(BIN)/python -m pip wheel --disable-pip-version-check --no-deps --wheel-dir dist .
+	SOURCE_DATE_EPOCH=$(COMMITTED) $(BIN)/python setup.py --quiet sdist
 
 clean: ## Remove everything that these commands made
 	rm -rf $(VENV) .venv-bench .venv-matrix .venv-torch build dist *.egg-info tb_plugin/static frontend/node_modules tests/azurite/node_modules screenshots \

@@ -14,6 +14,7 @@ from tensorboard.plugins import base_plugin
 if TYPE_CHECKING:
     from tb_plugin.service.pool import Pool
     from tb_plugin.service.workspace import Workspace
+    from tb_plugin.web.routes import Routes
 
 
 class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard has no types
@@ -28,6 +29,7 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
         self._lock = threading.Lock()
         self._pool: Pool | None = None
         self._workspace: Workspace | None = None
+        self._routes: Routes | None = None
 
     def get_plugin_apps(self) -> dict[str, Callable[..., Iterable[bytes]]]:
         """Routes below ``/data/plugin/torch_trace``: one application that answers all of docs/http.md."""
@@ -85,6 +87,13 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
     def _serve(self, environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
         # Somebody opens the page: a worker loads its libraries while this process loads its own and lists files.
         self._workers().warm()
+        return self._application()(environ, start_response)
+
+    def _application(self) -> Routes:
+        """One for all requests: it caches the encoded catalog."""
         from tb_plugin.web.routes import Routes
 
-        return Routes(self._open)(environ, start_response)
+        with self._lock:
+            if self._routes is None:
+                self._routes = Routes(self._open)
+            return self._routes

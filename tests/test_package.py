@@ -24,6 +24,7 @@ SHARED = {
     "readers": {"base", "chrome", "foreign", "issues", "meanings", "pickles", "stream"},
     "analyses": {
         "advice",
+        "unrecorded_work",
         "left_out_workers",
         "host_calls",
         "regions",

@@ -24,7 +24,7 @@ KNOWN = frozenset((
 _FRAME = re.compile(r"(?P<path>.+?)\(\d+\): |[^(]+ \((?P<file>.+):\d+\)$")
 """As PyTorch writes a call, and as VizTracer does: ``function (path:line)``."""
 _INSTALLED = re.compile(r".*/(?:site|dist)-packages/(?P<rest>.+)")
-_INTERPRETER = re.compile(r"(?:.*/)?lib/python\d[.\d]*/")
+_INTERPRETER = re.compile(r"(?:.*/)?(?:lib/python\d[.\d]*|Python\d+/Lib)/")
 _WHOLE = re.compile(r"/|[A-Za-z]:/")
 _SOURCES = re.compile(r"/(?:python|src|lib)/(?P<top>[^/]+)/")
 ADDRESS = r" at 0x[0-9a-fA-F]+"

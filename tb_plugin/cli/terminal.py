@@ -46,8 +46,13 @@ def complain_of_bug(error: BaseException) -> None:
 def write_json(document: object) -> None:
     """Writes a document as one line of JSON to stdout, characters that no terminal should see as ``\\uXXXX``."""
     text = msgspec.json.encode(document).decode()
-    sys.stdout.write((text if text.isprintable() else _HIDDEN.sub(_escape, text)) + "\n")
+    data = (text if text.isprintable() else _HIDDEN.sub(_escape, text)).encode() + b"\n"
     sys.stdout.flush()
+    left = memoryview(data)
+    while left:
+        # Where PYTHONUNBUFFERED is set, one write takes 2 GiB at most.
+        left = left[sys.stdout.buffer.write(left) or 0 :]
+    sys.stdout.buffer.flush()
 
 
 # Control characters and marks of direction, which JSON allows as they are: C1, soft hyphen, bidi, separators, BOM.

@@ -87,6 +87,8 @@ class Candidate:
     """Files that belong to it and are not read: claimed, so that nobody takes them for profiles of their own."""
     time_unix_ns: int | None = None
     """When it was recorded, where the names tell it in another way than ``span``."""
+    stage: str = ""
+    """Part of a recording that the name tells, such as ``DECODE``: the name of its span."""
     is_quiet: bool = False
     """Nothing but a common ending speaks for it: refused, it is not told among what was skipped."""
 

@@ -163,6 +163,7 @@ TRAINING = {
         "What the device did until then is not in the file: begin to record earlier (schedule(wait=1, warmup=1, ...)), and "
         "look whether another process works on this device. A host that waits meanwhile waits for that."
     ),
+    "recording_began_mid_flight": Advice("Start recording earlier: schedule(wait=1, warmup=1, ...)."),
     "matrix_units": Advice("Automatic mixed precision runs them in 16 bit.", (AMP,)),
     "matrix_units.bf16": Advice("Automatic mixed precision runs them in 16 bit; bfloat16 needs no loss scaling."),
     "matrix_units.fp16": Advice("Automatic mixed precision runs them in 16 bit: float16, with a gradient scaler."),

@@ -13,6 +13,8 @@ _SGLANG = "https://github.com/sgl-project/sglang, python/sglang/srt/utils/profil
 _VLLM = "https://github.com/vllm-project/vllm, vllm/v1/worker/gpu_worker.py"
 _SGLANG_FILE = "AMD-AGI/TraceLens, tests, sglang_Qwen3-8B_decode.json.gz"
 
+# Newer versions of vLLM write the sum of the squares of each request's tokens behind "_".
+_TOKENS = r"(?P<{0}_tokens>\d+)(?:_\d+)*"
 _OF_PHASE = r"sq(?P<{0}_tokens>\d+)sk(?P<{0}_context>\d+)sqsq\d+sqsk\d+"
 
 SERVING: tuple[StepPattern, ...] = (
@@ -47,9 +49,8 @@ SERVING: tuple[StepPattern, ...] = (
     StepPattern("SGLang", r"^step\[DECODE [^\]]*g_sk=(?P<decode_context>\d+)", source=_SGLANG),
     StepPattern(
         "vLLM",
-        # A number after the tokens of a phase is the work of its attention (888 tokens: 888 * 888), not a length of context.
-        r"^execute_context_(?P<prefill_requests>\d+)\((?P<prefill_tokens>\d+)(?:_\d+)*\)"
-        r"_generation_(?P<decode_requests>\d+)\((?P<decode_tokens>\d+)(?:_\d+)*\)$",
+        rf"^execute_context_(?P<prefill_requests>\d+)\({_TOKENS.format('prefill')}\)"
+        rf"_generation_(?P<decode_requests>\d+)\({_TOKENS.format('decode')}\)$",
         source=_VLLM,
     ),
     StepPattern(

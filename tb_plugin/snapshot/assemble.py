@@ -194,15 +194,17 @@ def _blocks(raw: RawSnapshot, events: Events, device: int, lives: Lives) -> dict
     nobody = np.full(len(event), MISSING)
     # What a release says is said when it is asked for: by other code than that which allocated.
     asking = np.where(lives.begin[order] == MISSING, MISSING, event)
-    size, requested = _or(events.size, event, final.size, left), _or(none, nobody, final.requested, left)
-    stated = final.size[left[left != MISSING]]
+    asked, stated = _at(events.size, event), _at(final.size, left)
+    size, requested = np.where(stated == MISSING, asked, stated), _or(none, nobody, final.requested, left)
+    known = stated[stated != MISSING]
     # Profiles of a host that PyTorch converted state neither whole blocks nor settings.
-    rounds = not (stated % ROUNDED).any() if len(stated) else bool(raw.settings)
-    if device != HOST and rounds and (events.size[events.action == Action.ALLOC] % ROUNDED).any():
-        asked = _at(events.size, event)
+    rounds = not (known % ROUNDED).any() if len(known) else bool(raw.settings)
+    # Events state what was asked for: a size is no whole block, or another one than that of its block in the end.
+    differs = (asked != MISSING) & (stated != MISSING) & (asked != stated)
+    asks = differs.any() or (events.size[events.action == Action.ALLOC] % ROUNDED).any()
+    if device != HOST and rounds and asks:
         requested = np.where(asked == MISSING, requested, asked)
-        stated = _at(final.size, left)
-        size = np.where(stated == MISSING, -(-size // ROUNDED) * ROUNDED, stated)
+        size = np.where(stated == MISSING, -(-asked // ROUNDED) * ROUNDED, stated)
     return {
         "device": np.full(len(event), device),
         "address": address[order],

@@ -126,13 +126,16 @@ def _extend(host_start: Int64, host_end: Int64, work: DeviceWork) -> tuple[Int64
 def _launched_earlier(begin: int, step: Int64, work: DeviceWork) -> Bool:
     """Which device events of no step (``step`` is that which launched each) were launched before the first one begins.
 
-    Where the launch was not recorded, the numbers of launches tell: what has none, or a smaller one than anything that
-    the steps launched, was queued before them; but not if work of the first step begins before it on its stream.
+    Where the launch was not recorded, its number tells: one below all that the steps launched was queued before them.
+    Work without a number was queued before them only if it starts before the first step. Neither holds if work of the
+    first step starts before it on its stream.
     """
     unseen, launched = work.launch_start_ns == MISSING, step != MISSING
     own = np.full(int(work.stream.max(initial=0)) + 1, np.iinfo(np.int64).max)
     np.minimum.at(own, work.stream[step == 0], work.start_ns[step == 0])
-    before = (work.correlation < work.correlation[launched].min()) & (work.start_ns < own[work.stream])
+    before = (work.correlation > 0) | (work.start_ns < begin)
+    before &= work.correlation < work.correlation[launched].min()
+    before &= work.start_ns < own[work.stream]
     earlier: Bool = ~launched & np.where(unseen, before, work.launch_start_ns < begin)
     return earlier
 

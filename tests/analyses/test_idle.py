@@ -82,6 +82,16 @@ def test_a_thread_with_nothing_open_leaves_the_word_to_the_others() -> None:
     assert gap(builder, end=70) == {"python": 25, "dispatch": 15}
 
 
+@pytest.mark.parametrize("count", [8, 9, 40])
+def test_any_number_of_threads_launches_work(count: int) -> None:
+    builder = trace().step(1, 0, 100 * count)
+    for thread in range(count):
+        builder.op("work", 100 * thread, 20, tid=thread + 1).launches(kernel("k", 10, 100 * thread + 40))
+    told = gap(builder, 50, 100 * count - 50)
+    # Each gap of 90 us: 50 us in Python, 20 us in the operator, the rest in the launch and its latency.
+    assert sum(told.values()) == 90 * (count - 1) and told["python"] == 50 * (count - 1)
+
+
 def test_a_launch_that_is_not_recorded() -> None:
     builder = trace().op("first", 0, 5).launches(kernel("k", 20, 10)).on_device(kernel("l", 10, 90)).device(0)
     assert gap(builder) == {"not_recorded": 60}

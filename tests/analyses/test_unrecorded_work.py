@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tb_plugin.analyses.unrecorded_work import unrecorded_work
+from tb_plugin.payloads import Notices
 from tb_plugin.trace.intervals import measure
-from tests.builders import TraceBuilder, kernel, trace
+from tests.builders import TraceBuilder, kernel, part, trace
 
 MS = 1000
 
@@ -31,6 +32,15 @@ def test_the_first_launch_waits_for_earlier_work(name: str) -> None:
     built = trace().op("aten::mm", 0, 100).launches(kernel("mm", 100, 125 * MS), at=10, dur=5, name=name)
     built.launches(kernel("mm", 100, 125 * MS + 100), at=20, dur=5, name=name)
     assert unrecorded(later(built)) == [(0, 125 * MS)]
+
+
+def test_the_overview_says_it_first_and_names_no_idle_cause() -> None:
+    built = trace().op("aten::mm", 0, 100).launches(kernel("mm", 100 * MS, 125 * MS), at=10, dur=5)
+    said = part(built.table(), "overview").payloads["largest_costs"]
+    assert isinstance(said, Notices)
+    (first,) = said.notices
+    assert "launched before the recording started" in first.text and "schedule(wait=1" in first.todo
+    assert {figure.metric.key: figure.value for figure in first.figures}["earlier_work_ns"] == 125 * MS * 1000
 
 
 def test_the_host_synchronises_meanwhile() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import logging
 import re
+import sys
 
 import pytest
 
@@ -95,3 +97,24 @@ def test_json_says_the_same(capsys):
     text = capsys.readouterr().out
     assert FORBIDDEN.search(text) is None and "µ" in text and "\\udb40\\udc41" in text
     assert json.loads(text) == {"name": HOSTILE + "\U000e0041 µ"}
+
+
+class Reluctant(io.RawIOBase):
+    """Takes seven bytes a write, as a file takes at most 2 GiB of one."""
+
+    def __init__(self):
+        self.taken = b""
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        self.taken += bytes(data[:7])
+        return min(len(data), 7)
+
+
+def test_json_is_whole_where_one_write_takes_a_part(monkeypatch):
+    raw = Reluctant()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="utf-8", write_through=True))
+    write_json({"name": "a long name of a kernel"})
+    assert json.loads(raw.taken) == {"name": "a long name of a kernel"}

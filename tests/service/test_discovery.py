@@ -184,3 +184,21 @@ def test_odd_names_are_listed(tmp_path, name):
 def test_a_name_with_a_line_break_behind_its_ending_is_none_of_ours(tmp_path):
     write_trace(tmp_path / "a.json\n")
     assert scanner(tmp_path).scan().found == []
+
+
+def test_stages_of_a_rank_are_its_spans(tmp_path):
+    for second in (1759255878, 1759255900):
+        for rank in range(2 if second == 1759255900 else 1):
+            for stage in ("EXTEND", "DECODE"):
+                write_trace(tmp_path / f"{second}.904894-TP-{rank}-{stage}.trace.json.gz")
+    found = {(f.worker, f.span) for f in scanner(tmp_path).scan().found}
+    first = {("TP-0", "EXTEND-1"), ("TP-0", "DECODE-1")}
+    assert found == first | {(f"TP-{rank}", f"{stage}-2") for rank in range(2) for stage in ("EXTEND", "DECODE")}
+
+
+def test_stages_of_one_recording_have_no_number(tmp_path):
+    for rank in range(2):
+        for stage in ("EXTEND", "DECODE"):
+            write_trace(tmp_path / f"1759255878.904894-TP-{rank}-DP-0-{stage}.trace.json.gz")
+    found = {(f.worker, f.span) for f in scanner(tmp_path).scan().found}
+    assert found == {(f"TP-{rank}-DP-0", stage) for rank in range(2) for stage in ("EXTEND", "DECODE")}

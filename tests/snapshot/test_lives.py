@@ -308,3 +308,13 @@ def test_when_it_was_recorded() -> None:
     clock = model.outline(snapshot([event("alloc", 0, 1, 5), event("alloc", 1, 1, 9)])).clock
     assert clock is not None and (clock.start_unix_ns, clock.length_ns) == ("1000005000", 4000)
     assert model.outline(snapshot([])).clock is None
+
+
+def test_the_size_of_a_block_that_is_left_is_what_the_snapshot_states() -> None:
+    """A rest that is too small to split stays in the block, also where all that was asked for is whole blocks."""
+    events = [event("alloc", place << 20, 2 << 20) for place in (0, 20, 40)]
+    events += [event("free_requested", 0, 2 << 20), event("free_completed", 0, 2 << 20)]
+    left = [segment(place << 20, 20 << 20, [(3 << 20, "active_allocated")]) for place in (20, 40)]
+    made = snapshot(events, left)
+    assert [size for _, size, *_ in lives(made)] == [2 << 20, 3 << 20, 3 << 20]
+    assert levels_of(devices_of(made)[0]).allocated.tolist()[-1] == 6 << 20

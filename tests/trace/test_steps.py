@@ -64,13 +64,28 @@ def leftover_and_step(copy_at: int, leftover: Work, **launched: Any) -> TraceTab
     return builder.launches(kernel(dur=20, at=1091), at=1002).table()
 
 
-@pytest.mark.parametrize("launched", [{}, {"corr": 5}, {"ext": 99}], ids=["seen", "not seen", "not known"])
+@pytest.mark.parametrize("launched", [{}, {"corr": 5}], ids=["seen", "not seen"])
 @pytest.mark.parametrize("copy_at", [1095, 1011])
 def test_work_that_was_launched_earlier_is_cut_whatever_the_step_does_meanwhile(
     copy_at: int, launched: dict[str, int]
 ) -> None:
     table = leftover_and_step(copy_at, kernel("leftover", dur=80, at=1010), **launched)
     assert windows(table) == {"1": (1090, 1111)}
+
+
+@pytest.mark.parametrize(("at", "begin"), [(1010, 1000), (1000, 1000), (999, 1079)])
+def test_work_without_a_launch_cuts_the_first_step_only_if_it_starts_before_it(at: int, begin: int) -> None:
+    """It lasts 80: of what starts at 999, the step's start moves to 1079."""
+    assert windows(leftover_and_step(1095, kernel("copy", dur=80, at=at), ext=99)) == {"1": (begin, 1111)}
+
+
+def test_a_copy_without_a_launch_near_the_end_leaves_the_step_its_kernels() -> None:
+    """Eight kernels in 1 ms and one copy from 990 to 995 whose launch is not recorded: the step is the annotation."""
+    builder = trace().step(1, 1000, 1000)
+    for i in range(8):
+        builder.launches(kernel(dur=70, at=1025 + 100 * i), at=1015 + 100 * i)
+    builder.on_device(memcpy(5, 1990, stream=9), ext=99)
+    assert windows(builder.table()) == {"1": (0, 1000)}, "since the first event, the annotation"
 
 
 def test_work_that_was_launched_earlier_is_cut_where_it_ends_as_the_step_s_own_begins() -> None:

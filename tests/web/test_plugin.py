@@ -16,6 +16,7 @@ import pytest
 from werkzeug.test import Client
 
 from tb_plugin.plugin import TorchTracePlugin
+from tb_plugin.web import kept
 from tb_plugin.web.routes import BASE
 from tests.service.fakes import Pid, until, write_trace
 
@@ -94,6 +95,16 @@ def test_whoever_opens_the_page_gets_one_worker_ahead_of_the_first_question(plug
     assert until(lambda: pool._seats[0].warm)  # it has done a job
     ready = pool.submit(Pid()).future.result(60)
     assert [seat.process.pid for seat in pool._seats] == [ready]
+
+
+def test_the_catalog_is_encoded_once_for_all_requests(plugin, tmp_path, monkeypatch):
+    write_trace(tmp_path / "w.1.pt.trace.json")
+    made, encoded = plugin(logdir=str(tmp_path)), []
+    made._open().catalog.scan()
+    monkeypatch.setattr(kept, "to_json", lambda catalog, real=kept.to_json: encoded.append(catalog) or real(catalog))
+    client = Client(made._serve)
+    bodies = {client.get(BASE + "runs").data for _ in range(3)}
+    assert len(bodies) == 1 and len(encoded) == 1
 
 
 def test_the_first_worker_starts_before_what_this_process_imports():

@@ -7,13 +7,13 @@ import numpy as np
 from tb_plugin.analyses.allocations.tables import MOST_STEPS
 from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.snapshot.categories import category_notes
-from tb_plugin.analyses.snapshot.definitions import HISTORY
-from tb_plugin.analyses.snapshot.held import Held, Levels
+from tb_plugin.analyses.snapshot.definitions import HISTORY, RAN_OUT
+from tb_plugin.analyses.snapshot.held import Held, Levels, ooms_of
 from tb_plugin.analyses.snapshot.marks import HistorySteps
 from tb_plugin.analyses.snapshot.metrics import METRICS
 from tb_plugin.analyses.snapshot.words import NO_HISTORY, Ids, stack_words, texts_of
 from tb_plugin.analyses.wording import noun
-from tb_plugin.payloads import Notice, Notices
+from tb_plugin.payloads import Link, Notice, Notices
 from tb_plugin.payloads.base import Figure
 from tb_plugin.trace.schema import MISSING
 
@@ -30,6 +30,8 @@ def answer_of(held: Held, levels: Levels, steps: HistorySteps) -> Notices:
     """Returns the sentence that stands first: the peak, when it was, and the line with most of it."""
     peak = levels.peak()
     most = int(levels.allocated[peak + 1])
+    if len(ooms_of(held)):
+        return Notices("answer", "Out of memory", "answer", [_failure(held, levels)])
     figures = [METRICS.figure("most_allocated_bytes", most)]
     text = f"At its peak {held.name} has {{most_allocated_bytes}} allocated"
     if not held.count:
@@ -63,6 +65,31 @@ def answer_of(held: Held, levels: Levels, steps: HistorySteps) -> Notices:
     notice = Notice("memory_peak", "info", f"{text}.", "", figures, measure="most_allocated_bytes")
     title = "Peak" if held.count else "At the snapshot"
     return Notices("answer", title, "answer", [notice] if most else [])
+
+
+def _failure(held: Held, levels: Levels) -> Notice:
+    """What the last request asked for that failed, and what was in use: that is why a snapshot was dumped."""
+    ooms = ooms_of(held)
+    event = int(ooms[-1])
+    at = held.events.start + event
+    line = _lines(held, held.snapshot.events.stack[at : at + 1])[0]
+    figures = [
+        METRICS.figure("event_number", event),
+        METRICS.figure("asked_bytes", int(held.snapshot.events.size[at])),
+        METRICS.figure("allocated_bytes", int(levels.allocated[event + 1]), window=RAN_OUT),
+        METRICS.figure("most_allocated_bytes", int(levels.allocated.max())),
+    ]
+    text = "Out of memory at event {event_number}: {asked_bytes} requested"
+    if line is not None:
+        text += " by {asking_line}"
+        figures.append(METRICS.figure("asking_line", line))
+    text += "; {allocated_bytes} were in use."
+    if len(ooms) > 1:
+        text += " Memory ran out {oom_count} times."
+        figures.append(METRICS.figure("oom_count", len(ooms)))
+    text += " Peak: {most_allocated_bytes}."
+    link = Link("segments", {"device": held.name, "at": str(event)}, "Show its segments then")
+    return Notice("memory_ran_out", "high", text, "", figures, evidence=link)
 
 
 def _largest_line(held: Held, event: int) -> tuple[str, int, int] | None:

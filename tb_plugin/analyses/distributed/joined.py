@@ -211,8 +211,13 @@ def _groups(parts: Sequence[Part], world_size: int | None) -> pa.Table:
 def _devices(parts: Sequence[Part], names: Sequence[str]) -> pa.Table:
     """The devices of all workers, with node and process as recorded, else from names such as ``node_1234``."""
     rows = []
-    for name, part in zip(names, parts, strict=True):
-        named = _NODE.match(name)
+    matches = [_NODE.match(name) for name in names]
+    devices = [row["device"] for part in parts for row in part.frames[DEVICES].data.to_pylist()]
+    # The same number on all workers is no process but a step; different devices lie in one machine.
+    is_step = len(names) > 1 and len({match and match[2] for match in matches}) == 1
+    is_step = is_step and len(set(devices)) == len(devices)
+    for name, part, match in zip(names, parts, matches, strict=True):
+        named = None if is_step else match
         for row in part.frames[DEVICES].data.to_pylist():
             node = row["node"] or (named.group(1) if named else "")
             process = row["process"] or (f"process {named.group(2)}" if named else name)

@@ -108,10 +108,7 @@ def _answer(held: Held, steps: Steps) -> Notice:
     growth = growth_of(held)
     leaks = growth.leaks()
     if not len(steps):
-        text = (
-            "No steps are known: the history has no annotations of steps, and no pattern of allocations repeats. What "
-        )
-        text += "changed between two moments stands below."
+        text = "No steps were recorded. Choose two moments to compare: their difference is below."
         return Notice("growth", "info", text, "")
     if not len(leaks):
         change = _summary(held, steps).figures[1]

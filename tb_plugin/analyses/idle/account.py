@@ -144,9 +144,10 @@ def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call:
         return _pieces((gaps.start_ns[asked], until[asked], np.full(int(asked.sum()), Cause.PYTHON)))
     # What no launch ends belongs to the thread that launches most.
     of = np.where(call == MISSING, threads[0], np.append(trace.track, MISSING)[call])
-    doing = {thread: occupied(trace, thread) for thread in threads}
+    asking = np.unique(of[asked]).tolist()
+    doing = {thread: occupied(trace, thread) for thread in {*threads, *asking}}
     parts: list[Pieces] = []
-    for thread in np.unique(of[asked]).tolist():
+    for thread in asking:
         mine = asked & (of == thread)
         when = union(gaps.start_ns[mine], until[mine])
         order = [thread, *(other for other in threads if other != thread)]

@@ -16,7 +16,7 @@ from tb_plugin.analyses.kernel_classes import TITLES
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.replays.behind import operator_names
 from tb_plugin.analyses.rules.savings import Findings
-from tb_plugin.analyses.rules.verdict import Limit, Verdict
+from tb_plugin.analyses.rules.verdict import Limit, Verdict, earlier_work
 from tb_plugin.analyses.selection import Chosen
 from tb_plugin.analyses.stack_frames import thread_numbers
 from tb_plugin.analyses.step_shares import active_rows, shares
@@ -24,7 +24,7 @@ from tb_plugin.analyses.threads import threads_of
 from tb_plugin.analyses.waits import held_by_profiler
 from tb_plugin.analyses.wording import capital
 from tb_plugin.payloads import Figure, Link, Notice
-from tb_plugin.trace.intervals import Ranges, intersect, measure_within, subtract, union
+from tb_plugin.trace.intervals import Ranges, intersect, measure, measure_within, subtract, union
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
 from tb_plugin.trace.tree import nest
@@ -39,13 +39,13 @@ _TEXTS: dict[Limit, str] = {
     Limit.COMMUNICATION: f"Communication not overlapped with compute takes {_PART}",
     Limit.CPU_ONLY: f"CPU-only program: operators take {_PART}",
     Limit.PROFILER: f"The program waits for the profiler itself for {_PART}",
-    Limit.STARTED_LATE: f"For {_PART} the device runs work launched before recording started",
     Limit.GPU_NOT_RECORDED: "Device work is missing: most recorded kernel launches have no recorded kernel",
     Limit.CPU_NOT_RECORDED: f"The device idles for {_PART}. CPU work is not recorded, so the cause is unknown",
     Limit.TRUNCATED: "The file is truncated, so what limits the program is unknown",
 }
 _WITHOUT_NAME = (Limit.NOTHING, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)
 _SLOW_LAUNCHES = ": a launch takes {launch_every_ns}, half of the kernels at most {kernel_median_ns}"
+MIN_EARLIER = 0.1
 _LARGEST = 3
 """Groups of kernel classes in the first sentence."""
 _CLASSES = {KernelClass.COPY: "elementwise and copy", KernelClass.ELEMENTWISE: "elementwise and copy"}
@@ -77,17 +77,26 @@ class Cost:
     """The row of that name that covers most of the part; MISSING: none does."""
 
 
+def _part(trace: TraceTable, category: str) -> Ranges:
+    """When a category counts; "other" is the rest of the recording."""
+    if category != "other":
+        return shares(trace)[category]
+    rest = Ranges(np.array([trace.coverage.start_ns]), np.array([trace.coverage.end_ns]))
+    for covered in shares(trace).values():
+        rest = subtract(rest, covered)
+    return rest
+
+
 def _cost(trace: TraceTable, steps: Steps, category: str, part_ns: int, chosen: Chosen) -> Cost:
-    within = union(steps.start_ns, steps.end_ns)
+    within = subtract(union(steps.start_ns, steps.end_ns), earlier_work(trace, steps))
+    within = intersect(within, _part(trace, category))
     if category == "other":
-        for covered in shares(trace).values():
-            within = subtract(within, covered)
         # An idle thread (a progress bar's, a watchdog) does not hold up the training.
         rows = np.flatnonzero(trace.kind == EventKind.PYTHON)
         idle = [thread.number for thread in threads_of(trace, chosen) if thread.idle]
         rows = rows[~np.isin(thread_numbers(trace, rows), idle)]
     else:
-        within = subtract(intersect(within, shares(trace)[category]), held_by_profiler(trace))
+        within = subtract(within, held_by_profiler(trace))
         rows = np.flatnonzero(active_rows(trace, category))
     own = _own_time(trace, rows, within)
     name, name_ns = _most(trace.name[rows], own)
@@ -146,6 +155,9 @@ def cost_notices(trace: TraceTable, steps: Steps, findings: Findings, chosen: Ch
     verdict = findings.verdict
     if verdict is None:
         return []
+    earlier = _mid_flight(trace, steps, verdict)
+    if verdict.limit is Limit.STARTED_LATE:
+        return earlier
     count = max(len(steps.label), 1)
     figures = [
         METRICS.figure("largest_ns", verdict.part_ns / count),
@@ -187,7 +199,25 @@ def cost_notices(trace: TraceTable, steps: Steps, findings: Findings, chosen: Ch
             figures += launching
     if verdict.limit is Limit.DATA_LOADING and gpu is not None:
         text += f". The {word} is {{utilization}} busy"
-    return [Notice("largest_cost", "info", f"{text}.", "", figures, measure="largest_share", evidence=evidence)]
+    sentence = Notice("largest_cost", "info", f"{text}.", "", figures, measure="largest_share", evidence=evidence)
+    return [sentence, *earlier]
+
+
+def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notice]:
+    """Says how long devices run work that was launched before the recording, where that is a tenth of the steps or more."""
+    time, count = measure(earlier_work(trace, steps)), max(len(steps.label), 1)
+    if time < MIN_EARLIER * verdict.total_ns:
+        return []
+    figures = [
+        METRICS.figure("earlier_work_ns", time / count),
+        METRICS.figure("step_time_mean_ns", verdict.total_ns / count),
+        METRICS.figure("earlier_work_share", time / verdict.total_ns),
+        METRICS.figure("limit", verdict.limit.value),
+    ]
+    whole = "{step_time_mean_ns} per step" if steps.recorded else "the recorded {step_time_mean_ns}"
+    text = f"For {{earlier_work_ns}} of {whole} the device runs work launched before the recording started."
+    todo = trace.recorder.todo("recording_began_mid_flight")
+    return [Notice("largest_cost", "info", text, todo, figures, measure="earlier_work_share")]
 
 
 def _launching(findings: Findings) -> list[Figure]:

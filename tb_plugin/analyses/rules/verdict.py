@@ -16,9 +16,9 @@ from tb_plugin.analyses.rules.base import Scene
 from tb_plugin.analyses.step_shares import CATEGORIES, shares
 from tb_plugin.analyses.unrecorded_work import unrecorded_work
 from tb_plugin.analyses.waits import held_by_profiler
-from tb_plugin.trace.intervals import intersect, measure, union
+from tb_plugin.trace.intervals import EMPTY, Ranges, intersect, join, measure, subtract, union
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, CallRole, KernelClass, of_kind
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.table import Steps, TraceTable
 
 
 class Limit(Enum):
@@ -143,9 +143,10 @@ def verdict_of(s: Scene) -> Verdict | None:
     work = of_kind(trace.kind, *DEVICE_WORK)
     if unmatched and not work.any():
         return found(Limit.GPU_NOT_RECORDED)
-    if (late := _unrecorded(s)) >= MIN_SHARE * total:
-        return found(Limit.STARTED_LATE, part_ns=late)
-    profiler = total - sum(parts.values())
+    earlier = measure(earlier_work(trace, s.steps))
+    if earlier >= MIN_SHARE * total:
+        return found(Limit.STARTED_LATE, part_ns=earlier)
+    profiler = total - sum(parts.values()) - earlier
     if profiler >= MIN_SHARE * total:
         return found(Limit.PROFILER, part_ns=profiler)
     waits = {each: sum(parts[category] for category in group) for each, group in _WAITING.items()}
@@ -165,11 +166,22 @@ def verdict_of(s: Scene) -> Verdict | None:
     return found(limit, *_WAITING.get(limit, _WAITING[Limit.CPU]))
 
 
+def earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
+    """Returns when devices run work launched before the recording in these steps, and the profiler holds nothing up."""
+    ranges = [unrecorded_work(trace, device) for device in device_busy(trace) if device != MISSING]
+    within = intersect(join(*ranges), union(steps.start_ns, steps.end_ns)) if ranges else EMPTY
+    return subtract(within, held_by_profiler(trace))
+
+
 def _parts(s: Scene) -> dict[str, int]:
-    """The categories of the steps without waits for the profiler."""
-    within = intersect(held_by_profiler(s.trace), union(s.steps.start_ns, s.steps.end_ns))
-    held = {category: measure(intersect(within, each)) for category, each in shares(s.trace).items()}
-    return {each: int(s.breakdown.parts[each].sum()) - held.get(each, 0) for each in CATEGORIES}
+    """The categories of the steps without waits for the profiler and work from before the recording."""
+    held = intersect(held_by_profiler(s.trace), union(s.steps.start_ns, s.steps.end_ns))
+    earlier = earlier_work(s.trace, s.steps)
+    out = join(held, earlier)
+    less = {category: measure(intersect(out, each)) for category, each in shares(s.trace).items()}
+    # What no category covers: the profiler's own waits always lie in one.
+    less["other"] = measure(earlier) - sum(measure(intersect(earlier, each)) for each in shares(s.trace).values())
+    return {each: int(s.breakdown.parts[each].sum()) - less[each] for each in CATEGORIES}
 
 
 def _mix(s: Scene) -> dict[KernelClass, int]:
@@ -184,11 +196,3 @@ def _unmatched(trace: TraceTable) -> float:
     calls = np.flatnonzero(trace.calls_that(CallRole.LAUNCH))
     work = of_kind(trace.kind, *DEVICE_WORK)
     return 1 - float(np.isin(calls, trace.launch[work]).mean()) if len(calls) else 0.0
-
-
-def _unrecorded(s: Scene) -> int:
-    """How long a device runs work from before the recording, a mean over the devices."""
-    devices = device_busy(s.trace)
-    steps = union(s.steps.start_ns, s.steps.end_ns)
-    times = [measure(intersect(unrecorded_work(s.trace, device), steps)) for device in devices]
-    return sum(times) // max(len(times), 1)

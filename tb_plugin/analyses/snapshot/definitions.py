@@ -174,7 +174,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         "all steps",
         "count",
         {
-            "snapshot_steps": ("Steps", "Steps of the history, from annotations or the pattern of its allocations."),
+            "snapshot_steps": ("Steps", "Steps of the history, as annotated."),
             "last_step_blocks": (
                 "Blocks after the last",
                 "Blocks that are allocated at the end of the last step, those of the first step and older ones too.",

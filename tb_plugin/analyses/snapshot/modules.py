@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tb_plugin.analyses.names import module_label
 from tb_plugin.analyses.packages import BUILT_IN, STANDARD, package_of
-from tb_plugin.analyses.snapshot.words import is_python_file, stack_words
+from tb_plugin.analyses.snapshot.words import stack_words
 from tb_plugin.snapshot.table import Snapshot
 from tb_plugin.trace.memo import remembered
 
@@ -33,14 +33,15 @@ class _Frames:
     """Frames of a snapshot: which are calls of modules, and how those are named."""
 
     def __init__(self, snapshot: Snapshot, call: str, setup: str) -> None:
-        texts = stack_words(snapshot).frame_text
+        words = stack_words(snapshot)
+        texts = words.frame_text
         self._text = texts
         self._file = snapshot.strings.take(snapshot.stacks.file).to_pylist()
         self._line = snapshot.stacks.line.tolist()
         self._name = [name or "?" for name in snapshot.strings.take(snapshot.stacks.name).to_pylist()]
         self._calls = [bool(call) and re.search(call, text) is not None for text in texts]
         self._makes = [bool(setup) and re.search(setup, text) is not None for text in texts]
-        self._counts = [calls or is_python_file(file) for calls, file in zip(self._calls, self._file, strict=True)]
+        self._counts = [calls or own for calls, own in zip(self._calls, words.is_python.tolist(), strict=True)]
         framework = (BUILT_IN, STANDARD, *snapshot.recorder.packages)
         self._is_own = [package_of(text)[0] not in framework for text in texts]
 

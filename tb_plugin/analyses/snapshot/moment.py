@@ -184,8 +184,10 @@ def _gaps(rows: Rows, start: Int64, size: Int64) -> Gaps:
     starts, ends, _ = _items(rows, start, size)
     reach = np.maximum.accumulate(ends)[:-1]
     free = starts[1:] - reach
-    found = np.flatnonzero(free > 0)
-    return Gaps(rows.of(reach[found]), reach[found], free[found])
+    row = rows.of(reach)
+    # Absurd sizes overflow: what lies in no row is no gap.
+    found = np.flatnonzero((free > 0) & (row >= 0) & (row < len(rows)))
+    return Gaps(row[found], reach[found], free[found])
 
 
 def stuck_of(moment: Moment) -> Int64:
@@ -201,7 +203,7 @@ def pinned_by(moment: Moment) -> Int64:
     if not len(place):
         return start
     left = np.maximum.accumulate(ends)[place - 1]
-    right = np.maximum(starts[place + 1], end)
+    right = np.maximum(starts[np.minimum(place + 1, len(starts) - 1)], end)
     left = np.minimum(left, start)
     whole = rows.returnable(left, right, row)
     found: Int64 = whole - rows.returnable(left, start, row) - rows.returnable(end, right, row)

@@ -47,12 +47,13 @@ class _Labels:
 
 @remembered
 def _labels(snapshot: Snapshot, by: str) -> _Labels:
-    whole = stack_words(snapshot).frame_text
+    words = stack_words(snapshot)
+    whole = words.frame_text
     texts = whole
     if by != "line":
         files = [text or "" for text in snapshot.strings.take(snapshot.stacks.file).to_pylist()]
         names = [text or "?" for text in snapshot.strings.take(snapshot.stacks.name).to_pylist()]
-        native = [file in ("", "??") for file in files]
+        native = (~words.is_python).tolist()
         if by == "file":
             texts = ["(no Python file)" if bare else file for file, bare in zip(files, native, strict=True)]
         else:

@@ -11,7 +11,7 @@ from tb_plugin.analyses.memory_categories import Lives, When
 from tb_plugin.analyses.names import OPTIMIZER
 from tb_plugin.analyses.snapshot.held import Held
 from tb_plugin.analyses.snapshot.marks import marks_of
-from tb_plugin.analyses.snapshot.words import is_python_file, stack_words
+from tb_plugin.analyses.snapshot.words import stack_words
 from tb_plugin.snapshot.table import NEVER, Action, Snapshot, Stacks
 from tb_plugin.trace.intervals import Ranges, contains, union
 from tb_plugin.trace.memo import remembered
@@ -51,7 +51,7 @@ def _stages(snapshot: Snapshot) -> Int8:
 
     beyond = len(stacks.frame)
     forward, setup = first(patterns.forward), first(patterns.setup)
-    python = np.array([is_python_file(name) for name in snapshot.strings.take(stacks.file).to_pylist()], np.bool_)
+    python = words.is_python
     native = _first(stacks, python[stacks.frame] if len(python) else python) == beyond
     told = np.select(
         [

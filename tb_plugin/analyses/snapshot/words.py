@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +20,18 @@ Ids = npt.NDArray[np.integer]
 
 NO_STACK = "(no stack recorded)"
 NO_HISTORY = "No history was recorded: these are figures at the moment of the dump."
-_NATIVE = ("", "??")
-"""Files of frames that the interpreter did not run."""
+_PYTHON_FILE = re.compile(r".+\.pyw?|<.+")
+_IDENTIFIER = re.compile(r"<?[^\W\d]\w*>?(?:\.<?[^\W\d]\w*>?)*")
+_GENERATED = re.compile(
+    r"<(?!frozen |string>|stdin>|console>|ipython-input-|command-|timed |magic-)"
+    r"|.*[/\\]torchinductor[^/\\]*[/\\]|.*[/\\]([a-z2-7]{2})[/\\]c\1[a-z2-7]{40,}\.py$"
+)
+"""Files of code that was made while the program ran. TorchInductor's names are base32 hashes below their first letters."""
+_NODE = re.compile(
+    r"torch::autograd::(?:generated::)?(?:\(anonymous namespace\)::)?(?:CppNode<(?:.*::)?)?(\w+)>?::apply\b"
+)
+_RECORDING = re.compile(r"torch::unwind::|CapturedTraceback|gather_with_cpp|CachingAllocator")
+"""Native frames of the recorder and the allocator itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +41,11 @@ class StackWords:
     text: pa.Array
     """Frames, innermost first, with ``;`` between: ``path(line): function``."""
     line: pa.Array
-    """The innermost frame outside of the framework and of Python's standard library."""
+    """The user's line: the innermost Python frame outside of PyTorch, the standard library and installed packages."""
     frame_text: list[str]
     """By frame."""
+    is_python: npt.NDArray[np.bool_]
+    """By frame: the interpreter ran it."""
 
     def named(self, stack: Ids) -> pa.Array:
         """Returns the line of each stack id, in words where there is none."""
@@ -44,25 +57,62 @@ def stack_words(snapshot: Snapshot) -> StackWords:
     """Returns the stacks in words. A frame of no Python file is its name alone."""
     stacks, strings = snapshot.stacks, snapshot.strings
     files, names = (strings.take(ids).to_pylist() for ids in (stacks.file, stacks.name))
-    texts, ranks = [], np.zeros(len(files), np.int8)
+    texts, short, nodes = [], [], {}
+    ranks, is_python = np.zeros(len(files), np.int8), np.zeros(len(files), np.bool_)
     for i, (file, line, name) in enumerate(zip(files, stacks.line.tolist(), names, strict=True)):
-        is_python = is_python_file(file)
-        texts.append(f"{file}({line}): {name or '?'}" if is_python else name or "?")
-        # 2: the person's own, 1: Python's, 0: native.
-        ranks[i] = is_python + (
-            is_python and package_of(texts[i])[0] not in (BUILT_IN, STANDARD, *snapshot.recorder.packages)
-        )
+        is_python[i] = is_python_frame(file, line, name)
+        texts.append(f"{file}({line}): {name or '?'}" if is_python[i] else name or "?")
+        short.append(re.split(r"[/\\]", texts[i])[-1] if is_python[i] and _GENERATED.match(file or "") else "")
+        if is_python[i]:
+            package, is_framework = package_of(texts[i])
+            own = package not in (BUILT_IN, STANDARD, *snapshot.recorder.packages)
+            ranks[i] = _CODE_MADE if short[i] else _USER if own and not is_framework else _PACKAGE if own else _PYTHON
+        elif node := _NODE.search(name or ""):
+            nodes[i] = node[1]
+            ranks[i] = _AUTOGRAD
+        elif _RECORDING.search(name or ""):
+            ranks[i] = _RECORDER
+        else:
+            ranks[i] = _OPERATOR if "at::_ops::" in (name or "") else _NATIVE
     whole, lines = [], []
     for first, end in zip(stacks.first[:-1].tolist(), stacks.first[1:].tolist(), strict=True):
         frames = stacks.frame[first:end]
-        whole.append(";".join(texts[frame] for frame in frames.tolist()) or None)
-        lines.append(texts[frames[int(np.argmax(ranks[frames]))]] if len(frames) else None)
-    return StackWords(pa.array([*whole, None], pa.large_string()), pa.array([*lines, None], pa.large_string()), texts)
+        whole.append(";".join([texts[frame] for frame in frames.tolist()]) or None)
+        lines.append(_line_of(frames, ranks, texts, short, nodes) if len(frames) else None)
+    return StackWords(
+        pa.array([*whole, None], pa.large_string()), pa.array([*lines, None], pa.large_string()), texts, is_python
+    )
 
 
-def is_python_file(file: str | None) -> bool:
-    """Returns whether a frame of a file is one that the interpreter ran."""
-    return (file or "") not in _NATIVE
+_RECORDER, _NATIVE, _OPERATOR, _AUTOGRAD, _PYTHON, _PACKAGE, _CODE_MADE, _USER = range(8)
+"""Kinds of frames; the innermost frame of the highest kind names a stack."""
+
+
+def _line_of(
+    frames: Ids, ranks: npt.NDArray[np.int8], texts: list[str], short: list[str], nodes: dict[int, str]
+) -> str:
+    kinds = ranks[frames]
+    at = int(np.argmax(kinds))
+    best = int(frames[at])
+    if kinds[at] == _AUTOGRAD:
+        return nodes[best]
+    inside = np.flatnonzero(kinds[:at] == _CODE_MADE)
+    # Code that was made names its region, and the user's line outside of it.
+    return f"{texts[best]}, generated code {short[frames[inside[0]]]}" if len(inside) else texts[best]
+
+
+def is_python_frame(file: str | None, line: int, name: str | None) -> bool:
+    """Returns whether the interpreter ran a frame. Native ones name sources, libraries or nothing, mostly without a line.
+
+    A file without an ending (a console script, a cell of a notebook) is Python where its function is named like one.
+    """
+    if file in (None, "", "??"):
+        return False
+    # Profiles that PyTorch converted name no file: the function holds it.
+    if file == "none" or _PYTHON_FILE.fullmatch(file):
+        return True
+    base = re.split(r"[/\\]", file)[-1]
+    return line > 0 and "." not in base and _IDENTIFIER.fullmatch(name or "") is not None
 
 
 def texts_of(words: pa.Array, stack: Ids) -> pa.Array:

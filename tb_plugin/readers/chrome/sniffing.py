@@ -7,7 +7,9 @@ import re
 BOM = b"\xef\xbb\xbf"
 EVENT_LIST = re.compile(rb'"traceEvents"\s*:\s*(\[|null)')
 _TIME_UNIT = re.compile(rb'"displayTimeUnit"\s*:')
-_FIRST_EVENT = re.compile(rb'\[\s*\{[^{}\[\]]{0,4096}?"ph"\s*:\s*"')
+_FIRST_EVENT = re.compile(rb"\[[\s,]{0,64}\{")
+_PHASE = re.compile(rb'"ph"\s{0,8}:\s{0,8}"[A-Za-z(){}]"')
+_PLACE = re.compile(rb'"(?:ts|pid|name)"\s{0,8}:')
 
 
 def beginning(head: bytes) -> bytes:
@@ -19,7 +21,7 @@ def has_events(head: bytes) -> bool:
     """Returns True for an object with an event list, and for a bare list of events."""
     text = beginning(head)
     if text.startswith(b"["):
-        return _FIRST_EVENT.match(text) is not None
+        return all((_FIRST_EVENT.match(text), _PHASE.search(text), _PLACE.search(text)))
     return text.startswith(b"{") and EVENT_LIST.search(text) is not None
 
 

@@ -13,6 +13,7 @@ import msgspec
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.flight.table import RawFlight
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.readers.chrome.filenames import run_of
 from tb_plugin.readers.flight_recorder.records import Records, groups_of, status_of
 from tb_plugin.readers.issues import IssueLog, is_packed_badly
 from tb_plugin.readers.pickles.machine import Damaged, Ended, Machine, Role
@@ -25,12 +26,13 @@ PER_BYTE = 22
 """Memory at the peak of a read for each byte of text: 18 were measured, objects of a pickle mostly."""
 PACKED = 12
 """Bytes of text for each stored byte of an archive."""
+# TORCH_FR_DUMP_TEMP_FILE (TORCH_NCCL_DEBUG_INFO_TEMP_FILE) is any prefix, to which PyTorch appends the rank.
 _NAME = re.compile(
-    r"(?s)^(?P<stem>.*?)rank[_-]?(?P<rank>\d{1,6})(?P<ending>\.(?:json|pickle|pkl|bin|dump))?(?:\.(?:gz|zst))?\Z"
+    r"(?s)^(?P<stem>.*?)(?<![\d.])(?P<rank>\d{1,6})(?P<ending>\.(?:json|pickle|pkl|bin|dump))?(?:\.(?:gz|zst))?\Z"
 )
-_SPEAKS = re.compile(r"(?i)trace|flight|nccl|(?:^|[^a-z])(?:fr|dump)(?:[^a-z]|$)")
-"""What the rest of a name without an ending must hold: anything may end in the number of a rank."""
-_PICKLE = re.compile(rb"\A(?:\x80[\x02-\x05]|\(d|\}q)")
+_SPEAKS = re.compile(r"(?i)trace|flight|nccl|rank[_-]?\Z|(?:^|[^a-z])(?:fr|dump)(?:[^a-z]|$)")
+"""Prefixes that name a dump. A refused file with another prefix is not listed as skipped: many names end in a number."""
+_PICKLE = re.compile(rb"\A(?:\x80[\x02-\x05]|\(d|\}q|\(l|\]q)")
 _WORDS = re.compile(rb"pg_config|pg_status|collective_seq_id|profiling_name|comm_lib_version|nccl_version")
 _TEXT = re.compile(rb"\A(?:\xef\xbb\xbf)?[ \t\r\n]{0,64}\{")
 _KEYS = re.compile(rb'"(?:pg_config|pg_status|collective_seq_id|comm_lib_version|nccl_comm_state)"[ \t\r\n]{0,8}:')
@@ -73,18 +75,22 @@ class FlightRecorderReader:
 
 def candidate_of(path: str) -> Candidate | None:
     """Returns the uncertain candidate that a path stands for; None where its name does not end in the number of a rank."""
-    pure = PurePosixPath(path)
-    match = _NAME.match(pure.name)
-    if match is None or not (match["ending"] or _SPEAKS.search(match["stem"])):
+    match = _NAME.match(PurePosixPath(path).name)
+    if match is None:
         return None
-    run = "" if str(pure.parent) == "." else str(pure.parent)
-    return Candidate(READER_ID, run, f"rank{int(match['rank'])}", None, (path,), certain=False)
+    is_quiet = _SPEAKS.search(f"{PurePosixPath(path).parent.name}/{match['stem']}") is None
+    if is_quiet and (match["ending"] or not match["stem"].endswith(("_", "-"))):
+        return None
+    return Candidate(
+        READER_ID, run_of(path), f"rank{int(match['rank'])}", None, (path,), certain=False, is_quiet=is_quiet
+    )
 
 
 def _read(stream: TextStream, log: IssueLog) -> RawFlight:
     head = stream.read(64 * 1024)
     root, is_whole = _text(head, stream, log) if _TEXT.match(head) else _pickle(head, stream, log)
-    found = root if isinstance(root, dict) else {}
+    # PyTorch 2.2 wrote the entries alone.
+    found = root if isinstance(root, dict) else {"entries": root}
     entries = found.get("entries")
     if not isinstance(entries, list):
         raise UnreadableTrace("It holds no entries of a flight recorder.", do=_AGAIN)

@@ -25,6 +25,11 @@ _OF_ITERATION = re.compile(
 # What torch.cuda._annotate_cuda_graph_trace of PyTorch 2.14 wrote beside a trace: all of it, and annotations.
 _ANNOTATED = re.compile(r"(?s)^(?P<trace>.+?)(?:\.json(?:\.gz)?)?\.annotated\.json(?:\.gz)?\Z")
 _ENDINGS = (".json", ".json.gz")
+# SGLang: <seconds>-TP-0[-DP-0][-PP-0][-EP-0][-EXTEND|-DECODE].trace.json.gz
+_OF_STAGE = re.compile(
+    r"(?s)^(?P<second>\d{9,10})(?:\.(?P<part>\d{1,9})\d*)?-(?P<worker>TP-\d+(?:-(?:DP|PP|EP|CP)-\d+)*)"
+    r"(?:-(?P<stage>[A-Z]+))?\.trace\.json(?:\.gz)?\Z"
+)
 
 
 def find_candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
@@ -48,5 +53,12 @@ def candidate_of(path: str, among: Collection[str] = ()) -> Candidate | None:
     if match:
         run = f"{match['above']}{match['leaf']}".rstrip("/")
         return Candidate(READER_ID, run, match["worker"], match["span"], (path,), certain=True, also=also)
+    match = _OF_STAGE.match(PurePosixPath(path).name)
+    if match:
+        time_ns = int(match["second"]) * 10**9 + int((match["part"] or "0").ljust(9, "0"))
+        return Candidate(
+            READER_ID, run_of(path), match["worker"], None, (path,), certain=False, also=also, time_unix_ns=time_ns,
+            stage=match["stage"] or "",
+        )  # fmt: skip
     found = json_candidate(READER_ID, path)
     return replace(found, also=also) if found and also else found

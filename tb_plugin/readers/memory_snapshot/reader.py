@@ -115,7 +115,7 @@ class _Reading:
     def _broken(self, code: str, text: str, machine: Machine) -> None:
         self.is_complete = False
         self.rows.dropped += 1
-        self.log.add(code, "dropped", machine.offset, text=text)
+        self.log.add(code, "dropped", machine.offset, text=_clean(text, 1000))
 
     def finish(self, root: Any, stream: TextStream, name: str) -> RawSnapshot:
         """Returns the finished snapshot. Raises UnreadableTrace when there is none."""
@@ -210,12 +210,19 @@ def _settings(found: Any) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for key, value in list(found.items())[:200] if isinstance(found, dict) else []:
         if isinstance(value, dict):
-            kept[key[:200]] = {
-                str(k)[:200]: v for k, v in list(value.items())[:200] if isinstance(v, plain) and abs_fits(v)
+            kept[_clean(key, 200)] = {
+                _clean(str(k), 200): _clean(v, 2000) if isinstance(v, str) else v
+                for k, v in list(value.items())[:200]
+                if isinstance(v, plain) and abs_fits(v)
             }
         elif isinstance(value, plain) and abs_fits(value):
-            kept[key[:200]] = value[:2000] if isinstance(value, str) else value
+            kept[_clean(key, 200)] = _clean(value, 2000) if isinstance(value, str) else value
     return kept
+
+
+def _clean(text: str, most: int) -> str:
+    """The begin of a text; lone surrogates, which no JSON holds, are replaced."""
+    return text[:most].encode("utf-8", "replace").decode("utf-8")
 
 
 def abs_fits(value: str | float | bool) -> bool:

@@ -94,7 +94,8 @@ class Rows(Store):
         address = values.get("device_free" if code == Action.OOM else "addr")
         size, time = values.get("size"), values.get("time_us")
         if text == MISSING or not is_number(address) or not is_number(size) or not size >= 0:
-            example = ", ".join(key[:20] for key in list(values)[:10])
+            keys = ", ".join(key[:20] for key in list(values)[:10])
+            example = keys.encode("utf-8", "replace").decode("utf-8")
             self.log.add("bad_event", "dropped", example=example, text="events without action, address or size")
             return None
         if code == Action.UNKNOWN:

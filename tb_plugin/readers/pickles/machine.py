@@ -23,6 +23,8 @@ BATCH = 1024
 MAX_TEXT = 64 * 1024 * 1024
 MAX_NUMBER_TEXT = 400
 """Digits of a number that is written as text."""
+MAX_NESTED = 16
+"""Marks around a list that are looked at to tell what it is; real files have five."""
 MAX_DEPTH = 10_000
 """Open containers; real files have six."""
 _PROTOCOL = 5
@@ -239,6 +241,8 @@ class Machine:
             if not level:
                 return self._sink.role(None, lists[::-1])
             level -= 1
+            if len(self._below) - level > MAX_NESTED:
+                return None
             items = self._below[level]
 
     def _hurry(self) -> None:

@@ -10,6 +10,9 @@ import numpy.typing as npt
 Int64 = npt.NDArray[np.int64]
 
 
+MAX_OBJECTS = 1 << 22
+"""Objects that are held at a time: about 1 GB. Events leave the memo when the sink takes them."""
+MAX_TEXT_SIZE = 1 << 28
 _WORDS = 65_536
 """Numbers that may be those of keys."""
 
@@ -37,6 +40,7 @@ class Memo:
         """Texts among the first numbers: keys are."""
         self.fresh: list[int] = []
         """Numbers of containers since the sink last took something."""
+        self._text_size = 0
         self._what = np.zeros(1024, np.uint8)
         self._code = np.zeros(1024, np.int32)
 
@@ -54,7 +58,12 @@ class Memo:
             self.count += 1
         self.top = max(self.top, key + 1)
         self.objects[key] = value
+        if len(self.objects) > MAX_OBJECTS:
+            raise ValueError(f"over {MAX_OBJECTS:,} objects")
         if type(value) is str:
+            self._text_size += len(value)
+            if self._text_size > MAX_TEXT_SIZE:
+                raise ValueError(f"texts of over {MAX_TEXT_SIZE:,} characters")
             if key < _WORDS:
                 self.words[key] = value
         elif type(value) in (dict, list, tuple):

@@ -1,0 +1,81 @@
+"""The user's line of stacks as PyTorch records them by default: native frames before and between those of Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tb_plugin.analyses.allocations import Allocations
+from tb_plugin.analyses.base import Params
+from tb_plugin.analyses.snapshot.held import devices_of, levels_of
+from tb_plugin.analyses.snapshot.words import stack_words
+from tests.snapshots import Json, event, segment, snapshot
+
+Frame = tuple[str, int, str]
+EVAL = ("??", 0, "_PyEval_EvalFrameDefault")
+NATIVE: list[Frame] = [
+    ("??", 0, "torch::unwind::unwind()"),
+    ("memory_snapshot.cpp", 0, "torch::cuda::(anonymous namespace)::gather_with_cpp()"),
+    ("", 0, "c10::cuda::CUDACachingAllocator::allocate(unsigned long)"),
+    ("RegisterCUDA.cpp", 0, "wrapper_CUDA_empty"),
+    ("/usr/include/c++/11/functional", 590, "std::function<void ()>::operator()() const"),
+    ("eval_frame.c", 0, "dynamo_eval_frame"),
+]
+MODULE = ("/opt/env/lib/python3.12/site-packages/torch/nn/modules/module.py", 1750, "_call_impl")
+EINOPS = ("/opt/env/lib/python3.12/site-packages/einops/einops.py", 5, "rearrange")
+USER = ("/home/u/model.py", 42, "attention")
+HASH = "cab" + "q" * 48
+NODE = ("??", 0, "torch::autograd::generated::IndexBackward0::apply(std::vector<at::Tensor>&&)")
+ENGINE = ("thread48.o", 0, "execute_native_thread_routine")
+
+
+def recorded(stack: list[Frame]) -> list[Json]:
+    return [{"filename": file, "line": line, "name": name} for file, line, name in stack]
+
+
+@pytest.mark.parametrize(
+    ("stack", "line"),
+    [
+        ([*NATIVE, USER, EVAL, MODULE, EVAL], "/home/u/model.py(42): attention"),
+        ([*NATIVE, EINOPS, EVAL, USER, EVAL], "/home/u/model.py(42): attention"),
+        ([*NATIVE, EVAL, ("<ipython-input-3-ab>", 2, "step"), EVAL], "<ipython-input-3-ab>(2): step"),
+        ([*NATIVE, ("/tmp/ipykernel_7/12.py", 2, "<module>"), EVAL], "/tmp/ipykernel_7/12.py(2): <module>"),
+        ([*NATIVE, ("/opt/env/bin/train", 3, "<module>"), EVAL], "/opt/env/bin/train(3): <module>"),
+        ([*NATIVE, EINOPS, EVAL, MODULE], "/opt/env/lib/python3.12/site-packages/einops/einops.py(5): rearrange"),
+        ([*NATIVE, NODE, ENGINE], "IndexBackward0"),
+        ([*NATIVE, ("??", 0, "torch::autograd::AccumulateGrad::apply(int)"), ENGINE], "AccumulateGrad"),
+        (
+            [*NATIVE, (f"/tmp/torchinductor_u/ab/{HASH}.py", 9, "call"), EVAL, MODULE, EVAL, USER],
+            f"/home/u/model.py(42): attention, generated code {HASH}.py(9): call",
+        ),
+        (
+            [*NATIVE, ("<eval_with_key>.3", 7, "forward"), EVAL, USER],
+            "/home/u/model.py(42): attention, generated code <eval_with_key>.3(7): forward",
+        ),
+        ([*NATIVE, (f"/cache/ab/{HASH}.py", 9, "call"), ENGINE], f"/cache/ab/{HASH}.py(9): call"),
+    ],
+)
+def test_the_user_s_line(stack: list[Frame], line: str) -> None:
+    model = snapshot([event("alloc", 0, 512, frames=recorded(stack))])
+    assert stack_words(model).line[0].as_py() == line
+
+
+def test_the_final_state_states_the_size_of_a_block() -> None:
+    """A rest of 1 MiB was too small to split: the block of a request of 2 MiB has 3 MiB."""
+    mib = 1 << 20
+    events = [event("segment_alloc", 0, 20 * mib), event("alloc", 0, 2 * mib)]
+    (held,) = devices_of(snapshot(events, [segment(0, 20 * mib, [(3 * mib, "active_allocated")])]))
+    assert levels_of(held).allocated.tolist() == [0, 0, 3 * mib]
+
+
+def test_a_snapshot_of_a_failure_leads_with_it() -> None:
+    stack = recorded([*NATIVE, ("oom.py", 9, "<module>")])
+    events = [event("alloc", 0, 1024), event("oom", 0, 4096, frames=stack, device_free=512)]
+    payloads = Allocations().part(snapshot(events), Params()).payloads
+    answer: Any = payloads["answer"]
+    (notice,) = answer.notices
+    told = {figure.metric.key: figure.value for figure in notice.figures}
+    assert notice.text.startswith("Out of memory at event {event_number}: {asked_bytes} requested by {asking_line}")
+    assert (told["event_number"], told["asked_bytes"], told["allocated_bytes"]) == (1, 4096, 1024)
+    assert told["asking_line"] == "oom.py(9): <module>"

@@ -1,0 +1,33 @@
+"""Every recording of ../shared opens in every view."""
+
+from __future__ import annotations
+
+import pytest
+
+from tb_plugin.analyses import ANALYSES
+from tb_plugin.analyses.base import Params
+from tb_plugin.models import MODELS
+from tb_plugin.readers import READERS
+from tb_plugin.readers.base import ReadOptions, no_progress
+from tb_plugin.service.found import Found
+from tb_plugin.storage.files import FileSource
+from tests.conftest import SHARED
+from tests.depth import needs_time, sampled
+from tests.samples import scanned
+
+DATA = SHARED / "data"
+FOUND = scanned(DATA, READERS).found if DATA.is_dir() else ()
+EVERY = [found for found in FOUND if "EVIL" not in found.names[0]]
+"""All but the pickle that must be refused."""
+SOME = [found for found in EVERY if found.names[0].startswith(("hta/", "tracelens/", "memsnap_real/"))]
+
+
+@needs_time
+@pytest.mark.parametrize("found", sampled(EVERY, SOME), ids=lambda found: found.names[0])
+def test_a_recording_opens_in_every_view(found: Found) -> None:
+    source = FileSource({name: str(DATA / name) for name in found.names})
+    (model,) = [model for model in MODELS if model.raw is found.reader.raw]
+    table = model.assemble(found.reader.read(source, ReadOptions(), no_progress))
+    for analysis in ANALYSES:
+        if analysis.model is model.type:
+            analysis.part(table, Params())
