@@ -8,7 +8,7 @@ from tb_plugin.recorders.generated_kernels import COMPILED
 from tb_plugin.recorders.pytorch_inference import INFERENCE
 from tb_plugin.recorders.pytorch_parallel import PARALLEL
 from tb_plugin.recorders.pytorch_training import TRAINING
-from tb_plugin.recorders.serving import ITERATING, SERVING
+from tb_plugin.recorders.serving import ITERATING, MARKS, SERVING
 from tb_plugin.trace.recorder import Advice, HostNames, OperatorNames, Recorder, StageFrames, ThreadRole
 
 _DEVICE_ACTIVITY = "Add ProfilerActivity.CUDA (ROCm as well), XPU or MTIA to profile(activities=...)."
@@ -146,6 +146,7 @@ PYTORCH = Recorder(
     OPERATORS,
     steps=SERVING,
     iterating=ITERATING,
+    marks=MARKS,
     compiled=COMPILED,
     parallel=PARALLEL,
 )

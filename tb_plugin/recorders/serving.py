@@ -84,8 +84,21 @@ SERVING: tuple[StepPattern, ...] = (
         mode="denoising",
         source="https://github.com/sgl-project/sglang, python/sglang/multimodal_gen (denoising_step_N)",
     ),
+    # A part of an iteration, which stands for it where nothing marks the whole.
+    StepPattern(
+        "vLLM",
+        r"^gpu_model_runner: forward$",
+        source="https://github.com/vllm-project/vllm, vllm/v1/worker/gpu_model_runner.py",
+    ),
 )
 """Of several that know a name the earlier counts first, and the others add what it leaves open."""
+
+MARKS: tuple[tuple[str, str], ...] = (
+    ("vLLM", r"^execute_(?:\d+_)?(?:context|new|model)_"),
+    ("SGLang", r"^step\["),
+    ("TensorRT-LLM", r"^\[Executor\] _forward_step\b"),
+)
+"""How the marks of a server begin, whatever form the rest has: a mark that no pattern reads is named in a notice."""
 
 ITERATING = (
     r"(?:^|[/\\])(?:vllm|sglang|tensorrt_llm|text_generation_server|lmdeploy|xfuser|diffusers[/\\]pipelines)[/\\]"

@@ -50,7 +50,7 @@ from tb_plugin.trace.table import (
     Whole,
 )
 
-SCHEMA_VERSION = 16
+SCHEMA_VERSION = 17
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 
 SECTIONS: dict[str, type[Any]] = {
@@ -225,6 +225,7 @@ def recorder_of(header: dict[str, Any]) -> Recorder:
         tuple(StepPattern(**{key: _tuple(value) for key, value in pattern.items()}) for pattern in header["steps"]),
         ParallelNames(**{key: _tuple(value) for key, value in header["parallel"].items()}),
         header["iterating"],
+        _tuple(header["marks"]),
     )
 
 

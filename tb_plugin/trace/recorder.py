@@ -242,6 +242,8 @@ class Recorder:
 
     A regular expression of RE2, searched; "" matches nothing.
     """
+    marks: tuple[tuple[str, str], ...] = ()
+    """Servers, and how the names begin by which they mark steps, whatever form the rest has: expressions of RE2."""
 
     def todo(self, finding: str) -> str:
         """Returns what to do about a finding, "" where the tool has no words for it (and perhaps no such option)."""

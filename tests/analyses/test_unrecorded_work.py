@@ -38,10 +38,9 @@ def test_the_overview_says_it_first_and_names_no_idle_cause() -> None:
     built = trace().op("aten::mm", 0, 100).launches(kernel("mm", 100 * MS, 125 * MS), at=10, dur=5)
     said = part(built.table(), "overview").payloads["largest_costs"]
     assert isinstance(said, Notices)
-    first, second = said.notices
+    (first,) = said.notices
     assert "launched before the recording started" in first.text and "schedule(wait=1" in first.todo
     assert {figure.metric.key: figure.value for figure in first.figures}["earlier_work_ns"] == 125 * MS * 1000
-    assert second.text.startswith("Kernels take")
 
 
 def test_the_host_synchronises_meanwhile() -> None:

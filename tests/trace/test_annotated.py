@@ -39,6 +39,8 @@ NAMES = {
     "execute_context_2(500_130000)_generation_3(3_3)": (Mode.MIXED, 5, 3, 503, 3, -1, 3),
     "execute_context_0(0)_generation_3(12)": (Mode.DECODE, 3, 3, 12, 12, -1, -1),
     "execute_context_0(0)_generation_0(0)": (Mode.IDLE, 0, 0, 0, 0, -1, 0),
+    "execute_context_1(888_788544)_generation_4(4_1032)": (Mode.MIXED, 5, 4, 892, 4, -1, 4),
+    "gpu_model_runner: forward": (Mode.UNKNOWN, -1, -1, -1, -1, -1, -1),
     "execute_new_1_cached_0": (Mode.PREFILL, 1, 0, -1, 0, -1, 0),
     "[Executor] _forward_step 5: 1 ctx reqs, 20 gen reqs": (Mode.MIXED, 21, 20, -1, -1, -1, 20),
     "[Executor] _forward_step 6: 0 ctx reqs, 0 ctx tokens, 20 gen reqs": (Mode.DECODE, 20, 20, 20, 20, -1, 20),

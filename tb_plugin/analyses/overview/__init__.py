@@ -131,7 +131,8 @@ class Overview:
             return {"headline": of}
 
         def largest() -> dict[str, Payload]:
-            costs = cost_notices(trace, steps, breakdown, selection.chosen) if known else []
+            findings = findings_of(trace, params.steps, out)
+            costs = cost_notices(trace, steps, findings, selection.chosen) if known else []
             return {"largest_costs": Notices("largest_costs", "Largest costs", "answer", costs)} if costs else {}
 
         def outside() -> dict[str, Payload]:

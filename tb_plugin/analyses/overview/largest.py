@@ -1,9 +1,4 @@
-"""The largest costs of the steps: their parts of the time, and the call, kernel or operator that most of each goes to.
-
-What is said first is the largest part in which no kernel computes, for that is what a person can win back; then what the
-kernels take. Waits for the profiler itself, which nobody can win back, stand before both and in neither. No rule: it says
-what the time went to, not what to do.
-"""
+"""The first sentence of the Overview: what limits the program, and the name and line with most of that time."""
 
 from __future__ import annotations
 
@@ -13,42 +8,47 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.annotations import named_ranges, phases_of
-from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.code_lines import code_lines
+from tb_plugin.analyses.device_time import busy_title
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.in_timeline import at_event
+from tb_plugin.analyses.kernel_classes import TITLES
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.replays.behind import operator_names
-from tb_plugin.analyses.selection import EVERYTHING, Chosen
+from tb_plugin.analyses.rules.savings import Findings
+from tb_plugin.analyses.rules.verdict import Limit, Verdict, earlier_work
+from tb_plugin.analyses.selection import Chosen
 from tb_plugin.analyses.stack_frames import thread_numbers
-from tb_plugin.analyses.step_shares import CATEGORIES, StepShares, active_rows, shares
+from tb_plugin.analyses.step_shares import active_rows, shares
 from tb_plugin.analyses.threads import threads_of
-from tb_plugin.analyses.unrecorded_work import unrecorded_work
 from tb_plugin.analyses.waits import held_by_profiler
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.trace.intervals import EMPTY, Ranges, intersect, join, measure, measure_within, subtract, union
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.analyses.wording import capital
+from tb_plugin.payloads import Figure, Link, Notice
+from tb_plugin.trace.intervals import Ranges, intersect, measure, measure_within, subtract, union
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
 from tb_plugin.trace.tree import nest
 
 Int64 = npt.NDArray[np.int64]
 
-_WITH_DEVICE = {
-    "kernel": "Kernels take {part_ns} of {whole_ns}",
-    "memcpy": "Copies that no kernel hides take {part_ns} of {whole_ns}",
-    "memset": "Memory sets that nothing hides take {part_ns} of {whole_ns}",
-    "communication": "Communication that nothing hides takes {part_ns} of {whole_ns}",
-    "runtime": "For {part_ns} of {whole_ns} the host is in runtime calls while the device does nothing",
-    "dataloader": "Waiting for input takes {part_ns} of {whole_ns}",
-    "cpu": "For {part_ns} of {whole_ns} only the host works and the device waits",
-    "other": "For {part_ns} of {whole_ns} nothing runs on the device and no operator or runtime call on the host",
+_PART = "{largest_ns} of {step_time_mean_ns} per step ({largest_share})"
+_TEXTS: dict[Limit, str] = {
+    Limit.DATA_LOADING: f"Data loading takes {_PART}",
+    Limit.CPU: f"CPU overhead: the device idles for {_PART}",
+    Limit.COPIES: f"Copies not overlapped with kernels take {_PART}",
+    Limit.COMMUNICATION: f"Communication not overlapped with compute takes {_PART}",
+    Limit.CPU_ONLY: f"CPU-only program: operators take {_PART}",
+    Limit.PROFILER: f"The program waits for the profiler itself for {_PART}",
+    Limit.GPU_NOT_RECORDED: "Device work is missing: most recorded kernel launches have no recorded kernel",
+    Limit.CPU_NOT_RECORDED: f"The device idles for {_PART}. CPU work is not recorded, so the cause is unknown",
+    Limit.TRUNCATED: "The file is truncated, so what limits the program is unknown",
 }
-_HOST_ONLY = {
-    "cpu": "Operators on the host take {part_ns} of {whole_ns}",
-    "other": "For {part_ns} of {whole_ns} no operator runs",
-}
-WORTH = 0.1
-"""Share of the steps below which a part is not spoken of, unless it is the largest of all."""
+_WITHOUT_NAME = (Limit.NOTHING, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)
+_SLOW_LAUNCHES = ": a launch takes {launch_every_ns}, half of the kernels at most {kernel_median_ns}"
+MIN_EARLIER = 0.1
+_LARGEST = 3
+"""Groups of kernel classes in the first sentence."""
+_CLASSES = {KernelClass.COPY: "elementwise and copy", KernelClass.ELEMENTWISE: "elementwise and copy"}
 _TABLES: dict[EventKind, tuple[str, dict[str, str]]] = {
     EventKind.KERNEL: ("kernels", {}),
     EventKind.MEMCPY: ("kernels", {"group": "copies"}),
@@ -77,38 +77,6 @@ class Cost:
     """The row of that name that covers most of the part; MISSING: none does."""
 
 
-def largest_costs(trace: TraceTable, steps: Steps, breakdown: StepShares, chosen: Chosen = EVERYTHING) -> list[Cost]:
-    """Returns the largest part without kernels and that of the kernels, each if it is worth it; the largest part at least.
-
-    Where no device works, operators on the host stand for the kernels. Of equal ones the first in order of priority; none
-    where the steps have no time.
-    """
-    held = {category: measure(each) for category, each in _held(trace, steps).items()}
-    earlier = _earlier_work(trace, steps)
-    for category in (*shares(trace), "other"):
-        held[category] = held.get(category, 0) + measure(intersect(earlier, _part(trace, category)))
-    sums = {category: int(breakdown.parts[category].sum()) - held.get(category, 0) for category in CATEGORIES}
-    total = int(breakdown.total.sum())
-    computing = "kernel" if of_kind(trace.kind, *DEVICE_WORK).any() else "cpu"
-    idle = max((each for each in CATEGORIES if each != computing), key=lambda each: sums[each])
-    found = [category for category in (idle, computing) if total and sums[category] >= WORTH * total]
-    found = found or [category for category in (max(CATEGORIES, key=lambda each: sums[each]),) if sums[category]]
-    return [_cost(trace, steps, category, sums[category], chosen) for category in found]
-
-
-def _held(trace: TraceTable, steps: Steps) -> dict[str, Ranges]:
-    """When the host waits for the profiler in these steps and nothing else counts, by the category that has the time."""
-    within = intersect(held_by_profiler(trace), union(steps.start_ns, steps.end_ns))
-    return {category: intersect(within, each) for category, each in shares(trace).items()} if len(within) else {}
-
-
-def _earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
-    """When devices run work launched before the recording in these steps, and the profiler holds nothing up."""
-    ranges = [unrecorded_work(trace, device) for device in device_busy(trace) if device != MISSING]
-    within = intersect(join(*ranges), union(steps.start_ns, steps.end_ns)) if ranges else EMPTY
-    return subtract(within, held_by_profiler(trace))
-
-
 def _part(trace: TraceTable, category: str) -> Ranges:
     """When a category counts; "other" is the rest of the recording."""
     if category != "other":
@@ -120,7 +88,7 @@ def _part(trace: TraceTable, category: str) -> Ranges:
 
 
 def _cost(trace: TraceTable, steps: Steps, category: str, part_ns: int, chosen: Chosen) -> Cost:
-    within = subtract(union(steps.start_ns, steps.end_ns), _earlier_work(trace, steps))
+    within = subtract(union(steps.start_ns, steps.end_ns), earlier_work(trace, steps))
     within = intersect(within, _part(trace, category))
     if category == "other":
         # An idle thread (a progress bar's, a watchdog) does not hold up the training.
@@ -182,84 +150,127 @@ def _operators(trace: TraceTable, rows: Int64) -> npt.NDArray[np.integer]:
     return operator_names(trace, rows)
 
 
-def cost_notices(trace: TraceTable, steps: Steps, breakdown: StepShares, chosen: Chosen) -> list[Notice]:
-    """Returns the sentences that name the largest costs; none where the file ends early or the steps have no time.
-
-    What a file that ends early lacks is unknown (device rows stand last): its largest part says nothing.
-    """
-    if not trace.report.complete:
+def cost_notices(trace: TraceTable, steps: Steps, findings: Findings, chosen: Chosen) -> list[Notice]:
+    """Returns the sentence that says what limits the program; nothing without a verdict."""
+    verdict = findings.verdict
+    if verdict is None:
         return []
-    profiler = measure(_held(trace, steps).get("runtime", EMPTY))
-    first = [_of_profiler(trace, profiler, steps, breakdown)] if profiler >= WORTH * breakdown.total.sum() > 0 else []
-    earlier = measure(_earlier_work(trace, steps))
-    if earlier >= WORTH * breakdown.total.sum() > 0:
-        first.append(_mid_flight(trace, earlier, steps, breakdown))
-    costs = largest_costs(trace, steps, breakdown, chosen)
-    return [*first, *(_sentence(trace, cost, steps.recorded, breakdown) for cost in costs)]
+    earlier = _mid_flight(trace, steps, verdict)
+    if verdict.limit is Limit.STARTED_LATE:
+        return earlier
+    count = max(len(steps.label), 1)
+    figures = [
+        METRICS.figure("largest_ns", verdict.part_ns / count),
+        METRICS.figure("step_time_mean_ns", verdict.total_ns / count),
+        METRICS.figure("largest_share", verdict.part_ns / verdict.total_ns),
+        METRICS.figure("limit", verdict.limit.value),
+    ]
+    gpu = findings.utilization
+    word = busy_title(trace).removesuffix(" busy").replace("Device", "device")
+    if gpu is not None:
+        figures.append(METRICS.figure("utilization", gpu, busy_title(trace)))
+    if verdict.mix:
+        figures.append(METRICS.figure("class_mix", _mix(verdict)))
+    if verdict.limit is Limit.NOTHING:
+        figures.append(METRICS.figure("rules_looked", findings.looked))
+        text = f"{capital(word)} {{utilization}} busy: {{class_mix}}. No problem found ({{rules_looked}} checks)"
+    elif verdict.limit is Limit.GPU:
+        text = f"{capital(word)}-bound. Kernels take {_PART}: {{class_mix}}"
+    else:
+        text = _TEXTS[verdict.limit].replace("the device", f"the {word}")
+        if verdict.category == "other":
+            text = text.replace("operators take", "code outside operators takes")
+    if not steps.recorded:
+        text = text.replace("{step_time_mean_ns} per step", "the recorded {step_time_mean_ns}")
+    evidence = Link("timeline", {}, "Show evidence")
+    if verdict.limit is Limit.PROFILER:
+        text, own = f"{text}: {{held_name}}", _profiler(trace, steps)
+        name = trace.strings[int(trace.name[own])]
+        figures.append(METRICS.figure("held_name", name))
+        evidence = Link("timeline", {"search": name, **at_event(trace, own)}, "Show evidence")
+    elif verdict.category:
+        cost = _cost(trace, steps, verdict.category, verdict.part_ns, chosen)
+        more, named = _mostly(trace, cost, count)
+        evidence = _evidence(trace, cost)
+        figures += named
+        if verdict.limit not in _WITHOUT_NAME:
+            launching = _launching(findings) if verdict.limit is Limit.CPU else []
+            text = f"{text}{_SLOW_LAUNCHES if launching else ''}{more}"
+            figures += launching
+    if verdict.limit is Limit.DATA_LOADING and gpu is not None:
+        text += f". The {word} is {{utilization}} busy"
+    sentence = Notice("largest_cost", "info", f"{text}.", "", figures, measure="largest_share", evidence=evidence)
+    return [sentence, *earlier]
 
 
-def _of_profiler(trace: TraceTable, time_ns: int, steps: Steps, breakdown: StepShares) -> Notice:
-    """Says how long the program waits for the profiler: the part of the runtime's calls that no sentence below counts."""
+def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notice]:
+    """Says how long devices run work that was launched before the recording, where that is a tenth of the steps or more."""
+    time, count = measure(earlier_work(trace, steps)), max(len(steps.label), 1)
+    if time < MIN_EARLIER * verdict.total_ns:
+        return []
+    figures = [
+        METRICS.figure("earlier_work_ns", time / count),
+        METRICS.figure("step_time_mean_ns", verdict.total_ns / count),
+        METRICS.figure("earlier_work_share", time / verdict.total_ns),
+        METRICS.figure("limit", verdict.limit.value),
+    ]
+    whole = "{step_time_mean_ns} per step" if steps.recorded else "the recorded {step_time_mean_ns}"
+    text = f"For {{earlier_work_ns}} of {whole} the device runs work launched before the recording started."
+    todo = trace.recorder.todo("recording_began_mid_flight")
+    return [Notice("largest_cost", "info", text, todo, figures, measure="earlier_work_share")]
+
+
+def _launching(findings: Findings) -> list[Figure]:
+    """Time of a launch and of the median kernel, where launches are slower than kernels."""
+    keys = ("launch_every_ns", "kernel_median_ns")
+    return [
+        figure
+        for each in findings.found
+        if each.rule.id == "launch_bound"
+        for figure in each.notice.figures
+        if figure.metric.key in keys
+    ]
+
+
+def _mix(verdict: Verdict) -> str:
+    """Kernel time by class, the largest first: ``61.0 % elementwise and copy, 28.0 % GEMM``."""
+    groups: dict[str, int] = {}
+    for each, time in verdict.mix.items():
+        title = _CLASSES.get(each, _title(each))
+        groups[title] = groups.get(title, 0) + time
+    total = sum(groups.values())
+    largest = sorted(groups, key=lambda each: (-groups[each], each))[:_LARGEST]
+    return ", ".join(f"{100 * groups[each] / total:.0f} % {each}" for each in largest)
+
+
+def _title(kernel_class: KernelClass) -> str:
+    title = TITLES[kernel_class]
+    return title if title.isupper() or kernel_class is KernelClass.MOE else title.lower()
+
+
+def _profiler(trace: TraceTable, steps: Steps) -> int:
+    """The row of the profiler's own work that the program waits for longest."""
     own = np.flatnonzero(trace.kind == EventKind.OVERHEAD)
     within = intersect(held_by_profiler(trace), union(steps.start_ns, steps.end_ns))
-    own = own[measure_within(within, trace.start_ns[own], trace.ends(own)).argmax()]
-    count, total, name = len(breakdown.total), int(breakdown.total.sum()), trace.strings[int(trace.name[own])]
-    figures = [
-        METRICS.figure("held_ns", time_ns / count),
-        METRICS.figure("step_time_mean_ns", total / count),
-        METRICS.figure("held_share", time_ns / total),
-        METRICS.figure("held_name", name),
-    ]
-    text = (
-        f"For {{held_ns}} of {_whole(steps.recorded)} the program waits for the profiler itself ({{held_name}}): no cost of "
-        "the training. Of the parts below it is in Runtime."
-    )
-    link = Link("timeline", {"search": name, **at_event(trace, int(own))}, "Show evidence")
-    return Notice("largest_cost", "info", text, "", figures, measure="held_share", evidence=link)
+    return int(own[measure_within(within, trace.start_ns[own], trace.ends(own)).argmax()])
 
 
-def _mid_flight(trace: TraceTable, time_ns: int, steps: Steps, breakdown: StepShares) -> Notice:
-    """Says how long devices run work that was launched before the recording."""
-    count, total = len(breakdown.total), int(breakdown.total.sum())
-    figures = [
-        METRICS.figure("earlier_work_ns", time_ns / count),
-        METRICS.figure("step_time_mean_ns", total / count),
-        METRICS.figure("earlier_work_share", time_ns / total),
-    ]
-    text = f"For {{earlier_work_ns}} of {_whole(steps.recorded)} the device runs work launched before the recording started."
-    todo = trace.recorder.todo("recording_began_mid_flight")
-    return Notice("largest_cost", "info", text, todo, figures, measure="earlier_work_share")
-
-
-def _whole(recorded: bool) -> str:
-    return "each {step_time_mean_ns} step" if recorded else "the recorded {step_time_mean_ns}"
-
-
-def _sentence(trace: TraceTable, cost: Cost, recorded: bool, breakdown: StepShares) -> Notice:
-    count, total = len(breakdown.total), int(breakdown.total.sum())
-    texts = _WITH_DEVICE if of_kind(trace.kind, *DEVICE_WORK).any() else {**_WITH_DEVICE, **_HOST_ONLY}
-    text = texts[cost.category].replace("{part_ns}", "{largest_ns}").replace("{whole_ns}", _whole(recorded))
-    figures = [
-        METRICS.figure("largest_ns", cost.part_ns / count),
-        METRICS.figure("step_time_mean_ns", total / count),
-        METRICS.figure("largest_share", cost.part_ns / total),
-    ]
+def _mostly(trace: TraceTable, cost: Cost, count: int) -> tuple[str, list[Figure]]:
+    """The name with most of the time, its caller and its line: in words, and as figures."""
+    text, figures = "", []
     if cost.name != MISSING:
-        name = trace.strings[cost.name]
-        bare = " exposed" if cost.category == "communication" else ""
-        text += f", the largest share in {{largest_name}} ({{largest_name_ns}}{bare})"
-        figures.append(METRICS.figure("largest_name", name))
+        share = ", mostly" if 2 * cost.name_ns >= cost.part_ns else "; longest:"
+        text = f"{share} {{largest_name}} ({{largest_name_ns}})"
+        figures.append(METRICS.figure("largest_name", trace.strings[cost.name]))
         figures.append(METRICS.figure("largest_name_ns", cost.name_ns / count))
     if cost.caller != MISSING:
         on_device = cost.category in ("kernel", "memcpy", "memset", "communication")
         text += f", {'launched' if on_device else 'called'} by {{largest_caller}}"
         figures.append(METRICS.figure("largest_caller", trace.strings[cost.caller]))
     if cost.line is not None:
-        text += " at {largest_line}" if cost.caller != MISSING else ", called at {largest_line}"
+        text += " at {largest_line}"
         figures.append(METRICS.figure("largest_line", cost.line))
-    return Notice(
-        "largest_cost", "info", f"{text}.", "", figures, measure="largest_share", evidence=_evidence(trace, cost)
-    )
+    return text, figures
 
 
 def _evidence(trace: TraceTable, cost: Cost) -> Link:

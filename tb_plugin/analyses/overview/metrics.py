@@ -76,15 +76,11 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "step_time_p95_ns": ("p95", "95th percentile of the step durations (linear interpolation)."),
-            "held_ns": (
-                "Waiting for the profiler",
-                "A thread waits for another one of its process that is in the profiler's own work, and nothing else counts.",
-            ),
             "earlier_work_ns": (
                 "Work from before the recording",
                 "Time per step in which a device runs work that was launched before the recording started.",
             ),
-            "largest_ns": ("Largest part", "Mean of the largest of the parts that a step is made of."),
+            "largest_ns": ("Limited for", "Time of what limits the program, a mean over the steps."),
             "largest_name_ns": (
                 "Of this name",
                 "How much of the largest part rows of one name cover, a mean over the steps: each moment of a thread counts "
@@ -105,9 +101,8 @@ METRICS = OF_RULES.adding(
                 "Share of the steps in which nothing runs on a device and no operator or call on the host. Why devices idle "
                 "is another question: what of that has no cause is a share of the idle time.",
             ),
-            "held_share": ("Waiting for the profiler", "It over the step."),
             "earlier_work_share": ("Work from before the recording", "Its time divided by step time."),
-            "largest_share": ("Largest part", "The largest of the parts that a step is made of over the step."),
+            "largest_share": ("Limited for", "Time of what limits the program over the time of the steps."),
         },
     ),
     define(
@@ -189,10 +184,19 @@ METRICS = OF_RULES.adding(
                 "Name",
                 "Ranges of this name have most time with what is in them; the outermost one counts.",
             ),
+            "unread_mark": ("Mark", "First name that marks a step of a server in an unknown form."),
             "held_name": ("Name", "The profiler's own work that is waited for longest."),
             "largest_name": ("Name", "Name of the rows that cover most of the largest part."),
             "largest_caller": ("Caller", "Operator that launched, or is open around, most of what has that name."),
             "largest_line": ("Python", "Line of Python that most of what has that name was called or launched under."),
+        },
+    ),
+    define(
+        STEPS,
+        "text",
+        {
+            "limit": ("Limit", "What limits the program."),
+            "class_mix": ("Kernel time", "Kernel time by class over all kernel time, without communication."),
         },
     ),
     define(

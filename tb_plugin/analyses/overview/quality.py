@@ -7,10 +7,13 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tb_plugin.analyses.allocator import HOST_TYPE
 from tb_plugin.analyses.annotations import looked_into, named_ranges
 from tb_plugin.analyses.device_time import without_operator
+from tb_plugin.analyses.names import named
 from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.overview.captures import capture_notices
 from tb_plugin.analyses.overview.metrics import METRICS
@@ -20,6 +23,7 @@ from tb_plugin.analyses.selection import window_info
 from tb_plugin.analyses.stated_steps import missing_computation
 from tb_plugin.isolation import Isolation
 from tb_plugin.payloads import Figure, Link, Notice, Severity
+from tb_plugin.trace.annotated import marking
 from tb_plugin.trace.inferred import BEGIN, LAYER, RARE
 from tb_plugin.trace.overflow import CODE as OVERFLOWED
 from tb_plugin.trace.report import Issue, ReadReport
@@ -286,6 +290,9 @@ _UNANSWERED = {
 """Why nothing that repeats was taken for steps."""
 
 
+_SERVER_STEPS = "Set TORCH_TRACE_STEPS to a pattern of the annotations that mark the server's steps."
+
+
 def _steps(trace: TraceTable) -> list[Notice]:
     notices = []
     stepped = trace.steps.recorded or (trace.coverage.whole and trace.coverage.whole.steps)
@@ -295,9 +302,10 @@ def _steps(trace: TraceTable) -> list[Notice]:
                 "steps_missing",
                 "medium",
                 f"The trace has no steps: the whole recording counts as one.{_UNANSWERED.get(trace.steps.unanswered, '')}",
-                trace.recorder.todo("steps_missing"),
+                _SERVER_STEPS if named(trace, trace.recorder.iterating).any() else trace.recorder.todo("steps_missing"),
             )
         )
+    notices += _unread_marks(trace)
     if trace.steps.dropped:
         notices.append(
             _notice(
@@ -309,6 +317,24 @@ def _steps(trace: TraceTable) -> list[Notice]:
             )
         )
     return notices
+
+
+def _unread_marks(trace: TraceTable) -> list[Notice]:
+    """Names the marks of a server that no pattern reads."""
+    names = trace.strings.take(np.unique(trace.name[trace.kind == EventKind.ANNOTATION]))
+    unread = names.filter(pa.array(~marking(names, trace.recorder.steps)))
+    return [
+        _notice(
+            "server_steps_unread",
+            "medium",
+            f"{{affected}} names of {framework} mark steps in an unknown form: {{unread_mark}}.",
+            _SERVER_STEPS,
+            _count(len(found)),
+            METRICS.figure("unread_mark", str(found[0].as_py())),
+        )
+        for framework, pattern in trace.recorder.marks
+        if len(found := unread.filter(pc.match_substring_regex(unread, pattern)))
+    ]
 
 
 def _stacks_lost(trace: TraceTable) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +18,7 @@ from tb_plugin.analyses.rules.base import WORTH, Rule, Scene, Seen
 from tb_plugin.analyses.rules.left_out import LeftOut
 from tb_plugin.analyses.rules.low_utilization import IDLE, is_explained
 from tb_plugin.analyses.rules.low_utilization import RULE as LOW
+from tb_plugin.analyses.rules.verdict import RULES_OF, Limit, Verdict, verdict_of
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.stated_steps import missing_computation
 from tb_plugin.analyses.what_if import Change, saved, together
@@ -66,6 +68,8 @@ class Findings:
     counted: frozenset[str] = frozenset()
     """Ids of the rules whose savings are facts."""
     failures: tuple[PartFailed, ...] = ()
+    verdict: Verdict | None = None
+    """What limits the program; None without steps, or where kernels are missing."""
 
     @property
     def notices(self) -> list[Notice]:
@@ -81,9 +85,12 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
     unknown steps.
     """
     scene = Scene(trace, chosen)
-    if not trace.report.complete:
-        return Findings((), Saving(0.0, 0.0, 0.0, scene.step_ns), scene.step_ns)
     parts = Isolation()
+    verdict = parts.run("Verdict", partial(verdict_of, scene), None) if missing_computation(trace) is None else None
+    if not trace.report.complete:
+        return Findings(
+            (), Saving(0.0, 0.0, 0.0, scene.step_ns), scene.step_ns, failures=tuple(parts.failures), verdict=verdict
+        )
     looks = {rule: parts.run(rule.title, partial(_look, scene, rule), None) for rule in RULES}
     every = [(rule, look.seen) for rule, look in looks.items() if look is not None and look.seen is not None]
     seen = [(rule, found) for rule, found in every if rule.id not in out]
@@ -99,14 +106,18 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
     ]
     without = [(rule, found, None) for rule, found in every if rule.id in out]
     is_low = any(rule is LOW for rule, _, _ in worth)
-    if parts.run(LOW.title, partial(is_explained, scene, whole.high_ns), False):
+    idle_unknown = verdict is not None and verdict.limit in (Limit.STARTED_LATE, Limit.GPU_NOT_RECORDED)
+    if idle_unknown or parts.run(LOW.title, partial(is_explained, scene, whole.high_ns), False):
         worth = [each for each in worth if each[0] is not LOW]
     elif not (without or is_low):
         idle = parts.run(IDLE.title, partial(_look, scene, IDLE), None)
         if idle is not None and idle.seen is not None:
             (without if IDLE.id in out else worth).append((IDLE, idle.seen, None))
     found = _told(scene, worth, parts)
-    found.sort(key=lambda each: (-_most(each), _LOUDEST.index(each.notice.severity)))
+    first = RULES_OF.get(verdict.limit, frozenset()) if verdict is not None else frozenset()
+    found.sort(key=lambda each: (each.rule.id not in first, -_most(each), _LOUDEST.index(each.notice.severity)))
+    if verdict is not None and verdict.limit is Limit.GPU and not found and not parts.failures:
+        verdict = dataclasses.replace(verdict, limit=Limit.NOTHING)
     silent = tuple(rule for rule, look in looks.items() if look is not None and look.is_silent)
     looked = sum(look is not None and not look.is_silent and rule.id not in out for rule, look in looks.items())
     return Findings(
@@ -119,6 +130,7 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
         silent,
         frozenset(rule.id for rule, look in looks.items() if look is not None and look.is_counted),
         tuple(parts.failures),
+        verdict,
     )
 
 

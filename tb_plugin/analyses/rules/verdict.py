@@ -1,0 +1,198 @@
+"""What limits a program: decided once, for its first sentence and its first finding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+
+import numpy as np
+
+from tb_plugin.analyses.busy import device_busy
+from tb_plugin.analyses.grouping import sum_by
+from tb_plugin.analyses.kernel_classes import named_kernels
+from tb_plugin.analyses.rules.base import Scene
+from tb_plugin.analyses.step_shares import CATEGORIES, shares
+from tb_plugin.analyses.unrecorded_work import unrecorded_work
+from tb_plugin.analyses.waits import held_by_profiler
+from tb_plugin.trace.intervals import EMPTY, Ranges, intersect, join, measure, subtract, union
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, CallRole, KernelClass, of_kind
+from tb_plugin.trace.table import Steps, TraceTable
+
+
+class Limit(Enum):
+    """What limits a program. The value is the word for it in answers."""
+
+    DATA_LOADING = "data loading"
+    CPU = "CPU overhead"
+    GPU = "GPU"
+    COPIES = "copies"
+    COMMUNICATION = "communication"
+    PROFILER = "profiler"
+    STARTED_LATE = "recording started late"
+    TRUNCATED = "file truncated"
+    GPU_NOT_RECORDED = "GPU work not recorded"
+    CPU_NOT_RECORDED = "CPU work not recorded"
+    CPU_ONLY = "CPU only"
+    NOTHING = "nothing to fix"
+
+
+MIN_SHARE = 0.2
+"""Share of the steps from which on a part without kernels limits a program; below it kernels do."""
+MIN_UNRECORDED = 0.5
+"""Share of the recorded kernel launches without a recorded kernel from which on idle time is unknown."""
+_WAITING: Mapping[Limit, tuple[str, ...]] = MappingProxyType(
+    {
+        Limit.DATA_LOADING: ("dataloader",),
+        Limit.COMMUNICATION: ("communication",),
+        Limit.COPIES: ("memcpy", "memset"),
+        Limit.CPU: ("runtime", "cpu", "other"),
+    }
+)
+RULES_OF: Mapping[Limit, frozenset[str]] = MappingProxyType(
+    {
+        Limit.DATA_LOADING: frozenset({"data_loading"}),
+        Limit.CPU: frozenset(
+            {
+                "launch_bound",
+                "small_batch",
+                "python_bound",
+                "synchronising_calls",
+                "deterministic_sync",
+                "decode_gaps",
+                "garbage_collection",
+                "compilation",
+                "recompilation",
+                "graph_breaks",
+                "slow_first_step",
+                "driver_memory_calls",
+                "pageable_copies",
+                "unfused_optimizer",
+                "low_utilization",
+                "idle_device",
+            }
+        ),
+        Limit.GPU: frozenset(
+            {
+                "matrix_units",
+                "tf32_off",
+                "matrix_alignment",
+                "unfused_attention",
+                "unfused_optimizer",
+                "tiny_elementwise",
+                "recomputation",
+                "redundant_casts",
+                "redundant_copies",
+                "fallback_cores",
+                "conversions",
+                "low_frequency",
+                "memory_bound",
+                "one_stream",
+            }
+        ),
+        Limit.COPIES: frozenset({"exposed_copies", "pageable_copies", "offload_copies", "repeated_copies"}),
+        Limit.COMMUNICATION: frozenset(
+            {
+                "communication",
+                "pipeline_bubble",
+                "expert_imbalance",
+                "serial_collectives",
+                "small_collectives",
+                "small_packets",
+                "data_parallel",
+                "distributed_backend",
+            }
+        ),
+        Limit.PROFILER: frozenset({"profiler_overhead"}),
+        Limit.CPU_ONLY: frozenset({"compilation", "recompilation", "graph_breaks", "garbage_collection"}),
+    }
+)
+"""Ids of the rules that speak about a limit: their findings come first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """What limits a program; nanoseconds over all steps together."""
+
+    limit: Limit
+    category: str
+    """The largest category of step shares that the limit consists of."""
+    part_ns: int
+    total_ns: int
+    mix: Mapping[KernelClass, int]
+    """Kernel time by class, without communication."""
+
+
+def verdict_of(s: Scene) -> Verdict | None:
+    """Returns what limits the program; None where the steps have no time."""
+    trace, parts = s.trace, _parts(s)
+    total = int(s.breakdown.total.sum())
+    if not total:
+        return None
+    mix = _mix(s)
+
+    def found(limit: Limit, *categories: str, part_ns: int | None = None) -> Verdict:
+        largest = max(categories, key=lambda each: parts[each], default="")
+        time = sum(parts[each] for each in categories) if part_ns is None else part_ns
+        return Verdict(limit, largest, time, total, mix)
+
+    if not trace.report.complete:
+        return found(Limit.TRUNCATED)
+    unmatched = _unmatched(trace) if trace.coverage.whole is None else 0.0
+    work = of_kind(trace.kind, *DEVICE_WORK)
+    if unmatched and not work.any():
+        return found(Limit.GPU_NOT_RECORDED)
+    earlier = measure(earlier_work(trace, s.steps))
+    if earlier >= MIN_SHARE * total:
+        return found(Limit.STARTED_LATE, part_ns=earlier)
+    profiler = total - sum(parts.values()) - earlier
+    if profiler >= MIN_SHARE * total:
+        return found(Limit.PROFILER, part_ns=profiler)
+    waits = {each: sum(parts[category] for category in group) for each, group in _WAITING.items()}
+    if not work.any():
+        del waits[Limit.CPU]
+    limit = max(waits, key=lambda each: waits[each])
+    if waits[limit] < MIN_SHARE * total:
+        return (
+            found(Limit.GPU, "kernel")
+            if work.any()
+            else found(Limit.CPU_ONLY, max(("cpu", "other"), key=lambda each: parts[each]))
+        )
+    if limit is Limit.CPU and unmatched >= MIN_UNRECORDED:
+        limit = Limit.GPU_NOT_RECORDED
+    elif limit is Limit.CPU and (trace.launch[work] == MISSING).all():
+        limit = Limit.CPU_NOT_RECORDED
+    return found(limit, *_WAITING.get(limit, _WAITING[Limit.CPU]))
+
+
+def earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
+    """Returns when devices run work launched before the recording in these steps, and the profiler holds nothing up."""
+    ranges = [unrecorded_work(trace, device) for device in device_busy(trace) if device != MISSING]
+    within = intersect(join(*ranges), union(steps.start_ns, steps.end_ns)) if ranges else EMPTY
+    return subtract(within, held_by_profiler(trace))
+
+
+def _parts(s: Scene) -> dict[str, int]:
+    """The categories of the steps without waits for the profiler and work from before the recording."""
+    held = intersect(held_by_profiler(s.trace), union(s.steps.start_ns, s.steps.end_ns))
+    earlier = earlier_work(s.trace, s.steps)
+    out = join(held, earlier)
+    less = {category: measure(intersect(out, each)) for category, each in shares(s.trace).items()}
+    # What no category covers: the profiler's own waits always lie in one.
+    less["other"] = measure(earlier) - sum(measure(intersect(earlier, each)) for each in shares(s.trace).values())
+    return {each: int(s.breakdown.parts[each].sum()) - less[each] for each in CATEGORIES}
+
+
+def _mix(s: Scene) -> dict[KernelClass, int]:
+    rows = s.kernels[~s.trace.is_collective[s.kernels]]
+    of = named_kernels(s.trace).of(s.trace.name[rows])
+    time = sum_by(of.astype(np.int64), s.trace.dur_ns[rows], len(KernelClass))
+    return {KernelClass(each): int(ns) for each, ns in enumerate(time.tolist()) if ns}
+
+
+def _unmatched(trace: TraceTable) -> float:
+    """Share of the recorded kernel launches without a recorded kernel; 0 without launches."""
+    calls = np.flatnonzero(trace.calls_that(CallRole.LAUNCH))
+    work = of_kind(trace.kind, *DEVICE_WORK)
+    return 1 - float(np.isin(calls, trace.launch[work]).mean()) if len(calls) else 0.0
