@@ -102,7 +102,8 @@ def assembled(raw: RawFlight) -> Flight:
     """Returns the records by number.
 
     A call is finished where its state says so, where the recorder has retired it, or where the rank says that it is
-    past it: some backends never raise the state above "scheduled".
+    past it: some backends never raise the state above "scheduled". A rank that says it is past more calls than it
+    recorded is not believed: PyTorch also writes numbers of point-to-point calls there.
     """
     records = raw.records.sort_by("record")
     past = {status.group_number: status.completed for status in raw.status}
@@ -110,6 +111,9 @@ def assembled(raw: RawFlight) -> Flight:
     known, place = np.unique(number, return_inverse=True)
     done = np.array([past.get(int(each), -1) for each in known], np.int64)[place] if len(known) else number
     collective = ~_flags(records["is_p2p"])
+    newest = np.full(len(known), -1, np.int64)
+    np.maximum.at(newest, place, np.where(collective, sequence, -1))
+    done = np.where(done > newest[place], -1, done)
     finished = (
         _flags(pc.equal(records["state"].cast(pa.large_string()), "completed"))
         | _flags(records["retired"])

@@ -86,6 +86,7 @@ def test_recorded_ranks() -> None:
         (call(3, state="scheduled"), False, None),
         (call(3, state="scheduled", retired=True), True, None),
         (call(3, state="scheduled", pg_id=1), True, None),  # its group is past number 3
+        (call(2, state="scheduled", pg_id=1), False, None),  # its group has recorded fewer calls than it claims
         (call(4, state="scheduled", pg_id=1), False, None),
         (call(3, state="scheduled", pg_id=1, is_p2p=True), False, None),
         (call(3, duration_ms=1.25), True, 1_250_000),
@@ -107,8 +108,12 @@ def test_what_is_finished_and_how_long_it_took(entry: Any, finished: bool, durat
         ("fr_dump_rank7", "rank7"),
         ("a/real_fr_gloo_rank0.json", "rank0"),
         ("x_rank_2.pickle.gz", "rank2"),
-        ("model_rank_3", None),
+        ("model_rank_3", "rank3"),
+        ("nccl_trace_rank_node-02.site_11", "rank11"),
+        ("my-own-prefix_4", "rank4"),
+        ("job/42/hang4.pickle", "rank4"),
         ("rank3.pt", None),
+        ("events.out.tfevents.1700000000.host.0", None),
         ("trace_rank_x", None),
         ("trace_rank_3.pt.trace.json", None),
         ("trace_rank_" + "1" * 5000, None),
@@ -118,6 +123,23 @@ def test_names(path: str, worker: str | None) -> None:
     found = READER.find([ListedFile(path, 1, "f")])
     assert [candidate.worker for candidate in found] == ([] if worker is None else [worker])
     assert all(not candidate.certain and candidate.run == path.rpartition("/")[0] for candidate in found)
+
+
+def test_a_prefix_that_may_be_anything_is_not_listed_as_skipped() -> None:
+    found = READER.find([ListedFile(name, 1, "f") for name in ("shard_3", "nccl_trace_rank_node02_3", "rank_3", "fr3")])
+    assert [candidate.is_quiet for candidate in found] == [True, False, False, False]
+
+
+@pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4, 5])
+def test_the_list_of_pytorch_22(protocol: int) -> None:
+    keys = ("pg_id", "profiling_name", "input_sizes", "output_sizes", "state", "frames")
+    entry = {key: value for key, value in call(1).items() if key in keys}
+    old = [entry | {"seq_id": i, "time_created_us": 1_700_000_000_000_000 + i} for i in (5, 6)]
+    packed = pickle.dumps(old, protocol)
+    assert READER.sniff(packed)
+    raw = read(packed)
+    assert [row["sequence"] for row in rows(raw)] == [5, 6] and raw.report.complete
+    assert rows(raw)[0]["created_ns"] == 1_700_000_000_000_005_000
 
 
 def test_first_bytes() -> None:
