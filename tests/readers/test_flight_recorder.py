@@ -108,9 +108,11 @@ def test_what_is_finished_and_how_long_it_took(entry: Any, finished: bool, durat
         ("fr_dump_rank7", "rank7"),
         ("a/real_fr_gloo_rank0.json", "rank0"),
         ("x_rank_2.pickle.gz", "rank2"),
-        ("model_rank_3", "rank3"),
+        ("model_rank_3", None),
         ("nccl_trace_rank_node-02.site_11", "rank11"),
-        ("my-own-prefix_4", "rank4"),
+        ("my-own-dump_4", "rank4"),
+        ("shard_4", None),
+        ("weights_4.bin", None),
         ("job/42/hang4.pickle", "rank4"),
         ("rank3.pt", None),
         ("events.out.tfevents.1700000000.host.0", None),
@@ -123,11 +125,6 @@ def test_names(path: str, worker: str | None) -> None:
     found = READER.find([ListedFile(path, 1, "f")])
     assert [candidate.worker for candidate in found] == ([] if worker is None else [worker])
     assert all(not candidate.certain and candidate.run == path.rpartition("/")[0] for candidate in found)
-
-
-def test_a_prefix_that_may_be_anything_is_not_listed_as_skipped() -> None:
-    found = READER.find([ListedFile(name, 1, "f") for name in ("shard_3", "nccl_trace_rank_node02_3", "rank_3", "fr3")])
-    assert [candidate.is_quiet for candidate in found] == [True, False, False, False]
 
 
 @pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4, 5])

@@ -17,7 +17,7 @@ import msgspec
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.chrome.events import NOT_DECODED, Decode
 from tb_plugin.readers.chrome.segments import LIST_END, Segments, Taken, repaired_json
-from tb_plugin.readers.chrome.sniffing import BOM, EVENT_LIST
+from tb_plugin.readers.chrome.sniffing import BOM, EVENT_LIST, HEAD_BYTES, is_event
 from tb_plugin.readers.chrome.times import NeedsDigits
 from tb_plugin.readers.issues import IssueLog, is_packed_badly
 from tb_plugin.readers.stream import TextStream
@@ -84,8 +84,14 @@ class Document:
             self._read_list()
             self._read_after_bare_list()
         elif root == b"{":
-            self._drop(first)
-            self._read_object()
+            self._fill(first + HEAD_BYTES)
+            if is_event(bytes(self._data[first : first + HEAD_BYTES])):
+                self.is_bare_list = True
+                self._drop(first - 1)
+                self._read_list(has_brackets=False)
+            else:
+                self._drop(first)
+                self._read_object()
         elif not root and is_packed_badly(self._log.issues()):
             raise UnreadableTrace(
                 "The archive is damaged from its beginning on.", do="Copy it again, or record it again."
@@ -224,7 +230,7 @@ class Document:
 
     # the event list
 
-    def _read_list(self) -> None:
+    def _read_list(self, has_brackets: bool = True) -> None:
         """Hand out all events; afterwards ``data[0]`` is the list's closing bracket, or the text has ended."""
         size = self._chunk_bytes
         while True:
@@ -249,6 +255,9 @@ class Document:
                 break
             else:
                 size = self._grown(first, size)
+        if not has_brackets:
+            self.complete = all(issue.code != "truncated_tail" for issue in self._log.issues())
+            return
         self._log.note("unclosed_list", "the event list has no closing bracket", self._base + len(self._data))
 
     def _grown(self, first: int, size: int) -> int:

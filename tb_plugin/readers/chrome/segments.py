@@ -72,6 +72,7 @@ class Segments:
             starts.append(match.end())
         self._starts = starts
         self._ends = [*ends, len(self._text)]
+        self._last_end = len(self._text.rstrip(b" \t\r\n,"))
 
     def take(self) -> Taken:
         """Returns all events up to the end of the list, or up to where more text is needed to decide."""
@@ -131,7 +132,9 @@ class Segments:
         else:
             return 0
         for piece in range(position + 1, last + 1):
-            if self._ends[piece] == match.end() and self._decoded_as_is(self._text[start : match.end()], start, taken):
+            if min(self._ends[piece], self._last_end) == match.end() and self._decoded_as_is(
+                self._text[start : match.end()], start, taken
+            ):
                 taken.end = self._first + match.end()
                 return piece + 1
         return 0

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 BOM = b"\xef\xbb\xbf"
 EVENT_LIST = re.compile(rb'"traceEvents"\s*:\s*(\[|null)')
 _TIME_UNIT = re.compile(rb'"displayTimeUnit"\s*:')
-_FIRST_EVENT = re.compile(rb'\[\s*\{[^{}\[\]]{0,4096}?"ph"\s*:\s*"')
+_LIST_START = re.compile(rb"\[[\s,]*")
+_FLAT_EVENT = re.compile(rb'\{[^{}\[\]]{0,4096}?"ph"\s*:\s*"')
+"""The start of an event that is cut or damaged."""
+HEAD_BYTES = 64 * 1024
+"""So much of a file decides."""
+_JSON = json.JSONDecoder()
 
 
 def beginning(head: bytes) -> bytes:
@@ -16,11 +22,22 @@ def beginning(head: bytes) -> bytes:
 
 
 def has_events(head: bytes) -> bool:
-    """Returns True for an object with an event list, and for a bare list of events."""
+    """Returns True for an object with an event list, for a bare list of events, and for one event after the other."""
     text = beginning(head)
-    if text.startswith(b"["):
-        return _FIRST_EVENT.match(text) is not None
-    return text.startswith(b"{") and EVENT_LIST.search(text) is not None
+    if bracket := _LIST_START.match(text):
+        return is_event(text[bracket.end() :])
+    return text.startswith(b"{") and (EVENT_LIST.search(text) is not None or is_event(text))
+
+
+def is_event(text: bytes) -> bool:
+    """Returns True for a text that begins with an event: its fields may have any order, and values may be nested."""
+    if not text.startswith(b"{"):
+        return False
+    try:
+        event, _ = _JSON.raw_decode(text[:HEAD_BYTES].decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return _FLAT_EVENT.match(text) is not None
+    return isinstance(event.get("ph"), str)
 
 
 def speaks_of_time(head: bytes) -> bool:

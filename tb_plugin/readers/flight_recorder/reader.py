@@ -30,8 +30,10 @@ PACKED = 12
 _NAME = re.compile(
     r"(?s)^(?P<stem>.*?)(?<![\d.])(?P<rank>\d{1,6})(?P<ending>\.(?:json|pickle|pkl|bin|dump))?(?:\.(?:gz|zst))?\Z"
 )
-_SPEAKS = re.compile(r"(?i)trace|flight|nccl|rank[_-]?\Z|(?:^|[^a-z])(?:fr|dump)(?:[^a-z]|$)")
-"""Prefixes that name a dump. A refused file with another prefix is not listed as skipped: many names end in a number."""
+_SPEAKS = re.compile(r"(?i)trace|flight|nccl|(?:^|[^a-z])(?:fr|dump)(?:[^a-z]|$)")
+"""What the prefix of a name must hold: anything may end in a number, and each look is a request to a store."""
+_LOOKED_INTO = (".json", ".pickle", ".pkl")
+"""Endings of files that other readers look into as well."""
 _PICKLE = re.compile(rb"\A(?:\x80[\x02-\x05]|\(d|\}q|\(l|\]q)")
 _WORDS = re.compile(rb"pg_config|pg_status|collective_seq_id|profiling_name|comm_lib_version|nccl_version")
 _TEXT = re.compile(rb"\A(?:\xef\xbb\xbf)?[ \t\r\n]{0,64}\{")
@@ -78,10 +80,10 @@ def candidate_of(path: str) -> Candidate | None:
     match = _NAME.match(PurePosixPath(path).name)
     if match is None:
         return None
-    is_quiet = _SPEAKS.search(match["stem"]) is None
-    return Candidate(
-        READER_ID, run_of(path), f"rank{int(match['rank'])}", None, (path,), certain=False, is_quiet=is_quiet
-    )
+    is_of_rank = match["ending"] and re.search(r"rank[_-]?\Z", match["stem"])
+    if not (is_of_rank or match["ending"] in _LOOKED_INTO or _SPEAKS.search(match["stem"])):
+        return None
+    return Candidate(READER_ID, run_of(path), f"rank{int(match['rank'])}", None, (path,), certain=False)
 
 
 def _read(stream: TextStream, log: IssueLog) -> RawFlight:
