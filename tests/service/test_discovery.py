@@ -41,6 +41,25 @@ def test_single_file(tmp_path):
     assert found[0].url == str(path)
 
 
+@pytest.mark.parametrize("name", ["profile", "steps.pt", "trace.json.txt", "results.csv", "a.bin", "trace.tar.gz", "7"])
+def test_the_content_of_a_single_file_decides_whatever_its_name(tmp_path, name):
+    path = tmp_path / "run" / name
+    path.parent.mkdir()
+    path.write_text(trace_text())
+    (one,) = scanner(path).scan().found
+    assert (one.run, one.reader.id, one.names) == ("run", "kineto", (name,))
+
+
+def test_a_single_file_that_is_no_profile_is_listed(tmp_path):
+    path = tmp_path / "notes"
+    path.write_text("some text")
+    assert scanner(path).scan().skipped == [(str(path), NOT_A_TRACE)]
+    part = tmp_path / "trace_view.json"
+    part.write_text(trace_text())
+    ((_, why),) = scanner(part).scan().skipped
+    assert "Ascend" in why
+
+
 def test_ten_spans_are_ordered_as_numbers(tmp_path):
     tokens = [5, 11, 9, 100, 10, 1, 2, 3, 4, 8]
     for token in tokens:
