@@ -10,6 +10,8 @@ import fsspec
 import pytest
 
 from tb_plugin.readers import READERS
+from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.stream import TextStream
 from tb_plugin.service import discovery
 from tb_plugin.service.discovery import NOT_A_TRACE, Root, Scanner
 from tb_plugin.service.heads import HEAD_BYTES
@@ -114,6 +116,18 @@ def test_any_json_that_looks_like_a_trace_is_found(tmp_path):
         "broken.json.gz": "The archive is damaged.",
     }
     assert found.files == 5
+
+
+def test_an_archive_of_an_archive_is_looked_into_and_read(tmp_path):
+    text = trace_text().encode()
+    (tmp_path / "a.json.gz").write_bytes(gzip.compress(gzip.compress(text)))
+    (one,) = scanner(tmp_path).scan().found
+    stored = (tmp_path / "a.json.gz").stat().st_size
+    with one.root.folder.open(one.files[0]) as raw:
+        states: list[float] = []
+        stream = TextStream(raw, stored, states.append, IssueLog())
+        read = b"".join(iter(lambda: stream.read(10), b""))
+    assert (read, stream.file_bytes, stream.text_bytes, states[-1]) == (text, stored, len(text), 1.0)
 
 
 def test_truncated_gzip_is_looked_into(tmp_path):
