@@ -1,4 +1,4 @@
-"""What a device did: a partition of its whole window, and the old plugin's ratios over the step window."""
+"""What a device did: a partition of its whole window, and the old plugin's ratios over the steps."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from tb_plugin.analyses.busy import covered_work, device_busy
 from tb_plugin.analyses.kernel_classes import named_kernels
 from tb_plugin.analyses.matrix_unit import has_matrix_unit, matrix_time
 from tb_plugin.analyses.replays.behind import has_operator
-from tb_plugin.analyses.selection import select_rows, steps_of
-from tb_plugin.trace.intervals import Ranges, join, measure, measure_within, subtract, union
+from tb_plugin.analyses.selection import chosen_steps, select_rows, steps_of
+from tb_plugin.trace.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind, KernelClass
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.trace.steps import PROFILER
+from tb_plugin.trace.table import Steps, TraceTable
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -145,7 +146,7 @@ class DeviceRatios:
 
 @remembered
 def device_ratios(trace: TraceTable, device: int, steps: tuple[str, ...] | None) -> DeviceRatios:
-    """Returns ratios from the begin of the first step with one of these labels (None: of all) to the end of the last.
+    """Returns ratios over the steps with these labels, None = all. See ``_recorded_cycles``.
 
     Those of matrix units are of the device's kernels in the steps. Raises BadRequest for unknown steps.
     """
@@ -155,21 +156,32 @@ def device_ratios(trace: TraceTable, device: int, steps: tuple[str, ...] | None)
     on_matrix, unknown = matrix.used_ratio, matrix.unknown_ratio
     if not has_matrix_unit(trace, device):
         on_matrix = unknown = None
-    window = (int(times.start_ns[0]), int(times.end_ns[-1])) if len(times.label) else (0, 0)
-    if not len(kernels) or window[1] <= window[0]:
+    windows = _recorded_cycles(times, chosen_steps(trace, steps))
+    length = measure(windows)
+    if not len(kernels) or not length:
         return DeviceRatios(None, None, None, on_matrix, unknown)
-    low, high = np.array([window[0]]), np.array([window[1]])
     start, end = trace.start_ns[kernels], trace.ends(kernels)
-    length = window[1] - window[0]
     blocks, occupancy = _launch_facts(trace, kernels)
-    clipped = np.maximum(np.minimum(end, window[1]) - np.maximum(start, window[0]), 0)
     return DeviceRatios(
-        utilization=int(measure_within(union(start, end), low, high)[0]) / length,
-        sm_efficiency=_sm_efficiency(start, end, blocks, window),
-        occupancy=_weighted_mean(occupancy, clipped),
+        utilization=measure(intersect(union(start, end), windows)) / length,
+        sm_efficiency=_sm_efficiency(start, end, blocks, windows),
+        occupancy=_weighted_mean(occupancy, measure_within(windows, start, end)),
         tensor_core_ratio=on_matrix,
         matrix_unknown_ratio=unknown,
     )
+
+
+def _recorded_cycles(steps: Steps, places: list[int]) -> Ranges:
+    """From the first to the last of steps that follow each other: what lies between two such cycles is in no step.
+
+    The profiler counts every step, so a number that is not the next one says that it paused.
+    """
+    apart = np.diff(places) != 1
+    if steps.found == PROFILER:
+        numbers = [int(label[:18]) if label.isdecimal() else -1 for label in steps.label]
+        apart |= np.diff(numbers) != 1
+    first, last = np.append(True, apart), np.append(apart, True)
+    return union(steps.start_ns[first[: len(places)]], steps.end_ns[last[: len(places)]])
 
 
 def _launch_facts(trace: TraceTable, kernels: Int64) -> tuple[Float64, Float64]:
@@ -180,8 +192,8 @@ def _launch_facts(trace: TraceTable, kernels: Int64) -> tuple[Float64, Float64]:
     return blocks[kernels], occupancy[kernels]
 
 
-def _sm_efficiency(start: Int64, end: Int64, blocks: Float64, window: tuple[int, int]) -> float | None:
-    """Sum of blocks per SM of running kernels, capped at 1, averaged over the window; None when no kernel has any there."""
+def _sm_efficiency(start: Int64, end: Int64, blocks: Float64, windows: Ranges) -> float | None:
+    """Sum of blocks per SM of running kernels, capped at 1, averaged over the windows; None when no kernel has any there."""
     valued = (blocks > 0) & (end > start)
     if not valued.any():
         return None
@@ -193,11 +205,11 @@ def _sm_efficiency(start: Int64, end: Int64, blocks: Float64, window: tuple[int,
     left, right = times[order][:-1], times[order][1:]
     # Where nothing runs the float sum is a residue, not a value.
     level = np.where(np.cumsum(running[order])[:-1] > 0, np.cumsum(change[order])[:-1], 0.0)
-    length = np.maximum(np.minimum(right, window[1]) - np.maximum(left, window[0]), 0)
+    length = measure_within(windows, left, right)
     covered = (length > 0) & (level > 0)
     if not covered.any():
         return None
-    return float((np.minimum(level, 1.0) * length)[covered].sum() / (window[1] - window[0]))
+    return float((np.minimum(level, 1.0) * length)[covered].sum() / measure(windows))
 
 
 def _weighted_mean(values: Float64, weight: Int64) -> float | None:

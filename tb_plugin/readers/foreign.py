@@ -35,6 +35,8 @@ class Foreign:
     """Such files hold nothing; others of that path are something else."""
     is_last: bool = False
     """Only what every reader refused is this: some read others that begin so."""
+    is_part: bool = False
+    """Alone, such a file reads as a profile with half of the truth: its path counts even if a person chose it."""
 
 
 _ASCEND = (
@@ -88,10 +90,11 @@ FOREIGN = (
     Foreign(
         _ASCEND,
         path=r"\A(?P<folder>(?:.*/)?[^/]*_ascend_pt/)",
+        is_part=True,
         head=rb'"Input (?:Dims|type)"\s*:\s*"[^"\\]{0,400};\\r\\n',
     ),
-    Foreign(_ASCEND, path=r"\A(?P<folder>(?:.*/)?ASCEND_PROFILER_OUTPUT/)"),
-    Foreign(_ASCEND, path=r"(?:^|/)trace_view\.json(?:\.gz)?$"),
+    Foreign(_ASCEND, path=r"\A(?P<folder>(?:.*/)?ASCEND_PROFILER_OUTPUT/)", is_part=True),
+    Foreign(_ASCEND, path=r"(?:^|/)trace_view\.json(?:\.gz)?$", is_part=True),
     Foreign(
         "This is raw data of an Ascend profiler: torch_npu.profiler.profiler.analyse(...) makes a folder of it that is read "
         "here; what msprof --export=on makes is not.",
@@ -180,16 +183,17 @@ FOREIGN = (
 )
 
 
-def foreign(path: str, head: bytes, is_refused: bool = False) -> str:
+def foreign(path: str, head: bytes, is_refused: bool = False, is_chosen: bool = False) -> str:
     """Returns what a file is that no reader takes, judged by its path and first (uncompressed) bytes; empty when unknown.
 
-    ``is_refused`` says that every reader has refused it.
+    ``is_refused`` says that every reader has refused it, ``is_chosen`` that a person chose it: its bytes decide.
     """
     text = beginning(head)
     for kind in FOREIGN:
         if (kind.is_empty and head) or (kind.is_last and not is_refused):
             continue
-        if kind.path is not None and re.search(kind.path, path):
+        by_path = kind.is_part or not is_chosen
+        if by_path and kind.path is not None and re.search(kind.path, path):
             return kind.text
         if kind.head is not None and re.search(kind.head, text):
             return kind.text

@@ -29,6 +29,8 @@ TEXTS = {
     "unreadable_event": "text that could not be repaired was left out",
     "truncated_tail": "the file ends inside an event, which was left out",
     "event_too_large": "an event too large to be one was left out",
+    "second_event_list": "events and steps of an earlier recording in the same file were left out: the last one counts",
+    "trailing_events": "a further recording behind the first event list was left out",
     "lost_packets": "the rest of the file was left out",
     "truncated_packet": "the file ends inside a packet, which was left out",
     "unreadable_packet": "packets that could not be decoded were left out",

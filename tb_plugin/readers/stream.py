@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
@@ -51,7 +52,14 @@ class TextStream:
     ``progress`` gets the fraction of the stored bytes that was read, 0..1, after every block.
     """
 
-    def __init__(self, raw: BinaryIO, stored_bytes: int, progress: Callable[[float], None], log: IssueLog) -> None:
+    def __init__(
+        self,
+        raw: BinaryIO,
+        stored_bytes: int,
+        progress: Callable[[float], None],
+        log: IssueLog,
+        first: bytes = b"",
+    ) -> None:
         self.file_bytes = 0
         """Stored bytes consumed."""
         self.text_bytes = 0
@@ -61,7 +69,13 @@ class TextStream:
         self._piece = min(max(stored_bytes // 64, _LEAST_PIECE), _LARGEST_PIECE)
         self._progress = progress
         self._log = log
-        self._pending = self._block()
+        self._outer: TextStream | None = None
+        """The archive around this one."""
+        self._pending = first or self._block()
+        self.file_bytes = len(self._pending)
+        if not first and _is_packed_twice(self._pending):
+            self._outer = TextStream(raw, stored_bytes, progress, log, self._pending)
+            self._pending = self._block()
         self._gzip = self._pending[:2] == GZIP_MAGIC
         is_zstd = self._pending[: len(ZSTD_MAGIC)] == ZSTD_MAGIC
         self._zstd = pa.CompressedInputStream(pa.PythonFile(_Stored(self._stored), "r"), "zstd") if is_zstd else None
@@ -87,6 +101,10 @@ class TextStream:
         return text
 
     def _block(self) -> bytes:
+        if self._outer is not None:
+            block = self._outer.read(_BLOCK)
+            self.file_bytes = self._outer.file_bytes
+            return block
         block = self._raw.read(_BLOCK)
         self.file_bytes += len(block)
         self._progress(min(1.0, self.file_bytes / self._stored_bytes))
@@ -145,6 +163,14 @@ class TextStream:
         self._member = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
         self._pending = rest
         return True
+
+
+def _is_packed_twice(head: bytes) -> bool:
+    """Web servers and upload tools also pack what is packed already."""
+    try:
+        return head[:2] == GZIP_MAGIC and zlib.decompressobj(wbits=31).decompress(head, 2) == GZIP_MAGIC
+    except zlib.error:
+        return False
 
 
 @contextmanager

@@ -8,11 +8,12 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 from typing import Any
 
 from tb_plugin.errors import UserError
-from tb_plugin.readers.base import JobInfo, ListedFile, Reader, identifying
+from tb_plugin.readers.base import Candidate, JobInfo, ListedFile, Reader, identifying
 from tb_plugin.readers.foreign import LOOKED_INTO, foreign, in_short, place_of
 from tb_plugin.service import ignore, jobs
 from tb_plugin.service.drafts import Claims, Draft, numbered
@@ -141,6 +142,8 @@ class Scanner:
             for reader in self.readers
             for candidate in reader.find(listed)
         ]
+        if root.folder.is_file:
+            drafts = _of_any_name(root, self.readers, drafts, tuple(files.values()))
         # Of equal claims that of the first reader stands.
         drafts.sort(key=lambda draft: draft.candidate.strength, reverse=True)
         taken = Claims()
@@ -263,6 +266,21 @@ def _ignored(root: Root, file: StoredFile | None) -> Ignore | None:
         return None
 
 
+def _of_any_name(
+    root: Root, readers: Sequence[Reader[Any]], drafts: list[Draft], files: Sequence[StoredFile]
+) -> list[Draft]:
+    """The drafts of a single file that a person chose: also those of readers that look for other names."""
+    by_name = {draft.reader.id: replace(draft, is_chosen=True) for draft in drafts}
+    made = []
+    for file in files:
+        name = PurePosixPath(file.path).name
+        for reader in readers:
+            draft = by_name.get(reader.id)
+            candidate = Candidate(reader.id, "", name, None, (file.path,), certain=False)
+            made.append(draft or Draft(root, reader, candidate, [file], is_chosen=True))
+    return made
+
+
 def _is_doubtful(draft: Draft) -> bool:
     """Whether a file with a certain name is so small that it may be something else."""
     most = _SMALL if draft.root.folder.is_local else 0
@@ -294,7 +312,7 @@ def _look(drafts: Sequence[Draft]) -> Sequence[str | UserError]:
         return [error] * len(drafts)
     if not head.strip():
         return ["The file holds nothing."] * len(drafts)
-    why = foreign(file.path, head)
+    why = foreign(file.path, head, is_chosen=drafts[0].is_chosen)
     refused = foreign(file.path, head, is_refused=True) or NOT_A_TRACE
     # A file that another tool is known by may be one of a folder that its reader knows.
     asked = [draft for draft in drafts if draft.candidate.root or not why]

@@ -23,6 +23,8 @@ class Draft:
     files: list[StoredFile]
     is_here: bool = True
     """False where its rank summary is all that is there."""
+    is_chosen: bool = False
+    """A person chose this file: its content decides, whatever its name."""
 
 
 class Claims:

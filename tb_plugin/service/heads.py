@@ -19,9 +19,11 @@ def read_head(folder: Folder, file: StoredFile) -> bytes:
 
 def unpacked(head: bytes) -> bytes:
     """Returns the text of the first bytes of a file, whatever they are packed in. Raises zlib.error."""
-    if head[:2] == GZIP_MAGIC:
+    for _ in range(2):  # a packed archive may be packed again
+        if head[:2] != GZIP_MAGIC:
+            break
         # A cut or growing archive gives what it has.
-        return zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
+        head = zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
     if head[:4] == ZSTD_MAGIC:
         return _zstd_head(head)
     return head

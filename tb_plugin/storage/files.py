@@ -82,6 +82,11 @@ class Folder:
             path_text = path_text.rpartition("/")[0]
         return path_text.rpartition("/")[2] or self.url.rstrip("/:")
 
+    @property
+    def is_file(self) -> bool:
+        """Returns whether it is a single file; of a remote place as the last listing said."""
+        return Path(self.url).is_file() if self.is_local else self._is_file
+
     def list(self) -> Listing:
         """Returns all files below. Raises NotFound when the path does not exist, StorageError when it cannot be read."""
         if self.is_local:

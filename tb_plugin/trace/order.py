@@ -7,7 +7,7 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.trace.table import RawTrace
 
 Int64 = npt.NDArray[np.int64]
@@ -15,7 +15,10 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 FAR = 2**62
-"""A time further than this from the median, nanoseconds, is damage: it would stretch every window over centuries."""
+"""A duration longer than this, nanoseconds, is damage."""
+
+YEAR = 365 * 86_400 * 10**9
+"""A time further than this from the median, ns, is damage, and so is a longer range on the CPU: no recording lasts a year."""
 
 MOST = 2**61
 """More than all durations, or all bytes, of a trace sum up to. Beyond it a sum in 64 bits could turn over."""
@@ -46,14 +49,14 @@ def plausible(raw: RawTrace) -> tuple[Int64, Int64]:
     if not len(raw.start_ns):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     start = raw.start_ns
-    far = (raw.dur_ns > FAR) | (raw.dur_ns < 0)
-    if int(start.max()) - int(start.min()) > FAR:
-        # Quarters keep the difference of two int64 inside int64.
-        far |= np.abs(start // 4 - int(np.median(start // 4))) > FAR // 4
     unset = (start == 0) & (raw.dur_ns == 0) & of_kind(raw.kind, *DEVICE_WORK)
     # Half of the starts say whether the trace counts from an epoch.
     if np.count_nonzero(start > LONG) * 2 >= len(start):
         unset |= start <= 0
+    far = (raw.dur_ns > FAR) | (raw.dur_ns < 0) | ((raw.dur_ns > YEAR) & ~of_kind(raw.kind, *ON_DEVICE))
+    if int(start.max()) - int(start.min()) > YEAR and not unset.all():
+        # Quarters keep the difference of two int64 inside int64.
+        far |= np.abs(start // 4 - int(np.median(start[~unset] // 4))) > YEAR // 4
     bad = far | unset
     if not bad.all():
         # Ends count from the first start and must fit as well; unsigned numbers hold what int64 does not.
@@ -66,7 +69,7 @@ def plausible(raw: RawTrace) -> tuple[Int64, Int64]:
 
 def far_from(time_ns: Int64, origin: int) -> Bool:
     """Returns which times cannot be right in a trace that begins at ``origin``."""
-    far: Bool = np.abs(time_ns // 4 - origin // 4) > FAR // 4  # quarters keep the difference inside int64
+    far: Bool = np.abs(time_ns // 4 - origin // 4) > YEAR // 4  # quarters keep the difference inside int64
     return far | (time_ns <= 0) if origin > LONG else far
 
 

@@ -1,4 +1,4 @@
-"""What cannot be right is set aside and told: times of other centuries, and sizes that no sum over a trace survives."""
+"""What cannot be right is set aside and told: times of other years, and sizes that no sum over a trace survives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Int64 = npt.NDArray[np.int64]
 _MOST_OF_A_RATE = 1e18
 """Blocks on a multiprocessor, or an occupancy, that no sum over a trace turns into infinity."""
 _IMPOSSIBLE = {
-    "impossible_time": "Events whose time cannot be right (centuries away, negative, or a device event at 0): left out of "
+    "impossible_time": "Events whose time cannot be right (over a year away, negative, or a device event at 0): left out of "
     "all numbers.",
     "impossible_size": "Allocator events of more bytes than there can be: left out, or only their total where that alone is.",
 }

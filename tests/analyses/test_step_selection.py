@@ -94,3 +94,30 @@ def test_a_call_that_is_nested_in_an_unchosen_one_is_outermost() -> None:
 def test_two_steps_of_one_number_are_chosen_together() -> None:
     table = trace().step(1, 0, 10).op("a", 1, 2).step(1, 20, 10).op("a", 21, 2).table()
     assert names(table, ONE) == {"a": 2}
+
+
+def cycles(*numbers: int, pause: int = 800) -> TraceTable:
+    """Steps of 100 us with a kernel of 40 us each; before a number that is not the next one the profiler paused."""
+    builder, at = trace(), 0
+    for place, number in enumerate(numbers):
+        at += pause if place and number != numbers[place - 1] + 1 else 0
+        builder.step(number, at, 100).op("a", at + 10, 10).launches(kernel("k", 40, at + 30), at=at + 12)
+        at += 100
+    return builder.table()
+
+
+@pytest.mark.parametrize("numbers", [(0, 1, 2, 3), (0, 1, 0, 1), (10, 11, 20, 21), (5, 3, 9), (7, 7)])
+def test_the_pause_between_recorded_cycles_is_in_no_step(numbers: tuple[int, ...]) -> None:
+    found = facts(cycles(*numbers))
+    assert found["device.0.utilization"] == pytest.approx(0.4, rel=1e-12)
+    assert found["device.0.occupancy"] is None or found["device.0.occupancy"] > 0
+
+
+def test_what_lies_between_chosen_steps_is_in_none_of_them() -> None:
+    builder = trace()
+    for number, busy in enumerate((40, 90, 20)):
+        at = 100 * number
+        builder.step(number, at, 100).op("a", at, 5).launches(kernel("k", busy, at + 8), at=at + 2)
+    table = builder.table()
+    assert facts(table, steps=("0", "2"))["device.0.utilization"] == pytest.approx(0.3, rel=1e-12)
+    assert facts(table)["device.0.utilization"] == pytest.approx(0.5, rel=1e-12)

@@ -333,3 +333,28 @@ def test_operations_keep_their_lanes(threads: list[Any], random: Any) -> None:
         for j in range(i + 1, len(trace)):
             if (trace.track[i], trace.depth[i]) == (trace.track[j], trace.depth[j]):
                 assert trace.end_ns[i] <= trace.start_ns[j] or trace.start_ns[i] == trace.start_ns[j] == trace.end_ns[i]
+
+
+def _before_1980(ts: int) -> list[dict[str, Any]]:
+    return [ev("X", 1000 * i, dur=800) for i in range(5)] + [ev("b", ts, "loop", id=1), ev("e", 4000, "loop", id=1)]
+
+
+YEARS_46 = 1_461_972_216_707_720
+
+
+@pytest.mark.parametrize(
+    ("events", "set_aside"),
+    [
+        (_before_1980(-YEARS_46), 1),
+        (_before_1980(YEARS_46), 1),
+        ([*_before_1980(0)[:5], ev("X", -YEARS_46, dur=1)], 1),
+        ([*_before_1980(0)[:5], ev("X", 10, dur=YEARS_46)], 1),
+        ([*_before_1980(0)[:5], ev("C", -YEARS_46, args={"n": 1})], 1),
+        ([*_before_1980(0)[:5], ev("i", YEARS_46, s="t")], 1),
+        (_before_1980(0), 0),
+    ],
+)
+def test_times_years_away_are_set_aside(events: Any, set_aside: int) -> None:
+    trace = table(events)
+    assert trace.report.events_quarantined == set_aside and trace.coverage.end_ns == 4_800_000
+    assert [issue.count for issue in trace.report.issues if issue.code == "impossible_time"] == [1] * set_aside

@@ -7,9 +7,11 @@ import json
 
 import pytest
 
+from tb_plugin.analyses.overview.quality import data_notices
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers import READERS
 from tb_plugin.readers.kineto import KinetoReader
+from tb_plugin.trace.assemble import assemble
 
 from .sources import DATA, issues, names, needs_data, op, read, read_events
 
@@ -52,7 +54,30 @@ def test_the_last_of_two_lists_wins():
     trace = read('{"traceEvents": [%s, %s], "x": 1, "traceEvents": [%s]}' % (EVENT, EVENT, json.dumps(op("b"))))
     assert names(trace) == ["b"]
     assert trace.metadata == {"x": 1}
-    assert issues(trace) == {"second_event_list": 1}
+    assert issues(trace) == {"second_event_list": 2}
+    assert (trace.report.events_seen, trace.report.events_kept, trace.report.events_dropped) == (3, 1, 2)
+
+
+@pytest.mark.parametrize("between", ["", "\n", ",\n", " \r\n\r\n"])
+@pytest.mark.parametrize("chunk_bytes", [64, 512 * 1024])
+def test_of_two_appended_documents_the_events_of_the_first_are_counted(between, chunk_bytes):
+    one = '{"schemaVersion": 1, "traceEvents": [%s, %s, %s], "x": 1}' % (EVENT, EVENT, EVENT)
+    trace = read(one + between + one.replace(EVENT, json.dumps(op("b"))).replace("x", "y"), chunk_bytes)
+    assert trace.metadata == {"schemaVersion": 1, "y": 1} and set(issues(trace)) == {"second_event_list"}
+    assert names(trace) == ["b"] * 3 and trace.report.events_dropped == 3
+    assert [issue.outcome for issue in trace.report.issues if issue.code == "second_event_list"] == ["dropped"]
+    (notice,) = [each for each in data_notices(assemble(trace)) if "earlier recording" in each.text]
+    assert notice.severity == "high" and notice.figures[0].value == 3
+
+
+def test_an_empty_list_before_another_costs_nothing():
+    trace = read('{"traceEvents": [], "traceEvents": [%s]}' % EVENT)
+    assert names(trace) == ["a"] and issues(trace) == {}
+
+
+def test_a_list_behind_a_bare_list_is_lost_and_counted():
+    assert issues(read(f"[{EVENT}]\n[{EVENT}]")) == {"trailing_events": 1}
+    assert issues(read(f"[{EVENT}]\nfinished")) == {"trailing_text": 1}
 
 
 def test_keys_after_the_list_and_duplicates():

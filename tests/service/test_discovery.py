@@ -10,6 +10,8 @@ import fsspec
 import pytest
 
 from tb_plugin.readers import READERS
+from tb_plugin.readers.issues import IssueLog
+from tb_plugin.readers.stream import TextStream
 from tb_plugin.service import discovery
 from tb_plugin.service.discovery import NOT_A_TRACE, Root, Scanner
 from tb_plugin.service.heads import HEAD_BYTES
@@ -39,6 +41,25 @@ def test_single_file(tmp_path):
     found = scanner(path).scan().found
     assert places(found) == [("run", "w", "1", "w.1.pt.trace.json.gz")]
     assert found[0].url == str(path)
+
+
+@pytest.mark.parametrize("name", ["profile", "steps.pt", "trace.json.txt", "results.csv", "a.bin", "trace.tar.gz", "7"])
+def test_the_content_of_a_single_file_decides_whatever_its_name(tmp_path, name):
+    path = tmp_path / "run" / name
+    path.parent.mkdir()
+    path.write_text(trace_text())
+    (one,) = scanner(path).scan().found
+    assert (one.run, one.reader.id, one.names) == ("run", "kineto", (name,))
+
+
+def test_a_single_file_that_is_no_profile_is_listed(tmp_path):
+    path = tmp_path / "notes"
+    path.write_text("some text")
+    assert scanner(path).scan().skipped == [(str(path), NOT_A_TRACE)]
+    part = tmp_path / "trace_view.json"
+    part.write_text(trace_text())
+    ((_, why),) = scanner(part).scan().skipped
+    assert "Ascend" in why
 
 
 def test_ten_spans_are_ordered_as_numbers(tmp_path):
@@ -95,6 +116,18 @@ def test_any_json_that_looks_like_a_trace_is_found(tmp_path):
         "broken.json.gz": "The archive is damaged.",
     }
     assert found.files == 5
+
+
+def test_an_archive_of_an_archive_is_looked_into_and_read(tmp_path):
+    text = trace_text().encode()
+    (tmp_path / "a.json.gz").write_bytes(gzip.compress(gzip.compress(text)))
+    (one,) = scanner(tmp_path).scan().found
+    stored = (tmp_path / "a.json.gz").stat().st_size
+    with one.root.folder.open(one.files[0]) as raw:
+        states: list[float] = []
+        stream = TextStream(raw, stored, states.append, IssueLog())
+        read = b"".join(iter(lambda: stream.read(10), b""))
+    assert (read, stream.file_bytes, stream.text_bytes, states[-1]) == (text, stored, len(text), 1.0)
 
 
 def test_truncated_gzip_is_looked_into(tmp_path):

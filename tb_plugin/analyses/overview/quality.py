@@ -185,7 +185,19 @@ def _unfinished(issue: Issue) -> Notice:
     )
 
 
-OWN_WORDS = {RULES: _rules, PATTERN: _pattern, "unfinished_range": _unfinished}
+def _lost_recording(issue: Issue) -> Notice:
+    rule, severity, _ = _READING[issue.outcome]
+    todo = "Export each recording to a file of its own. Split this file at its documents to see the others."
+    return _notice(rule, severity, "{affected} × " + issue.text, todo, _count(issue.count))
+
+
+OWN_WORDS = {
+    RULES: _rules,
+    PATTERN: _pattern,
+    "unfinished_range": _unfinished,
+    "second_event_list": _lost_recording,
+    "trailing_events": _lost_recording,
+}
 """Issues by code whose notice says more than what became of some events."""
 
 

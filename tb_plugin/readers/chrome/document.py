@@ -7,6 +7,7 @@ Memory is bounded by the chunk, the largest event and the limits below, never by
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -17,7 +18,7 @@ import msgspec
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.chrome.events import NOT_DECODED, Decode
 from tb_plugin.readers.chrome.segments import LIST_END, Segments, Taken, repaired_json
-from tb_plugin.readers.chrome.sniffing import BOM, EVENT_LIST, HEAD_BYTES, is_event
+from tb_plugin.readers.chrome.sniffing import BOM, EVENT_LIST, HEAD_BYTES, has_events, is_event
 from tb_plugin.readers.chrome.times import NeedsDigits
 from tb_plugin.readers.issues import IssueLog, is_packed_badly
 from tb_plugin.readers.stream import TextStream
@@ -65,6 +66,8 @@ class Document:
         self._log = log
         self._digits = False
         self._room_values = MAX_METADATA_VALUES
+        self._handed_out = 0
+        """Events of this list."""
         self._data = bytearray(b" ")
         self._base = -1
         """Offset in the text of ``data[0]``."""
@@ -142,9 +145,15 @@ class Document:
             tail = self._find_list()
             if tail is None:
                 break
-            # A second list: JSON readers let the last of equal keys win, so does this one.
-            self._log.note("second_event_list", "an earlier event list was replaced by a later one", self._base)
-            self._keep_metadata(b"{" + tail[1:].lstrip(b" \t\r\n,"), closed=False)
+            # A second list: JSON readers let the last of equal keys win, so does this one. Two documents in one file may
+            # count times from different bases and number their kernels alike.
+            if self._handed_out:
+                self._log.add("second_event_list", "dropped", self._base, count=self._handed_out)
+                self._handed_out = 0
+            between = b"{" + tail[1:].lstrip(b" \t\r\n,")
+            if next_document := _behind_object(between):
+                self.metadata.clear()
+            self._keep_metadata(next_document or between, closed=False)
             self.complete = False
             self._restart()
         self._keep_metadata(b"{" + bytes(self._data[1:]).lstrip(b" \t\r\n,"), closed=True)
@@ -222,8 +231,11 @@ class Document:
         return members
 
     def _read_after_bare_list(self) -> None:
-        self._fill(len(self._data) + 4096)
-        if bytes(self._data[1:]).strip():
+        self._fill(HEAD_BYTES)
+        rest = bytes(self._data[1:])
+        if has_events(rest):
+            self._log.add("trailing_events", "dropped", self._base + 1)
+        elif rest.strip():
             self._log.note("trailing_text", "text after the event list was ignored", self._base + 1)
         while not self._at_end:  # the whole file counts, even what is ignored
             self._drop(len(self._data) - 1)
@@ -357,6 +369,7 @@ class Document:
             # One time beyond the exact range of floats: this file needs its digits, from here on.
             self._digits = True
             self._sink(decode_again(), self._digits)
+        self._handed_out += len(events)
 
     def _take_apart(self, first: int) -> Taken:
         taken = Taken()
@@ -373,7 +386,19 @@ class Document:
         return taken
 
 
+_JSON = json.JSONDecoder()
 _RAW_MEMBERS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def _behind_object(text: bytes) -> bytes:
+    """What follows a whole object where that is the beginning of another one; empty where not."""
+    try:
+        read = text.decode("utf-8", "replace")
+        _, end = _JSON.raw_decode(read)
+    except (ValueError, RecursionError):
+        return b""
+    rest = read[end:].lstrip(" \t\r\n,")
+    return rest.encode() if rest.startswith("{") else b""
 
 
 def _values(text: bytes) -> int:

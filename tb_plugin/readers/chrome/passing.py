@@ -16,7 +16,7 @@ from tb_plugin.readers.issues import IssueLog, is_packed_badly
 from tb_plugin.readers.stream import TextStream, text_of
 from tb_plugin.trace.report import ReadReport
 
-_UNDECODED = ("unreadable_event", "truncated_tail", "event_too_large")
+_UNDECODED = ("unreadable_event", "truncated_tail", "event_too_large", "second_event_list", "trailing_events")
 
 
 class Pass(Protocol):
