@@ -31,6 +31,7 @@ TEXTS = {
     "event_too_large": "an event too large to be one was left out",
     "second_event_list": "events and steps of an earlier recording in the same file were left out: the last one counts",
     "trailing_events": "a further recording behind the first event list was left out",
+    "legacy_device_rows": "device rows of the legacy autograd profiler are not analysed",
     "lost_packets": "the rest of the file was left out",
     "truncated_packet": "the file ends inside a packet, which was left out",
     "unreadable_packet": "packets that could not be decoded were left out",

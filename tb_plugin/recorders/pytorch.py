@@ -165,3 +165,17 @@ PYTORCH_PACKETS = replace(
     "shared memory, or what the JSON says of the machine, the job and the profiler's options",
 )
 """The same profiler where it wrote packets (Cuspy)."""
+
+_LEGACY = Advice(
+    "Its device rows are those of the legacy autograd profiler: the timeline draws them, no page sums them. Record with "
+    "torch.profiler."
+)
+PYTORCH_LEGACY = replace(
+    PYTORCH,
+    id="pytorch_legacy",
+    advice={
+        **PYTORCH.advice,
+        **dict.fromkeys(("device_events_missing", "view.kernels", "view.launches", "view.idle"), _LEGACY),
+    },
+)
+"""torch.autograd.profiler(use_cuda=True, use_kineto=False), which wrote the device time of operators."""

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from tb_plugin.analyses.overview.quality import data_notices
 from tb_plugin.readers.base import ReadOptions, no_progress
 from tb_plugin.readers.chrome.sniffing import has_events
 from tb_plugin.readers.chrome_json import ChromeJsonReader
 from tb_plugin.readers.kineto import KinetoReader
+from tb_plugin.recorders import PYTORCH, PYTORCH_LEGACY
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.table import RawTrace
 from tests.builders import Bytes
@@ -88,3 +90,20 @@ def test_pytorch_events_are_pytorchs() -> None:
     assert KinetoReader().sniff(text.encode()) and KinetoReader().sniff(text[1:-1].encode())
     trace = KinetoReader().read(Bytes(text[1:-1].encode() + b"\n", "x.json"), ReadOptions(), no_progress)
     assert names(trace) == ["aten::mm"] and trace.report.complete
+
+
+def test_the_device_rows_of_the_legacy_profiler_are_named_and_nothing_advises_to_record_them() -> None:
+    rows = [
+        {"name": "conv2d", "ph": "X", "ts": at, "dur": 40, "tid": 0, "pid": pid, "args": {}}
+        for pid, at in (("CPU functions", 0), ("CUDA functions", 60), ("CPU functions", 50), ("CUDA functions", 110))
+    ]
+    raw = KinetoReader().read(Bytes(json.dumps(rows).encode(), "x.json"), ReadOptions(), no_progress)
+    assert issues(raw) == {"legacy_device_rows": 2} and raw.report.events_unknown == 2
+    assert raw.recorder is PYTORCH_LEGACY and not raw.devices
+    (notice,) = [each for each in data_notices(assemble(raw)) if "legacy" in each.text]
+    assert (notice.severity, notice.figures[0].value) == ("medium", 2)
+    assert not any(
+        "ProfilerActivity.CUDA" in raw.recorder.todo(f"view.{view}") for view in ("kernels", "launches", "idle")
+    )
+    no_device = KinetoReader().read(Bytes(json.dumps(rows[::2]).encode(), "x.json"), ReadOptions(), no_progress)
+    assert no_device.recorder is PYTORCH and issues(no_device) == {}

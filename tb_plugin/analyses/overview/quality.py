@@ -191,10 +191,16 @@ def _lost_recording(issue: Issue) -> Notice:
     return _notice(rule, severity, "{affected} × " + issue.text, todo, _count(issue.count))
 
 
+def _legacy(issue: Issue) -> Notice:
+    todo = "The timeline draws them; no page sums them."
+    return _notice("unknown_category", "medium", "{affected} " + issue.text + ".", todo, _count(issue.count))
+
+
 OWN_WORDS = {
     RULES: _rules,
     PATTERN: _pattern,
     "unfinished_range": _unfinished,
+    "legacy_device_rows": _legacy,
     "second_event_list": _lost_recording,
     "trailing_events": _lost_recording,
 }

@@ -25,7 +25,7 @@ from tb_plugin.readers.kineto.identity import identify
 from tb_plugin.readers.kineto.sniffing import looks_like_trace
 from tb_plugin.readers.kineto.survey import KinetoSurvey
 from tb_plugin.readers.meanings import call_names, class_names, name_flags, own_communication
-from tb_plugin.recorders import PYTORCH
+from tb_plugin.recorders import PYTORCH, PYTORCH_LEGACY
 from tb_plugin.trace.annotated import with_own
 from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.strings import StringTable
@@ -146,6 +146,9 @@ class Reading:
         collector.interner.tell(self.log)
         if self.decoding.left_out:
             self.log.add("other_arguments", "note")
+        legacy = collector.rows.legacy_device_rows
+        if legacy:
+            self.log.add("legacy_device_rows", "unknown", count=legacy)
         memory = collector.memory.take()
         kept = collector.rows.count + collector.memory.count + collector.counters.count
         outside = 0 if collector.cut is None else collector.cut.outside
@@ -180,7 +183,7 @@ class Reading:
             metadata=document.metadata,
             base_time_ns=_base_time_ns(document.metadata),
             window=self._window,
-            recorder=PYTORCH,
+            recorder=PYTORCH_LEGACY if legacy else PYTORCH,
             calls=call_names(core, texts),
             classes=classes,
             others=others,

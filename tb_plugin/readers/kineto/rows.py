@@ -77,6 +77,8 @@ MODULE_RANGES = ("[pl][module]", "nn.Module: ")
 """What Lightning and `tb_plugin.annotate` write before the name of the module whose call a range is."""
 EVENT_LIST_PID = "CPU functions"
 """The process name EventList.export_chrome_trace gives to its events, which have no category."""
+LEGACY_DEVICE_PID = "CUDA functions"
+"""The same of the legacy autograd profiler for the device time of operators."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +111,7 @@ class RowColumns:
         self.by_kind: Int64 = np.zeros(_KINDS, np.int64)
         """Number of rows of each EventKind."""
         self.unknown: dict[str, int] = {}
+        self.legacy_device_rows = 0
         """Category no device family knows -> number of its events."""
         self._interner = interner
         self._kinds = np.empty(0, np.uint8)
@@ -238,6 +241,8 @@ class RowColumns:
             event = events[position]
             if not event.cat and event.pid == EVENT_LIST_PID:
                 kinds[position] = EventKind.OPERATOR
+            elif not event.cat and event.pid == LEGACY_DEVICE_PID:
+                self.legacy_device_rows += 1
             else:
                 category = as_text(event.cat or "")
                 self.unknown[category] = self.unknown.get(category, 0) + 1
