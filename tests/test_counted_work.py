@@ -49,7 +49,7 @@ SORTS = {"sort", "argsort", "lexsort", "unique", "group", "sort_indices", "dicti
 BYTES_PER_ROW = {
     "read": 160,
     "assemble": 260,
-    "overview": 98,
+    "overview": 130,  # it looks for idle threads where Python limits the program, as "stacks" does
     "findings": 98,
     "timeline": 85,
     "operators": 150,
@@ -215,7 +215,7 @@ def test_sorting_and_grouping_do_not_multiply_with_the_events(stage: str) -> Non
     # A longer trace shows more findings, each of which is run again.
     assert sorts(MANY) <= sorts(FEW) + (60 if stage in RUN_AGAIN else 24)
     # The account of idle time sorts about 90 times for each device, and each rule a few times, however long the trace is.
-    assert sorts(MANY) < (900 if stage in RUN_AGAIN else 300)
+    assert sorts(MANY) < (1000 if stage in RUN_AGAIN else 300)
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -246,6 +246,9 @@ def test_a_card_that_fails_leaves_the_others(function, file, monkeypatch):
     failed = bad.pop("failed")
     assert len(failed["notices"]) == 1
     good.pop(CARDS[function], None)
+    if function == "findings_of":
+        # The first sentence stays; figures that findings know are gone from it.
+        assert bad.pop("largest_costs")["notices"] and good.pop("largest_costs")
     assert bad == good
 
 

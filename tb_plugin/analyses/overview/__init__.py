@@ -30,12 +30,13 @@ from tb_plugin.analyses.overview.configuration import configuration, device_card
 from tb_plugin.analyses.overview.cores import core_facts, cores_breakdown, frequency_figures
 from tb_plugin.analyses.overview.device_steps import OfDevices, steps_of_devices
 from tb_plugin.analyses.overview.health import outside_steps, trace_health
-from tb_plugin.analyses.overview.largest import cost_notices
+from tb_plugin.analyses.overview.largest import cost_notices, largest_cost
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.overview.quality import crossings, data_notices
 from tb_plugin.analyses.overview.ranges import ranges_payloads
 from tb_plugin.analyses.rules.left_out import LeftOut, left_out, unknown_notices
 from tb_plugin.analyses.rules.savings import Findings, findings_of
+from tb_plugin.analyses.rules.verdict import verdict_of
 from tb_plugin.analyses.selection import Selection, select_rows, steps_of
 from tb_plugin.analyses.stated_steps import missing_computation, stated_length, stated_steps
 from tb_plugin.analyses.step_shares import CATEGORIES, StepShares, active_rows, break_down
@@ -130,16 +131,21 @@ class Overview:
             of = _headline(trace, breakdown, used, meant) if known else _stated_headline(trace, params)
             return {"headline": of}
 
+        # The cost comes first: it takes most memory, and findings leave much that is remembered.
+        verdict = run("Verdict", lambda: verdict_of(trace, params.steps) if known else None, None)
+        cost = run("Largest costs", lambda: largest_cost(trace, steps, verdict, selection.chosen), None)
+        findings = run("Findings", lambda: findings_of(trace, params.steps, out), None)
+
         def largest() -> dict[str, Payload]:
-            findings = findings_of(trace, params.steps, out)
-            costs = cost_notices(trace, steps, findings, selection.chosen) if known else []
+            costs = cost_notices(trace, steps, cost, findings or Findings.without(verdict)) if known else []
             return {"largest_costs": Notices("largest_costs", "Largest costs", "answer", costs)} if costs else {}
 
         def outside() -> dict[str, Payload]:
             return {"outside_steps": card} if (card := outside_steps(trace)) else {}
 
         def found() -> dict[str, Payload]:
-            findings = findings_of(trace, params.steps, out)
+            if findings is None:
+                return {}
             parts.failures += findings.failures
             told: dict[str, Payload] = {"findings": Notices("findings", "Findings", "training", findings.notices)}
             if findings.left_out:

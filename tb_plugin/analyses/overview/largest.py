@@ -16,7 +16,7 @@ from tb_plugin.analyses.kernel_classes import TITLES
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.replays.behind import operator_names
 from tb_plugin.analyses.rules.savings import Findings
-from tb_plugin.analyses.rules.verdict import Limit, Verdict, earlier_work
+from tb_plugin.analyses.rules.verdict import Limit, Verdict
 from tb_plugin.analyses.selection import Chosen
 from tb_plugin.analyses.stack_frames import thread_numbers
 from tb_plugin.analyses.step_shares import active_rows, shares
@@ -87,8 +87,12 @@ def _part(trace: TraceTable, category: str) -> Ranges:
     return rest
 
 
-def _cost(trace: TraceTable, steps: Steps, category: str, part_ns: int, chosen: Chosen) -> Cost:
-    within = subtract(union(steps.start_ns, steps.end_ns), earlier_work(trace, steps))
+def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chosen: Chosen) -> Cost | None:
+    """Returns what most of the limiting time goes to; None where no category limits."""
+    if verdict is None or not verdict.category:
+        return None
+    category, part_ns = verdict.category, verdict.part_ns
+    within = subtract(union(steps.start_ns, steps.end_ns), verdict.earlier)
     within = intersect(within, _part(trace, category))
     if category == "other":
         # An idle thread (a progress bar's, a watchdog) does not hold up the training.
@@ -150,7 +154,7 @@ def _operators(trace: TraceTable, rows: Int64) -> npt.NDArray[np.integer]:
     return operator_names(trace, rows)
 
 
-def cost_notices(trace: TraceTable, steps: Steps, findings: Findings, chosen: Chosen) -> list[Notice]:
+def cost_notices(trace: TraceTable, steps: Steps, cost: Cost | None, findings: Findings) -> list[Notice]:
     """Returns the sentence that says what limits the program; nothing without a verdict."""
     verdict = findings.verdict
     if verdict is None:
@@ -188,8 +192,7 @@ def cost_notices(trace: TraceTable, steps: Steps, findings: Findings, chosen: Ch
         name = trace.strings[int(trace.name[own])]
         figures.append(METRICS.figure("held_name", name))
         evidence = Link("timeline", {"search": name, **at_event(trace, own)}, "Show evidence")
-    elif verdict.category:
-        cost = _cost(trace, steps, verdict.category, verdict.part_ns, chosen)
+    elif cost is not None:
         more, named = _mostly(trace, cost, count)
         evidence = _evidence(trace, cost)
         figures += named
@@ -205,7 +208,7 @@ def cost_notices(trace: TraceTable, steps: Steps, findings: Findings, chosen: Ch
 
 def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notice]:
     """Says how long devices run work that was launched before the recording, where that is a tenth of the steps or more."""
-    time, count = measure(earlier_work(trace, steps)), max(len(steps.label), 1)
+    time, count = measure(verdict.earlier), max(len(steps.label), 1)
     if time < MIN_EARLIER * verdict.total_ns:
         return []
     figures = [

@@ -71,6 +71,11 @@ class Findings:
     verdict: Verdict | None = None
     """What limits the program; None without steps, or where kernels are missing."""
 
+    @classmethod
+    def without(cls, verdict: Verdict | None) -> Findings:
+        """Returns no findings beside a verdict."""
+        return cls((), Saving(0.0, 0.0, 0.0, 0.0), 0.0, verdict=verdict)
+
     @property
     def notices(self) -> list[Notice]:
         """Returns what is told, in order."""
@@ -86,7 +91,9 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
     """
     scene = Scene(trace, chosen)
     parts = Isolation()
-    verdict = parts.run("Verdict", partial(verdict_of, scene), None) if missing_computation(trace) is None else None
+    verdict = (
+        parts.run("Verdict", partial(verdict_of, trace, chosen), None) if missing_computation(trace) is None else None
+    )
     if not trace.report.complete:
         return Findings(
             (), Saving(0.0, 0.0, 0.0, scene.step_ns), scene.step_ns, failures=tuple(parts.failures), verdict=verdict

@@ -17,6 +17,7 @@ from tb_plugin.analyses.step_shares import CATEGORIES, shares
 from tb_plugin.analyses.unrecorded_work import unrecorded_work
 from tb_plugin.analyses.waits import held_by_profiler
 from tb_plugin.trace.intervals import EMPTY, Ranges, intersect, join, measure, subtract, union
+from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, CallRole, KernelClass, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
 
@@ -122,20 +123,25 @@ class Verdict:
     total_ns: int
     mix: Mapping[KernelClass, int]
     """Kernel time by class, without communication."""
+    earlier: Ranges
+    """When devices run work launched before the recording in these steps."""
 
 
-def verdict_of(s: Scene) -> Verdict | None:
-    """Returns what limits the program; None where the steps have no time."""
-    trace, parts = s.trace, _parts(s)
+@remembered
+def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | None:
+    """Returns what limits the program in steps with these labels (None: all); None where they have no time."""
+    s = Scene(trace, chosen)
     total = int(s.breakdown.total.sum())
     if not total:
         return None
+    within = earlier_work(trace, s.steps)
+    parts = _parts(s, within)
     mix = _mix(s)
 
     def found(limit: Limit, *categories: str, part_ns: int | None = None) -> Verdict:
         largest = max(categories, key=lambda each: parts[each], default="")
         time = sum(parts[each] for each in categories) if part_ns is None else part_ns
-        return Verdict(limit, largest, time, total, mix)
+        return Verdict(limit, largest, time, total, mix, within)
 
     if not trace.report.complete:
         return found(Limit.TRUNCATED)
@@ -143,7 +149,7 @@ def verdict_of(s: Scene) -> Verdict | None:
     work = of_kind(trace.kind, *DEVICE_WORK)
     if unmatched and not work.any():
         return found(Limit.GPU_NOT_RECORDED)
-    earlier = measure(earlier_work(trace, s.steps))
+    earlier = measure(within)
     if earlier >= MIN_SHARE * total:
         return found(Limit.STARTED_LATE, part_ns=earlier)
     profiler = total - sum(parts.values()) - earlier
@@ -173,10 +179,9 @@ def earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
     return subtract(within, held_by_profiler(trace))
 
 
-def _parts(s: Scene) -> dict[str, int]:
+def _parts(s: Scene, earlier: Ranges) -> dict[str, int]:
     """The categories of the steps without waits for the profiler and work from before the recording."""
     held = intersect(held_by_profiler(s.trace), union(s.steps.start_ns, s.steps.end_ns))
-    earlier = earlier_work(s.trace, s.steps)
     out = join(held, earlier)
     less = {category: measure(intersect(out, each)) for category, each in shares(s.trace).items()}
     # What no category covers: the profiler's own waits always lie in one.
@@ -195,4 +200,6 @@ def _unmatched(trace: TraceTable) -> float:
     """Share of the recorded kernel launches without a recorded kernel; 0 without launches."""
     calls = np.flatnonzero(trace.calls_that(CallRole.LAUNCH))
     work = of_kind(trace.kind, *DEVICE_WORK)
-    return 1 - float(np.isin(calls, trace.launch[work]).mean()) if len(calls) else 0.0
+    launches = np.zeros(len(trace) + 1, np.bool_)  # the last one is of work without a launch
+    launches[trace.launch[work]] = True
+    return 1 - float(launches[calls].mean()) if len(calls) else 0.0
