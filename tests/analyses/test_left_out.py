@@ -34,7 +34,8 @@ def rules(found: Any, name: str = "findings") -> list[str]:
 def test_a_dismissed_finding_is_in_no_number() -> None:
     whole, without = part(), part("data_loading")
     others = [rule for rule in rules(whole) if rule != "data_loading"]
-    assert rules(whole)[0] == "data_loading" and "low_utilization" in others and rules(whole, "dismissed") == []
+    # Most of the step is CPU overhead: what speaks of that comes first.
+    assert rules(whole)[:2] == ["low_utilization", "data_loading"] and rules(whole, "dismissed") == []
     assert (rules(without), rules(without, "dismissed")) == (others, ["data_loading"])
     assert without.payloads["dismissed"].notices[0].saving is None and without.payloads["dismissed"].about == "answer"
     assert whole.facts["findings.data_loading.saving_high_ns"] == pytest.approx(30_900)
