@@ -9,11 +9,12 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.metrics import SHARED
+from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.intervals import EMPTY, Ranges, covered_before, join, measure, measure_within, union
 from tb_plugin.trace.recorder import Recorder
-from tb_plugin.trace.schema import MISSING, CallRole
+from tb_plugin.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.trace.table import Steps, TraceTable
 from tb_plugin.trace.tree import nest
 
@@ -27,6 +28,24 @@ SHORT_NS = 1_000_000
 """No call up to here is set apart, however short the others are."""
 LONG_NS = 500_000_000
 """No call for memory takes longer, whatever the others take: it sets the driver up."""
+
+
+_WITH_A_ROLE = (
+    CallRole.ALLOCATE,
+    CallRole.FREE,
+    CallRole.MAP,
+    CallRole.UNMAP,
+    CallRole.PIN,
+    CallRole.SETUP,
+    CallRole.LAUNCH,
+    CallRole.GRAPH,
+    CallRole.COPY,
+    CallRole.SET,
+    CallRole.CAPTURE,
+    CallRole.CAPTURED,
+    CallRole.JOIN,
+)
+"""Calls that do something else, or are known by their names."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +139,27 @@ def sets_up(dur_ns: Int64) -> Bool:
         return np.zeros(0, np.bool_)
     median = int(np.sort(dur_ns)[(len(dur_ns) - 1) // 2])
     return (dur_ns > max(FAR * median, SHORT_NS)) | (dur_ns > LONG_NS)
+
+
+def creates_context(trace: TraceTable) -> Int64:
+    """Returns the rows of calls that create a context or load code, by their time: no name says it.
+
+    These are calls of the runtime that neither wait nor launch, and the first launch of each process.
+    """
+    launching = np.zeros(len(trace) + 1, np.bool_)  # the last one is of work without a launch
+    launching[trace.launch] = True
+    launching = launching[:-1] & (trace.kind == EventKind.RUNTIME)
+    other = (trace.kind == EventKind.RUNTIME) & ~launching & ~waits_for_device(trace) & ~trace.calls_that(*_WITH_A_ROLE)
+    calls = np.flatnonzero(other)
+    found = [calls[set_up(trace, calls)]]
+    process = {name: number for number, name in enumerate(dict.fromkeys(track.pid for track in trace.tracks))}
+    of_track = np.array([process[track.pid] for track in trace.tracks], np.int64)
+    launches = np.flatnonzero(launching)
+    of = of_track[trace.track[launches]]
+    for number in np.unique(of).tolist():
+        mine = launches[of == number]
+        found.append(mine[:1][set_up(trace, mine)[:1]])
+    return np.concatenate(found)
 
 
 def driver_notice(calls: DriverCalls, recorder: Recorder, evidence: Link) -> Notice | None:

@@ -163,6 +163,9 @@ TRAINING = {
         "What the device did until then is not in the file: begin to record earlier (schedule(wait=1, warmup=1, ...)), and "
         "look whether another process works on this device. A host that waits meanwhile waits for that."
     ),
+    "low_utilization.initialisation": Advice(
+        "Start recording after the first iterations: schedule(wait=1, warmup=1, ...). A process sets the driver up once."
+    ),
     "recording_began_mid_flight": Advice("Start recording earlier: schedule(wait=1, warmup=1, ...)."),
     "matrix_units": Advice("Automatic mixed precision runs them in 16 bit.", (AMP,)),
     "matrix_units.bf16": Advice("Automatic mixed precision runs them in 16 bit; bfloat16 needs no loss scaling."),

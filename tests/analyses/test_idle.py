@@ -92,6 +92,36 @@ def test_any_number_of_threads_launches_work(count: int) -> None:
     assert sum(told.values()) == 90 * (count - 1) and told["python"] == 50 * (count - 1)
 
 
+SECOND = 1_000_000
+
+
+@pytest.mark.parametrize(
+    "name", ["cudaDeviceGetStreamPriorityRange", "hipDeviceGetStreamPriorityRange", "cudaGetDevice"]
+)
+def test_a_call_that_creates_the_context(name: str) -> None:
+    builder = trace().step(1, 0, 21 * SECOND).op("first", 0, 5).launches(kernel("k", 20, 10))
+    builder.op("aten::empty", 40, 20 * SECOND).call(50, 20 * SECOND - 20, name=name)
+    builder.op("last", 20 * SECOND + 100, 5).launches(kernel("l", 10, 20 * SECOND + 120), dur=2)
+    assert gap(builder, end=20 * SECOND + 100)["initialisation"] == 20 * SECOND - 20
+
+
+@pytest.mark.parametrize(("longest", "cause"), [(1_090_000, "initialisation"), (150, "launch")])
+def test_a_first_launch_that_loads_code(longest: int, cause: str) -> None:
+    """Of ten launches of 10 us each the first takes longer."""
+    builder = trace().step(1, 0, 2 * SECOND)
+    builder.on_device(kernel("earlier", 10, 0), ext=-1)
+    builder.op("first", 50, longest + 10).launches(kernel("k", 20, longest + 70), at=55, dur=longest)
+    for i in range(9):
+        builder.op("next", longest + 200 + 100 * i, 20)
+        builder.launches(kernel("k", 20, longest + 240 + 100 * i), at=longest + 205 + 100 * i, dur=10)
+    assert gap(builder, 55, longest + 55) == {cause: longest}
+
+
+def test_a_recording_of_the_device_alone_names_no_cause_on_the_host() -> None:
+    builder = trace().device(0).on_device(kernel("a", 10, 0)).on_device(kernel("b", 10, 100))
+    assert gap(builder, 10, 100) == {"not_recorded": 90}
+
+
 def test_a_launch_that_is_not_recorded() -> None:
     builder = trace().op("first", 0, 5).launches(kernel("k", 20, 10)).on_device(kernel("l", 10, 90)).device(0)
     assert gap(builder) == {"not_recorded": 60}
@@ -165,6 +195,7 @@ def recount(table: TraceTable) -> dict[int, Cause]:
         latency[i] = (start[i] - free, queued, "Graph" in name[launch[i]])
     threads = Counter(track[launch[i]] for i in work if launch[i] >= 0)
     order = sorted(threads, key=lambda t: (-threads[t], t))
+    nothing = Cause.PYTHON if order else Cause.NOT_RECORDED
 
     def limit(i: int) -> int:
         _, queued, graph = latency[i]
@@ -206,7 +237,7 @@ def recount(table: TraceTable) -> dict[int, Cause]:
         elif following is None or now < end[call]:
             mine = track[call] if following is not None else order[0] if order else None
             asked = [mine, *(thread for thread in order if thread != mine)] if order else []
-            found[now] = next((c for c in (doing(now, thread) for thread in asked) if c is not None), Cause.PYTHON)
+            found[now] = next((c for c in (doing(now, thread) for thread in asked) if c is not None), nothing)
         else:
             _, queued, graph = latency[following]
             queued |= end[call] <= begin

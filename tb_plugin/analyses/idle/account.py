@@ -141,7 +141,7 @@ def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call:
     asked = gaps.start_ns < until
     threads = launching_threads(trace, device)
     if not threads:
-        return _pieces((gaps.start_ns[asked], until[asked], np.full(int(asked.sum()), Cause.PYTHON)))
+        return _pieces((gaps.start_ns[asked], until[asked], np.full(int(asked.sum()), Cause.NOT_RECORDED)))
     # What no launch ends belongs to the thread that launches most.
     of = np.where(call == MISSING, threads[0], np.append(trace.track, MISSING)[call])
     asking = np.unique(of[asked]).tolist()

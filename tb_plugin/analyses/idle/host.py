@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.busy import covered_work
-from tb_plugin.analyses.driver_calls import set_up
+from tb_plugin.analyses.driver_calls import creates_context, set_up
 from tb_plugin.analyses.idle.causes import HOST, Cause
 from tb_plugin.analyses.names import DATALOADER, matched, named
 from tb_plugin.analyses.waits import asking_tracks, waits_for_device
@@ -70,7 +70,7 @@ def _rows(trace: TraceTable) -> tuple[Int64, Int64]:
     launches[trace.launch[trace.launch != MISSING]] = True
     memory = np.flatnonzero(trace.calls_that(*_MEMORY))
     first = set_up(trace, memory)
-    setup = np.concatenate((np.flatnonzero(trace.calls_that(CallRole.SETUP)), memory[first]))
+    setup = np.concatenate((np.flatnonzero(trace.calls_that(CallRole.SETUP)), memory[first], creates_context(trace)))
     # An operator inside of another one covers nothing more.
     outermost = of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME)
     parent = trace.parent

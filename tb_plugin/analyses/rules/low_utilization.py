@@ -37,6 +37,7 @@ EXPLAINED = 0.5
 """Share of the idle time from which on the findings that would save it say all that there is to say."""
 
 
+_CASES = {Cause.UNEXPLAINED: ".unexplained", Cause.INITIALISATION: ".initialisation"}
 PIECES = 200
 """So many of the longest pieces of a cause say what the host did meanwhile."""
 
@@ -64,7 +65,7 @@ def _look(s: Scene) -> Seen | None:
         return None
     worst, window = min(low, key=lambda device: low[device] or 0.0), _window(s)
     largest = _largest(s, worst)
-    case = ".unexplained" if largest.cause == Cause.UNEXPLAINED else ""
+    case = "" if largest.cause is None else _CASES.get(largest.cause, "")
     return Seen(
         Notice(
             rule="low_utilization",
