@@ -95,6 +95,9 @@ class MissingPackage(UserError):
     """What was asked for needs a package that an extra of this one brings."""
 
 
+REPORT_IT = "The log has the details: please report the error with them."
+
+
 class PartFailed(UserError):
     """A bug in one view, card, rule or other part. The log has its traceback under the same ``error_id``."""
 
@@ -103,7 +106,7 @@ class PartFailed(UserError):
     def __init__(self, part: str, error_id: str) -> None:
         super().__init__(
             f"{part}: this part failed (error {error_id}).",
-            do="The log has the details: please report the error with them.",
+            do=REPORT_IT,
         )
         self.part = part
         self.error_id = error_id

@@ -30,24 +30,6 @@ LONG_NS = 500_000_000
 """No call for memory takes longer, whatever the others take: it sets the driver up."""
 
 
-_WITH_A_ROLE = (
-    CallRole.ALLOCATE,
-    CallRole.FREE,
-    CallRole.MAP,
-    CallRole.UNMAP,
-    CallRole.PIN,
-    CallRole.SETUP,
-    CallRole.LAUNCH,
-    CallRole.GRAPH,
-    CallRole.COPY,
-    CallRole.SET,
-    CallRole.CAPTURE,
-    CallRole.CAPTURED,
-    CallRole.JOIN,
-)
-"""Calls that do something else, or are known by their names."""
-
-
 @dataclass(frozen=True)
 class DriverCalls:
     """Outermost calls that begin in ``steps_ns`` nanoseconds of steps, and their time on the host."""
@@ -149,17 +131,11 @@ def creates_context(trace: TraceTable) -> Int64:
     launching = np.zeros(len(trace) + 1, np.bool_)  # the last one is of work without a launch
     launching[trace.launch] = True
     launching = launching[:-1] & (trace.kind == EventKind.RUNTIME)
-    other = (trace.kind == EventKind.RUNTIME) & ~launching & ~waits_for_device(trace) & ~trace.calls_that(*_WITH_A_ROLE)
-    calls = np.flatnonzero(other)
-    found = [calls[set_up(trace, calls)]]
-    process = {name: number for number, name in enumerate(dict.fromkeys(track.pid for track in trace.tracks))}
-    of_track = np.array([process[track.pid] for track in trace.tracks], np.int64)
-    launches = np.flatnonzero(launching)
-    of = of_track[trace.track[launches]]
-    for number in np.unique(of).tolist():
-        mine = launches[of == number]
-        found.append(mine[:1][set_up(trace, mine)[:1]])
-    return np.concatenate(found)
+    other = (trace.kind == EventKind.RUNTIME) & ~launching & ~waits_for_device(trace) & ~trace.calls_that(*CallRole)
+    calls, launches = np.flatnonzero(other), np.flatnonzero(launching)
+    process = np.unique([track.pid for track in trace.tracks], return_inverse=True)[1]
+    first = np.unique(process[trace.track[launches]], return_index=True)[1]
+    return np.concatenate((calls[set_up(trace, calls)], launches[first][set_up(trace, launches)[first]]))
 
 
 def driver_notice(calls: DriverCalls, recorder: Recorder, evidence: Link) -> Notice | None:

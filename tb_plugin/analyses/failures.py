@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tb_plugin.analyses.metrics import Metrics, define
-from tb_plugin.errors import PartFailed
+from tb_plugin.errors import REPORT_IT, PartFailed
 from tb_plugin.payloads import Notice, Notices, Payload
 
 FAILED = "part_failed"
@@ -40,6 +40,6 @@ def _notice(error_id: str, titles: list[str]) -> Notice:
         FAILED,
         "high",
         f"{{failed_parts}}: {which} failed (error {{error_id}}).",
-        "The log has the details: please report the error with them.",
+        REPORT_IT,
         figures,
     )

@@ -7,7 +7,7 @@ import numpy as np
 from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.hardware_streams import hardware_streams
 from tb_plugin.analyses.launch_phases import launch_phases, usual
-from tb_plugin.trace.intervals import EMPTY, Ranges, subtract, union
+from tb_plugin.trace.intervals import EMPTY, Ranges, subtract
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
@@ -37,5 +37,7 @@ def unrecorded_work(trace: TraceTable, device: int) -> Ranges:
     limit = max(MIN_WAIT_NS, TIMES_USUAL * usual(latency[empty_queue & ~first]))
     begun_meanwhile = np.searchsorted(start, start) - np.searchsorted(start, launches.free_ns[mine])
     waited = first & empty_queue & (latency > limit) & (begun_meanwhile == 0)
-    end = start[waited]
-    return subtract(union(end * 0 + trace.coverage.start_ns, end), device_busy(trace).get(device, EMPTY))
+    if not waited.any():
+        return EMPTY
+    earlier = Ranges(np.array([trace.coverage.start_ns]), start[waited][-1:])
+    return subtract(earlier, device_busy(trace).get(device, EMPTY))

@@ -29,6 +29,9 @@ RECORDING = {
     ),
     "external_ids_disagree": Advice("The launch decides. Traces of PyTorch 2.0 to 2.4 are known for wrong ids."),
     "steps_missing": Advice("Call prof.step() after each iteration (with a schedule) to see step times."),
+    "steps_missing.server": Advice(
+        "Set TORCH_TRACE_STEPS to a pattern of the annotations that mark the server's steps."
+    ),
     "steps_incomplete": Advice(
         "Let the schedule's active phase be longer than what you need, or synchronise before the last step ends."
     ),

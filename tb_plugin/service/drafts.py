@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,32 +59,37 @@ def numbered(drafts: Iterable[Draft], several: bool, readers: Sequence[str]) -> 
     for draft in drafts:
         groups[run_name(draft.root, draft.candidate.run, several), draft.candidate.worker].append(draft)
     # A recording has the same number on all workers of its run, also where one of them lacks another recording.
-    recordings: dict[str, set[int | None]] = defaultdict(set)
+    recordings: dict[str, set[int]] = defaultdict(set)
     for (run, _), group in groups.items():
-        recordings[run].update(d.candidate.time_unix_ns for d in group if d.candidate.stage)
+        recordings[run].update(d.candidate.time_unix_ns or 0 for d in group if d.candidate.stage)
+    numbers = {run: {time: i + 1 for i, time in enumerate(sorted(times))} for run, times in recordings.items()}
     found: list[Found] = []
     for (run, worker), group in sorted(groups.items(), key=lambda item: item[0]):
         timed = [d for d in group if _order(d) is not None]
         timed.sort(key=lambda d: _order(d) or (0, ()))
         untimed = [d for d in group if _order(d) is None]
         untimed.sort(key=lambda d: (readers.index(d.reader.id), d.candidate.names))
-        times = sorted(time for time in recordings[run] if time is not None)
-        ids = _unique([_stage(d.candidate, times) or str(i + 1) for i, d in enumerate(timed)])
+        ids = _unique([_stage(d.candidate, numbers[run]) or str(i + 1) for i, d in enumerate(timed)])
         ids += ["default" if i == 0 else f"default-{i + 1}" for i in range(len(untimed))]
         found += [_found(run, worker, span, draft) for span, draft in zip(ids, timed + untimed, strict=True)]
     return found
 
 
-def _stage(candidate: Candidate, times: Sequence[int]) -> str:
-    """The stage, with the number of its recording where there are several; empty for none."""
-    if not candidate.stage or candidate.time_unix_ns is None or len(times) < 2:
+def _stage(candidate: Candidate, numbers: Mapping[int, int]) -> str:
+    """The stage, with the number of its recording (by time) where there are several; empty for none."""
+    if not candidate.stage or len(numbers) < 2:
         return candidate.stage
-    return f"{candidate.stage}-{times.index(candidate.time_unix_ns) + 1}"
+    return f"{candidate.stage}-{numbers[candidate.time_unix_ns or 0]}"
 
 
 def _unique(ids: Sequence[str]) -> list[str]:
     """The ids; the second of the same is ``id (2)``."""
-    return [id if (n := ids[: i + 1].count(id)) == 1 else f"{id} ({n})" for i, id in enumerate(ids)]
+    count = Counter[str]()
+    found = []
+    for each in ids:
+        count[each] += 1
+        found.append(each if count[each] == 1 else f"{each} ({count[each]})")
+    return found
 
 
 def _found(run: str, worker: str, span: str, draft: Draft) -> Found:

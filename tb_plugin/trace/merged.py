@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,6 +26,8 @@ _TAGS = (
 """What a merging tool may put before or behind the number of each process."""
 _SAMPLE = 4096
 """Rows of a device that are compared with the launches of each process."""
+_MOST_PAIRS = 1 << 16
+"""Pairs of a device and a process that are compared: 256 ranks. Of more devices the process stays unknown."""
 _CLEAR = 0.99
 """A process whose launches fit this share as well as the best one's fits as well."""
 _REPEATED = 0.01
@@ -78,9 +81,8 @@ def _repeated(raw: RawTrace) -> int:
     if not of_kind(raw.kind, *DEVICE_WORK).any():
         return 0
     rows = np.flatnonzero((raw.kind == EventKind.OPERATOR) & (raw.external_id > 0))
-    pid = raw.pid[rows]
-    distinct = sum(len(np.unique(raw.external_id[rows[pid == each]])) for each in np.unique(pid))
-    count = len(rows) - distinct
+    distinct = np.unique(np.stack((raw.pid[rows].astype(np.int64), raw.external_id[rows])), axis=1)
+    count = len(rows) - distinct.shape[1]
     return count if count > _REPEATED * len(rows) else 0
 
 
@@ -124,16 +126,20 @@ def _tag_by_offset(raw: RawTrace, on_device: Bool, texts: Mapping[int, str]) -> 
     offsets = set()
     for pid, device in pairs.T.tolist():
         number, own = texts.get(pid, ""), raw.devices[device].id
-        if not number.isdecimal() or not own.isdecimal():
+        if not _is_number(number) or not _is_number(own):
             return lambda text: ""
         offsets.add(int(number) - int(own))
     ascending = sorted(offsets)
 
     def tag_of(text: str) -> str:
-        below = [offset for offset in ascending if text.isdecimal() and offset <= int(text)]
-        return str(below[-1]) if below else ""
+        below = bisect_right(ascending, int(text)) if _is_number(text) else 0
+        return str(ascending[below - 1]) if below else ""
 
     return tag_of
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) < 19
 
 
 def _are_ranks(tags: Mapping[int, str], hosts: Int64, devices: Int64) -> bool:
@@ -172,8 +178,10 @@ def _by_launches(raw: RawTrace, on_device: Bool, hosts: Int64) -> Int32 | None:
 
 def _by_place(raw: RawTrace, launching: Int32) -> Int32 | None:
     """Processes by place in the file, where traces were put one behind the other: each begins with a host's events."""
-    first = np.array([np.argmax(raw.pid == pid) for pid in launching])
-    last = len(raw.pid) - 1 - np.array([np.argmax(raw.pid[::-1] == pid) for pid in launching])
+    pids, first = np.unique(raw.pid, return_index=True)
+    first = first[np.searchsorted(pids, launching)]
+    pids, last = np.unique(raw.pid[::-1], return_index=True)
+    last = len(raw.pid) - 1 - last[np.searchsorted(pids, launching)]
     order = np.argsort(first)
     if (last[order][:-1] > first[order][1:]).any():
         return None
@@ -186,15 +194,15 @@ def _by_votes(
 ) -> Int32 | None:
     """Each device's process: the one whose launches have the ids of its work, and begin before it."""
     work = np.flatnonzero(of_kind(raw.kind, *DEVICE_WORK) & (raw.correlation > 0))
-    devices = np.unique(raw.pid[work])
+    work = work[np.argsort(raw.pid[work], kind="stable")]
+    devices, first = np.unique(raw.pid[work], return_index=True)
+    if len(devices) * len(launching) > _MOST_PAIRS:
+        unknown = np.full(len(devices), MISSING, np.int32)
+        return _of_pids(raw, on_device, launching, np.arange(len(launching)), devices, unknown) if collide else None
     score = np.zeros((len(devices), len(launching)), np.int64)
-    samples = []
-    for pid in devices.tolist():
-        rows = work[raw.pid[work] == pid]
-        samples.append(rows[:: len(rows) // _SAMPLE + 1])
-    for j in range(len(launching)):
-        own = calls[of_call == j]
-        own = own[np.argsort(raw.correlation[own], kind="stable")]
+    samples = [rows[:: len(rows) // _SAMPLE + 1] for rows in np.split(work, first[1:])] if len(work) else []
+    calls = calls[np.lexsort((raw.correlation[calls], of_call))]
+    for j, own in enumerate(np.split(calls, np.cumsum(np.bincount(of_call))[:-1])):
         ids = raw.correlation[own]
         for i, rows in enumerate(samples):
             at = own[np.minimum(np.searchsorted(ids, raw.correlation[rows]), len(ids) - 1)]
@@ -205,8 +213,15 @@ def _by_votes(
     of_host, of_device = _assigned(raw, score, samples, collide)
     if len(set(of_host.tolist())) < 2:
         return None
+    return _of_pids(raw, on_device, launching, of_host, devices, of_device)
+
+
+def _of_pids(
+    raw: RawTrace, on_device: Bool, hosts: Int32, of_host: Int64 | Int32, devices: Int32, of_device: Int32
+) -> Int32:
+    """The process of each row, by the processes of hosts and of devices; -1 = unknown."""
     process = np.full(len(raw.pid), MISSING, np.int32)
-    for pids, of, chosen in ((launching, of_host, ~on_device), (devices, of_device, on_device)):
+    for pids, of, chosen in ((hosts, of_host, ~on_device), (devices, of_device, on_device)):
         table = np.full(len(raw.strings) + 1, MISSING, np.int32)
         table[pids] = of
         process[chosen] = table[raw.pid[chosen]]

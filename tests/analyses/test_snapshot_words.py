@@ -54,6 +54,20 @@ def recorded(stack: list[Frame]) -> list[Json]:
             "/home/u/model.py(42): attention, generated code <eval_with_key>.3(7): forward",
         ),
         ([*NATIVE, (f"/cache/ab/{HASH}.py", 9, "call"), ENGINE], f"/cache/ab/{HASH}.py(9): call"),
+        ([*NATIVE, ("_C.pyx", 0, "y"), ("/src/Python/ceval.c", 4000, "eval"), USER], "/home/u/model.py(42): attention"),
+        ([*NATIVE, ("/usr/lib/python3.11/threading.py", 975, "run"), USER], "/home/u/model.py(42): attention"),
+        (
+            [*NATIVE, ("/usr/local/lib/python3.10/dist-packages/vllm/layer.py", 3, "forward"), USER],
+            "/home/u/model.py(42): attention",
+        ),
+        (
+            [*NATIVE, ("C:\\venv\\Lib\\site-packages\\torch\\functional.py", 5, "linear"), ("C:\\u\\m.py", 5, "f")],
+            "C:\\u\\m.py(5): f",
+        ),
+        ([*NATIVE, ("C:\\Python311\\Lib\\threading.py", 5, "run"), ("C:\\u\\m.py", 5, "f")], "C:\\u\\m.py(5): f"),
+        ([*NATIVE, ("??", 0, "torch::autograd::CppNode<fbgemm::Lookup>::apply(int)"), ENGINE], "Lookup"),
+        ([*NATIVE[:3], ("??", 0, "at::_ops::empty::call"), ENGINE], "at::_ops::empty::call"),
+        ([*NATIVE[:3], ("??", 0, "ncclInit()")], "ncclInit()"),
     ],
 )
 def test_the_user_s_line(stack: list[Frame], line: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tb_plugin.trace import merged
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
@@ -124,6 +125,20 @@ def test_a_kernel_is_not_launched_by_a_later_call() -> None:
     table = table_of(events)
     assert kernels_of(table) == {("k of aten::A", "aten::A", "0"): 6, ("k of aten::B", "aten::B", "1"): 6}
     assert "unclear_process" not in issues(table)
+
+
+def test_too_many_processes_to_compare_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = [*rank(100, 0, "aten::A"), *rank(200, 1, "aten::B", begin=500, number=1)]
+    events.sort(key=lambda event: event["ts"])
+    assert "unclear_process" not in issues(table_of(events))
+    monkeypatch.setattr(merged, "_MOST_PAIRS", 3)
+    table = table_of(events)
+    assert issues(table)["unclear_process"] == 12 and launched(table) == 0
+
+
+def test_a_number_of_a_process_that_no_integer_holds() -> None:
+    table = table_of([*rank("9" * 5000, 0, "aten::A"), *rank(200, 1, "aten::B", begin=90_000, number=1)])
+    assert launched(table) == 12
 
 
 def test_what_cannot_be_told_apart_goes_to_nobody() -> None:

@@ -212,13 +212,14 @@ def _devices(parts: Sequence[Part], names: Sequence[str]) -> pa.Table:
     """The devices of all workers, with node and process as recorded, else from names such as ``node_1234``."""
     rows = []
     matches = [_NODE.match(name) for name in names]
-    devices = [row["device"] for part in parts for row in part.frames[DEVICES].data.to_pylist()]
+    tables = [part.frames[DEVICES].data.to_pylist() for part in parts]
+    devices = [row["device"] for table in tables for row in table]
     # The same number on all workers is no process but a step; different devices lie in one machine.
-    is_step = len(names) > 1 and len({match and match[2] for match in matches}) == 1
-    is_step = is_step and len(set(devices)) == len(devices)
-    for name, part, match in zip(names, parts, matches, strict=True):
-        named = None if is_step else match
-        for row in part.frames[DEVICES].data.to_pylist():
+    has_one_number = len(names) > 1 and len({match and match[2] for match in matches}) == 1
+    if has_one_number and len(set(devices)) == len(devices):
+        matches = [None] * len(names)
+    for name, table, named in zip(names, tables, matches, strict=True):
+        for row in table:
             node = row["node"] or (named.group(1) if named else "")
             process = row["process"] or (f"process {named.group(2)}" if named else name)
             rows.append({**row, "worker": name, "node": node, "process": process})

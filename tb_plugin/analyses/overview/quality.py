@@ -51,6 +51,7 @@ def _count(number: int, title: str = "Affected") -> Figure:
 
 
 RULES, PATTERN = "class_rules", "step_pattern"
+_SERVER_STEPS = "steps_missing.server"
 """Codes of the issues that a person's rule about classes of kernels, or pattern of steps, is none."""
 _READING: dict[str, tuple[str, Severity, str]] = {
     "dropped": (
@@ -308,9 +309,6 @@ _UNANSWERED = {
 """Why nothing that repeats was taken for steps."""
 
 
-_SERVER_STEPS = "Set TORCH_TRACE_STEPS to a pattern of the annotations that mark the server's steps."
-
-
 def _steps(trace: TraceTable) -> list[Notice]:
     notices = []
     stepped = trace.steps.recorded or (trace.coverage.whole and trace.coverage.whole.steps)
@@ -320,7 +318,7 @@ def _steps(trace: TraceTable) -> list[Notice]:
                 "steps_missing",
                 "medium",
                 f"The trace has no steps: the whole recording counts as one.{_UNANSWERED.get(trace.steps.unanswered, '')}",
-                _SERVER_STEPS if named(trace, trace.recorder.iterating).any() else trace.recorder.todo("steps_missing"),
+                trace.recorder.todo(_SERVER_STEPS if named(trace, trace.recorder.iterating).any() else "steps_missing"),
             )
         )
     notices += _unread_marks(trace)
@@ -346,7 +344,7 @@ def _unread_marks(trace: TraceTable) -> list[Notice]:
             "server_steps_unread",
             "medium",
             f"{{affected}} names of {framework} mark steps in an unknown form: {{unread_mark}}.",
-            _SERVER_STEPS,
+            trace.recorder.todo(_SERVER_STEPS),
             _count(len(found)),
             METRICS.figure("unread_mark", str(found[0].as_py())),
         )

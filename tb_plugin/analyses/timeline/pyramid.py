@@ -33,9 +33,9 @@ TILE_CELLS = 256
 GROUP_ROWS = 24
 """Lanes are put into groups of at least so many rows, which are sent together."""
 _FAR = 1 << 62
+"""Behind all times."""
 MOST_NS = (1 << 63) - 1
 """Longer than any trace."""
-"""Behind all times."""
 _DEEPEST = np.iinfo(np.int16).max
 """Events nested deeper share a row and may overlap."""
 

@@ -111,8 +111,8 @@ class RowColumns:
         self.by_kind: Int64 = np.zeros(_KINDS, np.int64)
         """Number of rows of each EventKind."""
         self.unknown: dict[str, int] = {}
-        self.legacy_device_rows = 0
         """Category no device family knows -> number of its events."""
+        self.legacy_device_rows = 0
         self._interner = interner
         self._kinds = np.empty(0, np.uint8)
         """By string id of a category; _UNASKED where nobody has asked."""

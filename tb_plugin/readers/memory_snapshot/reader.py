@@ -16,6 +16,7 @@ from tb_plugin.readers.memory_snapshot.rows import Rows
 from tb_plugin.readers.memory_snapshot.store import MAX_US
 from tb_plugin.readers.pickles.machine import Damaged, Ended, Machine
 from tb_plugin.readers.stream import TextStream, text_of
+from tb_plugin.readers.values import whole_text
 from tb_plugin.recorders import PYTORCH
 from tb_plugin.snapshot.table import HOST, Annotations, RawSnapshot
 from tb_plugin.trace.report import ReadReport
@@ -115,7 +116,7 @@ class _Reading:
     def _broken(self, code: str, text: str, machine: Machine) -> None:
         self.is_complete = False
         self.rows.dropped += 1
-        self.log.add(code, "dropped", machine.offset, text=_clean(text, 1000))
+        self.log.add(code, "dropped", machine.offset, text=whole_text(text[:1000]))
 
     def finish(self, root: Any, stream: TextStream, name: str) -> RawSnapshot:
         """Returns the finished snapshot. Raises UnreadableTrace when there is none."""
@@ -210,19 +211,14 @@ def _settings(found: Any) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for key, value in list(found.items())[:200] if isinstance(found, dict) else []:
         if isinstance(value, dict):
-            kept[_clean(key, 200)] = {
-                _clean(str(k), 200): _clean(v, 2000) if isinstance(v, str) else v
+            kept[whole_text(key[:200])] = {
+                whole_text(str(k)[:200]): whole_text(v[:2000]) if isinstance(v, str) else v
                 for k, v in list(value.items())[:200]
                 if isinstance(v, plain) and abs_fits(v)
             }
         elif isinstance(value, plain) and abs_fits(value):
-            kept[_clean(key, 200)] = _clean(value, 2000) if isinstance(value, str) else value
+            kept[whole_text(key[:200])] = whole_text(value[:2000]) if isinstance(value, str) else value
     return kept
-
-
-def _clean(text: str, most: int) -> str:
-    """The begin of a text; lone surrogates, which no JSON holds, are replaced."""
-    return text[:most].encode("utf-8", "replace").decode("utf-8")
 
 
 def abs_fits(value: str | float | bool) -> bool:

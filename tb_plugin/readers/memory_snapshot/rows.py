@@ -11,6 +11,7 @@ from tb_plugin.readers.memory_snapshot.runs import Runs
 from tb_plugin.readers.memory_snapshot.store import MAX_US, Store
 from tb_plugin.readers.pickles.machine import EVENTS, Machine, Role
 from tb_plugin.readers.pickles.memo import POOL_ID, ROW, STACK, Memo
+from tb_plugin.readers.values import whole_text
 from tb_plugin.snapshot.table import HOST, Action, FinalBlocks, FinalSegments, State
 from tb_plugin.trace.schema import MISSING
 
@@ -94,8 +95,7 @@ class Rows(Store):
         address = values.get("device_free" if code == Action.OOM else "addr")
         size, time = values.get("size"), values.get("time_us")
         if text == MISSING or not is_number(address) or not is_number(size) or not size >= 0:
-            keys = ", ".join(key[:20] for key in list(values)[:10])
-            example = keys.encode("utf-8", "replace").decode("utf-8")
+            example = whole_text(", ".join(key[:20] for key in list(values)[:10]))
             self.log.add("bad_event", "dropped", example=example, text="events without action, address or size")
             return None
         if code == Action.UNKNOWN:

@@ -70,13 +70,13 @@ def callers_of(trace: TraceTable, kernels: Int64, chains: Chains) -> tuple[Int64
     caller = operator[kernels].astype(np.int64)
     while (out := np.flatnonzero((caller != MISSING) & (place[caller] == MISSING))).size:
         caller[out] = operator[caller[out]]
-    known = chains.host[trace.external_id[chains.host] > 0]
-    known = known[np.argsort(trace.external_id[known], kind="stable")]
     left = np.flatnonzero(caller == MISSING)
     wanted = trace.external_id[kernels[left]]
-    at = np.append(known, MISSING)[np.searchsorted(trace.external_id[known], wanted, side="right") - 1]
-    caller[left] = np.where((at != MISSING) & (np.append(trace.external_id, MISSING)[at] == wanted), at, MISSING)
     if (process := trace.process) is not None:
-        at = first_in_process(trace.external_id[chains.host], chains.host, wanted, process, kernels[left])
-        caller[left] = at
+        caller[left] = first_in_process(trace.external_id[chains.host], chains.host, wanted, process, kernels[left])
+    else:
+        known = chains.host[trace.external_id[chains.host] > 0]
+        known = known[np.argsort(trace.external_id[known], kind="stable")]
+        at = np.append(known, MISSING)[np.searchsorted(trace.external_id[known], wanted, side="right") - 1]
+        caller[left] = np.where((at != MISSING) & (np.append(trace.external_id, MISSING)[at] == wanted), at, MISSING)
     return caller, np.append(chains.of, MISSING)[place[caller]]
