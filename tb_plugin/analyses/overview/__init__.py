@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
@@ -14,20 +13,16 @@ from tb_plugin.analyses.device_time import (
     DeviceRatios,
     DeviceTime,
     busy_title,
-    compute_by_class,
     device_ratios,
     device_time,
     without_operator,
 )
 from tb_plugin.analyses.failures import failed_payloads
-from tb_plugin.analyses.idle.account import idle_account, worked
-from tb_plugin.analyses.idle.causes import Cause
-from tb_plugin.analyses.idle.metrics import idle_slices, word_of
-from tb_plugin.analyses.kernel_classes import class_slices
 from tb_plugin.analyses.metrics import CHOSEN_STEPS, NO_STEPS
 from tb_plugin.analyses.only_ranges import has_only_ranges
-from tb_plugin.analyses.overview.configuration import configuration, device_card
-from tb_plugin.analyses.overview.cores import core_facts, cores_breakdown, frequency_figures
+from tb_plugin.analyses.overview.configuration import configuration
+from tb_plugin.analyses.overview.cores import core_facts
+from tb_plugin.analyses.overview.device_cards import cards_of_devices, idle_facts
 from tb_plugin.analyses.overview.device_steps import OfDevices, steps_of_devices
 from tb_plugin.analyses.overview.health import outside_steps, trace_health
 from tb_plugin.analyses.overview.largest import cost_notices, largest_cost
@@ -57,7 +52,6 @@ from tb_plugin.payloads import (
     Table,
     View,
 )
-from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
 
@@ -69,17 +63,6 @@ EVIDENCE = {
     "cpu": ("operators", {}),
 }
 """View, and what of it, that shows what stands behind a category; the timeline for the others."""
-
-DEVICE_PARTS = (
-    ("compute", "compute_ns"),
-    ("communication", "exposed_communication_ns"),
-    ("memcpy", "exposed_memcpy_ns"),
-    ("memset", "exposed_memset_ns"),
-    ("idle", "idle_ns"),
-)
-
-AT_WORK = "from the device's first work to the end of its last, inside steps and outside"
-"""Steps may begin before it: a device may idle longer in the steps than in all of this."""
 
 TOTAL = Metric("total_ns", "Total", "ns", METRICS["step_total_ns"].definition, METRICS["step_total_ns"].window)
 
@@ -164,52 +147,10 @@ class Overview:
             **run("Outside of steps", outside, nothing),
             **run("Findings", found, nothing),
             **{f"device_steps_{device}": bar for device, bar in on_devices.bars.items()},
-            **run(
-                "Device time",
-                lambda: {f"device_time_{device}": _partition(trace, device, time) for device, time in shown.items()},
-                nothing,
-            ),
-            **run(
-                "Idle time",
-                lambda: {
-                    f"device_idle_{d.id}": _idle(trace, i, times[d.id])
-                    for i, d in enumerate(trace.devices)
-                    if d.id in shown and times[d.id].idle_ns
-                },
-                nothing,
-            ),
-            **run(
-                "Compute by class of kernel",
-                lambda: {
-                    f"device_classes_{d.id}": _classes(trace, i, times[d.id])
-                    for i, d in enumerate(trace.devices)
-                    if d.id in shown and times[d.id].compute_ns
-                },
-                nothing,
-            ),
-            **run(
-                "Time by kind of core",
-                lambda: {
-                    f"device_cores_{d.id}": bar
-                    for i, d in enumerate(trace.devices)
-                    if (bar := cores_breakdown(trace, i)) is not None
-                },
-                nothing,
-            ),
-            **run(
-                "Devices",
-                lambda: {
-                    f"device_{d.id}": device_card(
-                        d, ratios.get(d.id) if known else None, times.get(d.id), meant, frequency_figures(trace, i)
-                    )
-                    for i, d in enumerate(trace.devices)
-                    if d.id in times or (d.name and not times)
-                },
-                nothing,
-            ),
+            **cards_of_devices(trace, times, shown, ratios if known else {}, meant, parts),
             **_about(trace, breakdown, meant, parts, lambda: unknown_notices(out)),
         }
-        facts = facts | run("Idle time", lambda: _idle_facts(trace, steps, times), no_facts) | on_devices.facts
+        facts = facts | run("Idle time", lambda: idle_facts(trace, steps, times), no_facts) | on_devices.facts
         payloads |= failed_payloads(parts.failures)
         return Part(
             coverage=selection.coverage,
@@ -349,77 +290,6 @@ def _average(breakdown: StepShares, has_device: bool, title: str) -> Breakdown:
     ]
     total = int(breakdown.total.sum()) / count
     return Breakdown("average_step", title, "", "ns", total, parts, "table")
-
-
-def _all_of_it(trace: TraceTable) -> str:
-    """Of how much of the recording the times of a device are the sum, for others on the page are means."""
-    count = len(trace.steps.label) if trace.steps.recorded else 0
-    return f"sum of {counted(count, 'step')} and what is outside" if count else "sum of the recording"
-
-
-def _partition(trace: TraceTable, device: str, time: DeviceTime) -> Breakdown:
-    values = asdict(time)
-    parts = [Slice(METRICS.metric(key, window=AT_WORK), category, values[key]) for category, key in DEVICE_PARTS]
-    return Breakdown(
-        name=f"device_time_{device}",
-        title="Device time from first to last work",
-        subtitle=f"device {device}, all streams; {_all_of_it(trace)}; the parts sum exactly",
-        unit="ns",
-        total=time.window_ns,
-        parts=parts,
-        style="bar",
-    )
-
-
-def _idle(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
-    name = trace.devices[device].id
-    causes = idle_causes(trace, device)
-    return Breakdown(
-        name=f"device_idle_{name}",
-        title="Idle time from first to last work, by cause",
-        subtitle=f"device {name}; {_all_of_it(trace)}; the parts sum to the idle time above",
-        unit="ns",
-        total=time.idle_ns,
-        parts=idle_slices(causes, AT_WORK, "idle"),
-        style="bar",
-    )
-
-
-@remembered
-def idle_causes(trace: TraceTable, device: int) -> dict[Cause, int]:
-    """Returns the idle time of a device between its first and last work, by cause, nanoseconds."""
-    start, end = worked(trace, device)
-    return {cause: int(time[0]) for cause, time in idle_account(trace, device).by_cause(*_window(start, end)).items()}
-
-
-def _window(start: int, end: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    return np.array([start], np.int64), np.array([end], np.int64)
-
-
-def _idle_facts(trace: TraceTable, steps: Steps, devices: dict[str, DeviceTime]) -> dict[str, Number]:
-    """Idle time by cause: of each device, and of a step (a mean over the steps and over the devices)."""
-    facts: dict[str, Number] = {}
-    of_steps = dict.fromkeys(Cause, 0)
-    for i, device in enumerate(trace.devices):
-        if device.id in devices:
-            facts |= {f"device.{device.id}.idle.{word_of(c)}_ns": time for c, time in idle_causes(trace, i).items()}
-            for cause, time in idle_account(trace, i).by_cause(steps.start_ns, steps.end_ns).items():
-                of_steps[cause] += int(time.sum())
-    count = len(devices) * len(steps.label)
-    return facts | {f"overview.idle.{word_of(c)}_mean_ns": time / count for c, time in of_steps.items() if count}
-
-
-def _classes(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
-    name = trace.devices[device].id
-    return Breakdown(
-        name=f"device_classes_{name}",
-        title="Compute by class of kernel",
-        subtitle=f"device {name}; {_all_of_it(trace)}; the parts sum to the compute time above",
-        unit="ns",
-        total=time.compute_ns,
-        parts=class_slices(compute_by_class(trace, device), METRICS.metric("compute_ns", window=AT_WORK), "kernels"),
-        style="bar",
-    )
 
 
 def _frame(breakdown: StepShares) -> Frame:

@@ -1,4 +1,7 @@
-"""Data quality: what the trace does not say, what was repaired or lost, and what that means for the numbers."""
+"""Notices about the quality of the data.
+
+In one file: the notices share their helpers, and the last table gives their order.
+"""
 
 from __future__ import annotations
 
