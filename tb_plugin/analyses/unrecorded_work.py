@@ -33,7 +33,7 @@ def unrecorded_work(trace: TraceTable, device: int) -> Ranges:
     empty_queue = (launches.call[mine] != MISSING) & ~launches.is_queued[mine]
     first = np.zeros(len(mine), np.bool_)
     first[np.unique(hardware_streams(trace).of[row], return_index=True)[1]] = True
-    # The first works are no samples of what they are compared with: all of them may wait.
+    # The first work of a stream may wait, so it is no sample of the usual latency.
     limit = max(MIN_WAIT_NS, TIMES_USUAL * usual(latency[empty_queue & ~first]))
     begun_meanwhile = np.searchsorted(start, start) - np.searchsorted(start, launches.free_ns[mine])
     waited = first & empty_queue & (latency > limit) & (begun_meanwhile == 0)

@@ -58,7 +58,7 @@ def numbered(drafts: Iterable[Draft], several: bool, readers: Sequence[str]) -> 
     groups: dict[tuple[str, str], list[Draft]] = defaultdict(list)
     for draft in drafts:
         groups[run_name(draft.root, draft.candidate.run, several), draft.candidate.worker].append(draft)
-    # A recording has the same number on all workers of its run, also where one of them lacks another recording.
+    # All workers of a run number recordings alike, even if one of them lacks a recording.
     recordings: dict[str, set[int]] = defaultdict(set)
     for (run, _), group in groups.items():
         recordings[run].update(d.candidate.time_unix_ns or 0 for d in group if d.candidate.stage)

@@ -189,7 +189,7 @@ def _kept_survey(path: str) -> Survey | None:
 
 
 def _nothing(failure: PartFailed) -> None:
-    """Whoever asks for the part is told."""
+    """Ignores the failure here: the request for the part reports it."""
 
 
 def _open_beside(model: Model[Any, Any], made: Any, path: str) -> None:

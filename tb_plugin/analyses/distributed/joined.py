@@ -214,7 +214,7 @@ def _devices(parts: Sequence[Part], names: Sequence[str]) -> pa.Table:
     matches = [_NODE.match(name) for name in names]
     tables = [part.frames[DEVICES].data.to_pylist() for part in parts]
     devices = [row["device"] for table in tables for row in table]
-    # The same number on all workers is no process but a step; different devices lie in one machine.
+    # A number that all workers share is a step, not a process, if their devices differ.
     has_one_number = len(names) > 1 and len({match and match[2] for match in matches}) == 1
     if has_one_number and len(set(devices)) == len(devices):
         matches = [None] * len(names)

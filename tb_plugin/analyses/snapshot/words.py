@@ -26,7 +26,7 @@ _GENERATED = re.compile(
     r"<(?!frozen |string>|stdin>|console>|ipython-input-|command-|timed |magic-)"
     r"|.*[/\\]torchinductor[^/\\]*[/\\]|.*[/\\]([a-z2-7]{2})[/\\]c\1[a-z2-7]{40,}\.py$"
 )
-"""Files of code that was made while the program ran. TorchInductor's names are base32 hashes below their first letters."""
+"""Files of generated code. TorchInductor's names are base32 hashes below their first letters."""
 _NODE = re.compile(
     r"torch::autograd::(?:generated::)?(?:\(anonymous namespace\)::)?(?:CppNode<(?:.*::)?)?(\w+)>?::apply\b"
 )
@@ -66,7 +66,9 @@ def stack_words(snapshot: Snapshot) -> StackWords:
         if is_python[i]:
             package, is_framework = package_of(texts[i])
             own = package not in (BUILT_IN, STANDARD, *snapshot.recorder.packages)
-            ranks[i] = _CODE_MADE if short[i] else _USER if own and not is_framework else _PACKAGE if own else _PYTHON
+            ranks[i] = (
+                _GENERATED_CODE if short[i] else _USER if own and not is_framework else _PACKAGE if own else _PYTHON
+            )
         elif node := _NODE.search(name or ""):
             nodes[i] = node[1]
             ranks[i] = _AUTOGRAD
@@ -84,7 +86,7 @@ def stack_words(snapshot: Snapshot) -> StackWords:
     )
 
 
-_RECORDER, _NATIVE, _OPERATOR, _AUTOGRAD, _PYTHON, _PACKAGE, _CODE_MADE, _USER = range(8)
+_RECORDER, _NATIVE, _OPERATOR, _AUTOGRAD, _PYTHON, _PACKAGE, _GENERATED_CODE, _USER = range(8)
 """Kinds of frames; the innermost frame of the highest kind names a stack."""
 
 
@@ -96,8 +98,8 @@ def _line_of(
     best = int(frames[at])
     if kinds[at] == _AUTOGRAD:
         return nodes[best]
-    inside = np.flatnonzero(kinds[:at] == _CODE_MADE)
-    # Code that was made names its region, and the user's line outside of it.
+    inside = np.flatnonzero(kinds[:at] == _GENERATED_CODE)
+    # Generated code is named beside the user's line.
     return f"{texts[best]}, generated code {short[frames[inside[0]]]}" if len(inside) else texts[best]
 
 

@@ -24,7 +24,7 @@ MAX_TEXT = 64 * 1024 * 1024
 MAX_NUMBER_TEXT = 400
 """Digits of a number that is written as text."""
 MAX_NESTED = 16
-"""Marks around a list that are looked at to tell what it is; real files have five."""
+"""Open lists around a list that decide its role; real files have five."""
 MAX_DEPTH = 10_000
 """Open containers; real files have six."""
 _PROTOCOL = 5
