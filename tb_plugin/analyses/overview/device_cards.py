@@ -122,7 +122,7 @@ def _window(start: int, end: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
 
 
 def idle_facts(trace: TraceTable, steps: Steps, devices: dict[str, DeviceTime]) -> dict[str, Number]:
-    """Idle time by cause: of each device, and of a step (a mean over the steps and over the devices)."""
+    """Returns idle time by cause: of each device, and of a step (a mean over the steps and over the devices)."""
     facts: dict[str, Number] = {}
     of_steps = dict.fromkeys(Cause, 0)
     for i, device in enumerate(trace.devices):
