@@ -172,7 +172,7 @@ def _issues(name: str, names: Sequence[str], left: int) -> tuple[Issue, ...]:
     told = [Issue("merged_processes", "note", text, 1)]
     if left:
         text = "Events of processes that are no rank, or of unknown processes, belong to no worker."
-        told.append(Issue("no_rank", "note", text, left))
+        told.append(Issue("unknown_rank", "note", text, left))
     return tuple(told)
 
 

@@ -133,7 +133,7 @@ def test_events_of_no_rank_are_counted() -> None:
     issues = [
         {issue.code: issue.count for issue in found.make().report.issues} for found in rank_traces(raw_of(merged))
     ]
-    assert issues == [{"merged_processes": 1, "no_rank": 2}] * 2
+    assert issues == [{"merged_processes": 1, "unknown_rank": 2}] * 2
 
 
 @pytest.mark.skipif(not HTA.is_dir(), reason="../shared has the traces")
