@@ -117,10 +117,6 @@ class _Captures:
         both = min(size, int(self._sizes[place]))
         sides = [(mine[nodes], of[here : here + int(self._sizes[place])]) for mine, of in self._columns]
         same = _equal([(mine[:both], of[:both]) for mine, of in sides])
-        is_kernel = self._sequences.kind[here : here + both] == EventKind.KERNEL
-        is_named = self._sequences.name[here : here + both] != MISSING
-        if not self.is_sure(graph) or self._sequences.is_forked[number]:
-            same &= ~is_kernel | is_named
         length = both if same.all() else int(np.argmin(same))
         if length == size == self._sizes[place]:
             return length
@@ -129,7 +125,11 @@ class _Captures:
         if not _contains(sides):
             return 0
         length = _in_place(sides, length, self._path[here:] if is_whole else None)
-        known = np.flatnonzero((is_kernel & is_named)[:length])
+        is_kernel = self._sequences.kind[here : here + length] == EventKind.KERNEL
+        is_named = self._sequences.name[here : here + length] != MISSING
+        if not self.is_sure(graph) or self._sequences.is_forked[number]:
+            is_named &= np.logical_and.accumulate(is_named | ~is_kernel)
+        known = np.flatnonzero(is_kernel & is_named)
         length = int(known[-1]) + 1 if len(known) >= FEWEST_KERNELS else 0
         return length if length >= LEAST_SHARE * max(size, int(self._sizes[place])) else 0
 
