@@ -148,7 +148,8 @@ MEANT = {
 }  # fmt: skip
 OTHERS = (
     "events.out.tfevents.1700000000.host.7.0", "README.md", "README", "notes.txt", "requirements.txt", "hparams.yaml",
-    "train.log", "train.py", "a.png", "job.sh", "core.1234", "checkpoint", "a.npy", "sub/LICENSE.txt", "a.toml", "torch_trace_ignore",
+    "train.log", "train.py", "a.png", "job.sh", "core.1234", "checkpoint", "a.npy", "sub/LICENSE.txt", "a.toml",
+    "torch_trace_ignore",
 )  # fmt: skip
 
 
