@@ -208,8 +208,8 @@ class Scanner:
                 continue
             elif file.size and LOOKED_INTO.search(file.path):
                 asked.append(file)
-            elif why := unread(file.path):
-                told.append((file.path, why if file.size else _EMPTY))
+            elif text := unread(file.path):
+                told.append((file.path, text if file.size else _EMPTY))
         kept = {place for place, _ in told}
         told += [(place, why) for place, why in refused.items() if place not in kept and not place_of(place)[1]]
         keys = [(root, file.path, file.fingerprint, "") for file in asked[:_MOST_FOREIGN]]
