@@ -92,8 +92,7 @@ def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chose
     if verdict is None or not verdict.category:
         return None
     category, part_ns = verdict.category, verdict.part_ns
-    within = subtract(union(steps.start_ns, steps.end_ns), verdict.earlier)
-    within = intersect(within, _part(trace, category))
+    within = intersect(union(steps.start_ns, steps.end_ns), _part(trace, category))
     if category == "other":
         # An idle thread (a progress bar's, a watchdog) does not hold up the training.
         rows = np.flatnonzero(trace.kind == EventKind.PYTHON)

@@ -113,7 +113,7 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
     ]
     without = [(rule, found, None) for rule, found in every if rule.id in out]
     is_low = any(rule is LOW for rule, _, _ in worth)
-    idle_unknown = verdict is not None and verdict.limit in (Limit.STARTED_LATE, Limit.GPU_NOT_RECORDED)
+    idle_unknown = verdict is not None and verdict.limit is Limit.GPU_NOT_RECORDED
     if idle_unknown or parts.run(LOW.title, partial(is_explained, scene, whole.high_ns), False):
         worth = [each for each in worth if each[0] is not LOW]
     elif not (without or is_low):

@@ -13,7 +13,7 @@ from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.kernel_classes import named_kernels
 from tb_plugin.analyses.rules.base import Scene
-from tb_plugin.analyses.step_shares import CATEGORIES, shares
+from tb_plugin.analyses.step_shares import CATEGORIES, UNRECORDED, shares
 from tb_plugin.analyses.unrecorded_work import unrecorded_work
 from tb_plugin.analyses.waits import held_by_profiler
 from tb_plugin.trace.intervals import EMPTY, Ranges, intersect, join, measure, subtract, union
@@ -124,7 +124,7 @@ class Verdict:
     mix: Mapping[KernelClass, int]
     """Kernel time by class, without communication."""
     earlier: Ranges
-    """When devices run work launched before the recording in these steps."""
+    """When devices run unrecorded work in these steps, whatever other devices run."""
 
 
 @remembered
@@ -134,8 +134,8 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     total = int(s.breakdown.total.sum())
     if not total:
         return None
-    within = earlier_work(trace, s.steps)
-    parts = _parts(s, within)
+    within = _earlier_work(trace, s.steps)
+    parts = _parts(s)
     mix = _mix(s)
 
     def found(limit: Limit, *categories: str, part_ns: int | None = None) -> Verdict:
@@ -149,10 +149,10 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     work = of_kind(trace.kind, *DEVICE_WORK)
     if unmatched and not work.any():
         return found(Limit.GPU_NOT_RECORDED)
-    earlier = measure(within)
+    earlier = parts[UNRECORDED]
     if earlier >= MIN_SHARE * total:
         return found(Limit.STARTED_LATE, part_ns=earlier)
-    profiler = total - sum(parts.values()) - earlier
+    profiler = total - sum(parts.values())
     if profiler >= MIN_SHARE * total:
         return found(Limit.PROFILER, part_ns=profiler)
     waits = {each: sum(parts[category] for category in group) for each, group in _WAITING.items()}
@@ -172,20 +172,17 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     return found(limit, *_WAITING.get(limit, _WAITING[Limit.CPU]))
 
 
-def earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
-    """Returns when devices run work launched before the recording in these steps, and the profiler holds nothing up."""
-    ranges = [unrecorded_work(trace, device) for device in device_busy(trace) if device != MISSING]
-    within = intersect(join(*ranges), union(steps.start_ns, steps.end_ns)) if ranges else EMPTY
+def _earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
+    """When a device runs unrecorded work in these steps, whatever others run, and the profiler holds nothing up."""
+    ranges = [unrecorded_work(trace, device) for device in device_busy(trace)]
+    within = intersect(join(EMPTY, *ranges), union(steps.start_ns, steps.end_ns))
     return subtract(within, held_by_profiler(trace))
 
 
-def _parts(s: Scene, earlier: Ranges) -> dict[str, int]:
-    """The categories of the steps without waits for the profiler and work from before the recording."""
+def _parts(s: Scene) -> dict[str, int]:
+    """The categories of the steps without waits for the profiler."""
     held = intersect(held_by_profiler(s.trace), union(s.steps.start_ns, s.steps.end_ns))
-    out = join(held, earlier)
-    less = {category: measure(intersect(out, each)) for category, each in shares(s.trace).items()}
-    # What no category covers: the profiler's own waits always lie in one.
-    less["other"] = measure(earlier) - sum(measure(intersect(earlier, each)) for each in shares(s.trace).values())
+    less = {category: measure(intersect(held, each)) for category, each in shares(s.trace).items()} | {"other": 0}
     return {each: int(s.breakdown.parts[each].sum()) - less[each] for each in CATEGORIES}
 
 
