@@ -51,6 +51,7 @@ class _Largest:
     figures: tuple[Figure, ...]
     link: Link
     cause: Cause | None = None
+    time_ns: int = 0
 
 
 def is_explained(s: Scene, saving_ns: float) -> bool:
@@ -89,7 +90,8 @@ def _look(s: Scene) -> Seen | None:
             threshold=LOW_UTILIZATION,
             evidence=largest.link,
             references=s.references("low_utilization"),
-        )
+        ),
+        takes_ns=largest.time_ns,
     )
 
 
@@ -123,7 +125,9 @@ def _largest(s: Scene, device: str) -> _Largest:
         text += ": the host is in {idle_host} meanwhile"
         text += ", called by {operator}" if "operator" in host else ""
         text += ", at {idle_line}" if "idle_line" in host else ""
-    return _Largest(f"{text}.", figures, Link("idle", {"where": f"cause:{title}"}, "Show what waits"), cause)
+    return _Largest(
+        f"{text}.", figures, Link("idle", {"where": f"cause:{title}"}, "Show what waits"), cause, totals[cause]
+    )
 
 
 def _host_did(s: Scene, device: int, cause: Cause) -> dict[str, str]:
@@ -177,7 +181,8 @@ def _idle_device(s: Scene) -> Seen | None:
             measure="utilization",
             threshold=BUSY,
             evidence=largest.link,
-        )
+        ),
+        takes_ns=largest.time_ns,
     )
 
 
