@@ -21,7 +21,7 @@ NAME = "[OutOfMemory]"
 FORWARD = "train.py(9): forward"
 
 
-def fail(builder: TraceBuilder, at: int, size: int | None = 2 * GIB, tid: int = 1, **args: Any) -> TraceBuilder:
+def fail(builder: TraceBuilder, at: int, size: int | None = 2 * GIB, *, tid: int = 1, **args: Any) -> TraceBuilder:
     """A request of so many bytes fails on cuda:0, where 14 of 15 reserved GiB are in use. None: not recorded."""
     all_of = {"Device Type": 1, "Device Id": 0, "Bytes": size, "Total Allocated": 14 * GIB, "Total Reserved": 15 * GIB}
     given = {key: value for key, value in {**all_of, **args}.items() if value is not None}
@@ -183,7 +183,10 @@ def test_a_trace_with_nothing_but_a_failure_opens() -> None:
     ],
 )
 def test_what_to_do_depends_on_why_it_failed(size: int, allocated: int, reserved: int | None, word: str) -> None:
-    totals = {"Total Allocated": allocated * GIB, "Total Reserved": None if reserved is None else reserved * GIB}
+    totals: dict[str, Any] = {
+        "Total Allocated": allocated * GIB,
+        "Total Reserved": None if reserved is None else reserved * GIB,
+    }
     assert word in findings_of(fail(training(), 2110, size * GIB, **totals).table(), None).notices[0].todo
 
 
