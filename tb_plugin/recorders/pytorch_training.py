@@ -256,6 +256,24 @@ TRAINING = {
         "torch.backends.cudnn.benchmark = True.",
         (("PyTorch: channels_last", f"{_TUTORIALS}/intermediate/memory_format_tutorial.html"),),
     ),
+    "out_of_memory.full": Advice(
+        "Use a smaller batch or shorter inputs, autocast, torch.utils.checkpoint or a sharded optimizer state.",
+        (("PyTorch: checkpoint", f"{DOCS}/checkpoint.html"), _CUDA_MEMORY),
+    ),
+    "out_of_memory.one": Advice(
+        "Check the shapes at this line: a broadcast, an index or a full attention matrix may be larger than meant. If it is "
+        "meant, compute it in chunks.",
+        (_CUDA_MEMORY,),
+    ),
+    "out_of_memory.pieces": Advice(
+        "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True and keep shapes constant: enough memory is reserved, but in "
+        "pieces.",
+        (_CUDA_MEMORY,),
+    ),
+    "out_of_memory.cpu": Advice(
+        "Free memory of the machine: fewer DataLoader workers (num_workers, prefetch_factor), smaller batches, or data read "
+        "from disk (mmap)."
+    ),
     "memory_limit": Advice(
         "Recompute activations (gradient checkpointing) or use mixed precision before the next larger batch fails.",
         (("PyTorch: checkpoint", f"{DOCS}/checkpoint.html"), AMP),

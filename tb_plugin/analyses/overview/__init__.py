@@ -120,7 +120,9 @@ class Overview:
         findings = run("Findings", lambda: findings_of(trace, params.steps, out), None)
 
         def largest() -> dict[str, Payload]:
-            costs = cost_notices(trace, steps, cost, findings or Findings.without(verdict)) if known else []
+            costs = (
+                cost_notices(trace, steps, cost, findings or Findings.without(verdict), params.steps) if known else []
+            )
             return {"largest_costs": Notices("largest_costs", "Largest costs", "answer", costs)} if costs else {}
 
         def outside() -> dict[str, Payload]:

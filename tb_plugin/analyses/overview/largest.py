@@ -13,6 +13,7 @@ from tb_plugin.analyses.device_time import busy_title
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.in_timeline import at_event
 from tb_plugin.analyses.kernel_classes import TITLES
+from tb_plugin.analyses.out_of_memory import chosen_failures, sentence_of
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.replays.behind import operator_names
 from tb_plugin.analyses.rules.savings import Findings
@@ -153,11 +154,15 @@ def _operators(trace: TraceTable, rows: Int64) -> npt.NDArray[np.integer]:
     return operator_names(trace, rows)
 
 
-def cost_notices(trace: TraceTable, steps: Steps, cost: Cost | None, findings: Findings) -> list[Notice]:
+def cost_notices(
+    trace: TraceTable, steps: Steps, cost: Cost | None, findings: Findings, chosen: tuple[str, ...] | None
+) -> list[Notice]:
     """Returns the sentence that says what limits the program; nothing without a verdict."""
     verdict = findings.verdict
     if verdict is None:
         return []
+    if verdict.limit is Limit.MEMORY:
+        return [_failure(trace, chosen)]
     earlier = _mid_flight(trace, steps, verdict)
     if verdict.limit is Limit.STARTED_LATE:
         return earlier
@@ -203,6 +208,14 @@ def cost_notices(trace: TraceTable, steps: Steps, cost: Cost | None, findings: F
         text += f". The {word} is {{utilization}} busy"
     sentence = Notice("largest_cost", "info", f"{text}.", "", figures, measure="largest_share", evidence=evidence)
     return [sentence, *earlier]
+
+
+def _failure(trace: TraceTable, chosen: tuple[str, ...] | None) -> Notice:
+    failures = chosen_failures(trace, chosen)
+    text, figures = sentence_of(trace, failures)
+    figures.append(METRICS.figure("limit", Limit.MEMORY.value))
+    evidence = Link("timeline", at_event(trace, int(failures.row[0])), "Show evidence")
+    return Notice("largest_cost", "info", text, "", figures, measure="failed_bytes", evidence=evidence)
 
 
 def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notice]:

@@ -25,6 +25,7 @@ from tb_plugin.analyses.rules import (
     memory_unused,
     offload_copies,
     one_stream,
+    out_of_memory,
     pageable_copies,
     pipeline_bubble,
     profiler_overhead,
@@ -51,6 +52,7 @@ from tb_plugin.analyses.rules import (
 from tb_plugin.analyses.rules.base import Rule
 
 RULES: tuple[Rule, ...] = (
+    out_of_memory.RULE,
     data_loading.RULE,
     synchronising_calls.RULE,
     deterministic_sync.RULE,

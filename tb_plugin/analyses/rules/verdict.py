@@ -12,6 +12,7 @@ import numpy as np
 from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.kernel_classes import named_kernels
+from tb_plugin.analyses.out_of_memory import chosen_failures
 from tb_plugin.analyses.rules.base import Scene
 from tb_plugin.analyses.step_shares import CATEGORIES, UNRECORDED, shares
 from tb_plugin.analyses.unrecorded_work import unrecorded_work
@@ -25,6 +26,7 @@ from tb_plugin.trace.table import Steps, TraceTable
 class Limit(Enum):
     """What limits a program. The value is the word for it in answers."""
 
+    MEMORY = "memory"
     DATA_LOADING = "data loading"
     CPU = "CPU overhead"
     GPU = "GPU"
@@ -53,6 +55,7 @@ _WAITING: Mapping[Limit, tuple[str, ...]] = MappingProxyType(
 )
 RULES_OF: Mapping[Limit, frozenset[str]] = MappingProxyType(
     {
+        Limit.MEMORY: frozenset({"out_of_memory", "memory_limit"}),
         Limit.DATA_LOADING: frozenset({"data_loading"}),
         Limit.CPU: frozenset(
             {
@@ -132,6 +135,8 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     """Returns what limits the program in steps with these labels (None: all); None where they have no time."""
     s = Scene(trace, chosen)
     total = int(s.breakdown.total.sum())
+    if len(chosen_failures(trace, chosen).row):
+        return Verdict(Limit.MEMORY, "", 0, total, {}, EMPTY)
     if not total:
         return None
     within = _earlier_work(trace, s.steps)
