@@ -70,20 +70,23 @@ def _is_unclear(profiles: Sequence[Found], infos: Mapping[Found, JobInfo | None]
 
 
 def _are_together(known: Iterable[tuple[Found, JobInfo]]) -> bool:
-    """Whether the recordings of each span overlap, or nearly so: clocks of hosts differ."""
+    """Whether the recordings of each span overlap, or nearly so. Clocks of different hosts may be far apart."""
     spans: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    hosts: dict[tuple[str, str], set[str]] = defaultdict(set)
     for one, info in known:
         if info.start_ns is not None:
             spans[one.span, info.clock].append(extent(one, info))
-    return all(begin <= until + SLACK_NS for times in spans.values() for until, begin in _gaps(sorted(times)))
+            hosts[one.span, info.clock].add(info.process.rpartition(":")[0])
+    return all(len(hosts[span]) > 1 or _is_one_stretch(times) for span, times in spans.items())
 
 
-def _gaps(times: Sequence[tuple[int, int]]) -> Iterable[tuple[int, int]]:
-    """Until when something was recorded, and when the next recording began."""
-    until = times[0][1]
-    for before, after in pairwise(times):
-        until = max(until, before[1])
-        yield until, after[0]
+def _is_one_stretch(times: Iterable[tuple[int, int]]) -> bool:
+    until: int | None = None
+    for begin, end in sorted(times):
+        if until is not None and begin > until + SLACK_NS:
+            return False
+        until = end if until is None else max(until, end)
+    return True
 
 
 def _labelled(profiles: Sequence[Found], infos: Mapping[Found, JobInfo | None]) -> dict[Found, Found]:

@@ -58,6 +58,12 @@ def test_launches_that_record_other_ranks_share_no_span(tmp_path):
     assert places(tmp_path) == [("job", f"rank{rank}", str(1 + rank // 2)) for rank in range(4)]
 
 
+def test_clocks_of_hosts_far_apart_leave_a_job_whole(tmp_path):
+    for rank in range(2):
+        put(tmp_path / "job" / f"host_{rank}.END.pt.trace.json", rank, at_s=100 * rank, host=f"h{rank}")
+    assert places(tmp_path) == [("job", "rank0", "1"), ("job", "rank1", "1")]
+
+
 def test_a_launch_that_lacks_a_rank(tmp_path):
     """Rank 1 records in the second launch alone: that is its span 2."""
     for launch, rank in ((0, 0), (1, 0), (1, 1)):
