@@ -207,9 +207,9 @@ TRAINING = {
         "optimizer of your own can use torch._foreach_* functions, or be compiled (torch.compile(optimizer.step)).",
         (("PyTorch: optimizers", f"{DOCS}/optim.html#default-implementations"), _TUNING),
     ),
-    "tiny_elementwise": Advice(
-        "torch.compile the module, or only the function around this line: it fuses such chains. Activations and norms that "
-        "are written out often exist as one operator (nn.functional.gelu, rms_norm).",
+    "unfused_kernels": Advice(
+        "torch.compile the module, or only the function around this line: it fuses such runs. Norms, rotary embeddings "
+        "and activations that are written out often exist as one operator (nn.functional.gelu, rms_norm).",
         (("PyTorch: torch.compile", f"{_TUTORIALS}/intermediate/torch_compile_tutorial.html"), _TUNING),
     ),
     "pipeline_bubble": Advice(

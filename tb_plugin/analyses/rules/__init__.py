@@ -44,8 +44,8 @@ from tb_plugin.analyses.rules import (
     step_outliers,
     synchronising_calls,
     tf32_off,
-    tiny_elementwise,
     unfused_attention,
+    unfused_kernels,
     unfused_optimizer,
 )
 from tb_plugin.analyses.rules.base import Rule
@@ -81,7 +81,7 @@ RULES: tuple[Rule, ...] = (
     matrix_alignment.RULE,
     unfused_attention.RULE,
     unfused_optimizer.RULE,
-    tiny_elementwise.RULE,
+    unfused_kernels.RULE,
     recomputation.RULE,
     redundant_casts.RULE,
     redundant_copies.RULE,

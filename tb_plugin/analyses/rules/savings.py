@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.in_timeline import at_event
 from tb_plugin.analyses.rules import RULES
 from tb_plugin.analyses.rules.base import WORTH, Rule, Scene, Seen
@@ -48,6 +49,7 @@ class Finding:
     events: Int64
     shown_by: int
     """How many events show it."""
+    table: Frame | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +210,7 @@ def _finding(scene: Scene, rule: Rule, seen: Seen, saving: Saving | None) -> Fin
         notice = replace(notice, saving=saving, severity=severity_of(share) if share >= MEDIUM_SHARE else "low")
     events = seen.events[:EVENTS].copy()
     notice = replace(notice, title=rule.title, evidence=_shown(scene, notice.evidence, events))
-    return Finding(rule, notice, events, len(seen.events))
+    return Finding(rule, notice, events, len(seen.events), seen.table)
 
 
 def _shown(scene: Scene, link: Link | None, events: Int64) -> Link | None:

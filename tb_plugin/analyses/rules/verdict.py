@@ -81,7 +81,7 @@ RULES_OF: Mapping[Limit, frozenset[str]] = MappingProxyType(
                 "matrix_alignment",
                 "unfused_attention",
                 "unfused_optimizer",
-                "tiny_elementwise",
+                "unfused_kernels",
                 "recomputation",
                 "redundant_casts",
                 "redundant_copies",
