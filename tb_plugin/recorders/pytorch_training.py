@@ -256,6 +256,11 @@ TRAINING = {
         "torch.backends.cudnn.benchmark = True.",
         (("PyTorch: channels_last", f"{_TUTORIALS}/intermediate/memory_format_tutorial.html"),),
     ),
+    "device_copies": Advice(
+        "Leave out .clone() and .contiguous(), and write results into place with out= or copy-free views. Allocate once "
+        "what grows by torch.cat(), such as caches, and fill slices of it.",
+        (("PyTorch: tensor views", f"{DOCS}/tensor_view.html"), _TUNING),
+    ),
     "memory_limit": Advice(
         "Recompute activations (gradient checkpointing) or use mixed precision before the next larger batch fails.",
         (("PyTorch: checkpoint", f"{DOCS}/checkpoint.html"), AMP),

@@ -11,13 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.directions import DIRECTIONS, directions_of
 from tb_plugin.analyses.grouping import group, sum_by
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.names import named
 from tb_plugin.analyses.readable import readable_names
 from tb_plugin.analyses.replays.hashing import sequence_hashes
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.device_copies import copies_within
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.shapes import extents
 from tb_plugin.analyses.rules.streams import runs, streams, updates
@@ -134,7 +134,7 @@ def fusible_runs(s: Scene) -> Runs:
     beside[MISSING] = False
     apart[all_of.row[beside[all_of.operator]]] = True
     fusable &= ~(apart | _is_generated(trace) | named(trace, APART))[all_of.row]
-    place = np.flatnonzero(~_moves_within_device(trace)[all_of.row])
+    place = np.flatnonzero(~(copies_within(trace) | (trace.kind == EventKind.MEMSET))[all_of.row])
     row, stream = all_of.row[place], np.cumsum(all_of.first)[place]
     launch = trace.launch[row].astype(np.int64)
     begun = trace.start_ns[np.where(launch == MISSING, row, launch)]
@@ -160,14 +160,6 @@ def _is_generated(trace: TraceTable) -> Bool:
     """Which kernels a compiler generated, and fused already: by their names, or named like their operator."""
     operator = np.append(trace.name, MISSING)[trace.operator]
     found: Bool = named(trace, trace.recorder.compiled.kernel) | (trace.name == operator)
-    return found
-
-
-def _moves_within_device(trace: TraceTable) -> Bool:
-    found: Bool = trace.kind == EventKind.MEMSET
-    copies = np.flatnonzero(trace.kind == EventKind.MEMCPY)
-    directions = directions_of(trace, copies)
-    found[copies[directions == [each.key for each in DIRECTIONS].index("dtod")]] = True
     return found
 
 

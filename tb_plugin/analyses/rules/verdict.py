@@ -85,6 +85,7 @@ RULES_OF: Mapping[Limit, frozenset[str]] = MappingProxyType(
                 "recomputation",
                 "redundant_casts",
                 "redundant_copies",
+                "device_copies",
                 "fallback_cores",
                 "conversions",
                 "low_frequency",
@@ -92,7 +93,9 @@ RULES_OF: Mapping[Limit, frozenset[str]] = MappingProxyType(
                 "one_stream",
             }
         ),
-        Limit.COPIES: frozenset({"exposed_copies", "pageable_copies", "offload_copies", "repeated_copies"}),
+        Limit.COPIES: frozenset(
+            {"exposed_copies", "pageable_copies", "offload_copies", "repeated_copies", "device_copies"}
+        ),
         Limit.COMMUNICATION: frozenset(
             {
                 "communication",
