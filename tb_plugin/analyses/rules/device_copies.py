@@ -117,7 +117,7 @@ def _operators(trace: TraceTable, copies: Int64) -> str:
 
 
 def _calling(trace: TraceTable, operators: Int64) -> Int64:
-    """The operator that calls for each copy, some levels above the one that launches it: copy_, clone, contiguous, reshape."""
+    """The operator that calls for each copy, some levels above its launch: copy_, clone, contiguous, reshape."""
     for _ in range(LEVELS):
         outer = trace.operator[operators]
         operators = np.where(outer == MISSING, operators, outer).astype(np.int64)

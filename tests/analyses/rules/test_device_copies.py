@@ -49,6 +49,7 @@ def test_share_and_direction_decide(builder: TraceBuilder, fires: bool) -> None:
 
 
 def test_the_saving_is_no_more_than_the_copies_and_their_operators() -> None:
+    table = step(("aten::cat", 130), host=100).table()
     (found,) = [
         each
         for each in findings_of(step(("aten::cat", 130), host=100).table(), None).found
