@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.in_timeline import at_event
 from tb_plugin.analyses.rules import RULES
@@ -52,6 +53,7 @@ class Finding:
     """How many events show it."""
     share_ns: float
     """What it may save per step; without a saving what it takes, 0 where that is unknown."""
+    table: Frame | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +234,7 @@ def _finding(scene: Scene, rule: Rule, seen: Seen, saving: Saving | None) -> Fin
     events = seen.events[:EVENTS].copy()
     notice = replace(notice, title=rule.title, evidence=_shown(scene, notice.evidence, events))
     share = saving.high_ns if saving is not None else scene.per_step(seen.takes_ns or 0)
-    return Finding(rule, notice, events, len(seen.events), share)
+    return Finding(rule, notice, events, len(seen.events), share, seen.table)
 
 
 def _shown(scene: Scene, link: Link | None, events: Int64) -> Link | None:

@@ -84,10 +84,11 @@ RULES_OF: Mapping[Limit, frozenset[str]] = MappingProxyType(
                 "matrix_alignment",
                 "unfused_attention",
                 "unfused_optimizer",
-                "tiny_elementwise",
+                "unfused_kernels",
                 "recomputation",
                 "redundant_casts",
                 "redundant_copies",
+                "device_copies",
                 "fallback_cores",
                 "conversions",
                 "low_frequency",
@@ -95,7 +96,9 @@ RULES_OF: Mapping[Limit, frozenset[str]] = MappingProxyType(
                 "one_stream",
             }
         ),
-        Limit.COPIES: frozenset({"exposed_copies", "pageable_copies", "offload_copies", "repeated_copies"}),
+        Limit.COPIES: frozenset(
+            {"exposed_copies", "pageable_copies", "offload_copies", "repeated_copies", "device_copies"}
+        ),
         Limit.COMMUNICATION: frozenset(
             {
                 "communication",
