@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tb_plugin import registry
 from tb_plugin.analyses.failures import FAILED
 from tb_plugin.cli.terminal import complain
-from tb_plugin.errors import PartFailed, TorchTraceError, UserError
+from tb_plugin.errors import NotFound, PartFailed, TorchTraceError, UserError
 from tb_plugin.findings import Finding, data_notices
 from tb_plugin.format import printable
 from tb_plugin.payloads import CaptureInfo
@@ -102,8 +104,16 @@ def open_workspace(
     return workspace, entries, failed
 
 
+def nothing_here() -> str:
+    """Returns the sentence for a place where no name speaks for a profile."""
+    *most, last = dict.fromkeys(ending for reader in registry.readers() for ending in reader.endings)
+    return f"No name ends in {', '.join(most)} or {last}: nothing here looks like a profiler trace."
+
+
 def scanned(path: str) -> ProfileCatalog:
     """Returns the profiles of a path. Raises UserError."""
+    if (readable := os.fsencode(path).decode("utf-8", "replace")) != path:
+        raise NotFound("The path is not valid UTF-8.", readable, "Rename the file or folder.")
     catalog = open_catalog([("", path)])
     catalog.scan()
     for problem in catalog.problems():
