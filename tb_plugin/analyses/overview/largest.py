@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.annotations import named_ranges, phases_of
+from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.device_time import busy_title
 from tb_plugin.analyses.grouping import sum_by
@@ -22,8 +23,9 @@ from tb_plugin.analyses.selection import Chosen
 from tb_plugin.analyses.stack_frames import thread_numbers
 from tb_plugin.analyses.step_shares import active_rows, shares
 from tb_plugin.analyses.threads import threads_of
+from tb_plugin.analyses.unrecorded_work import unrecorded_work
 from tb_plugin.analyses.waits import held_by_profiler
-from tb_plugin.analyses.wording import capital
+from tb_plugin.analyses.wording import capital, counted
 from tb_plugin.payloads import Figure, Link, Notice
 from tb_plugin.trace.intervals import Ranges, intersect, measure, measure_within, subtract, union
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
@@ -235,7 +237,8 @@ def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notic
         METRICS.figure("limit", verdict.limit.value),
     ]
     whole = "{step_time_mean_ns} per step" if steps.recorded else "the recorded {step_time_mean_ns}"
-    text = f"For {{earlier_work_ns}} of {whole} the device runs work launched before the recording started."
+    runs = f"{_devices(trace)} run" if len(device_busy(trace)) > 1 else "the device runs"
+    text = f"For {{earlier_work_ns}} of {whole} {runs} work launched before the recording started."
     todo = trace.recorder.todo("recording_began_mid_flight")
     return [Notice("largest_cost", "info", text, todo, figures, measure="earlier_work_share")]
 
@@ -247,6 +250,12 @@ def _fusible(verdict: Verdict, findings: Findings) -> list[Figure]:
         return []
     classes = [each for each in first.notice.figures if each.metric.key == "run_classes"]
     return [*classes, METRICS.figure("saving_high_ns", first.notice.saving.high_ns)]
+
+
+def _devices(trace: TraceTable) -> str:
+    """The devices that run unrecorded work, in words."""
+    ids = [trace.devices[each].id for each in device_busy(trace) if len(unrecorded_work(trace, each))]
+    return f"{counted(len(ids), 'device')} ({', '.join(ids[:_LARGEST])}{', ...' if len(ids) > _LARGEST else ''})"
 
 
 def _launching(findings: Findings) -> list[Figure]:
