@@ -89,6 +89,8 @@ def open(
     workspace = Workspace(catalog, InlineWorkers(), open_store())
     workspace.captures.allow(capture, _scanned)
     asked = Place(run, worker, span)
+    if len(catalog.entries()) == 1 and not window:  # a merged file has its ranks once it is read
+        workspace.load(Place())
     if (first := _first_of_job(catalog, asked)) is not None:
         return Job(workspace, Place(*first.key, window, capture))
     found = catalog.find(asked, strict=True).found
