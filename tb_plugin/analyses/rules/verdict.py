@@ -11,7 +11,10 @@ import numpy as np
 
 from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.grouping import sum_by
+from tb_plugin.analyses.idle.causes import Cause
+from tb_plugin.analyses.idle.host import is_host_recorded, occupied
 from tb_plugin.analyses.kernel_classes import named_kernels
+from tb_plugin.analyses.replays.captures import captures
 from tb_plugin.analyses.rules.base import Scene
 from tb_plugin.analyses.step_shares import CATEGORIES, shares
 from tb_plugin.analyses.unrecorded_work import unrecorded_work
@@ -27,6 +30,8 @@ class Limit(Enum):
 
     DATA_LOADING = "data loading"
     CPU = "CPU overhead"
+    INITIALISATION = "initialisation"
+    CAPTURE = "graph capture"
     GPU = "GPU"
     COPIES = "copies"
     COMMUNICATION = "communication"
@@ -51,6 +56,11 @@ _WAITING: Mapping[Limit, tuple[str, ...]] = MappingProxyType(
         Limit.CPU: ("runtime", "cpu", "other"),
     }
 )
+_ONCE: Mapping[Limit, Cause] = MappingProxyType(
+    {Limit.INITIALISATION: Cause.INITIALISATION, Limit.CAPTURE: Cause.CAPTURE}
+)
+"""What is part of the CPU's time and no overhead: it is done once, before the steady state."""
+_NAMED_BY: Mapping[Limit, tuple[str, ...]] = MappingProxyType({Limit.INITIALISATION: ("runtime",)})
 RULES_OF: Mapping[Limit, frozenset[str]] = MappingProxyType(
     {
         Limit.DATA_LOADING: frozenset({"data_loading"}),
@@ -74,6 +84,10 @@ RULES_OF: Mapping[Limit, frozenset[str]] = MappingProxyType(
                 "idle_device",
             }
         ),
+        Limit.INITIALISATION: frozenset({"slow_first_step", "low_utilization", "idle_device"}),
+        Limit.CAPTURE: frozenset({"low_utilization", "idle_device"}),
+        Limit.STARTED_LATE: frozenset({"started_late"}),
+        Limit.CPU_NOT_RECORDED: frozenset({"low_utilization", "idle_device"}),
         Limit.GPU: frozenset(
             {
                 "matrix_units",
@@ -156,8 +170,9 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     if profiler >= MIN_SHARE * total:
         return found(Limit.PROFILER, part_ns=profiler)
     waits = {each: sum(parts[category] for category in group) for each, group in _WAITING.items()}
-    if not work.any():
-        del waits[Limit.CPU]
+    once = {limit: _of_cause(s, cause, within) for limit, cause in _ONCE.items()}
+    waits[Limit.CPU] = waits[Limit.CPU] - sum(once.values()) if work.any() else 0
+    waits |= once
     limit = max(waits, key=lambda each: waits[each])
     if waits[limit] < MIN_SHARE * total:
         return (
@@ -167,9 +182,20 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
         )
     if limit is Limit.CPU and unmatched >= MIN_UNRECORDED:
         limit = Limit.GPU_NOT_RECORDED
-    elif limit is Limit.CPU and (trace.launch[work] == MISSING).all():
+    elif limit is Limit.CPU and ((trace.launch[work] == MISSING).all() or not is_host_recorded(trace)):
         limit = Limit.CPU_NOT_RECORDED
+    if limit in once:
+        return found(limit, *_NAMED_BY.get(limit, ()), part_ns=once[limit])
     return found(limit, *_WAITING.get(limit, _WAITING[Limit.CPU]))
+
+
+def _of_cause(s: Scene, cause: Cause, earlier: Ranges) -> int:
+    """How long the threads that steps wait for are in a cause of idle time, and no device works nor the profiler."""
+    doing = join(EMPTY, *(occupied(s.trace, thread)[cause] for thread in s.threads))
+    of = shares(s.trace)
+    others = (of[each] for each in ("kernel", "memcpy", "memset", "communication", "dataloader"))
+    out = join(held_by_profiler(s.trace), earlier, *others)
+    return measure(subtract(intersect(doing, union(s.steps.start_ns, s.steps.end_ns)), out))
 
 
 def earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
@@ -197,8 +223,8 @@ def _mix(s: Scene) -> dict[KernelClass, int]:
 
 
 def _unmatched(trace: TraceTable) -> float:
-    """Share of the recorded kernel launches without a recorded kernel; 0 without launches."""
-    calls = np.flatnonzero(trace.calls_that(CallRole.LAUNCH))
+    """Share of the recorded kernel launches without a recorded kernel; 0 without launches. What is captured never runs."""
+    calls = np.setdiff1d(np.flatnonzero(trace.calls_that(CallRole.LAUNCH)), captures(trace).source)
     work = of_kind(trace.kind, *DEVICE_WORK)
     launches = np.zeros(len(trace) + 1, np.bool_)  # the last one is of work without a launch
     launches[trace.launch[work]] = True
