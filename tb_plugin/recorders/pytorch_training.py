@@ -211,9 +211,9 @@ TRAINING = {
         "optimizer of your own can use torch._foreach_* functions, or be compiled (torch.compile(optimizer.step)).",
         (("PyTorch: optimizers", f"{DOCS}/optim.html#default-implementations"), _TUNING),
     ),
-    "tiny_elementwise": Advice(
-        "torch.compile the module, or only the function around this line: it fuses such chains. Activations and norms that "
-        "are written out often exist as one operator (nn.functional.gelu, rms_norm).",
+    "unfused_kernels": Advice(
+        "torch.compile the module, or only the function around this line: it fuses such runs. Norms, rotary embeddings "
+        "and activations that are written out often exist as one operator (nn.functional.gelu, rms_norm).",
         (("PyTorch: torch.compile", f"{_TUTORIALS}/intermediate/torch_compile_tutorial.html"), _TUNING),
     ),
     "pipeline_bubble": Advice(
@@ -259,6 +259,29 @@ TRAINING = {
         "Keep convolutions in channels_last: model.to(memory_format=torch.channels_last) and the same for the input, with "
         "torch.backends.cudnn.benchmark = True.",
         (("PyTorch: channels_last", f"{_TUTORIALS}/intermediate/memory_format_tutorial.html"),),
+    ),
+    "out_of_memory.full": Advice(
+        "Use a smaller batch or shorter inputs, autocast, torch.utils.checkpoint or a sharded optimizer state.",
+        (("PyTorch: checkpoint", f"{DOCS}/checkpoint.html"), _CUDA_MEMORY),
+    ),
+    "out_of_memory.one": Advice(
+        "Check the shapes at this line: a broadcast, an index or a full attention matrix may be larger than meant. If it is "
+        "meant, compute it in chunks.",
+        (_CUDA_MEMORY,),
+    ),
+    "out_of_memory.pieces": Advice(
+        "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True and keep shapes constant: enough memory is reserved, but in "
+        "pieces.",
+        (_CUDA_MEMORY,),
+    ),
+    "out_of_memory.cpu": Advice(
+        "Free memory of the machine: fewer DataLoader workers (num_workers, prefetch_factor), smaller batches, or data read "
+        "from disk (mmap)."
+    ),
+    "device_copies": Advice(
+        "Leave out .clone() and .contiguous(), and write results into place with out= or copy-free views. Allocate once "
+        "what grows by torch.cat(), such as caches, and fill slices of it.",
+        (("PyTorch: tensor views", f"{DOCS}/tensor_view.html"), _TUNING),
     ),
     "memory_limit": Advice(
         "Recompute activations (gradient checkpointing) or use mixed precision before the next larger batch fails.",

@@ -244,7 +244,7 @@ def _operators(rows: Rows, nests: Nests) -> Int32:
     operator = np.full(len(rows.start), MISSING, np.int32)
     members, among, _ = nests.parents(EventKind.OPERATOR)
     operator[members] = _globally(among, members)
-    others = rows.of(EventKind.RUNTIME, EventKind.MODULE, EventKind.ANNOTATION)
+    others = rows.of(EventKind.RUNTIME, EventKind.MODULE, EventKind.ANNOTATION, EventKind.INSTANT)
     operator[others] = _innermost(rows, members, among, rows.track[others], rows.start[others])
     return operator
 
@@ -276,7 +276,7 @@ def _python(rows: Rows, nests: Nests) -> Int32:
     python_parent = np.full(len(rows.start), MISSING, np.int32)
     members, among, _ = nests.parents(EventKind.PYTHON, EventKind.MODULE)
     python_parent[members] = _globally(among, members)
-    operators = rows.of(EventKind.OPERATOR, EventKind.RUNTIME)
+    operators = rows.of(EventKind.OPERATOR, EventKind.RUNTIME, EventKind.INSTANT)
     python_parent[operators] = _innermost(rows, members, among, rows.track[operators], rows.start[operators])
     return python_parent
 

@@ -16,6 +16,9 @@ MISSING = -1
 NO_OPERATOR = "(no operator)"
 """Name of the row that carries device time which no operator launched."""
 
+OUT_OF_MEMORY = "[OutOfMemory]"
+"""Name of the moment at which an allocator could not serve a request."""
+
 
 class EventKind(IntEnum):
     """What an event is, whatever its vendor calls it."""

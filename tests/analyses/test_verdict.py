@@ -146,12 +146,8 @@ def test_launches_outside_of_a_capture_are_missing_work_still() -> None:
 
 def bare(host: bool = False) -> TraceBuilder:
     """Launches and kernels without operators: the device idles for 900 of 1,000 us."""
-    builder = (
-        trace()
-        .device(0)
-        .launches(kernel("gemm", 50, 20), at=0, dur=10)
-        .launches(kernel("gemm", 50, 950), at=930, dur=10)
-    )
+    builder = trace().device(0).call(0, 10, corr=1, name="hipLaunchKernel").on_device(kernel("gemm", 50, 20), corr=1)
+    builder.call(930, 10, corr=2, name="hipLaunchKernel").on_device(kernel("gemm", 50, 950), corr=2)
     return builder.annotation("forward", 200, 50) if host else builder
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.advice import read_more, todo_of
+from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.device_time import DeviceRatios, device_ratios, device_time
@@ -254,6 +255,8 @@ class Seen:
     """Rows that show it, what matters most first."""
     takes_ns: int | None = None
     """What it takes in all steps. No more than that is saved; None where nothing but its change limits the saving."""
+    table: Frame | None = None
+    """A table of its own, shown below the finding."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from tb_plugin.analyses.idle.metrics import TITLES
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
+from tb_plugin.analyses.step_shares import UNRECORDED
 from tb_plugin.payloads import Figure, Link, Notice
 from tb_plugin.trace.intervals import measure_within, union
 from tb_plugin.trace.schema import MISSING
@@ -100,7 +101,8 @@ def _unlaunched(s: Scene, largest: _Largest) -> str:
 
 
 def _window(s: Scene) -> str:
-    return "the steps" if s.trace.steps.recorded else "the recording"
+    window = "the steps" if s.trace.steps.recorded else "the recording"
+    return f"{window} without unrecorded work" if s.breakdown.parts[UNRECORDED].any() else window
 
 
 def _largest(s: Scene, device: str) -> _Largest:

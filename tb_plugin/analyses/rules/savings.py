@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tb_plugin.analyses.busy import device_busy
+from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.in_timeline import at_event
 from tb_plugin.analyses.rules import RULES
 from tb_plugin.analyses.rules.base import WORTH, Rule, Scene, Seen
@@ -22,6 +22,7 @@ from tb_plugin.analyses.rules.low_utilization import RULE as LOW
 from tb_plugin.analyses.rules.verdict import RULES_OF, Limit, Verdict, verdict_of
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.stated_steps import missing_computation
+from tb_plugin.analyses.unrecorded_work import device_occupied
 from tb_plugin.analyses.what_if import Change, saved, together
 from tb_plugin.errors import PartFailed
 from tb_plugin.isolation import Isolation
@@ -52,6 +53,7 @@ class Finding:
     """How many events show it."""
     share_ns: float
     """What it may save per step; without a saving what it takes, 0 where that is unknown."""
+    table: Frame | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +119,7 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
     ]
     without = [(rule, found, None) for rule, found in every if rule.id in out]
     is_low = any(rule is LOW for rule, _, _ in worth)
-    idle_unknown = verdict is not None and verdict.limit in (Limit.STARTED_LATE, Limit.GPU_NOT_RECORDED)
+    idle_unknown = verdict is not None and verdict.limit is Limit.GPU_NOT_RECORDED
     if idle_unknown or parts.run(LOW.title, partial(is_explained, scene, whole.high_ns), False):
         worth = [each for each in worth if each[0] is not LOW]
     elif not (without or is_low):
@@ -206,8 +208,8 @@ def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
     if missing_computation(trace) is not None:
         return all_of_it
     host = measure(scene.with_idle(change.host)) if change.worth == 1 else length
-    limits = [] if device_busy(trace) else [host]
-    for device, busy in device_busy(trace).items():
+    limits = [] if device_occupied(trace) else [host]
+    for device, busy in device_occupied(trace).items():
         idle = length - int(measure_within(busy, steps.start_ns, steps.end_ns).sum())
         shorter = (trace.device[change.row] == device) & (change.less_ns > 0)
         rows = change.row[shorter]
@@ -232,7 +234,7 @@ def _finding(scene: Scene, rule: Rule, seen: Seen, saving: Saving | None) -> Fin
     events = seen.events[:EVENTS].copy()
     notice = replace(notice, title=rule.title, evidence=_shown(scene, notice.evidence, events))
     share = saving.high_ns if saving is not None else scene.per_step(seen.takes_ns or 0)
-    return Finding(rule, notice, events, len(seen.events), share)
+    return Finding(rule, notice, events, len(seen.events), share, seen.table)
 
 
 def _shown(scene: Scene, link: Link | None, events: Int64) -> Link | None:
