@@ -38,6 +38,8 @@ _PART = "{largest_ns} of {step_time_mean_ns} per step ({largest_share})"
 _TEXTS: dict[Limit, str] = {
     Limit.DATA_LOADING: f"Data loading takes {_PART}",
     Limit.CPU: f"CPU overhead: the device idles for {_PART}",
+    Limit.INITIALISATION: f"Initialisation (context creation, code loading) takes {_PART}",
+    Limit.CAPTURE: f"Graph capture takes {_PART}",
     Limit.COPIES: f"Copies not overlapped with kernels take {_PART}",
     Limit.COMMUNICATION: f"Communication not overlapped with compute takes {_PART}",
     Limit.CPU_ONLY: f"CPU-only program: operators take {_PART}",
@@ -45,6 +47,10 @@ _TEXTS: dict[Limit, str] = {
     Limit.GPU_NOT_RECORDED: "Device work is missing: most recorded kernel launches have no recorded kernel",
     Limit.CPU_NOT_RECORDED: f"The device idles for {_PART}. CPU work is not recorded, so the cause is unknown",
     Limit.TRUNCATED: "The file is truncated, so what limits the program is unknown",
+}
+_ONCE = {
+    Limit.INITIALISATION: "A process does this once: it is outside of the steady state",
+    Limit.CAPTURE: "Captured launches run later, when the graph is replayed",
 }
 _WITHOUT_NAME = (Limit.NOTHING, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)
 _SLOW_LAUNCHES = ": a launch takes {launch_every_ns}, half of the kernels at most {kernel_median_ns}"
@@ -211,6 +217,8 @@ def cost_notices(
             launching = _launching(findings) if verdict.limit is Limit.CPU else []
             text = f"{text}{_SLOW_LAUNCHES if launching else ''}{more}"
             figures += launching
+    if verdict.limit in _ONCE:
+        text += f". {_ONCE[verdict.limit]}"
     if verdict.limit is Limit.DATA_LOADING and gpu is not None:
         text += f". The {word} is {{utilization}} busy"
     sentence = Notice("largest_cost", "info", f"{text}.", "", figures, measure="largest_share", evidence=evidence)
