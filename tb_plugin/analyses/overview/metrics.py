@@ -102,6 +102,11 @@ METRICS = OF_RULES.adding(
                 "is another question: what of that has no cause is a share of the idle time.",
             ),
             "earlier_work_share": ("Work from before the recording", "Its time divided by step time."),
+            "sampled_share": (
+                "Recorded",
+                "Share of the operators (by their numbers), or of the launched kernels, that is recorded.",
+            ),
+            "unknown_share": ("Unknown kernels", "Time of kernels of unknown kinds over all kernel time."),
             "largest_share": ("Limited for", "Time of what limits the program over the time of the steps."),
         },
     ),

@@ -12,6 +12,7 @@ import numpy as np
 from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.kernel_classes import named_kernels
+from tb_plugin.analyses.recorded_share import is_sampled, operators_recorded
 from tb_plugin.analyses.rules.base import Scene
 from tb_plugin.analyses.step_shares import CATEGORIES, shares
 from tb_plugin.analyses.unrecorded_work import unrecorded_work
@@ -33,9 +34,11 @@ class Limit(Enum):
     PROFILER = "profiler"
     STARTED_LATE = "recording started late"
     TRUNCATED = "file truncated"
+    RECORDING = "recording"
     GPU_NOT_RECORDED = "GPU work not recorded"
     CPU_NOT_RECORDED = "CPU work not recorded"
     CPU_ONLY = "CPU only"
+    UNKNOWN_KERNELS = "unknown kernels"
     NOTHING = "nothing to fix"
 
 
@@ -43,6 +46,8 @@ MIN_SHARE = 0.2
 """Share of the steps from which on a part without kernels limits a program; below it kernels do."""
 MIN_UNRECORDED = 0.5
 """Share of the recorded kernel launches without a recorded kernel from which on idle time is unknown."""
+MIN_UNKNOWN = 0.5
+"""Share of the kernel time from which on kernels of unknown kinds are most of the program."""
 _WAITING: Mapping[Limit, tuple[str, ...]] = MappingProxyType(
     {
         Limit.DATA_LOADING: ("dataloader",),
@@ -128,6 +133,8 @@ class Verdict:
     """Kernel time by class, without communication."""
     earlier: Ranges
     """When devices run work launched before the recording in these steps."""
+    recorded: float
+    """Share of the operators, or of the launched kernels, that is recorded; 1 where the limit is another one."""
 
 
 @remembered
@@ -144,7 +151,8 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     def found(limit: Limit, *categories: str, part_ns: int | None = None) -> Verdict:
         largest = max(categories, key=lambda each: parts[each], default="")
         time = sum(parts[each] for each in categories) if part_ns is None else part_ns
-        return Verdict(limit, largest, time, total, mix, within)
+        recorded = {Limit.RECORDING: operators_recorded(trace), Limit.GPU_NOT_RECORDED: 1 - _unmatched(trace)}
+        return Verdict(limit, largest, time, total, mix, within, recorded.get(limit, 1.0))
 
     if not trace.report.complete:
         return found(Limit.TRUNCATED)
@@ -152,6 +160,8 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     work = of_kind(trace.kind, *DEVICE_WORK)
     if unmatched and not work.any():
         return found(Limit.GPU_NOT_RECORDED)
+    if operators_recorded(trace) < 1:
+        return found(Limit.RECORDING)
     earlier = measure(within)
     if earlier >= MIN_SHARE * total:
         return found(Limit.STARTED_LATE, part_ns=earlier)
@@ -163,12 +173,11 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
         del waits[Limit.CPU]
     limit = max(waits, key=lambda each: waits[each])
     if waits[limit] < MIN_SHARE * total:
-        return (
-            found(Limit.GPU, "kernel")
-            if work.any()
-            else found(Limit.CPU_ONLY, max(("cpu", "other"), key=lambda each: parts[each]))
-        )
-    if limit is Limit.CPU and unmatched >= MIN_UNRECORDED:
+        if not work.any():
+            return found(Limit.CPU_ONLY, max(("cpu", "other"), key=lambda each: parts[each]))
+        is_unknown = mix.get(KernelClass.OTHER, 0) >= MIN_UNKNOWN * sum(mix.values())
+        return found(Limit.UNKNOWN_KERNELS if mix and is_unknown else Limit.GPU, "kernel")
+    if is_sampled(trace) or (limit is Limit.CPU and unmatched >= MIN_UNRECORDED):
         limit = Limit.GPU_NOT_RECORDED
     elif limit is Limit.CPU and (trace.launch[work] == MISSING).all():
         limit = Limit.CPU_NOT_RECORDED
