@@ -89,6 +89,8 @@ def open(
     workspace = Workspace(catalog, InlineWorkers(), open_store())
     workspace.captures.allow(capture, _scanned)
     asked = Place(run, worker, span)
+    if len(catalog.entries()) == 1 and not window:  # a merged file has its ranks once it is read
+        workspace.load(Place())
     if (first := _first_of_job(catalog, asked)) is not None:
         return Job(workspace, Place(*first.key, window, capture))
     found = catalog.find(asked, strict=True).found
@@ -332,7 +334,8 @@ class Job:
         self._workspace = workspace
         self._place = replace(place, worker=None)
         self.workers = [entry.found.worker for entry in workspace.catalog.workers(self._place)]
-        """Names of the workers: all traces of the run and span. One that is no rank of the job (finding ``no_rank``) is in no
+        """Names of the workers: all traces of the run and span. One that is not compared (findings ``no_rank``, ``same_rank``,
+        ``other_time``) is in no
         table of the job."""
 
     def __repr__(self) -> str:

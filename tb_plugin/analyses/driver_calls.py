@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.metrics import SHARED
+from tb_plugin.analyses.unrecorded_work import device_occupied
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
@@ -107,7 +107,7 @@ def set_up(trace: TraceTable, rows: Int64) -> Bool:
     """
     far = sets_up(trace.dur_ns[rows])
     some = rows[far]
-    worked = measure_within(join(EMPTY, *device_busy(trace).values()), trace.start_ns[some], trace.ends(some))
+    worked = measure_within(join(EMPTY, *device_occupied(trace).values()), trace.start_ns[some], trace.ends(some))
     far[far] = 2 * worked < trace.dur_ns[some]
     return far
 

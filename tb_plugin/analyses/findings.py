@@ -83,7 +83,8 @@ class FindingsAnalysis:
         """Returns the findings and their events. Raises BadRequest for unknown steps."""
         out = left_out(params)
         findings = findings_of(trace, params.steps, out)
-        frames = {frame.name: frame for frame in (_table(findings), _events(trace, findings))}
+        own = [each.table for each in findings.found if each.table is not None]
+        frames = {frame.name: frame for frame in (_table(findings), _events(trace, findings), *own)}
         payloads: dict[str, Payload] = {
             "summary": _summary(trace, findings),
             "together": _together(trace, findings),

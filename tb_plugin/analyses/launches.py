@@ -154,7 +154,7 @@ def _launches(trace: TraceTable, selection: Selection) -> Part:
         selection.coverage,
         launch_facts(trace, all_of, depths),
         {frame.name: frame for frame in frames},
-        launch_payloads(chosen, all_of, depths),
+        launch_payloads(chosen, all_of, depths, trace.recorder.todo("recording_began_mid_flight")),
     )
 
 

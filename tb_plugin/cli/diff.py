@@ -16,7 +16,7 @@ from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exits import GATE_FAILED, OK
 from tb_plugin.cli.gates import Facts, Gate, Verdict, judge, parse_gate
 from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
-from tb_plugin.cli.session import capture_told, place_of, progress_bar, scanned, workers_for
+from tb_plugin.cli.session import capture_told, place_of, progress_bar, read_first, scanned, workers_for
 from tb_plugin.cli.terminal import write_json
 from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.findings import data_notices, findings
@@ -98,10 +98,12 @@ def diff(arguments: argparse.Namespace) -> int:
     catalog.scan()
     for problem in catalog.problems():
         raise problem
+    workspace = Workspace(catalog, workers_for(2), open_store())
+    each = ([entry for entry in catalog.entries() if entry.found.root is root] for root in catalog.roots)
+    read_first(workspace, [entries[0] for entries in each if len(entries) == 1])
     base = _find(catalog, 0, arguments.base, Place(arguments.base_run, arguments.base_worker, arguments.base_span))
     exp = _find(catalog, 1, arguments.exp, Place(arguments.run, arguments.worker, arguments.span))
     view_id = _view(base, exp)
-    workspace = Workspace(catalog, workers_for(2), open_store())
     captures = (arguments.base_capture, arguments.capture)
     try:
         for capture in captures:

@@ -20,6 +20,7 @@ from tb_plugin.cli.session import (
     keep_failure,
     keep_failure_of_group,
     load_all,
+    nothing_here,
     open_workspace,
     place_of,
 )
@@ -40,6 +41,8 @@ def report(arguments: argparse.Namespace) -> int:
     """Prints the chosen profiles; returns the exit code. Raises UserError."""
     _check_views(arguments.view)
     workspace, entries, failed = open_workspace(arguments, arguments.window)
+    if not entries and not failed:
+        failed.append({"path": arguments.path, "reason": nothing_here()})
     try:
         if arguments.format == "json":
             return _report_json(workspace, entries, failed, arguments)

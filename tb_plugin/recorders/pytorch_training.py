@@ -207,9 +207,9 @@ TRAINING = {
         "optimizer of your own can use torch._foreach_* functions, or be compiled (torch.compile(optimizer.step)).",
         (("PyTorch: optimizers", f"{DOCS}/optim.html#default-implementations"), _TUNING),
     ),
-    "tiny_elementwise": Advice(
-        "torch.compile the module, or only the function around this line: it fuses such chains. Activations and norms that "
-        "are written out often exist as one operator (nn.functional.gelu, rms_norm).",
+    "unfused_kernels": Advice(
+        "torch.compile the module, or only the function around this line: it fuses such runs. Norms, rotary embeddings "
+        "and activations that are written out often exist as one operator (nn.functional.gelu, rms_norm).",
         (("PyTorch: torch.compile", f"{_TUTORIALS}/intermediate/torch_compile_tutorial.html"), _TUNING),
     ),
     "pipeline_bubble": Advice(
@@ -273,6 +273,11 @@ TRAINING = {
     "out_of_memory.cpu": Advice(
         "Free memory of the machine: fewer DataLoader workers (num_workers, prefetch_factor), smaller batches, or data read "
         "from disk (mmap)."
+    ),
+    "device_copies": Advice(
+        "Leave out .clone() and .contiguous(), and write results into place with out= or copy-free views. Allocate once "
+        "what grows by torch.cat(), such as caches, and fill slices of it.",
+        (("PyTorch: tensor views", f"{DOCS}/tensor_view.html"), _TUNING),
     ),
     "memory_limit": Advice(
         "Recompute activations (gradient checkpointing) or use mixed precision before the next larger batch fails.",

@@ -25,6 +25,7 @@ const CATEGORIES: Record<string, string> = {
   other: HUES.grey,
   no_matrix: HUES.grey,
   idle: HUES.pale,
+  unrecorded: HUES.steel,
   python: HUES.sand,
   module: HUES.magenta,
   sync: HUES.rust,

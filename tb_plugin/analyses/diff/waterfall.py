@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from tb_plugin.analyses.base import Part
 from tb_plugin.payloads import Breakdown, Metric
 
-ON_DEVICE = ("kernel_ns", "memcpy_ns", "memset_ns", "communication_ns")
+ON_DEVICE = ("kernel_ns", "memcpy_ns", "memset_ns", "unrecorded_ns", "communication_ns")
 """Parts of a step in which a device works."""
 IDLE = "idle"
 """Payload of a side: idle time of all its steps by cause."""
@@ -53,7 +53,7 @@ def idle_time(part: Part, count: int) -> StepTime | None:
     frame, idle = part.frames.get("steps"), part.payloads.get(IDLE)
     if frame is None or not isinstance(idle, Breakdown):
         return None
-    worked = sum(sum(frame.data[key].to_pylist()) for key in ON_DEVICE)
+    worked = sum(sum(frame.data[key].to_pylist()) for key in ON_DEVICE if key in frame.data.column_names)
     if worked + idle.total != sum(frame.data["total_ns"].to_pylist()):
         return None
     metrics = [each.metric for each in idle.parts]

@@ -79,6 +79,10 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
         "start_ns": pa.array(first),
         "dur_ns": pa.array(account.end_ns[groups.first] - first),
     }
+    agreements = origins_of(trace).agreements
+    data["graph_agreement"] = pa.array(
+        [str(agreements.get(each) or "") or None for each in number.tolist()], pa.string()
+    )
     if trace.captured.source:
         told = [trace.captured.source if most[each] == Tie.CAPTURE_TRACE else None for each in number.tolist()]
         data["graph_source"] = pa.array(told, pa.string())

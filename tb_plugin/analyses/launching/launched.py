@@ -12,6 +12,7 @@ from tb_plugin.analyses.idle.account import idle_account
 from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.launch_phases import launch_phases, usual_latency
 from tb_plugin.analyses.selection import chosen_steps
+from tb_plugin.analyses.unrecorded_work import waits_for_unrecorded
 from tb_plugin.trace.intervals import Ranges, measure_within, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import firsts, numbered, places_of
@@ -40,6 +41,8 @@ class Launched:
     limit_ns: Int64
     """A latency beyond is an outlier, on an empty queue."""
     is_queued: Bool
+    is_behind: Bool
+    """Its work waits for unrecorded work: that is queue time."""
     is_short: Bool
     """The call takes longer than the kernel that it launches; a graph's launch never is."""
     starved_ns: Int64
@@ -83,6 +86,7 @@ def launched(trace: TraceTable, steps: tuple[str, ...] | None = None) -> Launche
         latency_ns=every.latency_ns[at],
         limit_ns=limit,
         is_queued=every.is_queued[at],
+        is_behind=waits_for_unrecorded(trace)[at],
         is_short=is_short,
         starved_ns=starved,
         capture_ns=np.where(is_short, capture, 0),

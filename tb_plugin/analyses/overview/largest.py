@@ -46,6 +46,7 @@ _TEXTS: dict[Limit, str] = {
 }
 _WITHOUT_NAME = (Limit.NOTHING, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)
 _SLOW_LAUNCHES = ": a launch takes {launch_every_ns}, half of the kernels at most {kernel_median_ns}"
+_FUSIBLE = "Fusing {run_classes} kernels could save up to {saving_high_ns} of {step_time_mean_ns} per step"
 MIN_EARLIER = 0.1
 _LARGEST = 3
 """Groups of kernel classes in the first sentence."""
@@ -93,8 +94,7 @@ def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chose
     if verdict is None or not verdict.category:
         return None
     category, part_ns = verdict.category, verdict.part_ns
-    within = subtract(union(steps.start_ns, steps.end_ns), verdict.earlier)
-    within = intersect(within, _part(trace, category))
+    within = intersect(union(steps.start_ns, steps.end_ns), _part(trace, category))
     if category == "other":
         # An idle thread (a progress bar's, a watchdog) does not hold up the training.
         rows = np.flatnonzero(trace.kind == EventKind.PYTHON)
@@ -180,9 +180,13 @@ def cost_notices(
         figures.append(METRICS.figure("utilization", gpu, busy_title(trace)))
     if verdict.mix:
         figures.append(METRICS.figure("class_mix", _mix(verdict)))
+    fusible = _fusible(verdict, findings)
     if verdict.limit is Limit.NOTHING:
         figures.append(METRICS.figure("rules_looked", findings.looked))
         text = f"{capital(word)} {{utilization}} busy: {{class_mix}}. No problem found ({{rules_looked}} checks)"
+    elif fusible:
+        figures += fusible
+        text = f"{capital(word)}-bound. Kernel time: {{class_mix}}. {_FUSIBLE}"
     elif verdict.limit is Limit.GPU:
         text = f"{capital(word)}-bound. Kernels take {_PART}: {{class_mix}}"
     else:
@@ -201,7 +205,7 @@ def cost_notices(
         more, named = _mostly(trace, cost, count)
         evidence = _evidence(trace, cost)
         figures += named
-        if verdict.limit not in _WITHOUT_NAME:
+        if verdict.limit not in _WITHOUT_NAME and not fusible:
             launching = _launching(findings) if verdict.limit is Limit.CPU else []
             text = f"{text}{_SLOW_LAUNCHES if launching else ''}{more}"
             figures += launching
@@ -234,6 +238,15 @@ def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notic
     text = f"For {{earlier_work_ns}} of {whole} the device runs work launched before the recording started."
     todo = trace.recorder.todo("recording_began_mid_flight")
     return [Notice("largest_cost", "info", text, todo, figures, measure="earlier_work_share")]
+
+
+def _fusible(verdict: Verdict, findings: Findings) -> list[Figure]:
+    """What fusing kernels saves, and which; nothing where the GPU does not limit, or another finding comes first."""
+    first = findings.found[0] if findings.found else None
+    if verdict.limit is not Limit.GPU or first is None or first.rule.id != "unfused_kernels" or not first.notice.saving:
+        return []
+    classes = [each for each in first.notice.figures if each.metric.key == "run_classes"]
+    return [*classes, METRICS.figure("saving_high_ns", first.notice.saving.high_ns)]
 
 
 def _launching(findings: Findings) -> list[Figure]:

@@ -14,7 +14,7 @@ from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.kernel_classes import named_kernels
 from tb_plugin.analyses.out_of_memory import chosen_failures
 from tb_plugin.analyses.rules.base import Scene
-from tb_plugin.analyses.step_shares import CATEGORIES, shares
+from tb_plugin.analyses.step_shares import CATEGORIES, UNRECORDED, shares
 from tb_plugin.analyses.unrecorded_work import unrecorded_work
 from tb_plugin.analyses.waits import held_by_profiler
 from tb_plugin.trace.intervals import EMPTY, Ranges, intersect, join, measure, subtract, union
@@ -84,10 +84,11 @@ RULES_OF: Mapping[Limit, frozenset[str]] = MappingProxyType(
                 "matrix_alignment",
                 "unfused_attention",
                 "unfused_optimizer",
-                "tiny_elementwise",
+                "unfused_kernels",
                 "recomputation",
                 "redundant_casts",
                 "redundant_copies",
+                "device_copies",
                 "fallback_cores",
                 "conversions",
                 "low_frequency",
@@ -95,7 +96,9 @@ RULES_OF: Mapping[Limit, frozenset[str]] = MappingProxyType(
                 "one_stream",
             }
         ),
-        Limit.COPIES: frozenset({"exposed_copies", "pageable_copies", "offload_copies", "repeated_copies"}),
+        Limit.COPIES: frozenset(
+            {"exposed_copies", "pageable_copies", "offload_copies", "repeated_copies", "device_copies"}
+        ),
         Limit.COMMUNICATION: frozenset(
             {
                 "communication",
@@ -127,7 +130,7 @@ class Verdict:
     mix: Mapping[KernelClass, int]
     """Kernel time by class, without communication."""
     earlier: Ranges
-    """When devices run work launched before the recording in these steps."""
+    """When devices run unrecorded work in these steps, whatever other devices run."""
 
 
 @remembered
@@ -139,8 +142,8 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
         return Verdict(Limit.MEMORY, "", 0, total, {}, EMPTY)
     if not total:
         return None
-    within = earlier_work(trace, s.steps)
-    parts = _parts(s, within)
+    within = _earlier_work(trace, s.steps)
+    parts = _parts(s)
     mix = _mix(s)
 
     def found(limit: Limit, *categories: str, part_ns: int | None = None) -> Verdict:
@@ -154,10 +157,10 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     work = of_kind(trace.kind, *DEVICE_WORK)
     if unmatched and not work.any():
         return found(Limit.GPU_NOT_RECORDED)
-    earlier = measure(within)
+    earlier = parts[UNRECORDED]
     if earlier >= MIN_SHARE * total:
         return found(Limit.STARTED_LATE, part_ns=earlier)
-    profiler = total - sum(parts.values()) - earlier
+    profiler = total - sum(parts.values())
     if profiler >= MIN_SHARE * total:
         return found(Limit.PROFILER, part_ns=profiler)
     waits = {each: sum(parts[category] for category in group) for each, group in _WAITING.items()}
@@ -177,20 +180,17 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     return found(limit, *_WAITING.get(limit, _WAITING[Limit.CPU]))
 
 
-def earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
-    """Returns when devices run work launched before the recording in these steps, and the profiler holds nothing up."""
-    ranges = [unrecorded_work(trace, device) for device in device_busy(trace) if device != MISSING]
-    within = intersect(join(*ranges), union(steps.start_ns, steps.end_ns)) if ranges else EMPTY
+def _earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
+    """When a device runs unrecorded work in these steps, whatever others run, and the profiler holds nothing up."""
+    ranges = [unrecorded_work(trace, device) for device in device_busy(trace)]
+    within = intersect(join(EMPTY, *ranges), union(steps.start_ns, steps.end_ns))
     return subtract(within, held_by_profiler(trace))
 
 
-def _parts(s: Scene, earlier: Ranges) -> dict[str, int]:
-    """The categories of the steps without waits for the profiler and work from before the recording."""
+def _parts(s: Scene) -> dict[str, int]:
+    """The categories of the steps without waits for the profiler."""
     held = intersect(held_by_profiler(s.trace), union(s.steps.start_ns, s.steps.end_ns))
-    out = join(held, earlier)
-    less = {category: measure(intersect(out, each)) for category, each in shares(s.trace).items()}
-    # What no category covers: the profiler's own waits always lie in one.
-    less["other"] = measure(earlier) - sum(measure(intersect(earlier, each)) for each in shares(s.trace).values())
+    less = {category: measure(intersect(held, each)) for category, each in shares(s.trace).items()} | {"other": 0}
     return {each: int(s.breakdown.parts[each].sum()) - less[each] for each in CATEGORIES}
 
 

@@ -15,12 +15,12 @@ READER_ID = "kineto"
 # The grammar of torch.profiler.tensorboard_trace_handler; the span token is a time in ms (older) or ns.
 # (?s) and \Z: a file name may hold line breaks.
 TRACE_NAME = re.compile(
-    r"(?s)^(?P<worker>.*?)(?:\.(?P<span>\d+))?\.pt\.trace(?:(?:\.json(?:\.gz)?)?\.annotated)?\.json(?:\.gz)?\Z"
+    r"(?s)^(?P<worker>.*?)(?:\.(?P<span>\d+))?\.pt\.trace(?:(?:\.json(?:\.gz)?)?\.annotated)?\.json(?:\.gz|\.zst)?\Z"
 )
 # torchtitan: profiling/traces/iteration_10/rank0_trace.json.gz, with a folder of the part of the job in between or not.
 _OF_ITERATION = re.compile(
     r"(?s)^(?P<above>(?:.*/)?)iteration_(?P<span>\d+)/(?P<leaf>(?:[^/]+/)?)(?P<worker>rank\d+)_trace"
-    r"(?:(?:\.json(?:\.gz)?)?\.annotated)?\.json(?:\.gz)?\Z"
+    r"(?:(?:\.json(?:\.gz)?)?\.annotated)?\.json(?:\.gz|\.zst)?\Z"
 )
 # What torch.cuda._annotate_cuda_graph_trace of PyTorch 2.14 wrote beside a trace: all of it, and annotations.
 _ANNOTATED = re.compile(r"(?s)^(?P<trace>.+?)(?:\.json(?:\.gz)?)?\.annotated\.json(?:\.gz)?\Z")
