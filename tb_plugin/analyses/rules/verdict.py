@@ -150,7 +150,7 @@ class Verdict:
     """Kernel time by class, without communication."""
     earlier: Ranges
     """When devices run unrecorded work in these steps, whatever other devices run."""
-    recorded: float
+    recorded: float = 1.0
     """Share of the operators, or of the launched kernels, that is recorded; 1 where the limit is another one."""
 
 
