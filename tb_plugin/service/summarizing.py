@@ -40,6 +40,7 @@ from tb_plugin.storage.listing import StoredFile
 from tb_plugin.storage.opening import Located
 from tb_plugin.trace.classes import RuleFile
 from tb_plugin.trace.memo import MEMO
+from tb_plugin.trace.merged_ranks import rank_traces
 from tb_plugin.trace.table import RawTrace
 
 log = logging.getLogger("torch_trace")
@@ -196,6 +197,9 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
         raw = reader.read(FileSource(paths), options, no_progress)
         if not isinstance(raw, RawTrace):
             raise UserError("It is no trace.", folder.locate(job.files[0].path), "Traces alone have rank summaries.")
+        if ranks := rank_traces(raw):
+            what = f"The file holds traces of {len(ranks)} ranks, and a summary is of one."
+            raise UserError(what, folder.locate(job.files[0].path), "Summarise the traces that it was merged from.")
         model = registry.model_of(reader)
         made = model.assemble(with_own_steps(raw, job.steps))
         del raw
