@@ -27,7 +27,11 @@ class PrivateFolder:
     def __init__(self) -> None:
         remove_abandoned()
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
-        self._lock = _locked(self.path / LOCK, os.O_CREAT)
+        # Named when it is held: another process that starts would take a lock that nobody holds yet.
+        unnamed = self.path / f"{LOCK}.new"
+        self._lock = _locked(unnamed, os.O_CREAT)
+        if self._lock is not None:
+            unnamed.rename(self.path / LOCK)
 
     def __enter__(self) -> Path:
         return self.path
