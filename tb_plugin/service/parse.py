@@ -78,7 +78,7 @@ class Parse:
     class_rules: RuleFile = RuleFile()
     own_steps: str = ""
     rank: str = ""
-    """Of a merged file the rank whose summary is returned; empty: that of the first, which names all of them."""
+    """Rank of a merged file whose summary is returned; empty: that of the first, which names all of them."""
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
         """Returns the summary of what was read. Raises UserError.
