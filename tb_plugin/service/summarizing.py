@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import hashlib
 import logging
-import tempfile
 import threading
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from tb_plugin import registry
 from tb_plugin.analyses.base import Analysis, Params, Part
 from tb_plugin.analyses.distributed.shapes import stamp
 from tb_plugin.errors import StorageError, TorchTraceError, UserError
+from tb_plugin.private import PrivateFolder
 from tb_plugin.readers.base import JobInfo, Reader, ReadOptions, identifying, no_progress
 from tb_plugin.service import parts, rank_summary
 from tb_plugin.service.budget import MEMORY_VARIABLE, budget_bytes
@@ -251,10 +251,10 @@ def _local(folder: Folder, files: Sequence[StoredFile]) -> Iterator[Mapping[str,
     if folder.is_local:
         yield {file.path: folder.located(file) for file in files}
         return
-    with tempfile.TemporaryDirectory(prefix="torch-trace-") as copies:
+    with PrivateFolder() as copies:
         paths = {}
         for number, file in enumerate(files):
-            target = Path(copies) / f"{number}{''.join(Path(file.path).suffixes[-2:])}"
+            target = copies / f"{number}{''.join(Path(file.path).suffixes[-2:])}"
             folder.copy(file, target)
             paths[file.path] = Located(str(target))
         yield paths
