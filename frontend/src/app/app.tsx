@@ -58,13 +58,16 @@ function Frame() {
   const span = spanOf(catalog, address)
   const part = route.window ?? ''
   const capture = route.capture ?? ''
-  const { profile: read, problem, reload } = useProfile(address, seenAs(span), part, capture, route.view)
+  // The server knows a merged file that the catalog lists no more.
+  const asked = address ?? (catalog && wanted.worker ? wanted : null)
+  const { profile: read, problem, reload } = useProfile(asked, seenAs(span), part, capture, route.view)
+  const other = read?.worker && !sameAddress(read, asked) ? read : null
   useEffect(() => {
     // Once a merged file is read, a worker for each of its ranks stands for it.
-    if (!read?.worker || !address || sameAddress(read, address)) return
-    if (route.worker) setRoute({ run: read.run, worker: read.worker, span: read.span })
+    if (!other) return
+    if (route.worker) setRoute({ run: other.run, worker: other.worker, span: other.span })
     refresh()
-  }, [read, address, route.worker, refresh])
+  }, [other, route.worker, refresh])
   const profile = useMemo(() => offered(read, catalog, address), [read, catalog, address])
   const [quality, setQuality] = useState(false)
   const [help, setHelp] = useState(false)
