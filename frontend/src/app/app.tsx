@@ -7,6 +7,7 @@ import { nounOf } from '../lib/models'
 import { shortenMiddle } from '../lib/names'
 import {
   type Address,
+  askedAddress,
   isAnsweredByOthers,
   missingIn,
   offered,
@@ -58,8 +59,7 @@ function Frame() {
   const span = spanOf(catalog, address)
   const part = route.window ?? ''
   const capture = route.capture ?? ''
-  // The server knows a merged file that the catalog lists no more.
-  const asked = address ?? (catalog && wanted.worker ? wanted : null)
+  const asked = askedAddress(catalog, address, wanted)
   const { profile: read, problem, reload } = useProfile(asked, seenAs(span), part, capture, route.view)
   const other = read?.worker && !sameAddress(read, asked) ? read : null
   useEffect(() => {
