@@ -24,6 +24,8 @@ def operators_recorded(trace: TraceTable) -> float:
     PyTorch numbers operators and annotations one after another. A recording from which some were filtered has gaps
     everywhere.
     """
+    if not trace.recorder.numbers_operators:
+        return 1.0
     rows = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION) & (trace.external_id > 0)
     ids = np.unique(trace.external_id[rows])
     if len(ids) < MIN_IDS or (np.diff(ids) > 1).mean() < MAX_ID_GAPS:
