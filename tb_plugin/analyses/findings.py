@@ -39,8 +39,7 @@ METRICS = OF_RULES.adding(
             "rules": ("All rules", "Rules that there are, those that are left out among them."),
             "rules_silent": (
                 "Silent rules",
-                "Rules that did not look because kernels are missing that the profile states: they judge idle time, or what "
-                "hides other work.",
+                "Rules that did not look because kernels are missing: they judge idle time, or what hides other work.",
             ),
         },
     ),

@@ -38,21 +38,33 @@ _PART = "{largest_ns} of {step_time_mean_ns} per step ({largest_share})"
 _TEXTS: dict[Limit, str] = {
     Limit.DATA_LOADING: f"Data loading takes {_PART}",
     Limit.CPU: f"CPU overhead: the device idles for {_PART}",
+    Limit.INITIALISATION: f"Initialisation (context creation, code loading) takes {_PART}",
+    Limit.CAPTURE: f"Graph capture takes {_PART}",
     Limit.COPIES: f"Copies not overlapped with kernels take {_PART}",
     Limit.COMMUNICATION: f"Communication not overlapped with compute takes {_PART}",
     Limit.CPU_ONLY: f"CPU-only program: operators take {_PART}",
     Limit.PROFILER: f"The program waits for the profiler itself for {_PART}",
-    Limit.GPU_NOT_RECORDED: "Device work is missing: most recorded kernel launches have no recorded kernel",
+    Limit.GPU_NOT_RECORDED: "Device work is missing: only {sampled_share} of the recorded launches have a recorded kernel",
+    Limit.RECORDING: "The recording holds only {sampled_share} of the operators, so what limits the program is unknown",
+    Limit.UNKNOWN_KERNELS: f"Kernels take {_PART}. No check judges {{unknown_share}} of the kernel time: its kind is unknown",
     Limit.CPU_NOT_RECORDED: f"The device idles for {_PART}. CPU work is not recorded, so the cause is unknown",
     Limit.TRUNCATED: "The file is truncated, so what limits the program is unknown",
 }
-_WITHOUT_NAME = (Limit.NOTHING, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)
+_ONCE = {
+    Limit.INITIALISATION: "A process does this once: it is outside of the steady state",
+    Limit.CAPTURE: "Captured launches run later, when the graph is replayed",
+}
+_WITHOUT_NAME = (Limit.NOTHING, Limit.UNKNOWN_KERNELS, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)
 _SLOW_LAUNCHES = ": a launch takes {launch_every_ns}, half of the kernels at most {kernel_median_ns}"
 _FUSIBLE = "Fusing {run_classes} kernels could save up to {saving_high_ns} of {step_time_mean_ns} per step"
 MIN_EARLIER = 0.1
 _LARGEST = 3
 """Groups of kernel classes in the first sentence."""
-_CLASSES = {KernelClass.COPY: "elementwise and copy", KernelClass.ELEMENTWISE: "elementwise and copy"}
+_CLASSES = {
+    KernelClass.OTHER: "unknown",
+    KernelClass.COPY: "elementwise and copy",
+    KernelClass.ELEMENTWISE: "elementwise and copy",
+}
 _TABLES: dict[EventKind, tuple[str, dict[str, str]]] = {
     EventKind.KERNEL: ("kernels", {}),
     EventKind.MEMCPY: ("kernels", {"group": "copies"}),
@@ -182,6 +194,11 @@ def cost_notices(
         figures.append(METRICS.figure("utilization", gpu, busy_title(trace)))
     if verdict.mix:
         figures.append(METRICS.figure("class_mix", _mix(verdict)))
+    if verdict.recorded < 1:
+        figures.append(METRICS.figure("sampled_share", verdict.recorded))
+    if verdict.limit is Limit.UNKNOWN_KERNELS:
+        unknown = verdict.mix[KernelClass.OTHER] / sum(verdict.mix.values())
+        figures.append(METRICS.figure("unknown_share", unknown))
     fusible = _fusible(verdict, findings)
     if verdict.limit is Limit.NOTHING:
         figures.append(METRICS.figure("rules_looked", findings.looked))
@@ -211,6 +228,8 @@ def cost_notices(
             launching = _launching(findings) if verdict.limit is Limit.CPU else []
             text = f"{text}{_SLOW_LAUNCHES if launching else ''}{more}"
             figures += launching
+    if verdict.limit in _ONCE:
+        text += f". {_ONCE[verdict.limit]}"
     if verdict.limit is Limit.DATA_LOADING and gpu is not None:
         text += f". The {word} is {{utilization}} busy"
     sentence = Notice("largest_cost", "info", f"{text}.", "", figures, measure="largest_share", evidence=evidence)
