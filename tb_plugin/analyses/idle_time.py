@@ -179,7 +179,7 @@ def _answer(idle: _Chosen) -> Notice:
     whiles = [f"{{{keys[i]}}} while {TITLES[idle.causes[i]][1].rstrip('.')}" for i in told]
     who, runs = ("The device has", "it runs") if len(idle.devices) == 1 else ("The devices have", "they run")
     earlier = idle.unrecorded_ns
-    rest = "rest of the " if earlier else ""
+    rest = "remaining " if earlier else ""
     more = (
         f" For {{unrecorded_ns}} more {runs} work launched before the recording started: that is no idle time."
         if earlier

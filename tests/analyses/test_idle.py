@@ -207,7 +207,8 @@ def recount(table: TraceTable) -> dict[int, Cause]:
             and (value > 0 or not queued)
             and (kind[j] == EventKind.KERNEL) == (kind[i] == EventKind.KERNEL)
         ]
-        return middle(alike) + 8 * middle([abs(value - middle(alike)) for value in alike])
+        found = middle(alike) + 8 * middle([abs(value - middle(alike)) for value in alike])
+        return found if len(alike) > 1 else min(found, 20_000)
 
     def doing(now: int, thread: int) -> Cause | None:
         of = [i for i in numbers if start[i] <= now < end[i] and (track[i] == thread or name[i] == "Python GC")]
