@@ -181,6 +181,80 @@ def test_a_recording_that_started_late_says_so_first() -> None:
     assert found.found[0].rule.id == "started_late"
 
 
+def many(kept: int, *, ids: int = 1, kernels: bool = True) -> TraceBuilder:
+    """200 operators of 5 us that launch kernels of 1 us; of each ``kept`` the first is recorded, or its kernel."""
+    builder = trace().device(0).step(1, 0, 1000)
+    for i in range(200):
+        if kernels and i % kept:
+            continue
+        builder.op("aten::mul", 5 * i, 4, ext=1 + ids * i)
+        builder.launches(*[kernel("gemm", 1, 5 * i + 3)] * (kernels or i % kept == 0), at=5 * i + 1, dur=1)
+    return builder
+
+
+def test_operators_that_were_filtered_out_are_told() -> None:
+    """100 of 199 numbers."""
+    assert limit(many(1)) is Limit.CPU
+    assert limit(many(2)) is Limit.RECORDING
+    assert text(many(2)) == (
+        "The recording holds only {sampled_share} of the operators, so what limits the program is unknown."
+    )
+    found = findings_of(many(2).table(), None)
+    assert found.verdict is not None and found.verdict.recorded == pytest.approx(100 / 199)
+    assert not {each.rule.id for each in found.found} & {
+        "launch_bound",
+        "low_utilization",
+        "idle_device",
+        "python_bound",
+    }
+
+
+def test_gaps_between_blocks_of_ids_are_no_filter() -> None:
+    """Each thread takes its ids from a block of its own."""
+    builder = many(1)
+    for i, event in enumerate(each for each in builder.events if each["name"] == "aten::mul"):
+        event["args"]["External id"] = i + 1024 * (i // 50)
+    assert limit(builder) is Limit.CPU
+
+
+@pytest.mark.parametrize(("kept", "wanted"), [(1, Limit.CPU), (2, Limit.GPU_NOT_RECORDED), (4, Limit.GPU_NOT_RECORDED)])
+def test_kernels_that_were_filtered_out_are_told(kept: int, wanted: Limit) -> None:
+    builder = many(kept, kernels=False)
+    assert limit(builder) is wanted
+    verdict = findings_of(builder.table(), None).verdict
+    assert verdict is not None and verdict.recorded == (1 if wanted is Limit.CPU else 1 / kept)
+
+
+def test_kernels_that_ran_after_the_recording_are_no_filter() -> None:
+    """The last 40 of 240 launches have no kernel: they were queued when the recording ended."""
+    builder = many(1)
+    for i in range(40):
+        builder.op("aten::mul", 1000 + i, 0.9, ext=1000 + i).launches(at=1000 + i, dur=0.5)
+    assert limit(builder) is Limit.CPU
+
+
+def test_launches_into_a_graph_are_no_filter() -> None:
+    builder = many(1)
+    at = 1000.0
+    builder.op("capture", at, 100, ext=900).call(at + 1, 1, corr=7001, name="cudaStreamBeginCapture_v10000")
+    for i in range(80):
+        builder.launches(at=at + 3 + i / 2, dur=0.2)
+    builder.call(at + 60, 1, corr=7002, name="cudaStreamEndCapture_v10000")
+    builder.op("aten::mul", 1200, 4, ext=1300).launches(kernel("gemm", 1, 1203), at=1201, dur=1)
+    assert limit(builder) is Limit.CPU
+
+
+def test_kernels_of_unknown_kinds_are_not_praised() -> None:
+    builder = step().op("my::op", 0, 10).launches(kernel("own_kernel", 500, 20), at=0)
+    builder.op("aten::mm", 20, 10).launches(kernel("ampere_sgemm_128x64_tn", 450, 520), at=21)
+    assert limit(builder) is Limit.UNKNOWN_KERNELS
+    assert text(builder).endswith("No check judges {unknown_share} of the kernel time: its kind is unknown.")
+    assert mix(builder) == "53 % unknown, 47 % GEMM"
+    few = step().op("my::op", 0, 10).launches(kernel("own_kernel", 400, 20), at=0)
+    few.op("aten::mm", 20, 10).launches(kernel("ampere_sgemm_128x64_tn", 550, 420), at=21)
+    assert limit(few) in (Limit.GPU, Limit.NOTHING)
+
+
 def test_the_first_finding_is_about_the_limit() -> None:
     """Loading 300 of 1,000 us: other findings may save more."""
     builder = step().annotation(LOADER, 0, 300).op("aten::mm", 300, 10).launches(kernel("gemm", 600, 400))

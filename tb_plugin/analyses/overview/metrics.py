@@ -97,6 +97,11 @@ METRICS = OF_RULES.adding(
                 "Share of the steps in which nothing runs on a device and no operator or call on the host. Why devices idle "
                 "is another question: what of that has no cause is a share of the idle time.",
             ),
+            "sampled_share": (
+                "Recorded",
+                "Share of the operators (by their numbers), or of the launched kernels, that is recorded.",
+            ),
+            "unknown_share": ("Unknown kernels", "Time of kernels of unknown kinds over all kernel time."),
             "largest_share": ("Limited for", "Time of what limits the program over the time of the steps."),
         },
     ),

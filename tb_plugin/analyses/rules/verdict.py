@@ -15,6 +15,7 @@ from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.host import is_host_recorded, occupied
 from tb_plugin.analyses.kernel_classes import named_kernels
 from tb_plugin.analyses.out_of_memory import chosen_failures
+from tb_plugin.analyses.recorded_share import is_sampled, operators_recorded
 from tb_plugin.analyses.replays.captures import captures
 from tb_plugin.analyses.rules.base import Scene
 from tb_plugin.analyses.step_shares import CATEGORIES, UNRECORDED, shares
@@ -40,9 +41,11 @@ class Limit(Enum):
     PROFILER = "profiler"
     STARTED_LATE = "recording started late"
     TRUNCATED = "file truncated"
+    RECORDING = "recording"
     GPU_NOT_RECORDED = "GPU work not recorded"
     CPU_NOT_RECORDED = "CPU work not recorded"
     CPU_ONLY = "CPU only"
+    UNKNOWN_KERNELS = "unknown kernels"
     NOTHING = "nothing to fix"
 
 
@@ -50,6 +53,8 @@ MIN_SHARE = 0.2
 """Share of the steps from which on a part without kernels limits a program; below it kernels do."""
 MIN_UNRECORDED = 0.5
 """Share of the recorded kernel launches without a recorded kernel from which on idle time is unknown."""
+MIN_UNKNOWN = 0.5
+"""Share of the kernel time from which on kernels of unknown kinds are most of the program."""
 _WAITING: Mapping[Limit, tuple[str, ...]] = MappingProxyType(
     {
         Limit.DATA_LOADING: ("dataloader",),
@@ -145,6 +150,8 @@ class Verdict:
     """Kernel time by class, without communication."""
     earlier: Ranges
     """When devices run unrecorded work in these steps, whatever other devices run."""
+    recorded: float = 1.0
+    """Share of the operators, or of the launched kernels, that is recorded; 1 where the limit is another one."""
 
 
 @remembered
@@ -163,7 +170,8 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     def found(limit: Limit, *categories: str, part_ns: int | None = None) -> Verdict:
         largest = max(categories, key=lambda each: parts[each], default="")
         time = sum(parts[each] for each in categories) if part_ns is None else part_ns
-        return Verdict(limit, largest, time, total, mix, within)
+        recorded = {Limit.RECORDING: operators_recorded(trace), Limit.GPU_NOT_RECORDED: 1 - _unmatched(trace)}
+        return Verdict(limit, largest, time, total, mix, within, recorded.get(limit, 1.0))
 
     if not trace.report.complete:
         return found(Limit.TRUNCATED)
@@ -171,6 +179,8 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     work = of_kind(trace.kind, *DEVICE_WORK)
     if unmatched and not work.any():
         return found(Limit.GPU_NOT_RECORDED)
+    if operators_recorded(trace) < 1:
+        return found(Limit.RECORDING)
     earlier = parts[UNRECORDED]
     if earlier >= MIN_SHARE * total:
         return found(Limit.STARTED_LATE, part_ns=earlier)
@@ -183,12 +193,11 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     waits |= once
     limit = max(waits, key=lambda each: waits[each])
     if waits[limit] < MIN_SHARE * total:
-        return (
-            found(Limit.GPU, "kernel")
-            if work.any()
-            else found(Limit.CPU_ONLY, max(("cpu", "other"), key=lambda each: parts[each]))
-        )
-    if limit is Limit.CPU and unmatched >= MIN_UNRECORDED:
+        if not work.any():
+            return found(Limit.CPU_ONLY, max(("cpu", "other"), key=lambda each: parts[each]))
+        is_unknown = mix.get(KernelClass.OTHER, 0) >= MIN_UNKNOWN * sum(mix.values())
+        return found(Limit.UNKNOWN_KERNELS if mix and is_unknown else Limit.GPU, "kernel")
+    if is_sampled(trace) or (limit is Limit.CPU and unmatched >= MIN_UNRECORDED):
         limit = Limit.GPU_NOT_RECORDED
     elif limit is Limit.CPU and ((trace.launch[work] == MISSING).all() or not is_host_recorded(trace)):
         limit = Limit.CPU_NOT_RECORDED
