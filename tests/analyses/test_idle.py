@@ -117,6 +117,35 @@ def test_a_first_launch_that_loads_code(longest: int, cause: str) -> None:
     assert gap(builder, 55, longest + 55) == {cause: longest}
 
 
+@pytest.mark.parametrize(
+    ("name", "call", "cause"),
+    [
+        ("new", "cudaLaunchKernel", "initialisation"),
+        ("k", "cudaLaunchKernel", "launch"),
+        ("new", "cudaGraphLaunch", "graph"),
+    ],
+)
+def test_each_kernel_may_load_its_code_when_it_is_first_launched(name: str, call: str, cause: str) -> None:
+    """Ten launches of 10 us and one of 5 ms while the device idles: lazy loading, if its kernel is a new one."""
+    builder = trace().step(1, 0, 20_000)
+    for i in range(10):
+        builder.op("next", 100 * i, 20).launches(kernel("k", 20, 100 * i + 40), at=100 * i + 5, dur=10)
+    builder.op("late", 2000, 5100).launches(kernel(name, 20, 7060), at=2005, dur=5000, name=call)
+    assert gap(builder, 2005, 7005) == {cause: 5000}
+
+
+def test_the_call_of_a_copy_lasts_as_long_as_the_copy() -> None:
+    """The first copy takes 40 ms in its call, from pageable memory; launches of kernels take 10 us."""
+    builder = trace().step(1, 0, 100_000).on_device(kernel("earlier", 10, 0), ext=-1)
+    copy = memcpy(2000, 38_000, name="Memcpy HtoD (Pageable -> Device)")
+    builder.op("aten::copy_", 50, 40_100).launches(copy, at=60, dur=40_000, name="cudaMemcpyAsync")
+    for i in range(9):
+        builder.op("next", 41_000 + 100 * i, 20).launches(
+            kernel("k", 20, 41_040 + 100 * i), at=41_005 + 100 * i, dur=10
+        )
+    assert "initialisation" not in gap(builder, 60, 38_000)
+
+
 def test_a_recording_of_the_device_alone_names_no_cause_on_the_host() -> None:
     builder = trace().device(0).on_device(kernel("a", 10, 0)).on_device(kernel("b", 10, 100))
     assert gap(builder, 10, 100) == {"not_recorded": 90}

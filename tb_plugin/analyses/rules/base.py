@@ -19,7 +19,7 @@ from tb_plugin.analyses.driver_calls import DriverCalls, driver_calls, step_time
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.idle.account import idle_account
 from tb_plugin.analyses.idle.causes import Cause
-from tb_plugin.analyses.idle.host import launching_threads
+from tb_plugin.analyses.idle.host import launching_threads, occupied
 from tb_plugin.analyses.recorded_share import is_sampled
 from tb_plugin.analyses.selection import select_rows, steps_of
 from tb_plugin.analyses.stated_steps import length_without_kernels, missing_computation
@@ -27,7 +27,7 @@ from tb_plugin.analyses.step_shares import StepShares, break_down
 from tb_plugin.analyses.waits import handovers, held_by_profiler
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Notice, Reference
-from tb_plugin.trace.intervals import Ranges, intersect, join, subtract, union
+from tb_plugin.trace.intervals import EMPTY, Ranges, intersect, join, subtract, union
 from tb_plugin.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.trace.steps import STEP_NAME
 from tb_plugin.trace.table import Steps, TraceTable
@@ -214,6 +214,13 @@ class Scene:
     def open(self, rows: Int64) -> Ranges:
         """Returns when any of these rows is open, in the time that the steps take on the host."""
         return intersect(union(self.trace.start_ns[rows], self.trace.ends(rows)), self.host)
+
+    @cached_property
+    def once(self) -> Ranges:
+        """Returns when threads that steps wait for set the driver up, load code or capture graphs, and do not compile."""
+        doing = [occupied(self.trace, thread) for thread in self.threads]
+        set_up = join(EMPTY, *(each[cause] for each in doing for cause in (Cause.INITIALISATION, Cause.CAPTURE)))
+        return subtract(set_up, join(EMPTY, *(each[Cause.COMPILATION] for each in doing)))
 
     @cached_property
     def held(self) -> Ranges:

@@ -27,7 +27,7 @@ from tb_plugin.analyses.what_if import Change, saved, together
 from tb_plugin.errors import PartFailed
 from tb_plugin.isolation import Isolation
 from tb_plugin.payloads import Link, Notice, Saving, Severity
-from tb_plugin.trace.intervals import measure, measure_within, union
+from tb_plugin.trace.intervals import measure, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.table import TraceTable
 
@@ -173,7 +173,7 @@ def _utilization(scene: Scene) -> float | None:
 def _savings(scene: Scene, seen: list[Seen]) -> tuple[list[Saving | None], Saving]:
     """What mending each saves a step at least and at most, None where that is not worth a word; all that are, together."""
     trace, steps = scene.trace, scene.steps
-    changes = [(each.least or Change(), each.most or each.least or Change()) for each in seen]
+    changes = [(_repeated(scene, each.least), _repeated(scene, each.most or each.least)) for each in seen]
     low = saved(trace, steps, [least for least, _ in changes], careful=True)
     high = np.maximum(saved(trace, steps, [most for _, most in changes], careful=False), low)
     enough = max(WORTH * scene.step_ns, 1)
@@ -194,6 +194,11 @@ def _savings(scene: Scene, seen: list[Seen]) -> tuple[list[Saving | None], Savin
         alone = max(high_all - rest, 0)
         savings[i] = _bounds(scene, int(low[i]), int(high[i]), max(int(high[i]) - alone, 0), limits[i])
     return savings, _bounds(scene, low_all, high_all, 0, _limit(scene, together(most)))
+
+
+def _repeated(scene: Scene, change: Change | None) -> Change:
+    """A change without host time that is spent once, whatever the program does afterwards: code is loaded all the same."""
+    return Change() if change is None else dataclasses.replace(change, host=subtract(change.host, scene.once))
 
 
 def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
