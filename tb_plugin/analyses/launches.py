@@ -138,7 +138,7 @@ class Launches:
 
 def _launches(trace: TraceTable, selection: Selection) -> Part:
     """What is said of the launches themselves: those whose call is chosen."""
-    every = launched(trace)
+    every = launched(trace, selection.steps)
     chosen = every.of(selection.rows[every.call])
     at = chosen_steps(trace, selection.steps)
     depths = queue_depths(trace, union(trace.steps.start_ns[at], trace.steps.end_ns[at]))
@@ -154,7 +154,7 @@ def _launches(trace: TraceTable, selection: Selection) -> Part:
         selection.coverage,
         launch_facts(trace, all_of, depths),
         {frame.name: frame for frame in frames},
-        launch_payloads(chosen, all_of, depths),
+        launch_payloads(chosen, all_of, depths, trace.recorder.todo("recording_began_mid_flight")),
     )
 
 

@@ -273,7 +273,11 @@ SHARED = Metrics(
                 "Exposed communication",
                 "Communication that nothing hides. Of a device's window: its collective kernels run, and no other kernel.",
             ),
-            "idle_ns": ("Idle", "No kernel, copy or set runs on any stream."),
+            "idle_ns": ("Idle", "No kernel, copy or set runs on any stream, and no unrecorded work."),
+            "unrecorded_ns": (
+                "Unrecorded work",
+                "A device runs work that was launched while nothing was recorded, and no recorded work. It is no idle time.",
+            ),
         },
     ),
     define(
@@ -284,7 +288,10 @@ SHARED = Metrics(
                 "Communication exposed",
                 "Communication's part of the steps: nothing computes or copies meanwhile.",
             ),
-            "utilization": ("GPU busy", "Share of the window in which at least one kernel runs on the device."),
+            "utilization": (
+                "GPU busy",
+                "Share of the window, without unrecorded work, in which at least one kernel runs on the device.",
+            ),
             "sm_efficiency": (
                 "Est. SM efficiency",
                 "Blocks per SM of the running kernels, added up and capped at 1, averaged over the window.",

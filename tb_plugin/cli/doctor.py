@@ -8,14 +8,13 @@ from functools import partial
 
 import msgspec
 
-from tb_plugin import registry
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.failures import FAILED
 from tb_plugin.analyses.wording import counted, noun
 from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exits import NOTHING, OK, PART_FAILED
 from tb_plugin.cli.printer import Printer, TextPrinter
-from tb_plugin.cli.session import capture_lines, load_all, open_workspace, place_of
+from tb_plugin.cli.session import capture_lines, load_all, nothing_here, open_workspace, place_of
 from tb_plugin.errors import PartFailed, TorchTraceError
 from tb_plugin.findings import data_notices
 from tb_plugin.format import format_value
@@ -56,7 +55,7 @@ def doctor(arguments: argparse.Namespace) -> int:
             for path, reason in rows:
                 printer.line(f"{path}: {reason}")
         elif not entries:
-            printer.line(f"No name ends in {_endings()}: nothing here looks like a profiler trace.")
+            printer.line(nothing_here())
     finally:
         workspace.close()
     if not readable:
@@ -110,12 +109,6 @@ def _not_taken(found: int, readable: int, rows: int) -> str:
     if others := rows - bad:
         told.append(f"{counted(others, 'file or folder is', 'files or folders are')} no {noun(others, 'profile')}")
     return f"{'; '.join(told)}."
-
-
-def _endings() -> str:
-    """The endings that the readers look at, in words."""
-    *most, last = dict.fromkeys(ending for reader in registry.readers() for ending in reader.endings)
-    return f"{', '.join(most)} or {last}" if most else last
 
 
 def _diagnose(workspace: Workspace, entry: Entry, printer: Printer) -> None:

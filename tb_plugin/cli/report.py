@@ -20,13 +20,14 @@ from tb_plugin.cli.session import (
     keep_failure,
     keep_failure_of_group,
     load_all,
+    nothing_here,
     open_workspace,
     place_of,
 )
 from tb_plugin.cli.terminal import complain, write_json
 from tb_plugin.errors import BadRequest, Cancelled, PartFailed, TorchTraceError, UserError
 from tb_plugin.facts import facts_of
-from tb_plugin.findings import data_notices, findings
+from tb_plugin.findings import counted, data_notices, findings
 from tb_plugin.format import format_time
 from tb_plugin.payloads import Profile, Table, View, ViewInfo
 from tb_plugin.service.catalog import Place
@@ -40,6 +41,8 @@ def report(arguments: argparse.Namespace) -> int:
     """Prints the chosen profiles; returns the exit code. Raises UserError."""
     _check_views(arguments.view)
     workspace, entries, failed = open_workspace(arguments, arguments.window)
+    if not entries and not failed:
+        failed.append({"path": arguments.path, "reason": nothing_here()})
     try:
         if arguments.format == "json":
             return _report_json(workspace, entries, failed, arguments)
@@ -80,7 +83,7 @@ def _report_json(
                 "findings": findings(numbers.notices),
                 "data_notices": notices,
                 "dismissed": numbers.dismissed,
-                "facts": numbers.facts,
+                "facts": counted(numbers.facts, numbers.notices),
                 "tables": always | numbers.tables,
             }
         )

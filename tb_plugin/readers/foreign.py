@@ -110,11 +110,12 @@ FOREIGN = (
         head=rb"\ASQLite format 3\0[\s\S]*?(?:CUPTI_ACTIVITY_KIND_|TARGET_INFO_SESSION|NVTX_EVENTS)",
     ),
     Foreign(
-        "This is a report of Nsight Compute about single kernels: Nsight Compute opens it.",
+        "This is a report of Nsight Compute about single kernels: Nsight Compute opens it. Record with torch.profiler to see "
+        "the training here.",
         path=r"(?i)\.(?:ncu-repz?|nsight-cuprof-report)\Z",
     ),
     Foreign(
-        "This is a profile of XLA (JAX, TensorFlow, PyTorch/XLA): tensorboard-plugin-profile opens it. JAX writes one that "
+        "This is a profile of XLA (JAX, TensorFlow, PyTorch/XLA): xprof opens it. JAX writes one that "
         "opens here with jax.profiler.trace(..., create_perfetto_trace=True).",
         path=r"\.xplane\.pb(?:\.gz)?\Z",
     ),
@@ -160,7 +161,8 @@ FOREIGN = (
         head=rb"\ASQLite format 3\0",
     ),
     Foreign(
-        "These are weights or a checkpoint, no profile.",
+        "These are weights or a checkpoint, no profile. torch.cuda.memory._dump_snapshot(path) writes a memory snapshot, "
+        "not torch.save.",
         path=_WEIGHTS,
         head=rb"\APK\x03\x04[\s\S]{0,200}?/(?:data\.pkl|byteorder|\.format_version)"
         rb"|\A\x80\x02(?:\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e|[\s\S]{0,4096}?ctorch\._utils\n_rebuild_)|\A\x80[\x03-\x05][\s\S]{0,4096}?torch\._utils",
@@ -181,6 +183,33 @@ FOREIGN = (
         is_last=True,
     ),
 )
+_UNREAD = (
+    (
+        r"\.(?:part|partial|te?mp|crdownload|download|filepart)\Z",
+        "This copy or download is not finished: wait for its end, or copy the file again.",
+    ),
+    (
+        r"\.(?:zst|bz2|xz|lz4|lzma|br|Z)\Z",
+        "Files that are packed like this are not looked into: unpack it, or pack it with gzip.",
+    ),
+    (r"\.svgz?(?:\.gz)?\Z", "This is a picture, without numbers: load the recording that it was drawn from."),
+    (
+        r"\.(?:[ct]sv|parquet|xlsx?)(?:\.gz)?\Z",
+        "This is a table, no recording: torch.profiler's export_chrome_trace(path) writes one.",
+    ),
+    (
+        r"(?:trace|profil|prof[._-]|snapshot|flame|timeline|nsys|nccl|perf[._-])[^/]*\.txt\Z",
+        "This is text, no recording: torch.profiler's export_chrome_trace(path) writes one.",
+    ),
+    (
+        r"\.(?:json|pickle|pkl|html?|pftrace|perfetto-trace)(?:[.~_-][^/]*)?\Z"
+        r"|\.(?:gz|jsonl|ndjson|chrome_?trace|trace|tracing|prof|profile|lprof|perf|pprof|pb|db|sqlite3?|dump|snapshot"
+        r"|ctf|otf2|fxt|etl|jfr|nettrace|systrace|ftrace)\Z"
+        r"|(?:^|/)(?:[^/.]*[_-])?(?:trace|dump|snapshot)(?:[_-]rank)?[_-]?\d*\Z",
+        "No reader looks for this name: rename the file to end in what it holds (.json, .json.gz, .pickle, .pftrace).",
+    ),
+)
+"""Names that a person may have given to a recording, and what to do: only of files that no reader has asked for."""
 
 
 def foreign(path: str, head: bytes, is_refused: bool = False, is_chosen: bool = False) -> str:
@@ -214,6 +243,11 @@ def place_of(path: str) -> tuple[str, str]:
             folder = found.groupdict().get("folder")
             return (path if folder is None else folder.rstrip("/") or ".", text)
     return ("", "")
+
+
+def unread(path: str) -> str:
+    """Returns what to do about a file that no reader asks for, empty for names that no recording has."""
+    return next((text for name, text in _UNREAD if re.search(name, path, re.IGNORECASE)), "")
 
 
 def in_short(told: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

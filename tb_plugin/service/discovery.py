@@ -14,8 +14,8 @@ from typing import Any
 
 from tb_plugin.errors import UserError
 from tb_plugin.readers.base import Candidate, JobInfo, ListedFile, Reader, identifying
-from tb_plugin.readers.foreign import LOOKED_INTO, foreign, in_short, place_of
-from tb_plugin.service import ignore, jobs
+from tb_plugin.readers.foreign import LOOKED_INTO, foreign, in_short, place_of, unread
+from tb_plugin.service import ignore, jobs, ranks
 from tb_plugin.service.drafts import Claims, Draft, numbered
 from tb_plugin.service.found import Found, Root, located
 from tb_plugin.service.heads import read_head
@@ -23,7 +23,12 @@ from tb_plugin.service.ignore import Ignore
 from tb_plugin.service.listed_summaries import NOTHING_LIKE_IT, SUFFIX, ListedSummaries, away_from, stated_job
 from tb_plugin.storage.listing import Listing, StoredFile
 
-NOT_A_TRACE = "It does not look like a profiler trace."
+NOT_A_TRACE = (
+    "It does not look like a profiler trace. torch.profiler's export_chrome_trace(path) writes one that opens here."
+)
+_DAMAGED = "The archive is damaged: copy it again, or record it again."
+_EMPTY = "The file is empty: copy it again, or stop the profiler before the program ends."
+_NOTHING = "The file holds nothing: copy it again, or stop the profiler before the program ends."
 _File = tuple["Root", str, str]
 """Root, path, fingerprint."""
 _SniffKey = tuple["Root", str, str, str]
@@ -85,7 +90,8 @@ class Scanner:
             used.update(result.sniffed)
             drafts += result.drafts
             discovery.files += len(listing.files)
-            discovery.skipped += [(located(root, entry.path), entry.reason) for entry in listing.unlisted]
+            unlisted = in_short((entry.path, entry.reason) for entry in listing.unlisted)
+            discovery.skipped += [(located(root, path), reason) for path, reason in unlisted]
             discovery.skipped += result.refused
             discovery.ignored[root] = result.ignore
         is_new = self._summaries.list()
@@ -102,16 +108,21 @@ class Scanner:
         return discovery
 
     def _joined(self, found: list[Found]) -> tuple[list[Found], bool]:
-        """The profiles, those of one distributed job in one run; False when some of them have to be asked again."""
-        if len(found) < 2 or not jobs.is_on():
+        """The profiles, those of one distributed job in one run, and workers by the ranks that files report.
+
+        False when some of them have to be asked again.
+        """
+        if not found or not jobs.is_on():
             return found, True
         first = self._stated(jobs.asked_first(found))
         # A run that holds all ranks of its job is one already: nothing of it may go elsewhere.
         parts = self._stated(jobs.asked_then(found, first))
         asked = first | parts
+        asked |= self._stated(ranks.asked_for_ranks(found, asked))
+        asked |= self._stated(ranks.asked_for_times(found, asked))
         self._jobs = {key: self._jobs[key] for key in map(_identity, asked) if key in self._jobs}
         final = all(_identity(one) in self._jobs for one in asked)
-        return jobs.joined(found, parts, len(self.roots) > 1), final
+        return ranks.labelled(jobs.joined(found, parts, len(self.roots) > 1), asked), final
 
     def _stated(self, asked: Iterable[Found]) -> dict[Found, JobInfo | None]:
         """What profiles state of their jobs. Known answers are reused until the files change."""
@@ -188,7 +199,7 @@ class Scanner:
     def _others(
         self, root: Root, files: Sequence[StoredFile], refused: dict[str, str]
     ) -> tuple[list[tuple[str, str]], list[_SniffKey], bool]:
-        """What the files are that nobody takes: those that readers refused, and those that are known for what they are.
+        """What the files are that nobody takes: refused by readers, of a known kind, or named as a recording may be.
 
         Also the files that were looked into for it, and whether all of them could be.
         """
@@ -198,8 +209,12 @@ class Scanner:
             place, what = place_of(file.path)
             if what:
                 told.append((place, what))
-            elif file.path not in refused and file.size and LOOKED_INTO.search(file.path):
+            elif file.path in refused:
+                continue
+            elif file.size and LOOKED_INTO.search(file.path):
                 asked.append(file)
+            elif text := unread(file.path):
+                told.append((file.path, text if file.size else _EMPTY))
         kept = {place for place, _ in told}
         told += [(place, why) for place, why in refused.items() if place not in kept and not place_of(place)[1]]
         keys = [(root, file.path, file.fingerprint, "") for file in asked[:_MOST_FOREIGN]]
@@ -209,7 +224,8 @@ class Scanner:
                 for file, why in zip(new, threads.map(functools.partial(_what, root), new), strict=True):
                     if why is not None:
                         self._sniffed[root, file.path, file.fingerprint, ""] = why
-        told += [(key[1], why) for key in keys if (why := self._sniffed.get(key))]
+        heads = {key[1]: self._sniffed.get(key) for key in keys}
+        told += [(file.path, text) for file in asked if (text := heads.get(file.path) or unread(file.path))]
         return in_short(told), keys, all(key in self._sniffed for key in keys)
 
     def _sniff(self, drafts: Sequence[Draft]) -> list[str | UserError]:
@@ -303,15 +319,15 @@ def _look(drafts: Sequence[Draft]) -> Sequence[str | UserError]:
     """
     root, file = drafts[0].root, drafts[0].files[0]
     if file.size == 0:
-        return [foreign(file.path, b"") or "The file is empty."] * len(drafts)
+        return [foreign(file.path, b"") or _EMPTY] * len(drafts)
     try:
         head = read_head(root.folder, file)
     except zlib.error:
-        return ["" if draft.candidate.certain else "The archive is damaged." for draft in drafts]
+        return ["" if draft.candidate.certain else _DAMAGED for draft in drafts]
     except UserError as error:
         return [error] * len(drafts)
     if not head.strip():
-        return ["The file holds nothing."] * len(drafts)
+        return [_NOTHING] * len(drafts)
     why = foreign(file.path, head, is_chosen=drafts[0].is_chosen)
     refused = foreign(file.path, head, is_refused=True) or NOT_A_TRACE
     # A file that another tool is known by may be one of a folder that its reader knows.

@@ -51,6 +51,8 @@ class Found:
     """Its rank summaries that are not older, the one to use first: a later one counts where those before are no use."""
     is_here: bool = True
     """False where nothing but its rank summary is in the log directory: ``files`` is that one."""
+    rank: str = ""
+    """Which of the ranks that its file was merged from it is; empty: all that the file holds."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -104,12 +104,13 @@ def test_a_scan_tells_what_it_skips_and_why(tmp_path: Path) -> None:
         "ASCEND_PROFILER_OUTPUT held together, under that name. torch_npu.profiler.profiler.analyse(...) makes it of raw "
         "PROF folders.",
         "page.json": "This is a web page, not a trace: a download may have ended at a login or an error.",
-        "empty.json": "The file is empty.",
-        "nothing.json.gz": "The file holds nothing.",
-        "blank.json": "The file holds nothing.",
+        "empty.json": "The file is empty: copy it again, or stop the profiler before the program ends.",
+        "nothing.json.gz": "The file holds nothing: copy it again, or stop the profiler before the program ends.",
+        "blank.json": "The file holds nothing: copy it again, or stop the profiler before the program ends.",
         "results.pickle": "This is a pickle, and neither a memory snapshot nor a dump of a flight recorder: weights or "
         "results, no profile.",
-        "other.json": "It does not look like a profiler trace.",
+        "other.json": "It does not look like a profiler trace. torch.profiler's export_chrome_trace(path) writes one that "
+        "opens here.",
     }
 
 
@@ -132,6 +133,46 @@ def test_what_is_known_by_its_name_is_told_and_folders_are_one_thing(tmp_path: P
         "r0/PROF_000001_2025_AB": "raw", "r1/PROF_000001_2025_AB": "raw",
     }  # fmt: skip
     assert "(80 here, checkpoints/best/step_0.pt is one.)" in told["checkpoints"]
+
+
+MEANT = {
+    "a.csv": "is a table", "a.csv.gz": "is a table", "a.parquet": "is a table", "flame.svg": "is a picture",
+    "a.json.lz4": "unpack it", "a.pickle.bz2": "unpack it", "a.json.gz.part": "copy the file again",
+    "a.pt.trace.JSON": "rename the file", "a.json.bak": "rename the file", "a.json~": "rename the file",
+    "a.chrome_trace": "rename the file", "train.prof": "rename the file", "host.pb": "rename the file",
+    "a.gz": "rename the file", "a.db": "rename the file", "a.htm": "rename the file",
+    "dump_rank_99999999999999999999999999": "rename the file", "trace": "rename the file",
+    "profile_table.txt": "is text", "a.zip": "unpack it", "a.tar.gz": "unpack it", "a.nsys-rep": "torch.profiler",
+    "a.ncu-rep": "torch.profiler", "host.xplane.pb": "create_perfetto_trace", "a.pt": "_dump_snapshot",
+    "empty.csv": "is empty", "empty.trace": "is empty",
+}  # fmt: skip
+OTHERS = (
+    "events.out.tfevents.1700000000.host.7.0", "README.md", "README", "notes.txt", "requirements.txt", "hparams.yaml",
+    "train.log", "train.py", "a.png", "job.sh", "core.1234", "checkpoint", "a.npy", "sub/LICENSE.txt", "a.toml",
+    "torch_trace_ignore",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MEANT)
+def test_each_name_that_may_be_a_recordings_is_told(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"" if name.startswith("empty") else b"\x01\x02 some text")
+    told = reasons(tmp_path)
+    assert list(told) == [name] and MEANT[name] in told[name]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_names_that_no_recording_has_are_not_listed(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(b"\x01\x02 some text")
+    assert reasons(tmp_path) == {}
+
+
+def test_many_others_are_counted_without_a_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Folder, "head", lambda *args: pytest.fail("nothing is to be read"))
+    for i in range(500):
+        (tmp_path / f"{i:03}.csv").write_bytes(b"x")
+    ((place, why),) = Scanner([Root(Folder(str(tmp_path)))], READERS).scan().skipped
+    assert place == str(tmp_path) and why.endswith("(500 here, 000.csv is one.)")
 
 
 def test_few_unknown_files_are_looked_into_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +209,7 @@ def test_a_certain_name_makes_no_trace_of_something_else(tmp_path: Path) -> None
     told = reasons(tmp_path)
     assert {name[0]: why.split(":")[0] for name, why in told.items()} == {
         "a": "This is a pointer of Git LFS, not the file it stands for", "b": "This is a web page, not a trace",
-        "c": "The file is empty.", "d": "The file is empty.",
+        "c": "The file is empty", "d": "The file is empty",
     }  # fmt: skip
     (tmp_path / "a.pt.trace.json").write_bytes(b'{"traceEvents": [')  # fetched, or written further
     (tmp_path / "e.pt.trace.json.gz").write_bytes(b"\x1f\x8bno archive")

@@ -51,6 +51,7 @@ def test_a_folder_that_turns_out_to_be_another_thing_claims_nothing(logs):
     scan = scanned(logs, FolderReader(is_certain=False), *READERS)
     assert len(scan.found) == 2 and "folder" not in {found.reader.id for found in scan.found}
     told = {path.removeprefix(str(logs / "job")): why for path, why in scan.skipped}
+    assert "table" in told.pop("/w0_profile/OUT")
     assert told == dict.fromkeys(("/w0_profile/info.json", "/w0_profile/OUT/communication.json"), NOT_A_TRACE)
 
 

@@ -7,6 +7,7 @@ import json
 import threading
 
 import fsspec
+import pyarrow as pa
 import pytest
 
 from tb_plugin.readers import READERS
@@ -110,12 +111,22 @@ def test_any_json_that_looks_like_a_trace_is_found(tmp_path):
     (tmp_path / "broken.json.gz").write_bytes(b"\x1f\x8b" + b"nonsense" * 10)
     found = scanner(tmp_path).scan()
     assert [f.worker for f in found.found] == ["my profile", "packed"]
-    assert {path.rpartition("/")[2]: why for path, why in found.skipped} == {
+    assert {path.rpartition("/")[2]: why.split(":")[0] for path, why in found.skipped} == {
         "config.json": NOT_A_TRACE,
-        "empty.json": "The file is empty.",
-        "broken.json.gz": "The archive is damaged.",
+        "empty.json": "The file is empty",
+        "broken.json.gz": "The archive is damaged",
     }
     assert found.files == 5
+
+
+def test_a_trace_that_zstandard_packed_is_found_and_read(tmp_path):
+    with pa.CompressedOutputStream(str(tmp_path / "w0.1700000000123.pt.trace.json.zst"), "zstd") as file:
+        file.write(trace_text().encode())
+    (one,) = scanner(tmp_path).scan().found
+    assert (one.reader.id, one.worker, one.time_unix_ms) == ("kineto", "w0", 1700000000123)
+    with one.root.folder.open(one.files[0]) as raw:
+        stream = TextStream(raw, one.size_bytes, lambda done: None, IssueLog())
+        assert b"".join(iter(lambda: stream.read(1000), b"")) == trace_text().encode()
 
 
 def test_an_archive_of_an_archive_is_looked_into_and_read(tmp_path):
@@ -145,8 +156,9 @@ def test_sniffing_is_repeated_only_when_the_file_changes(tmp_path, monkeypatch):
     assert not scan.scan().found and not scan.scan().found
     assert looks == ["a.json"]
     write_trace(tmp_path / "a.json")
-    assert scan.scan().found
-    assert looks == ["a.json", "a.json"]
+    assert scan.scan().found and scan.scan().found
+    # What is found is asked for its rank too.
+    assert looks == ["a.json", "a.json", "a.json"]
 
 
 def test_a_storage_that_fails_for_a_moment_is_asked_again(tmp_path, monkeypatch):
@@ -235,3 +247,19 @@ def test_stages_of_one_recording_have_no_number(tmp_path):
             write_trace(tmp_path / f"1759255878.904894-TP-{rank}-DP-0-{stage}.trace.json.gz")
     found = {(f.worker, f.span) for f in scanner(tmp_path).scan().found}
     assert found == {(f"TP-{rank}-DP-0", stage) for rank in range(2) for stage in ("EXTEND", "DECODE")}
+
+
+def test_stages_without_a_number_of_the_recording_are_counted(tmp_path):
+    for i, stage in enumerate(("fit", "validate", "fit")):
+        write_trace(tmp_path / f"{stage}-0-[Strategy]DDPStrategy.training_step.{1767189312000 + i}.pt.trace.json")
+    assert {(f.worker, f.span) for f in scanner(tmp_path).scan().found} == {
+        ("rank0", "fit"), ("rank0", "validate"), ("rank0", "fit (2)"),
+    }  # fmt: skip
+
+
+def test_steps_in_names_are_spans(tmp_path):
+    for rank in range(2):
+        for step in (9, 12):
+            write_trace(tmp_path / f"worker{rank}_step_{step}.{1767189300000 + step}.pt.trace.json")
+    found = {f.names[0].split(".")[0]: (f.worker, f.span) for f in scanner(tmp_path).scan().found}
+    assert found["worker1_step_9"] == ("worker1", "1") and found["worker1_step_12"] == ("worker1", "2")

@@ -26,6 +26,7 @@ from tb_plugin.analyses.rules import (
     memory_unused,
     offload_copies,
     one_stream,
+    out_of_memory,
     pageable_copies,
     pipeline_bubble,
     profiler_overhead,
@@ -42,6 +43,7 @@ from tb_plugin.analyses.rules import (
     small_batch,
     small_collectives,
     small_packets,
+    started_late,
     step_outliers,
     synchronising_calls,
     tf32_off,
@@ -52,6 +54,7 @@ from tb_plugin.analyses.rules import (
 from tb_plugin.analyses.rules.base import Rule
 
 RULES: tuple[Rule, ...] = (
+    out_of_memory.RULE,
     data_loading.RULE,
     synchronising_calls.RULE,
     deterministic_sync.RULE,
@@ -98,6 +101,7 @@ RULES: tuple[Rule, ...] = (
     memory_limit.RULE,
     memory_unused.RULE,
     reserved_oscillation.RULE,
+    started_late.RULE,
     low_utilization.RULE,
 )
 """In the order in which they are told where savings are equal."""

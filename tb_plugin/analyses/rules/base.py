@@ -27,7 +27,7 @@ from tb_plugin.analyses.step_shares import StepShares, break_down
 from tb_plugin.analyses.waits import handovers, held_by_profiler
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Notice, Reference
-from tb_plugin.trace.intervals import Ranges, intersect, subtract, union
+from tb_plugin.trace.intervals import Ranges, intersect, join, subtract, union
 from tb_plugin.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.trace.steps import STEP_NAME
 from tb_plugin.trace.table import Steps, TraceTable
@@ -146,6 +146,16 @@ class Scene:
         row, time = row[self.rows[row]], time[self.rows[row]]
         return row[np.lexsort((self.trace.start_ns[row], -time))]
 
+    def with_idle(self, ranges: Ranges) -> Ranges:
+        """Returns these times and the idle time of devices that directly follows each of them."""
+        found = [ranges]
+        for device in device_busy(self.trace):
+            gaps = idle_account(self.trace, device).gaps
+            at = np.searchsorted(gaps.end_ns, ranges.end, side="right")
+            inside = np.append(gaps.start_ns, np.iinfo(np.int64).max)[at] <= ranges.end
+            found.append(union(ranges.end[inside], gaps.end_ns[at[inside]]))
+        return join(*found)
+
     @cached_property
     def driver(self) -> DriverCalls:
         """Returns the driver's calls for memory in the steps."""
@@ -245,7 +255,7 @@ class Seen:
     events: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     """Rows that show it, what matters most first."""
     takes_ns: int | None = None
-    """What it takes in all steps, where no more than that can be saved; None where more can."""
+    """What it takes in all steps. No more than that is saved; None where nothing but its change limits the saving."""
     table: Frame | None = None
     """A table of its own, shown below the finding."""
 

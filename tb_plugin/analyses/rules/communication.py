@@ -67,7 +67,8 @@ def _look(s: Scene) -> Seen | None:
     found = found.of(~(serial(found) | small(s, found) | handed))
     if not len(found.row):
         return None
-    part = s.per_step(_exposed_in_steps(s, found.row))
+    total = _exposed_in_steps(s, found.row)
+    part = s.per_step(total)
     share = part / s.step_ns if s.step_ns else 0.0
     if share <= EXPOSED_SHARE:
         return None
@@ -124,7 +125,7 @@ def _look(s: Scene) -> Seen | None:
     most = first_of(_beside_copies(s, found), hidden)
     events = found.row[np.lexsort((found.row, -found.bare_ns))]
     if not _launches_known(s.trace):
-        return Seen(replace(notice, why=UNKNOWN, confidence=""), events=events)
+        return Seen(replace(notice, why=UNKNOWN, confidence=""), events=events, takes_ns=total)
     if not (s.trace.kind[found.row] == EventKind.KERNEL).all():
         return Seen(notice, Change(), Change(_without(s, found, most)), events)
     least = np.zeros(len(found.row), np.int64)

@@ -96,7 +96,7 @@ def _look(s: Scene) -> Seen | None:
         "operations change nothing for them; fewer bytes do. How many bytes a program needs a trace does not tell.",
         confidence="high",
     )
-    return Seen(notice, events=s.by_length(row))
+    return Seen(notice, events=s.by_length(row), takes_ns=int(time.sum()))
 
 
 RULE = Rule("memory_bound", "Kernels bound by memory", _look, saves=False)

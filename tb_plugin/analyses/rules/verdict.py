@@ -11,10 +11,14 @@ import numpy as np
 
 from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.grouping import sum_by
+from tb_plugin.analyses.idle.causes import Cause
+from tb_plugin.analyses.idle.host import is_host_recorded, occupied
 from tb_plugin.analyses.kernel_classes import named_kernels
+from tb_plugin.analyses.out_of_memory import chosen_failures
 from tb_plugin.analyses.recorded_share import is_sampled, operators_recorded
+from tb_plugin.analyses.replays.captures import captures
 from tb_plugin.analyses.rules.base import Scene
-from tb_plugin.analyses.step_shares import CATEGORIES, shares
+from tb_plugin.analyses.step_shares import CATEGORIES, UNRECORDED, shares
 from tb_plugin.analyses.unrecorded_work import unrecorded_work
 from tb_plugin.analyses.waits import held_by_profiler
 from tb_plugin.trace.intervals import EMPTY, Ranges, intersect, join, measure, subtract, union
@@ -26,8 +30,11 @@ from tb_plugin.trace.table import Steps, TraceTable
 class Limit(Enum):
     """What limits a program. The value is the word for it in answers."""
 
+    MEMORY = "memory"
     DATA_LOADING = "data loading"
     CPU = "CPU overhead"
+    INITIALISATION = "initialisation"
+    CAPTURE = "graph capture"
     GPU = "GPU"
     COPIES = "copies"
     COMMUNICATION = "communication"
@@ -56,8 +63,14 @@ _WAITING: Mapping[Limit, tuple[str, ...]] = MappingProxyType(
         Limit.CPU: ("runtime", "cpu", "other"),
     }
 )
+_ONCE: Mapping[Limit, Cause] = MappingProxyType(
+    {Limit.INITIALISATION: Cause.INITIALISATION, Limit.CAPTURE: Cause.CAPTURE}
+)
+"""What is part of the CPU's time and no overhead: it is done once, before the steady state."""
+_NAMED_BY: Mapping[Limit, tuple[str, ...]] = MappingProxyType({Limit.INITIALISATION: ("runtime",)})
 RULES_OF: Mapping[Limit, frozenset[str]] = MappingProxyType(
     {
+        Limit.MEMORY: frozenset({"out_of_memory", "memory_limit"}),
         Limit.DATA_LOADING: frozenset({"data_loading"}),
         Limit.CPU: frozenset(
             {
@@ -79,6 +92,10 @@ RULES_OF: Mapping[Limit, frozenset[str]] = MappingProxyType(
                 "idle_device",
             }
         ),
+        Limit.INITIALISATION: frozenset({"slow_first_step", "low_utilization", "idle_device"}),
+        Limit.CAPTURE: frozenset({"low_utilization", "idle_device"}),
+        Limit.STARTED_LATE: frozenset({"started_late"}),
+        Limit.CPU_NOT_RECORDED: frozenset({"low_utilization", "idle_device"}),
         Limit.GPU: frozenset(
             {
                 "matrix_units",
@@ -132,8 +149,8 @@ class Verdict:
     mix: Mapping[KernelClass, int]
     """Kernel time by class, without communication."""
     earlier: Ranges
-    """When devices run work launched before the recording in these steps."""
-    recorded: float
+    """When devices run unrecorded work in these steps, whatever other devices run."""
+    recorded: float = 1.0
     """Share of the operators, or of the launched kernels, that is recorded; 1 where the limit is another one."""
 
 
@@ -142,10 +159,12 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     """Returns what limits the program in steps with these labels (None: all); None where they have no time."""
     s = Scene(trace, chosen)
     total = int(s.breakdown.total.sum())
+    if len(chosen_failures(trace, chosen).row):
+        return Verdict(Limit.MEMORY, "", 0, total, {}, EMPTY)
     if not total:
         return None
     within = earlier_work(trace, s.steps)
-    parts = _parts(s, within)
+    parts = _parts(s)
     mix = _mix(s)
 
     def found(limit: Limit, *categories: str, part_ns: int | None = None) -> Verdict:
@@ -162,15 +181,16 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
         return found(Limit.GPU_NOT_RECORDED)
     if operators_recorded(trace) < 1:
         return found(Limit.RECORDING)
-    earlier = measure(within)
+    earlier = parts[UNRECORDED]
     if earlier >= MIN_SHARE * total:
         return found(Limit.STARTED_LATE, part_ns=earlier)
-    profiler = total - sum(parts.values()) - earlier
+    profiler = total - sum(parts.values())
     if profiler >= MIN_SHARE * total:
         return found(Limit.PROFILER, part_ns=profiler)
     waits = {each: sum(parts[category] for category in group) for each, group in _WAITING.items()}
-    if not work.any():
-        del waits[Limit.CPU]
+    once = {limit: _of_cause(s, cause) for limit, cause in _ONCE.items()}
+    waits[Limit.CPU] = waits[Limit.CPU] - sum(once.values()) if work.any() else 0
+    waits |= once
     limit = max(waits, key=lambda each: waits[each])
     if waits[limit] < MIN_SHARE * total:
         if not work.any():
@@ -179,25 +199,33 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
         return found(Limit.UNKNOWN_KERNELS if mix and is_unknown else Limit.GPU, "kernel")
     if is_sampled(trace) or (limit is Limit.CPU and unmatched >= MIN_UNRECORDED):
         limit = Limit.GPU_NOT_RECORDED
-    elif limit is Limit.CPU and (trace.launch[work] == MISSING).all():
+    elif limit is Limit.CPU and ((trace.launch[work] == MISSING).all() or not is_host_recorded(trace)):
         limit = Limit.CPU_NOT_RECORDED
+    if limit in once:
+        return found(limit, *_NAMED_BY.get(limit, ()), part_ns=once[limit])
     return found(limit, *_WAITING.get(limit, _WAITING[Limit.CPU]))
 
 
+def _of_cause(s: Scene, cause: Cause) -> int:
+    """How long the threads that steps wait for are in a cause of idle time, and no device works nor the profiler."""
+    doing = join(EMPTY, *(occupied(s.trace, thread)[cause] for thread in s.threads))
+    of = shares(s.trace)
+    others = (of[each] for each in ("kernel", "memcpy", "memset", "communication", UNRECORDED, "dataloader"))
+    out = join(held_by_profiler(s.trace), *others)
+    return measure(subtract(intersect(doing, union(s.steps.start_ns, s.steps.end_ns)), out))
+
+
 def earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
-    """Returns when devices run work launched before the recording in these steps, and the profiler holds nothing up."""
-    ranges = [unrecorded_work(trace, device) for device in device_busy(trace) if device != MISSING]
-    within = intersect(join(*ranges), union(steps.start_ns, steps.end_ns)) if ranges else EMPTY
+    """Returns when a device runs unrecorded work in these steps, whatever others run, and the profiler holds nothing up."""
+    ranges = [unrecorded_work(trace, device) for device in device_busy(trace)]
+    within = intersect(join(EMPTY, *ranges), union(steps.start_ns, steps.end_ns))
     return subtract(within, held_by_profiler(trace))
 
 
-def _parts(s: Scene, earlier: Ranges) -> dict[str, int]:
-    """The categories of the steps without waits for the profiler and work from before the recording."""
+def _parts(s: Scene) -> dict[str, int]:
+    """The categories of the steps without waits for the profiler."""
     held = intersect(held_by_profiler(s.trace), union(s.steps.start_ns, s.steps.end_ns))
-    out = join(held, earlier)
-    less = {category: measure(intersect(out, each)) for category, each in shares(s.trace).items()}
-    # What no category covers: the profiler's own waits always lie in one.
-    less["other"] = measure(earlier) - sum(measure(intersect(earlier, each)) for each in shares(s.trace).values())
+    less = {category: measure(intersect(held, each)) for category, each in shares(s.trace).items()} | {"other": 0}
     return {each: int(s.breakdown.parts[each].sum()) - less[each] for each in CATEGORIES}
 
 
@@ -209,8 +237,8 @@ def _mix(s: Scene) -> dict[KernelClass, int]:
 
 
 def _unmatched(trace: TraceTable) -> float:
-    """Share of the recorded kernel launches without a recorded kernel; 0 without launches."""
-    calls = np.flatnonzero(trace.calls_that(CallRole.LAUNCH))
+    """Share of the recorded kernel launches without a recorded kernel; 0 without launches. What is captured never runs."""
+    calls = np.setdiff1d(np.flatnonzero(trace.calls_that(CallRole.LAUNCH)), captures(trace).source)
     work = of_kind(trace.kind, *DEVICE_WORK)
     launches = np.zeros(len(trace) + 1, np.bool_)  # the last one is of work without a launch
     launches[trace.launch[work]] = True
