@@ -334,9 +334,10 @@ class Job:
         self._workspace = workspace
         self._place = replace(place, worker=None)
         self.workers = [entry.found.worker for entry in workspace.catalog.workers(self._place)]
-        """Names of the workers: all traces of the run and span. One that is not compared (findings ``no_rank``, ``same_rank``,
-        ``other_time``) is in no
-        table of the job."""
+        """Names of the workers: all traces of the run and span.
+
+        One that is not compared (findings ``no_rank``, ``same_rank``, ``other_time``) is in no table of the job.
+        """
 
     def __repr__(self) -> str:
         return f"<job {self.run}: {len(self.workers)} workers>"

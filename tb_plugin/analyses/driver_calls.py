@@ -126,12 +126,16 @@ def sets_up(dur_ns: Int64) -> Bool:
 def creates_context(trace: TraceTable) -> Int64:
     """Returns the rows of calls that create a context or load code, by their time: no name says it.
 
-    These are calls of the runtime that neither wait nor launch, and the first launch of each process.
+    These are calls of the runtime that neither wait nor launch, and the first kernel launch of each process. The call of a
+    copy may last as long as the copy, and that of a graph as long as the graph is large: neither is compared.
     """
     launching = np.zeros(len(trace) + 1, np.bool_)  # the last one is of work without a launch
     launching[trace.launch] = True
     launching = launching[:-1] & (trace.kind == EventKind.RUNTIME)
     other = (trace.kind == EventKind.RUNTIME) & ~launching & ~waits_for_device(trace) & ~trace.calls_that(*CallRole)
+    of_kernels = np.zeros(len(trace) + 1, np.bool_)
+    of_kernels[trace.launch[trace.kind == EventKind.KERNEL]] = True
+    launching &= of_kernels[:-1] & ~trace.calls_that(CallRole.GRAPH)
     calls, launches = np.flatnonzero(other), np.flatnonzero(launching)
     process = np.unique([track.pid for track in trace.tracks], return_inverse=True)[1]
     first = np.unique(process[trace.track[launches]], return_index=True)[1]

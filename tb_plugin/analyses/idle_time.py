@@ -193,6 +193,7 @@ def _answer(idle: _Chosen) -> Notice:
     whiles = [f"{{{keys[i]}}} while {TITLES[idle.causes[i]][1].rstrip('.')}" for i in told]
     who, runs = ("The device has", "it runs") if len(idle.devices) == 1 else ("The devices have", "they run")
     earlier = idle.unrecorded_ns
+    rest = "rest of the " if earlier else ""
     more = (
         f" For {{unrecorded_ns}} more {runs} work launched before the recording started: that is no idle time."
         if earlier
@@ -201,7 +202,7 @@ def _answer(idle: _Chosen) -> Notice:
     return Notice(
         rule="idle_time",
         severity="info",
-        text=f"{who} nothing to do for {{idle_ns}}, {{idle_ratio}} of the time: {', and '.join(whiles)}.{more}",
+        text=f"{who} nothing to do for {{idle_ns}}, {{idle_ratio}} of the {rest}time: {', and '.join(whiles)}.{more}",
         todo=idle.todo if earlier else "",
         figures=[
             METRICS.figure("idle_ns", idle.idle_ns, f"Idle in {idle.where}", window=CHOSEN_STEPS),

@@ -166,6 +166,10 @@ TRAINING = {
     "low_utilization.initialisation": Advice(
         "Start recording after the first iterations: schedule(wait=1, warmup=1, ...). A process sets the driver up once."
     ),
+    "low_utilization.capture": Advice(
+        "Start recording after graphs are captured: schedule(wait=1, warmup=1, ...). A graph is captured once."
+    ),
+    "low_utilization.unlaunched": Advice("Record the CPU as well: profile(activities=[ProfilerActivity.CPU, ...])."),
     "recording_began_mid_flight": Advice("Start recording earlier: schedule(wait=1, warmup=1, ...)."),
     "matrix_units": Advice("Automatic mixed precision runs them in 16 bit.", (AMP,)),
     "matrix_units.bf16": Advice("Automatic mixed precision runs them in 16 bit; bfloat16 needs no loss scaling."),

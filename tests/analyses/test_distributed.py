@@ -743,6 +743,27 @@ def test_distinct_ranks_are_compared_whatever_their_clocks_show() -> None:
     assert findings([*ranks[:3], *again(ranks[3:], 100)]).keys() & {"same_rank", "other_time"} == set()
 
 
+@pytest.mark.parametrize(
+    ("file_process", "stated", "node"),
+    [
+        ("n1_77", {}, "n1"),
+        ("n1_3", {}, "n1"),
+        ("n1_78", {}, ""),
+        ("worker3_epoch_12", {}, ""),
+        ("n1_77", {"host_name": "n2"}, "n2"),
+        (None, {}, ""),
+    ],
+)
+def test_the_host_in_a_file_name_is_checked(file_process: str | None, stated: dict[str, str], node: str) -> None:
+    """The number behind it is the process (77) or the rank (3)."""
+    builder = trace().meta(distributedInfo={"rank": 3, "world_size": 4}, **stated)
+    if file_process:
+        builder.meta(file_process=file_process)
+    builder.event("cpu_op", "aten::mm", 0, 5, 77, 1)
+    (part,) = parts_of({"rank3": builder.table()})
+    assert [row["node"] for row in part.frames["devices"].data.to_pylist()] == [node]
+
+
 def test_means_are_over_calls() -> None:
     rows = [row for row in table_of(synthetic(), "operations") if row["calls"] > 1]
     assert rows

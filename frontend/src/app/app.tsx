@@ -12,13 +12,14 @@ import {
   offered,
   openedView,
   resolveAddress,
+  sameAddress,
   seenAs,
   spanOf,
   viewInfo,
   wantedAddress,
 } from '../lib/profiles'
 import { useCatalog, useProfile } from '../state/data'
-import { openProfile, openView, setDefaultView, useRoute } from '../state/route'
+import { openProfile, openView, setDefaultView, setRoute, useRoute } from '../state/route'
 import { viewOf } from '../views'
 import { Bones } from '../widgets/basics'
 import { CaptureProblem } from '../widgets/capturePicker'
@@ -58,6 +59,12 @@ function Frame() {
   const part = route.window ?? ''
   const capture = route.capture ?? ''
   const { profile: read, problem, reload } = useProfile(address, seenAs(span), part, capture, route.view)
+  useEffect(() => {
+    // Once a merged file is read, a worker for each of its ranks stands for it.
+    if (!read?.worker || !address || sameAddress(read, address)) return
+    if (route.worker) setRoute({ run: read.run, worker: read.worker, span: read.span })
+    refresh()
+  }, [read, address, route.worker, refresh])
   const profile = useMemo(() => offered(read, catalog, address), [read, catalog, address])
   const [quality, setQuality] = useState(false)
   const [help, setHelp] = useState(false)

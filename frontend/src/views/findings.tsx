@@ -140,7 +140,7 @@ function Gain({ notice, whole }: { notice: Notice; whole: string }) {
 function nothing(figures: readonly Figure[], whole: string): string {
   const busy = numberOf(figures, 'utilization')
   const looked = counted(numberOf(figures, 'rules_looked') ?? 0, 'rule')
-  const lacks = silence(figures) && ' Kernels are missing that the profile states.'
+  const lacks = silence(figures) && ' Kernels are missing.'
   return `None of ${looked} applies.${busy === null ? '' : ` The device runs kernels for ${format(busy, 'ratio')} of the ${whole}s.`}${lacks}`
 }
 

@@ -20,6 +20,7 @@ from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.idle.account import idle_account
 from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.host import launching_threads
+from tb_plugin.analyses.recorded_share import is_sampled
 from tb_plugin.analyses.selection import select_rows, steps_of
 from tb_plugin.analyses.stated_steps import length_without_kernels, missing_computation
 from tb_plugin.analyses.step_shares import StepShares, break_down
@@ -276,8 +277,8 @@ class Rule:
     always: bool = False
     """It is told where mending would save less than is worth a word as well, then without a saving."""
     needs_kernels: bool = False
-    """It judges idle time or what hides other work, which nobody knows where kernels are missing that the profile states."""
+    """It judges idle time or what hides other work, which nobody knows where kernels are missing."""
 
     def is_silent(self, trace: TraceTable) -> bool:
         """Returns whether the rule does not look, because kernels are missing."""
-        return self.needs_kernels and missing_computation(trace) is not None
+        return self.needs_kernels and (missing_computation(trace) is not None or is_sampled(trace))

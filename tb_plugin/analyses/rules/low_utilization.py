@@ -38,7 +38,7 @@ EXPLAINED = 0.5
 """Share of the idle time from which on the findings that would save it say all that there is to say."""
 
 
-_CASES = {Cause.UNEXPLAINED: ".unexplained", Cause.INITIALISATION: ".initialisation"}
+_CASES = {Cause.UNEXPLAINED: ".unexplained", Cause.INITIALISATION: ".initialisation", Cause.CAPTURE: ".capture"}
 PIECES = 200
 """So many of the longest pieces of a cause say what the host did meanwhile."""
 
@@ -79,7 +79,7 @@ def _look(s: Scene) -> Seen | None:
                 else f"Device {{device}} runs kernels only {{utilization}} of {window}."
             )
             + largest.text,
-            todo=_unlaunched(s, largest) or s.todo(f"low_utilization{case}"),
+            todo=_unlaunched(s, largest) or s.todo(f"low_utilization{case}") or s.todo("low_utilization"),
             figures=[
                 METRICS.figure("utilization", low[worst], busy_title(s.trace, worst)),
                 METRICS.figure("device", worst),

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.in_timeline import at_event
 from tb_plugin.analyses.rules import RULES
 from tb_plugin.analyses.rules.base import WORTH, Rule, Scene, Seen
@@ -23,6 +22,7 @@ from tb_plugin.analyses.rules.low_utilization import RULE as LOW
 from tb_plugin.analyses.rules.verdict import RULES_OF, Limit, Verdict, verdict_of
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.stated_steps import missing_computation
+from tb_plugin.analyses.unrecorded_work import device_occupied
 from tb_plugin.analyses.what_if import Change, saved, together
 from tb_plugin.errors import PartFailed
 from tb_plugin.isolation import Isolation
@@ -208,8 +208,8 @@ def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
     if missing_computation(trace) is not None:
         return all_of_it
     host = measure(scene.with_idle(change.host)) if change.worth == 1 else length
-    limits = [] if device_busy(trace) else [host]
-    for device, busy in device_busy(trace).items():
+    limits = [] if device_occupied(trace) else [host]
+    for device, busy in device_occupied(trace).items():
         idle = length - int(measure_within(busy, steps.start_ns, steps.end_ns).sum())
         shorter = (trace.device[change.row] == device) & (change.less_ns > 0)
         rows = change.row[shorter]

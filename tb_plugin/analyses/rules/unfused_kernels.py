@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.driver_calls import set_up
 from tb_plugin.analyses.grouping import group, sum_by
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.names import named
@@ -25,6 +26,7 @@ from tb_plugin.analyses.rules.unfused_attention import unfused_attention
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import noun, references_of
 from tb_plugin.payloads import Link, Notice, Sort
+from tb_plugin.trace.intervals import subtract
 from tb_plugin.trace.schema import MISSING, CallRole, EventKind, KernelClass
 from tb_plugin.trace.table import TraceTable
 
@@ -200,10 +202,13 @@ def _look(s: Scene) -> Seen | None:
     launches = np.unique(trace.launch[row[~_last(of)]]).astype(np.int64)
     launches = launches[trace.calls_that(CallRole.LAUNCH)[launches] & (launches != MISSING)]
     around = np.unique(found.operator[~found.first])
+    # The driver is set up and code is loaded once, whatever is launched.
+    calls = np.unique(trace.launch[row][trace.launch[row] != MISSING]).astype(np.int64)
+    once = s.open(calls[set_up(trace, calls)])
     return Seen(
         notice,
-        Change(s.covered(launches), row, np.minimum(_between(s, found), most)),
-        Change(s.covered(around[around != MISSING]), row, most),
+        Change(subtract(s.covered(launches), once), row, np.minimum(_between(s, found), most)),
+        Change(subtract(s.covered(around[around != MISSING]), once), row, most),
         s.by_length(row),
         table=_table(trace, found),
     )
