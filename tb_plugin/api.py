@@ -25,7 +25,7 @@ from tb_plugin.analyses.base import FLAGS, Params
 from tb_plugin.analyses.snapshot import export as memory
 from tb_plugin.errors import MissingPackage, NotFound
 from tb_plugin.facts import facts_of
-from tb_plugin.findings import Finding, data_notices, findings
+from tb_plugin.findings import Finding, counted, data_notices, findings
 from tb_plugin.payloads import CaptureInfo, ReadInfo, Scalar, View, WindowInfo
 from tb_plugin.registry import analysis_named, model_of
 from tb_plugin.service.answers import Numbers
@@ -182,7 +182,7 @@ class OpenProfile:
         >>> p.facts["trace.cpu_ops"] > 0
         True
         """
-        return self._numbers.facts
+        return counted(self._numbers.facts, self._numbers.notices)
 
     @property
     def findings(self) -> list[Finding]:

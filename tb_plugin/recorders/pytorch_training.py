@@ -321,18 +321,11 @@ TRAINING = {
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones."
     ),
     "memory_fragmentation.other": Advice("A memory snapshot shows the pools and streams that hold it."),
-    "memory_oscillation": Advice(
-        "Leave out torch.cuda.empty_cache() in the loop. Without it the allocator gives memory back when a request fails: "
-        "warm up with the largest input and pad to a few lengths. "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones.",
-        (_CUDA_MEMORY,),
-    ),
     "memory_shapes": Advice("Pad inputs to a few lengths (buckets), and warm up with the largest one."),
     "memory_spike": Advice(
         "Compute it in pieces (of the batch, of the vocabulary), in place, in 16 bit, or with a fused operator that never "
         "holds it."
     ),
-    "memory_room": Advice("A larger batch may use it; recordings of two batch sizes tell what a sample takes."),
     "snapshot_leak": Advice(
         "Look for what holds the tensors: losses kept with their graph (append loss.item() or loss.detach()), lists and "
         "caches without a bound, hooks, tensors in exceptions. gc.collect() that frees them tells of reference cycles.",

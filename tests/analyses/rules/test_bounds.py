@@ -11,6 +11,7 @@ import pytest
 from tb_plugin.analyses.rules import RULES
 from tb_plugin.analyses.rules.base import Scene
 from tb_plugin.analyses.rules.savings import Findings, findings_of
+from tb_plugin.analyses.rules.verdict import Limit
 from tb_plugin.analyses.stated_steps import missing_computation
 from tb_plugin.trace.schema import DEVICE_WORK
 from tb_plugin.trace.table import TraceTable
@@ -69,10 +70,30 @@ def test_what_makes_kernels_shorter_saves_no_more_than_they_take() -> None:
     assert high(findings_of(builder.table(), None), "exposed_copies") == 200
 
 
+def test_code_that_is_loaded_once_is_saved_by_no_finding() -> None:
+    """A chain of three elementwise kernels of 10 us each: the launch of the second one loads code for 5 ms."""
+    builder = trace().step(1, 0, 8000)
+    for i in range(20):
+        builder.op("aten::mm", 20 * i, 15).launches(kernel("gemm", 10, 20 * i + 30), at=20 * i + 2, dur=5)
+    at = 500
+    for name, dur in (("mul", 5), ("add", 5000), ("exp", 5)):
+        builder.op(f"aten::{name}", at, dur + 10)
+        builder.launches(kernel(f"vectorized_elementwise_kernel<{name}>", 10, at + dur + 20), at=at + 2, dur=dur)
+        at += dur + 20
+    findings = findings_of(builder.table(), None)
+    assert max((high(findings, each.rule.id) for each in findings.found), default=0) < 3000
+    assert findings.verdict is not None and findings.verdict.limit is Limit.INITIALISATION
+
+
 # -- all rules, over everything there is
 
 INVENTED = [fault for fault in faults.FAULTS if any(rule.id == fault for rule in RULES)]
-RECORDED = sorted(str(path) for path in SHARED.glob("data/**/*.pt.trace.json*")) if DEEP else []
+RECORDED = [
+    str(path)
+    for folder in ("hta", "kineto", "megengine", "tracelens")
+    for path in sorted(SHARED.glob(f"data/{folder}/**/*.json*"))
+    if DEEP
+]
 
 
 def covered(start: np.ndarray, end: np.ndarray) -> int:
