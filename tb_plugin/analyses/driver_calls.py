@@ -126,16 +126,24 @@ def sets_up(dur_ns: Int64) -> Bool:
 def creates_context(trace: TraceTable) -> Int64:
     """Returns the rows of calls that create a context or load code, by their time: no name says it.
 
-    These are calls of the runtime that neither wait nor launch, and the first launch of each process.
+    These are calls of the runtime that neither wait nor launch, and the first launch of each kernel in a process. The call of
+    a copy may last as long as the copy, and that of a graph as long as the graph is large: neither is compared.
     """
+    calls = trace.kind == EventKind.RUNTIME
     launching = np.zeros(len(trace) + 1, np.bool_)  # the last one is of work without a launch
     launching[trace.launch] = True
-    launching = launching[:-1] & (trace.kind == EventKind.RUNTIME)
-    other = (trace.kind == EventKind.RUNTIME) & ~launching & ~waits_for_device(trace) & ~trace.calls_that(*CallRole)
-    calls, launches = np.flatnonzero(other), np.flatnonzero(launching)
-    process = np.unique([track.pid for track in trace.tracks], return_inverse=True)[1]
-    first = np.unique(process[trace.track[launches]], return_index=True)[1]
-    return np.concatenate((calls[set_up(trace, calls)], launches[first][set_up(trace, launches)[first]]))
+    other = calls & ~launching[:-1] & ~waits_for_device(trace) & ~trace.calls_that(*CallRole)
+    others = np.flatnonzero(other)
+    kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.launch != MISSING))
+    kernels = kernels[~trace.calls_that(CallRole.GRAPH)[trace.launch[kernels]]]
+    kernels = kernels[np.argsort(trace.launch[kernels], kind="stable")]  # rows are in order of time
+    launches = np.unique(trace.launch[kernels]).astype(np.int64)
+    process = np.unique([track.pid for track in trace.tracks], return_inverse=True)[1][
+        trace.track[trace.launch[kernels]]
+    ]
+    of_name = process.astype(np.int64) * (len(trace.strings) + 1) + trace.name[kernels]
+    first = trace.launch[kernels[np.unique(of_name, return_index=True)[1]]].astype(np.int64)
+    return np.concatenate((others[set_up(trace, others)], np.intersect1d(launches[set_up(trace, launches)], first)))
 
 
 def driver_notice(calls: DriverCalls, recorder: Recorder, evidence: Link) -> Notice | None:

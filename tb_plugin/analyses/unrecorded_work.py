@@ -12,6 +12,8 @@ import numpy.typing as npt
 from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.hardware_streams import hardware_streams
 from tb_plugin.analyses.recorded_launches import LONG_AGO, Launches, recorded_launches, usual
+from tb_plugin.analyses.replays.captures import captures
+from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.trace.intervals import EMPTY, Ranges, contains, join, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, CallRole, EventKind
@@ -27,6 +29,7 @@ TIMES_USUAL = 10
 """Slow launches of one recording lie within a few times the usual latency; docs/metrics.md says what was measured."""
 NEAR_NS = 50_000
 """Work that starts so soon after other work ended may have waited for it."""
+_LAUNCHING = (CallRole.LAUNCH, CallRole.GRAPH, CallRole.COPY, CallRole.SET)
 _DRAINS = re.compile(r"(device|context|ctx)_?synchroni[sz]e", re.IGNORECASE)
 """Calls that return when a device has no work left."""
 
@@ -43,9 +46,9 @@ def unrecorded_work(trace: TraceTable, device: int) -> Ranges:
     """Returns when a device (position in ``trace.devices``) runs work that was launched while nothing was recorded.
 
     The first recorded work of a stream proves it: its launch had returned, no recorded work was in its way, nothing started
-    on the device meanwhile, and it waited far longer than later launches on an empty queue. All launches since the start of
-    the recording, or since its last pause, are recorded. So older work was in the way from then on. The ranges hold no
-    recorded work.
+    on the device meanwhile, and it waited far longer than later launches on an empty queue. So does a wait of the host for
+    the device ahead of all recorded launches. All launches since the start of the recording, or since its last pause, are
+    recorded. So older work was in the way from then on. The ranges hold no recorded work.
     """
     return _found(trace, device).ranges
 
@@ -91,7 +94,10 @@ def _found(trace: TraceTable, device: int) -> _Found:
         return _Found(EMPTY, none)
     mine = np.flatnonzero((trace.device[launches.row] == device) & (launches.call != MISSING))
     mine = mine[np.argsort(trace.start_ns[launches.row[mine]], kind="stable")]
-    row, call, free = launches.row[mine], launches.call[mine], launches.free_ns[mine]
+    row, call = launches.row[mine], launches.call[mine]
+    # A copy that the host waits for returns after it.
+    waits = (waits_for_device(trace) & trace.calls_that(CallRole.COPY))[call]
+    free = np.where(waits, np.minimum(trace.start_ns[call], launches.free_ns[mine]), launches.free_ns[mine])
     start, fresh = trace.start_ns[row], ~launches.is_queued[mine]
     idle = start - free - measure_within(busy, free, start)
     began = _recording_began(trace)
@@ -99,21 +105,41 @@ def _found(trace: TraceTable, device: int) -> _Found:
     first = np.zeros(len(mine), np.bool_)
     first[np.unique(hardware_streams(trace).of[row].astype(np.int64) * len(began) + part, return_index=True)[1]] = True
     # The first work of a stream may wait, so it is no sample of the usual latency.
-    limit = max(MIN_WAIT_NS, TIMES_USUAL * usual(idle[fresh & ~first]))
+    limit = max(MIN_WAIT_NS, TIMES_USUAL * usual(idle[fresh & ~first & ~waits]))
     waited = np.flatnonzero(first & fresh & (idle > limit))
     # What starts on the device meanwhile shows that it takes launches.
     starts = np.sort(trace.start_ns[launches.row[trace.device[launches.row] == device]])
     waited = waited[np.searchsorted(starts, start[waited]) == np.searchsorted(starts, free[waited])]
-    if not len(waited):
-        return _Found(EMPTY, none)
-    since = began[np.maximum(part[waited], 0)]
-    proven = ~_follows_another(trace, device, row[waited]) & ~_is_drained(
-        trace, device, since, trace.start_ns[call[waited]]
-    )
+    since, launched = began[np.maximum(part[waited], 0)], trace.start_ns[call[waited]]
+    proven = ~_follows_another(trace, device, row[waited]) & ~_is_drained(trace, device, since, launched)
+    proven &= ~waits[waited] | ~_sets_up(trace, device, since, launched)
     waited, since = waited[proven], since[proven]
-    since = _no_later_launch(trace, device, since, trace.start_ns[call[waited]])
+    since = _no_later_launch(trace, device, since, launched[proven])
     none[mine[waited]] = True
-    return _Found(subtract(union(since, start[waited]), busy), none)
+    found = join(union(since, start[waited]), _awaited_at_first(trace, device, began))
+    return _Found(subtract(found, busy), none)
+
+
+def _awaited_at_first(trace: TraceTable, device: int, began: Int64) -> Ranges:
+    """From each start of the recording to the end of the last long wait for the device ahead of all recorded launches."""
+    does_more = trace.calls_that(*_LAUNCHING, CallRole.ALLOCATE, CallRole.FREE, CallRole.PIN)
+    waits = _own_calls(trace, device, waits_for_device(trace) & ~does_more)
+    start, end = trace.start_ns[waits], trace.ends(waits)
+    launches = np.sort(trace.start_ns[trace.calls_that(*_LAUNCHING) | _has_work(trace)])
+    at = np.searchsorted(began, start, side="right") - 1
+    since = began[np.maximum(at, 0)]
+    first = np.searchsorted(launches, since) == np.searchsorted(launches, start)
+    idle = end - start - measure_within(device_busy(trace).get(device, EMPTY), start, end)
+    chosen = first & (at >= 0) & (idle > MIN_WAIT_NS) & ~_sets_up(trace, device, since, start)
+    return union(since[chosen], end[chosen])
+
+
+def _sets_up(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool:
+    """In which stretches of time the driver is set up, or asked for memory: the program begins there."""
+    calls = _own_calls(trace, device, trace.calls_that(CallRole.SETUP, CallRole.ALLOCATE, CallRole.MAP, CallRole.PIN))
+    starts = np.sort(trace.start_ns[calls])
+    found: Bool = np.searchsorted(starts, since) < np.searchsorted(starts, until)
+    return found
 
 
 def _recording_began(trace: TraceTable) -> Int64:
@@ -156,6 +182,13 @@ def _own_calls(trace: TraceTable, device: int, wanted: Bool) -> Int64:
     return np.flatnonzero(wanted & (trace.kind == EventKind.RUNTIME) & np.isin(trace.track, own))
 
 
+def _has_work(trace: TraceTable) -> Bool:
+    """Which rows launched recorded work."""
+    found = np.zeros(len(trace), np.bool_)
+    found[trace.launch[trace.launch != MISSING]] = True
+    return found
+
+
 def _is_drained(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool:
     """In which stretches of time the host waited until the device had no work left."""
     named = trace.strings.where(lambda text: _DRAINS.search(text) is not None)[trace.name]
@@ -166,9 +199,8 @@ def _is_drained(trace: TraceTable, device: int, since: Int64, until: Int64) -> B
 
 def _no_later_launch(trace: TraceTable, device: int, since: Int64, until: Int64) -> Int64:
     """When the first launch of each stretch begins whose work is not recorded, else ``since``: its work may be in the way."""
-    launched = np.zeros(len(trace), np.bool_)
-    launched[trace.launch[trace.launch != MISSING]] = True
-    lost = _own_calls(trace, device, trace.calls_that(CallRole.LAUNCH, CallRole.GRAPH) & ~launched)
+    lost = _own_calls(trace, device, trace.calls_that(CallRole.LAUNCH, CallRole.GRAPH) & ~_has_work(trace))
+    lost = np.setdiff1d(lost, captures(trace).source)  # what is captured does not run
     begins = np.append(np.sort(trace.start_ns[lost]), np.iinfo(np.int64).max)
     first = begins[np.searchsorted(begins, since)]
     return np.where(first < until, first, since)

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tb_plugin import registry
@@ -17,6 +18,7 @@ from tb_plugin.findings import Finding, data_notices
 from tb_plugin.format import printable
 from tb_plugin.payloads import CaptureInfo
 from tb_plugin.service.catalog import Place, ProfileCatalog
+from tb_plugin.service.loader import known_ranks
 from tb_plugin.service.pool import InlineWorkers, Pool, Workers, default_size
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace, open_catalog
@@ -86,12 +88,14 @@ def open_workspace(
     entries = catalog.entries()
     failed = []
     wanted = Place(arguments.run, arguments.worker, arguments.span)
+    store = open_store()
+    catalog.ranks = partial(known_ranks, store)
+    catalog.split_known()
     if len(entries) == 1 and not window:
-        workspace = Workspace(catalog, workers_for(1), open_store())
-        read_first(workspace, entries)
+        workspace = Workspace(catalog, workers_for(1), store)
+        read_first(workspace, catalog.entries())
     else:
-        count = len(catalog.matching(wanted)) if entries else 0
-        workspace = Workspace(catalog, workers_for(count), open_store())
+        workspace = Workspace(catalog, workers_for(len(catalog.matching(wanted)) if entries else 0), store)
     if not entries:
         failed = [{"path": path, "reason": reason} for path, reason in catalog.skipped()]
     else:

@@ -166,6 +166,10 @@ TRAINING = {
     "low_utilization.initialisation": Advice(
         "Start recording after the first iterations: schedule(wait=1, warmup=1, ...). A process sets the driver up once."
     ),
+    "low_utilization.capture": Advice(
+        "Start recording after graphs are captured: schedule(wait=1, warmup=1, ...). A graph is captured once."
+    ),
+    "low_utilization.unlaunched": Advice("Record the CPU as well: profile(activities=[ProfilerActivity.CPU, ...])."),
     "recording_began_mid_flight": Advice("Start recording earlier: schedule(wait=1, warmup=1, ...)."),
     "matrix_units": Advice("Automatic mixed precision runs them in 16 bit.", (AMP,)),
     "matrix_units.bf16": Advice("Automatic mixed precision runs them in 16 bit; bfloat16 needs no loss scaling."),
@@ -317,18 +321,11 @@ TRAINING = {
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones."
     ),
     "memory_fragmentation.other": Advice("A memory snapshot shows the pools and streams that hold it."),
-    "memory_oscillation": Advice(
-        "Leave out torch.cuda.empty_cache() in the loop. Without it the allocator gives memory back when a request fails: "
-        "warm up with the largest input and pad to a few lengths. "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones.",
-        (_CUDA_MEMORY,),
-    ),
     "memory_shapes": Advice("Pad inputs to a few lengths (buckets), and warm up with the largest one."),
     "memory_spike": Advice(
         "Compute it in pieces (of the batch, of the vocabulary), in place, in 16 bit, or with a fused operator that never "
         "holds it."
     ),
-    "memory_room": Advice("A larger batch may use it; recordings of two batch sizes tell what a sample takes."),
     "snapshot_leak": Advice(
         "Look for what holds the tensors: losses kept with their graph (append loss.item() or loss.detach()), lists and "
         "caches without a bound, hooks, tensors in exceptions. gc.collect() that frees them tells of reference cycles.",

@@ -144,6 +144,7 @@ TORCH_NPU = replace(
     name="torch_npu's profiler",
     advice=_translated(PYTORCH.advice),
     packages=(*PYTORCH.packages, "torch_npu"),
+    numbers_operators=False,
     # The thread that launches what others queue.
     threads=(ThreadRole("Task queue", events=r"^Dequeue@"), *PYTORCH.threads),
     kernels=KERNELS,

@@ -119,8 +119,9 @@ class ProfileCatalog:
         self._take(self._discovery)
 
     def split_known(self) -> None:
-        """Does so for the files whose ranks are known already."""
+        """Does so for the files whose ranks ``ranks`` knows already."""
         if self._discovery.found:
+            self._merged = Merged()
             self._merged.ask(self._discovery.found, self.ranks)
             self._take(self._discovery)
 

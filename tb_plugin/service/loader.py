@@ -297,7 +297,8 @@ class Loader:
                 if load.path:
                     self._store.remove(Path(load.path))
             elif ranks:
-                self._store.put(cache_key(entry.found), _RANKS, partial(_write_ranks, ranks))
+                with suppress(OSError):  # without it they are found again
+                    self._store.put(cache_key(entry.found), _RANKS, partial(_write_ranks, ranks))
             elif error is None:
                 _settle(entry, load, future.result(), load.path)
                 if load.path and self._need_bytes(entry) > _LARGE_BYTES:

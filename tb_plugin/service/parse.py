@@ -78,17 +78,20 @@ class Parse:
     class_rules: RuleFile = RuleFile()
     own_steps: str = ""
     rank: str = ""
-    """Of a merged file the rank whose summary is returned; empty: that of the first, which names all of them."""
+    """Rank of a merged file whose summary is returned; empty: that of the first, which names all of them."""
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
         """Returns the summary of what was read. Raises UserError.
 
-        The files of all ranks of a merged file are written: it is read once.
+        The files of all ranks of a merged file are written: it is read once. A window of it is one profile: the survey does
+        not tell the steps of ranks apart.
         """
+        if self.rank and self.limits is not None:
+            raise _refused(dict(self.files), self.limits, "the ranks of a merged file are read together, and whole.")
         reader = registry.reader_named(self.reader_id)
         model = registry.model_of(reader)
         raw, progress = self._read(reader, report)
-        ranks = rank_traces(raw) if isinstance(raw, RawTrace) else []
+        ranks = rank_traces(raw) if isinstance(raw, RawTrace) and raw.window is None else []
         profiles = {rank.label: rank.make for rank in ranks} or {"": [raw].pop}
         del raw  # whoever takes it is the only one that holds it
         if self.rank and self.rank not in profiles:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tb_plugin.errors import CacheRefused
-from tb_plugin.storage.private import LOCK, PrivateFolder
+from tb_plugin.private import LOCK, PrivateFolder, remove_abandoned
 
 Value = TypeVar("Value")
 
@@ -205,6 +205,7 @@ def refused(path: Path, error: OSError) -> CacheRefused:
 
 def open_store() -> FileStore:
     """Returns the store that the environment asks for; a private temporary one when its folder cannot be written."""
+    remove_abandoned()
     folder = _wanted_folder()
     limit = _limit_bytes()
     if folder is not None:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.trace.hardware import DeviceInfo
 from tb_plugin.trace.merged import processes
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.open import moved_columns
@@ -28,8 +29,8 @@ _RANK_COLUMN = "rank"
 """Argument in which TraceFuse writes the rank of each event."""
 _MOST_RANKS = 1_000_000
 _ROWS = (
-    "start_ns", "dur_ns", "name", "category", "kind", "pid", "tid", "correlation", "external_id", "device",
-    "is_collective", "uses_matrix_unit", "matrix_eligible",
+    "start_ns", "dur_ns", "name", "category", "kind", "pid", "tid", "correlation", "external_id", "is_collective",
+    "uses_matrix_unit", "matrix_eligible",
 )  # fmt: skip
 _SECTIONS = ("operators", "python", "device_args", "collectives", "asynchronous")
 
@@ -49,7 +50,7 @@ def rank_traces(raw: RawTrace) -> list[RankTrace]:
         return []
     process, labels = found
     stated = _stated_ranks(raw)
-    process = _filled(process, stated)
+    process = _filled_by_place(_filled(process, stated))
     work = of_kind(raw.kind, *DEVICE_WORK)
     if (process[work | (raw.kind == EventKind.OPERATOR)] == MISSING).any():
         return []
@@ -59,6 +60,7 @@ def rank_traces(raw: RawTrace) -> list[RankTrace]:
     ranks = [n for n in range(len(labels)) if working[n] or numbers[n] is not None]
     if len(ranks) < 2:
         return []
+    raw = _with_numbered_devices(raw)
     names = _worker_names([numbers[n] for n in ranks], [labels[n] for n in ranks])
     pids = _process_of_pids(raw, process)
     left = int((~np.isin(process, ranks)).sum())
@@ -86,6 +88,15 @@ def _filled(process: Int32, stated: Int32) -> Int32:
         return process
     place = np.minimum(np.searchsorted(ranks, stated), len(ranks) - 1)
     return np.where((process == MISSING) & (ranks[place] == stated), process[known][first][place], process)
+
+
+def _filled_by_place(process: Int32) -> Int32:
+    """The processes, with rows of unknown process in that of the row before, where one trace stands behind the other."""
+    known = np.flatnonzero(process != MISSING)
+    if len(known) == len(process) or np.count_nonzero(np.diff(process[known])) >= len(np.unique(process[known])):
+        return process
+    place = np.searchsorted(known, np.arange(len(process)), side="right") - 1
+    return process[known[np.maximum(place, 0)]]
 
 
 def _rank_numbers(raw: RawTrace, process: Int32, stated: Int32, labels: Sequence[str]) -> list[int | None]:
@@ -129,6 +140,23 @@ def _worker_names(numbers: Sequence[int | None], labels: Sequence[str]) -> list[
     return [f"process {place} of {len(labels)}" for place in range(1, len(labels) + 1)]
 
 
+def _with_numbered_devices(raw: RawTrace) -> RawTrace:
+    """The trace with work that states no device, only a process id of the merging tool, on the device of that process."""
+    rows = np.flatnonzero(raw.device != MISSING)
+    pairs = _pairs(raw.pid[rows], raw.device[rows].astype(np.int32)).T.tolist()
+    stated: dict[int, list[int]] = {}
+    for pid, device in pairs:
+        if raw.devices[device].id != raw.strings[pid]:
+            stated.setdefault(pid, []).append(device)
+    own = np.full(len(raw.strings) + 1, MISSING, np.int16)
+    new = own.copy()
+    for pid, device in pairs:
+        if len(stated.get(pid, ())) == 1 and raw.devices[device].id == raw.strings[pid]:
+            own[pid], new[pid] = device, stated[pid][0]
+    is_own = (raw.device != MISSING) & (raw.device == own[raw.pid])
+    return replace(raw, device=np.where(is_own, new[raw.pid], raw.device))
+
+
 def _process_of_pids(raw: RawTrace, process: Int32) -> Int32:
     """The process of each pid's memory, counters and arrows; -1 = it has no rows, or several processes share it."""
     owner, pid = _pairs(process, raw.pid)
@@ -144,7 +172,7 @@ def _issues(name: str, names: Sequence[str], left: int) -> tuple[Issue, ...]:
     told = [Issue("merged_processes", "note", text, 1)]
     if left:
         text = "Events of processes that are no rank, or of unknown processes, belong to no worker."
-        told.append(Issue("no_rank", "note", text, left))
+        told.append(Issue("unknown_rank", "note", text, left))
     return tuple(told)
 
 
@@ -159,6 +187,7 @@ def _only(raw: RawTrace, rows: Bool, pids: Bool, rank: int | None, issues: tuple
     others = len(rows) - len(place) + int((~memory).sum())
     others += len(np.unique(raw.counters.event)) - len(np.unique(counters.event))
     kept = raw.report.events_kept - others
+    devices, device = _devices(raw, raw.device[place])
     report = replace(
         raw.report,
         events_kept=kept,
@@ -169,6 +198,8 @@ def _only(raw: RawTrace, rows: Bool, pids: Bool, rank: int | None, issues: tuple
         raw,
         **{name: getattr(raw, name)[place] for name in _ROWS},
         **{name: _section(getattr(raw, name), position) for name in _SECTIONS},
+        devices=devices,
+        device=device,
         nth=None if raw.nth is None else raw.nth[place],
         others=moved_columns(raw.others, position),
         memory=_taken(raw.memory, memory),
@@ -180,6 +211,19 @@ def _only(raw: RawTrace, rows: Bool, pids: Bool, rank: int | None, issues: tuple
         metadata=_metadata(raw, rank),
         report=report,
     )
+
+
+def _devices(raw: RawTrace, device: npt.NDArray[np.int16]) -> tuple[tuple[DeviceInfo, ...], npt.NDArray[np.int16]]:
+    """The devices of some rows and those that the file lists, and the positions of the rows' devices among them."""
+    properties = raw.metadata.get("deviceProperties")
+    listed = {
+        str(item.get("id")) for item in (properties if isinstance(properties, list) else ()) if isinstance(item, dict)
+    }
+    used = set(np.unique(device).tolist())
+    kept = [i for i, info in enumerate(raw.devices) if i in used or info.id in listed]
+    place = np.full(len(raw.devices) + 1, MISSING, np.int16)  # the last one answers for -1
+    place[kept] = np.arange(len(kept), dtype=np.int16)
+    return tuple(raw.devices[i] for i in kept), place[device]
 
 
 def _taken(columns: Columns, kept: Bool) -> Columns:

@@ -57,6 +57,8 @@ class MatrixUse(IntEnum):
     NO = 0
     YES = 1
     UNKNOWN = 2
+    BY_TYPE = 3
+    """In a raw trace: YES, but UNKNOWN where the operator's inputs are recorded as float32."""
 
 
 class CallRole(IntEnum):

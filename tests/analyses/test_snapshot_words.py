@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from tb_plugin.analyses.allocations import Allocations
 from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.snapshot.held import devices_of, levels_of
-from tb_plugin.analyses.snapshot.words import stack_words
+from tb_plugin.analyses.snapshot.words import MAX_COLUMN_BYTES, stack_words, texts_of
 from tests.snapshots import Json, event, segment, snapshot
 
 Frame = tuple[str, int, str]
@@ -93,3 +96,37 @@ def test_a_snapshot_of_a_failure_leads_with_it() -> None:
     assert notice.text.startswith("Out of memory at event {event_number}: {asked_bytes} requested by {asking_line}")
     assert (told["event_number"], told["asked_bytes"], told["allocated_bytes"]) == (1, 4096, 1024)
     assert told["asking_line"] == "oom.py(9): <module>"
+
+
+def test_a_stack_of_many_events_is_not_written_out_for_each() -> None:
+    """2,000 blocks of one stack of 5,000 frames (4,096 are kept): 88 MB of text, of which 4 MB are written."""
+    stack = [{"filename": "/a/module.py", "line": i, "name": "f"} for i in range(5000)]
+    model = snapshot([event("alloc", 512 * i, 512, frames=stack) for i in range(2000)])
+    words, rows = stack_words(model), np.zeros(2000, np.int64)
+    whole = words.text[0].as_py()
+    assert whole.count(";") == 4095 and 2000 * len(whole) > MAX_COLUMN_BYTES
+    texts = texts_of(words.text, rows)
+    assert set(texts.to_pylist()) == {whole[:2000] + " ... (cut)"}
+    assert set(texts_of(words.text, np.append(rows[:10], -1)).to_pylist()) == {whole, None}
+    # More rows have less each, and at least 200 characters.
+    assert len(texts_of(words.text, np.zeros(20_000, np.int64))[0].as_py()) == (8 << 20) // 20_000 + 10
+    assert len(texts_of(words.text, np.zeros(100_000, np.int64))[0].as_py()) == 210
+
+
+def test_short_texts_stay_beside_a_long_one() -> None:
+    words = pa.array(["a" * 40_000, "short", None], pa.large_string())
+    ids = np.array([0] * 2000 + [1, -1])
+    assert texts_of(words, ids)[-2:].to_pylist() == ["short", None]
+
+
+def test_many_stacks_of_few_long_frames_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All orders of seven frames of 4,000 characters: 5,040 stacks of 28,000, which share 16 MiB: 3,328 for each."""
+    monkeypatch.setattr("tb_plugin.analyses.snapshot.words._MAX_STACKS_BYTES", 16 << 20)
+    long = [{"filename": f"/{i}{1_990 * 'a'}.py", "line": i, "name": 2_000 * "g"} for i in range(7)]
+    stacks = list(permutations(long))
+    model = snapshot([event("alloc", 512 * i, 512, frames=list(stack)) for i, stack in enumerate(stacks)])
+    words = stack_words(model)
+    most = (16 << 20) // 5041
+    assert {len(text) for text in words.text[:-1].to_pylist()} == {most + 10}
+    assert {text[:2] for text in words.text[:-1].to_pylist()} == {f"/{i}" for i in range(7)}
+    assert {len(line) for line in words.line[:-1].to_pylist()} == {2_000}

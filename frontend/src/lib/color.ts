@@ -63,6 +63,7 @@ const CATEGORIES: Record<string, string> = {
   idle_input: HUES.red,
   idle_synchronisation: HUES.rust,
   idle_driver_memory: HUES.olive,
+  idle_capture: HUES.orange,
   idle_compilation: HUES.magenta,
   idle_initialisation: HUES.brown,
   idle_python: HUES.sand,

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.busy import covered_work, device_busy
 from tb_plugin.analyses.idle.causes import HOST, Cause
-from tb_plugin.analyses.idle.host import launching_threads, occupied
+from tb_plugin.analyses.idle.host import is_host_recorded, launching_threads, occupied
 from tb_plugin.analyses.launch_phases import launch_phases, usual_latency
 from tb_plugin.analyses.recorded_launches import Launches
 from tb_plugin.analyses.unrecorded_work import device_occupied
@@ -149,6 +149,7 @@ def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call:
     of = np.where(call == MISSING, threads[0], np.append(trace.track, MISSING)[call])
     asking = np.unique(of[asked]).tolist()
     doing = {thread: occupied(trace, thread) for thread in {*threads, *asking}}
+    free = Cause.PYTHON if is_host_recorded(trace) else Cause.NOT_RECORDED
     parts: list[Pieces] = []
     for thread in asking:
         mine = asked & (of == thread)
@@ -158,6 +159,6 @@ def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call:
         sets = [(cause, intersect(ranges, when)) for cause, ranges in every if len(ranges)]
         causes = [cause for cause, _ in sets]
         left = [*(ranges for _, ranges in sets), when]  # nothing is open: the thread is in Python
-        for cause, ranges in zip([*causes, Cause.PYTHON], first_in(*left), strict=True):
+        for cause, ranges in zip([*causes, free], first_in(*left), strict=True):
             parts.append((ranges.start, ranges.end, np.full(len(ranges), cause)))
     return _pieces(*parts)

@@ -11,6 +11,7 @@ from tb_plugin.analyses.busy import covered_work
 from tb_plugin.analyses.driver_calls import creates_context, set_up
 from tb_plugin.analyses.idle.causes import HOST, Cause
 from tb_plugin.analyses.names import DATALOADER, matched, named
+from tb_plugin.analyses.replays.captures import captured_by
 from tb_plugin.analyses.waits import asking_tracks, waits_for_device
 from tb_plugin.trace.intervals import Ranges, union
 from tb_plugin.trace.memo import remembered
@@ -45,7 +46,16 @@ def occupied(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
         mine = rows[causes == cause]
         mine = mine if cause in OF_ALL else mine[trace.track[mine] == thread]
         found[cause] = union(trace.start_ns[mine], trace.ends(mine))
+    found[Cause.CAPTURE] = captured_by(trace, thread)
     return found
+
+
+@remembered
+def is_host_recorded(trace: TraceTable) -> bool:
+    """Returns whether operators, Python or annotations of the host are recorded: calls of the runtime tell nothing else."""
+    host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.PYTHON, EventKind.MODULE, EventKind.ANNOTATION)
+    on_device = np.array([track.is_device for track in trace.tracks], np.bool_)
+    return bool((host & ~on_device[trace.track]).any())
 
 
 def rows_in(trace: TraceTable, cause: Cause) -> Int64:

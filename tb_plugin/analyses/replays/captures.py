@@ -16,6 +16,7 @@ from tb_plugin.analyses.replays.matching import with_names
 from tb_plugin.analyses.replays.scopes import INPUTS, WORK_IN, alike, scopes_around
 from tb_plugin.trace.captured import Captured, Sequences
 from tb_plugin.trace.columns import no_rows
+from tb_plugin.trace.intervals import Ranges, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.open import BLOCK, GRID, LAUNCHED
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, of_kind
@@ -89,6 +90,12 @@ def captures(trace: TraceTable) -> Recorded:
         is_forked=np.bincount(within[within != MISSING], minlength=len(start)) > 0,
     )
     return Recorded(sequences, calls)
+
+
+def captured_by(trace: TraceTable, thread: int) -> Ranges:
+    """Returns when a thread (number of its track) captures graphs."""
+    track, start, end = _windows(trace)
+    return union(start[track == thread], end[track == thread])
 
 
 @remembered

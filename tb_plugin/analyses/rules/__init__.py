@@ -43,6 +43,7 @@ from tb_plugin.analyses.rules import (
     small_batch,
     small_collectives,
     small_packets,
+    started_late,
     step_outliers,
     synchronising_calls,
     tf32_off,
@@ -100,6 +101,7 @@ RULES: tuple[Rule, ...] = (
     memory_limit.RULE,
     memory_unused.RULE,
     reserved_oscillation.RULE,
+    started_late.RULE,
     low_utilization.RULE,
 )
 """In the order in which they are told where savings are equal."""

@@ -16,6 +16,7 @@ from tb_plugin.analyses.idle.metrics import METRICS as OF_IDLE
 from tb_plugin.analyses.idle.metrics import TITLES
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.step_shares import UNRECORDED
 from tb_plugin.payloads import Figure, Link, Notice
@@ -38,7 +39,7 @@ EXPLAINED = 0.5
 """Share of the idle time from which on the findings that would save it say all that there is to say."""
 
 
-_CASES = {Cause.UNEXPLAINED: ".unexplained", Cause.INITIALISATION: ".initialisation"}
+_CASES = {Cause.UNEXPLAINED: ".unexplained", Cause.INITIALISATION: ".initialisation", Cause.CAPTURE: ".capture"}
 PIECES = 200
 """So many of the longest pieces of a cause say what the host did meanwhile."""
 
@@ -79,7 +80,7 @@ def _look(s: Scene) -> Seen | None:
                 else f"Device {{device}} runs kernels only {{utilization}} of {window}."
             )
             + largest.text,
-            todo=_unlaunched(s, largest) or s.todo(f"low_utilization{case}"),
+            todo=_unlaunched(s, largest) or s.todo(f"low_utilization{case}") or s.todo("low_utilization"),
             figures=[
                 METRICS.figure("utilization", low[worst], busy_title(s.trace, worst)),
                 METRICS.figure("device", worst),
@@ -186,5 +187,19 @@ def _idle_device(s: Scene) -> Seen | None:
     )
 
 
-RULE = Rule("low_utilization", "Low utilization", _look, saves=False, needs_kernels=True)
-IDLE = Rule("idle_device", "Idle time that no finding saves", _idle_device, saves=False, needs_kernels=True)
+RULE = Rule(
+    "low_utilization",
+    "Low utilization",
+    _look,
+    saves=False,
+    needs_kernels=True,
+    limits=(Limit.CPU, Limit.INITIALISATION, Limit.CAPTURE, Limit.CPU_NOT_RECORDED),
+)
+IDLE = Rule(
+    "idle_device",
+    "Idle time that no finding saves",
+    _idle_device,
+    saves=False,
+    needs_kernels=True,
+    limits=(Limit.CPU, Limit.INITIALISATION, Limit.CAPTURE, Limit.CPU_NOT_RECORDED),
+)

@@ -13,21 +13,22 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.analyses.base import Frame
-from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.in_timeline import at_event
 from tb_plugin.analyses.rules import RULES
 from tb_plugin.analyses.rules.base import WORTH, Rule, Scene, Seen
 from tb_plugin.analyses.rules.left_out import LeftOut
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.low_utilization import IDLE, is_explained
 from tb_plugin.analyses.rules.low_utilization import RULE as LOW
-from tb_plugin.analyses.rules.verdict import RULES_OF, Limit, Verdict, verdict_of
+from tb_plugin.analyses.rules.verdict import Verdict, verdict_of
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.stated_steps import missing_computation
+from tb_plugin.analyses.unrecorded_work import device_occupied
 from tb_plugin.analyses.what_if import Change, saved, together
 from tb_plugin.errors import PartFailed
 from tb_plugin.isolation import Isolation
 from tb_plugin.payloads import Link, Notice, Saving, Severity
-from tb_plugin.trace.intervals import measure, measure_within, union
+from tb_plugin.trace.intervals import measure, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.table import TraceTable
 
@@ -127,8 +128,8 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
         if idle is not None and idle.seen is not None:
             (without if IDLE.id in out else worth).append((IDLE, idle.seen, None))
     found = _told(scene, worth, parts)
-    first = RULES_OF.get(verdict.limit, frozenset()) if verdict is not None else frozenset()
-    found.sort(key=lambda each: (each.rule.id not in first, -each.share_ns, _LOUDEST.index(each.notice.severity)))
+    limit = verdict.limit if verdict is not None else None
+    found.sort(key=lambda each: (limit not in each.rule.limits, -each.share_ns, _LOUDEST.index(each.notice.severity)))
     if verdict is not None and verdict.limit is Limit.GPU and not found and not parts.failures:
         verdict = dataclasses.replace(verdict, limit=Limit.NOTHING)
     silent = tuple(rule for rule, look in looks.items() if look is not None and look.is_silent)
@@ -173,7 +174,7 @@ def _utilization(scene: Scene) -> float | None:
 def _savings(scene: Scene, seen: list[Seen]) -> tuple[list[Saving | None], Saving]:
     """What mending each saves a step at least and at most, None where that is not worth a word; all that are, together."""
     trace, steps = scene.trace, scene.steps
-    changes = [(each.least or Change(), each.most or each.least or Change()) for each in seen]
+    changes = [(_repeated(scene, each.least), _repeated(scene, each.most or each.least)) for each in seen]
     low = saved(trace, steps, [least for least, _ in changes], careful=True)
     high = np.maximum(saved(trace, steps, [most for _, most in changes], careful=False), low)
     enough = max(WORTH * scene.step_ns, 1)
@@ -196,6 +197,11 @@ def _savings(scene: Scene, seen: list[Seen]) -> tuple[list[Saving | None], Savin
     return savings, _bounds(scene, low_all, high_all, 0, _limit(scene, together(most)))
 
 
+def _repeated(scene: Scene, change: Change | None) -> Change:
+    """A change without host time that is spent once, whatever the program does afterwards: code is loaded all the same."""
+    return Change() if change is None else dataclasses.replace(change, host=subtract(change.host, scene.once))
+
+
 def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
     """The most that a change can save in all steps, nanoseconds.
 
@@ -208,8 +214,8 @@ def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
     if missing_computation(trace) is not None:
         return all_of_it
     host = measure(scene.with_idle(change.host)) if change.worth == 1 else length
-    limits = [] if device_busy(trace) else [host]
-    for device, busy in device_busy(trace).items():
+    limits = [] if device_occupied(trace) else [host]
+    for device, busy in device_occupied(trace).items():
         idle = length - int(measure_within(busy, steps.start_ns, steps.end_ns).sum())
         shorter = (trace.device[change.row] == device) & (change.less_ns > 0)
         rows = change.row[shorter]

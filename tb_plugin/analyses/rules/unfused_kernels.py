@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Frame
+from tb_plugin.analyses.driver_calls import set_up
 from tb_plugin.analyses.grouping import group, sum_by
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.names import named
@@ -18,6 +19,7 @@ from tb_plugin.analyses.readable import readable_names
 from tb_plugin.analyses.replays.hashing import sequence_hashes
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.device_copies import copies_within
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.shapes import extents
 from tb_plugin.analyses.rules.streams import runs, streams, updates
@@ -25,6 +27,7 @@ from tb_plugin.analyses.rules.unfused_attention import unfused_attention
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import noun, references_of
 from tb_plugin.payloads import Link, Notice, Sort
+from tb_plugin.trace.intervals import subtract
 from tb_plugin.trace.schema import MISSING, CallRole, EventKind, KernelClass
 from tb_plugin.trace.table import TraceTable
 
@@ -200,10 +203,13 @@ def _look(s: Scene) -> Seen | None:
     launches = np.unique(trace.launch[row[~_last(of)]]).astype(np.int64)
     launches = launches[trace.calls_that(CallRole.LAUNCH)[launches] & (launches != MISSING)]
     around = np.unique(found.operator[~found.first])
+    # The driver is set up and code is loaded once, whatever is launched.
+    calls = np.unique(trace.launch[row][trace.launch[row] != MISSING]).astype(np.int64)
+    once = s.open(calls[set_up(trace, calls)])
     return Seen(
         notice,
-        Change(s.covered(launches), row, np.minimum(_between(s, found), most)),
-        Change(s.covered(around[around != MISSING]), row, most),
+        Change(subtract(s.covered(launches), once), row, np.minimum(_between(s, found), most)),
+        Change(subtract(s.covered(around[around != MISSING]), once), row, most),
         s.by_length(row),
         table=_table(trace, found),
     )
@@ -284,4 +290,4 @@ def _names(trace: TraceTable, rows: Int64) -> str:
     return _ARROW.join(str(better or name) for name, better in zip(names, readable_names(names), strict=True))
 
 
-RULE = Rule("unfused_kernels", "Small kernels that could be fused", _look)
+RULE = Rule("unfused_kernels", "Small kernels that could be fused", _look, limits=(Limit.GPU,))

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from types import MappingProxyType
 
 import numpy as np
 
 from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.grouping import sum_by
+from tb_plugin.analyses.idle.causes import Cause
+from tb_plugin.analyses.idle.host import is_host_recorded, occupied
 from tb_plugin.analyses.kernel_classes import named_kernels
 from tb_plugin.analyses.out_of_memory import chosen_failures
+from tb_plugin.analyses.recorded_share import is_sampled, operators_recorded
+from tb_plugin.analyses.replays.captures import captures
 from tb_plugin.analyses.rules.base import Scene
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.step_shares import CATEGORIES, UNRECORDED, shares
 from tb_plugin.analyses.unrecorded_work import unrecorded_work
 from tb_plugin.analyses.waits import held_by_profiler
@@ -22,29 +26,12 @@ from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, CallRole, KernelClass, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
 
-
-class Limit(Enum):
-    """What limits a program. The value is the word for it in answers."""
-
-    MEMORY = "memory"
-    DATA_LOADING = "data loading"
-    CPU = "CPU overhead"
-    GPU = "GPU"
-    COPIES = "copies"
-    COMMUNICATION = "communication"
-    PROFILER = "profiler"
-    STARTED_LATE = "recording started late"
-    TRUNCATED = "file truncated"
-    GPU_NOT_RECORDED = "GPU work not recorded"
-    CPU_NOT_RECORDED = "CPU work not recorded"
-    CPU_ONLY = "CPU only"
-    NOTHING = "nothing to fix"
-
-
 MIN_SHARE = 0.2
 """Share of the steps from which on a part without kernels limits a program; below it kernels do."""
 MIN_UNRECORDED = 0.5
 """Share of the recorded kernel launches without a recorded kernel from which on idle time is unknown."""
+MIN_UNKNOWN = 0.5
+"""Share of the kernel time from which on kernels of unknown kinds are most of the program."""
 _WAITING: Mapping[Limit, tuple[str, ...]] = MappingProxyType(
     {
         Limit.DATA_LOADING: ("dataloader",),
@@ -53,69 +40,11 @@ _WAITING: Mapping[Limit, tuple[str, ...]] = MappingProxyType(
         Limit.CPU: ("runtime", "cpu", "other"),
     }
 )
-RULES_OF: Mapping[Limit, frozenset[str]] = MappingProxyType(
-    {
-        Limit.MEMORY: frozenset({"out_of_memory", "memory_limit"}),
-        Limit.DATA_LOADING: frozenset({"data_loading"}),
-        Limit.CPU: frozenset(
-            {
-                "launch_bound",
-                "small_batch",
-                "python_bound",
-                "synchronising_calls",
-                "deterministic_sync",
-                "decode_gaps",
-                "garbage_collection",
-                "compilation",
-                "recompilation",
-                "graph_breaks",
-                "slow_first_step",
-                "driver_memory_calls",
-                "pageable_copies",
-                "unfused_optimizer",
-                "low_utilization",
-                "idle_device",
-            }
-        ),
-        Limit.GPU: frozenset(
-            {
-                "matrix_units",
-                "tf32_off",
-                "matrix_alignment",
-                "unfused_attention",
-                "unfused_optimizer",
-                "unfused_kernels",
-                "recomputation",
-                "redundant_casts",
-                "redundant_copies",
-                "device_copies",
-                "fallback_cores",
-                "conversions",
-                "low_frequency",
-                "memory_bound",
-                "one_stream",
-            }
-        ),
-        Limit.COPIES: frozenset(
-            {"exposed_copies", "pageable_copies", "offload_copies", "repeated_copies", "device_copies"}
-        ),
-        Limit.COMMUNICATION: frozenset(
-            {
-                "communication",
-                "pipeline_bubble",
-                "expert_imbalance",
-                "serial_collectives",
-                "small_collectives",
-                "small_packets",
-                "data_parallel",
-                "distributed_backend",
-            }
-        ),
-        Limit.PROFILER: frozenset({"profiler_overhead"}),
-        Limit.CPU_ONLY: frozenset({"compilation", "recompilation", "graph_breaks", "garbage_collection"}),
-    }
+_ONCE: Mapping[Limit, Cause] = MappingProxyType(
+    {Limit.INITIALISATION: Cause.INITIALISATION, Limit.CAPTURE: Cause.CAPTURE}
 )
-"""Ids of the rules that speak about a limit: their findings come first."""
+"""What is part of the CPU's time and no overhead: it is done once, before the steady state."""
+_NAMED_BY: Mapping[Limit, tuple[str, ...]] = MappingProxyType({Limit.INITIALISATION: ("runtime",)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +60,8 @@ class Verdict:
     """Kernel time by class, without communication."""
     earlier: Ranges
     """When devices run unrecorded work in these steps, whatever other devices run."""
+    recorded: float = 1.0
+    """Share of the operators, or of the launched kernels, that is recorded; 1 where the limit is another one."""
 
 
 @remembered
@@ -142,14 +73,15 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
         return Verdict(Limit.MEMORY, "", 0, total, {}, EMPTY)
     if not total:
         return None
-    within = _earlier_work(trace, s.steps)
+    within = earlier_work(trace, s.steps)
     parts = _parts(s)
     mix = _mix(s)
 
     def found(limit: Limit, *categories: str, part_ns: int | None = None) -> Verdict:
         largest = max(categories, key=lambda each: parts[each], default="")
         time = sum(parts[each] for each in categories) if part_ns is None else part_ns
-        return Verdict(limit, largest, time, total, mix, within)
+        recorded = {Limit.RECORDING: operators_recorded(trace), Limit.GPU_NOT_RECORDED: 1 - _unmatched(trace)}
+        return Verdict(limit, largest, time, total, mix, within, recorded.get(limit, 1.0))
 
     if not trace.report.complete:
         return found(Limit.TRUNCATED)
@@ -157,6 +89,8 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     work = of_kind(trace.kind, *DEVICE_WORK)
     if unmatched and not work.any():
         return found(Limit.GPU_NOT_RECORDED)
+    if operators_recorded(trace) < 1:
+        return found(Limit.RECORDING)
     earlier = parts[UNRECORDED]
     if earlier >= MIN_SHARE * total:
         return found(Limit.STARTED_LATE, part_ns=earlier)
@@ -164,24 +98,35 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     if profiler >= MIN_SHARE * total:
         return found(Limit.PROFILER, part_ns=profiler)
     waits = {each: sum(parts[category] for category in group) for each, group in _WAITING.items()}
-    if not work.any():
-        del waits[Limit.CPU]
+    once = {limit: _of_cause(s, cause) for limit, cause in _ONCE.items()}
+    waits[Limit.CPU] = waits[Limit.CPU] - sum(once.values()) if work.any() else 0
+    waits |= once
     limit = max(waits, key=lambda each: waits[each])
     if waits[limit] < MIN_SHARE * total:
-        return (
-            found(Limit.GPU, "kernel")
-            if work.any()
-            else found(Limit.CPU_ONLY, max(("cpu", "other"), key=lambda each: parts[each]))
-        )
-    if limit is Limit.CPU and unmatched >= MIN_UNRECORDED:
+        if not work.any():
+            return found(Limit.CPU_ONLY, max(("cpu", "other"), key=lambda each: parts[each]))
+        is_unknown = mix.get(KernelClass.OTHER, 0) >= MIN_UNKNOWN * sum(mix.values())
+        return found(Limit.UNKNOWN_KERNELS if mix and is_unknown else Limit.GPU, "kernel")
+    if is_sampled(trace) or (limit is Limit.CPU and unmatched >= MIN_UNRECORDED):
         limit = Limit.GPU_NOT_RECORDED
-    elif limit is Limit.CPU and (trace.launch[work] == MISSING).all():
+    elif limit is Limit.CPU and ((trace.launch[work] == MISSING).all() or not is_host_recorded(trace)):
         limit = Limit.CPU_NOT_RECORDED
+    if limit in once:
+        return found(limit, *_NAMED_BY.get(limit, ()), part_ns=once[limit])
     return found(limit, *_WAITING.get(limit, _WAITING[Limit.CPU]))
 
 
-def _earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
-    """When a device runs unrecorded work in these steps, whatever others run, and the profiler holds nothing up."""
+def _of_cause(s: Scene, cause: Cause) -> int:
+    """How long the threads that steps wait for are in a cause of idle time, and no device works nor the profiler."""
+    doing = join(EMPTY, *(occupied(s.trace, thread)[cause] for thread in s.threads))
+    of = shares(s.trace)
+    others = (of[each] for each in ("kernel", "memcpy", "memset", "communication", UNRECORDED, "dataloader"))
+    out = join(held_by_profiler(s.trace), *others)
+    return measure(subtract(intersect(doing, union(s.steps.start_ns, s.steps.end_ns)), out))
+
+
+def earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
+    """Returns when a device runs unrecorded work in these steps, whatever others run, and the profiler holds nothing up."""
     ranges = [unrecorded_work(trace, device) for device in device_busy(trace)]
     within = intersect(join(EMPTY, *ranges), union(steps.start_ns, steps.end_ns))
     return subtract(within, held_by_profiler(trace))
@@ -202,8 +147,8 @@ def _mix(s: Scene) -> dict[KernelClass, int]:
 
 
 def _unmatched(trace: TraceTable) -> float:
-    """Share of the recorded kernel launches without a recorded kernel; 0 without launches."""
-    calls = np.flatnonzero(trace.calls_that(CallRole.LAUNCH))
+    """Share of the recorded kernel launches without a recorded kernel; 0 without launches. What is captured never runs."""
+    calls = np.setdiff1d(np.flatnonzero(trace.calls_that(CallRole.LAUNCH)), captures(trace).source)
     work = of_kind(trace.kind, *DEVICE_WORK)
     launches = np.zeros(len(trace) + 1, np.bool_)  # the last one is of work without a launch
     launches[trace.launch[work]] = True

@@ -60,6 +60,8 @@ def headline(found: Taken) -> Figures:
         for key, value in figures_of(found).items()
         if value is not None and key not in _IN_WORDS
     ]
+    if earlier := int(found.numbers.unrecorded_ns[found.told].sum()):
+        figures.append(METRICS.figure("unrecorded_ns", earlier, note="in these steps", window=STEADY))
     many = "the steady state" if found.is_steady else _which(found)
     figures.append(METRICS.figure("figure_steps", len(found.told), note=many))
     return Figures("summary", "Serving", "", figures, "headline")

@@ -18,6 +18,15 @@ from tb_plugin.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.integer]
 
+MAX_COLUMN_BYTES = 48 << 20
+"""Text of one column of a table. Stacks of one snapshot of a training step on a GPU take 38 MB in the longest table."""
+_CUT_COLUMN = 8 << 20
+"""Characters of a column that would be longer: its rows share them."""
+_CUT_TEXT = (200, 2_000)
+"""Characters of a text of such a column, at least and at most."""
+_MAX_STACKS_BYTES = 128 << 20
+"""Text of all distinct stacks."""
+_LEFT_OUT = " ... (cut)"
 NO_STACK = "(no stack recorded)"
 NO_HISTORY = "No history was recorded: these are figures at the moment of the dump."
 _PYTHON_FILE = re.compile(r".+\.pyw?|<.+")
@@ -77,10 +86,17 @@ def stack_words(snapshot: Snapshot) -> StackWords:
         else:
             ranks[i] = _OPERATOR if "at::_ops::" in (name or "") else _NATIVE
     whole, lines = [], []
+    # Many stacks may be made of few long frames.
+    sizes = np.fromiter(map(len, texts), np.int64, len(texts))[stacks.frame] + 1
+    most = max(_CUT_TEXT[1], _MAX_STACKS_BYTES // (len(stacks.first) or 1)) if sizes.sum() > _MAX_STACKS_BYTES else None
     for first, end in zip(stacks.first[:-1].tolist(), stacks.first[1:].tolist(), strict=True):
         frames = stacks.frame[first:end]
-        whole.append(";".join([texts[frame] for frame in frames.tolist()]) or None)
+        count = None if most is None else int(np.searchsorted(np.cumsum(sizes[first:end]), most)) + 1
+        text = ";".join([texts[frame] for frame in frames[:count].tolist()])
+        whole.append((text if most is None or len(text) <= most else text[:most] + _LEFT_OUT) or None)
         lines.append(_line_of(frames, ranks, texts, short, nodes) if len(frames) else None)
+    if sum(len(line or "") for line in lines) > _MAX_STACKS_BYTES:
+        lines = [line and line[: _CUT_TEXT[1]] for line in lines]
     return StackWords(
         pa.array([*whole, None], pa.large_string()), pa.array([*lines, None], pa.large_string()), texts, is_python
     )
@@ -118,8 +134,14 @@ def is_python_frame(file: str | None, line: int, name: str | None) -> bool:
 
 
 def texts_of(words: pa.Array, stack: Ids) -> pa.Array:
-    """Returns the text of each stack id; null for none."""
-    return words.take(pa.array(np.where(stack == MISSING, len(words) - 1, stack).astype(np.int64)))
+    """Returns the text of each stack id; null for none. Texts are cut where they would repeat beyond MAX_COLUMN_BYTES."""
+    which = np.where(stack == MISSING, len(words) - 1, stack).astype(np.int64)
+    sizes = pc.fill_null(pc.binary_length(words), 0).to_numpy()
+    if sizes[which].sum() > MAX_COLUMN_BYTES:
+        most = int(np.clip(_CUT_COLUMN // len(which), *_CUT_TEXT))
+        parts = (pc.utf8_slice_codeunits(words, 0, most), *(pa.scalar(each, words.type) for each in (_LEFT_OUT, "")))
+        words = pc.if_else(sizes > most, pc.binary_join_element_wise(*parts), words)
+    return words.take(pa.array(which))
 
 
 def address_texts(address: Int64) -> pa.Array:

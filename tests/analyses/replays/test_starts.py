@@ -67,7 +67,7 @@ def test_a_lost_last_kernel_costs_that_kernel_alone() -> None:
     (row,) = rows(table, "graphs")
     assert row["graph_agreement"] == "19 of 20 nodes" and row["graph_tied_ratio"] == 1
     (notice,) = capture_notices(table)
-    assert notice.rule == "capture_partial" and "19 of 20 nodes agree" in notice.text
+    assert notice.rule == "capture_partial" and "agrees with 19 of 20 nodes of {affected}" in notice.text
 
 
 def test_behind_a_lost_kernel_nothing_is_told() -> None:

@@ -36,7 +36,7 @@ def pageable(dur: int = 200) -> TraceBuilder:
 
 
 def test_a_copy_from_pageable_memory_holds_the_host_up() -> None:
-    """The host waits in [10, 225) and is in ``aten::to`` until 232, the device being idle. Without, the step ends as much earlier."""
+    """The host waits in [10, 225) and is in ``aten::to`` until 232 while the device idles: the step ends as much earlier."""
     each = found(pageable())
     assert each.keys() == {"pageable_copies"}
     assert saving(each["pageable_copies"]) == (215, 222)

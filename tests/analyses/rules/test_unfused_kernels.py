@@ -177,6 +177,17 @@ def test_only_launches_that_limit_are_saved_for_sure() -> None:
     assert saving is not None and 0 < saving.low_ns <= 4_000 < saving.high_ns
 
 
+def test_a_launch_that_loads_code_is_not_saved() -> None:
+    """The second launch takes 50 ms, as the first of a fused kernel would."""
+    builder = trace().device(0).step(1, 0, 50_100)
+    for i, name in enumerate([ADD, ADD, ADD, ADD, ADD, ADD]):
+        late = 50_000 if i > 1 else 0
+        builder.op("aten::mul", 10 * i + late, 8 + 50_000 * (i == 1))
+        dur = 50_003 if i == 1 else 2
+        builder.launches(kernel(name, 20, 10 * i + late + dur + 3 + 20 * i), at=10 * i + late + 1, dur=dur)
+    assert "unfused_kernels" not in {each.rule.id for each in findings_of(builder.table(), None).found}, "0.1 of 50 ms"
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_against_a_plain_loop(seed: int) -> None:
     draw = random.Random(seed)
