@@ -130,7 +130,7 @@ def _named(error: UnreadableTrace, paths: Mapping[str, str | Located]) -> Unread
         return error
     try:
         with FileSource(paths).open(*paths) as file:
-            what = foreign("", unpacked(file.read(HEAD_BYTES)), is_refused=True)
+            what = foreign("", unpacked(file.read(HEAD_BYTES)))
     except (OSError, UserError, zlib.error):
         return error
     return UnreadableTrace(what, error.where) if what else error
