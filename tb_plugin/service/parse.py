@@ -78,7 +78,7 @@ class Parse:
     own_steps: str = ""
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
-        """Returns the summary of what was read. Raises UserError."""
+        """Returns the summary of what was read. Raises UserError: PartFailed after a bug, which costs this profile alone."""
         reader = registry.reader_named(self.reader_id)
         model = registry.model_of(reader)
         seal, progress = self._write_columns(reader, model, models, report)
@@ -87,10 +87,10 @@ class Parse:
         made = models.made(file)
         views = _shown(model)
         for analysis in views:
-            if analysis.traits.kept and _missing(analysis, made) is None:
+            if analysis.traits.kept and missing_of(analysis, made) is None:
                 isolated(analysis.title, partial(models.keep, file, analysis), _nothing)
         _open_beside(model, made, self.target)
-        summary = _summarise(models, file, views, seal)
+        summary = isolated("Outline of the profile", lambda: _summarise(models, file, views, seal))
         # Last: whoever finds it may ask for all of the others.
         put_whole(self.summary_target, lambda partial: partial.write_bytes(sealed(to_json(summary))))
         return summary
@@ -101,18 +101,12 @@ class Parse:
         """The seal of the column file, and how much was read. Raises UserError."""
         reading, paths = _Telling("reading", report), dict(self.files)
         try:
-            window = None if self.limits is None else _window(reader, paths, self.limits, report, self.own_steps)
-            options = ReadOptions(window=window, class_rules=self.class_rules, own_steps=self.own_steps)
-            raw = reader.read(FileSource(paths), options, reading.tell)
-            if isinstance(raw, RawTrace):
-                raw = with_own_steps(raw, self.own_steps)
+            raw = isolated("Reading of the file", lambda: self._read(reader, paths, reading, report))
         except UnreadableTrace as error:
             raise _named(error, paths) from error
-        except RecursionError as error:
-            raise UnreadableTrace("The JSON is nested too deeply.", next(iter(paths))) from error
         progress = reading.progress
         report(progress._replace(stage="assembling"))
-        made = model.assemble(raw)
+        made = isolated("Assembly of the profile", partial(model.assemble, raw))
         del raw
         models.forget(self.target)
 
@@ -121,7 +115,17 @@ class Parse:
             model.write(made, str(partial))
             return seal_of(partial)  # before it is in place: there, another process may take it away at once
 
-        return put_whole(self.target, write), progress
+        return isolated("Writing of the columns", lambda: put_whole(self.target, write)), progress
+
+    def _read(self, reader: Reader[Any], paths: Mapping[str, str | Located], reading: _Telling, report: Report) -> Any:
+        """What the reader returns. Raises UserError."""
+        try:
+            window = None if self.limits is None else _window(reader, paths, self.limits, report, self.own_steps)
+            options = ReadOptions(window=window, class_rules=self.class_rules, own_steps=self.own_steps)
+            raw = reader.read(FileSource(paths), options, reading.tell)
+        except RecursionError as error:
+            raise UnreadableTrace("The JSON is nested too deeply.", next(iter(paths))) from error
+        return with_own_steps(raw, self.own_steps) if isinstance(raw, RawTrace) else raw
 
 
 def _named(error: UnreadableTrace, paths: Mapping[str, str | Located]) -> UnreadableTrace:
@@ -196,8 +200,8 @@ def _open_beside(model: Model[Any, Any], made: Any, path: str) -> None:
     isolated("Timeline", lambda: model.open_beside(made, path), _nothing)
 
 
-def _missing(analysis: Analysis[Any], made: Any) -> Missing | None:
-    """Why a view does not apply. A view that fails to say so is offered: it shows its numbers or its failure."""
+def missing_of(analysis: Analysis[Any], made: Any) -> Missing | None:
+    """Returns why a view does not apply. A view that fails to say so is offered: it shows its numbers or its failure."""
     return isolated(analysis.title, lambda: analysis.missing(made), _nothing)
 
 
@@ -271,7 +275,7 @@ def _view_infos(views: Sequence[Analysis[Any]], made: Any, outline: Outline) -> 
     shown: list[ViewInfo] = []
     absent: list[ViewInfo] = []
     for analysis in views:
-        missing = _missing(analysis, made)
+        missing = missing_of(analysis, made)
         # What no option records, as the kernels of a tool that knows no devices, the trace is not about.
         is_absent = missing is not None and (analysis.traits.hidden or not missing.enable)
         (absent if is_absent else shown).append(_view_info(analysis, missing, outline))
