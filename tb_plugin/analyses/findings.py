@@ -87,7 +87,7 @@ class FindingsAnalysis:
         frames = {frame.name: frame for frame in (_table(findings), _events(trace, findings), *own)}
         payloads: dict[str, Payload] = {
             "summary": _summary(trace, findings, params.steps),
-            "together": _together(trace, findings),
+            "together": _together(trace, findings, params.steps),
             "findings": Notices("findings", "Findings", "training", findings.notices),
             **_left_out(findings, out),
             **failed_payloads(findings.failures),
@@ -116,8 +116,9 @@ def _summary(trace: TraceTable, findings: Findings, chosen: tuple[str, ...] | No
     return Figures("summary", "Findings", "", figures, "headline")
 
 
-def _together(trace: TraceTable, findings: Findings) -> Figures:
+def _together(trace: TraceTable, findings: Findings, chosen: tuple[str, ...] | None) -> Figures:
     whole, busy = findings.together, findings.utilization
+    known = "without unrecorded work" if break_down(trace, chosen).parts[UNRECORDED].any() else ""
     figures = [
         METRICS.figure("saving_low_ns", whole.low_ns),
         METRICS.figure("saving_high_ns", whole.high_ns),
@@ -126,7 +127,7 @@ def _together(trace: TraceTable, findings: Findings) -> Figures:
         METRICS.figure("rules", len(RULES)),
         METRICS.figure("not_recorded", ", ".join(_not_recorded(trace))),
         *_silent(findings),
-        *([] if busy is None else [METRICS.figure("utilization", busy, busy_title(trace))]),
+        *([] if busy is None else [METRICS.figure("utilization", busy, busy_title(trace), known)]),
     ]
     return Figures("together", "All findings together", "", figures)
 

@@ -83,7 +83,7 @@ class IdleTime:
         idle = _chosen(trace, params.steps)
         frames = {frame.name: frame for frame in (_causes(idle), _steps(trace, idle), _pieces(trace, idle))}
         payloads: dict[str, Payload] = {
-            "summary": _summary(idle, "the steps" if trace.steps.recorded else "the recording"),
+            "summary": _summary(idle),
             **({"answer": Notices("answer", "Idle time", "answer", [_answer(idle)])} if idle.causes else {}),
             **({"steps": _series(idle)} if trace.steps.recorded else {}),
             **({"average_idle": _average(idle)} if idle.causes else {}),
@@ -112,6 +112,8 @@ class _Chosen:
     """By device: nanoseconds of unrecorded work in each step; it is no idle time."""
     todo: str
     """What to do about unrecorded work."""
+    where: str
+    """What the steps are: "the steps", or "the recording" where none are recorded."""
 
     def total(self, cause: Cause) -> int:
         """Returns the idle time of a cause in all steps, over all devices."""
@@ -147,16 +149,28 @@ def _chosen(trace: TraceTable, steps: tuple[str, ...] | None) -> _Chosen:
     label = tuple(trace.steps.label[i] for i in at)
     unrecorded = {device: measure_within(unrecorded_work(trace, device), start, end) for device in devices}
     todo = trace.recorder.todo("recording_began_mid_flight")
-    found = _Chosen(label, start, end, devices, by_step, (), unrecorded, todo)
+    where = "the steps" if trace.steps.recorded else "the recording"
+    found = _Chosen(label, start, end, devices, by_step, (), unrecorded, todo, where)
     causes = sorted((cause for cause in Cause if found.total(cause)), key=lambda cause: (-found.total(cause), cause))
     return replace(found, causes=tuple(causes))
 
 
-def _summary(idle: _Chosen, window: str) -> Figures:
-    total = idle.idle_ns
+def _idle_columns(idle: _Chosen, *keys: str, share: tuple[str, ...] = ()) -> list[Column]:
+    """Columns in which idle time has the name and the window that it has on the whole page."""
+    columns = METRICS.columns(*keys, share=share)
+    metric = METRICS.metric("idle_ns", f"Idle in {idle.where}", CHOSEN_STEPS)
+    return [structs.replace(each, metric=metric) if each.metric.key == metric.key else each for each in columns]
+
+
+def _summary(idle: _Chosen) -> Figures:
+    total, window = idle.idle_ns, idle.where
     figures = [
         METRICS.figure(
-            "idle_ns", total, f"Idle in {window}", "" if len(idle.devices) == 1 else f"{len(idle.devices)} devices"
+            "idle_ns",
+            total,
+            f"Idle in {window}",
+            "" if len(idle.devices) == 1 else f"{len(idle.devices)} devices",
+            CHOSEN_STEPS,
         ),
         METRICS.figure(
             "idle_ratio", idle.ratio, f"Of {window}", "without unrecorded work" if idle.unrecorded_ns else ""
@@ -179,7 +193,7 @@ def _answer(idle: _Chosen) -> Notice:
     whiles = [f"{{{keys[i]}}} while {TITLES[idle.causes[i]][1].rstrip('.')}" for i in told]
     who, runs = ("The device has", "it runs") if len(idle.devices) == 1 else ("The devices have", "they run")
     earlier = idle.unrecorded_ns
-    rest = "rest of the " if earlier else ""
+    rest = "remaining " if earlier else ""
     more = (
         f" For {{unrecorded_ns}} more {runs} work launched before the recording started: that is no idle time."
         if earlier
@@ -191,7 +205,7 @@ def _answer(idle: _Chosen) -> Notice:
         text=f"{who} nothing to do for {{idle_ns}}, {{idle_ratio}} of the {rest}time: {', and '.join(whiles)}.{more}",
         todo=idle.todo if earlier else "",
         figures=[
-            METRICS.figure("idle_ns", idle.idle_ns),
+            METRICS.figure("idle_ns", idle.idle_ns, f"Idle in {idle.where}", window=CHOSEN_STEPS),
             METRICS.figure("idle_ratio", idle.ratio),
             *(METRICS.figure(keys[i], idle.total(idle.causes[i])) for i in told),
             *([METRICS.figure("unrecorded_ns", earlier, window=CHOSEN_STEPS)] if earlier else ()),
@@ -242,7 +256,7 @@ def _causes(idle: _Chosen) -> Frame:
     }
     types = (pa.string(), pa.int64(), pa.float64(), pa.int64(), pa.int64(), pa.string())
     table = pa.table({key: pa.array(values, kind) for (key, values), kind in zip(data.items(), types, strict=True)})
-    columns = METRICS.columns(*data, share=("idle_ns",))
+    columns = _idle_columns(idle, *data, share=("idle_ns",))
     return Frame("idle_causes", "Causes", columns, table, ("cause",), "cause", Sort("idle_ns", True))
 
 
@@ -267,7 +281,7 @@ def _steps(trace: TraceTable, idle: _Chosen) -> Frame:
         **({"unrecorded_ns": pa.array(_interleaved(list(idle.unrecorded.values())))} if idle.unrecorded_ns else {}),
     }
     return Frame(
-        "idle_steps", "Idle time of the steps", METRICS.columns(*data), pa.table(data), ("step", "device"), "step"
+        "idle_steps", "Idle time of the steps", _idle_columns(idle, *data), pa.table(data), ("step", "device"), "step"
     )
 
 

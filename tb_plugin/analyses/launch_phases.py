@@ -15,6 +15,9 @@ from tb_plugin.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 
+LEAST_OUTLIER_NS = 20_000
+"""A latency below is none that is unusual, however steady the others are."""
+
 
 @remembered
 def launch_phases(trace: TraceTable) -> Launches:
@@ -51,5 +54,7 @@ def usual_latency(trace: TraceTable, device: int) -> Int64:
         ):
             # Where queued work follows without a gap there is no latency to learn from.
             known = of_device & kind & alike & ((launches.latency_ns > 0) | ~launches.is_queued)
-            limit[kind & alike] = usual(launches.latency_ns[known])
+            samples = launches.latency_ns[known]
+            # One sample does not define what is usual.
+            limit[kind & alike] = usual(samples) if len(samples) > 1 else min(usual(samples), LEAST_OUTLIER_NS)
     return limit

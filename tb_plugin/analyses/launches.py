@@ -31,7 +31,7 @@ METRICS = SHARED.adding(
         "ns",
         {
             "device_idle_ns": (
-                "Device idle",
+                "Device idle meanwhile",
                 "Part of the calls' host self time in which the device had nothing to do: no kernel, copy or set ran on any "
                 "stream of the devices that the thread launches work on.",
             ),
@@ -236,7 +236,7 @@ def _summary(facts: dict[str, int | None]) -> list[Figure]:
         METRICS.figure("host_self_ns", facts["launches.host_ns"], "In runtime calls"),
     ]
     idle = facts["launches.device_idle_ns"]
-    return figures if idle is None else [*figures, METRICS.figure("device_idle_ns", idle, "Device idle meanwhile")]
+    return figures if idle is None else [*figures, METRICS.figure("device_idle_ns", idle)]
 
 
 def _answer(frames: dict[str, Frame]) -> dict[str, Payload]:

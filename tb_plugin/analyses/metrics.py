@@ -181,7 +181,8 @@ SHARED = Metrics(
             ),
             "host_total_ns": (
                 "Host total",
-                "Time on the host from begin to end; of nested calls of the same name only the outermost counts.",
+                "Time on the host from begin to end, with what is nested in it; of nested calls of the same name only the "
+                "outermost counts. Totals overlap: only self times add up to the whole.",
             ),
             "device_self_ns": (
                 "Device self",
@@ -189,7 +190,8 @@ SHARED = Metrics(
             ),
             "device_total_ns": (
                 "Device total",
-                "Device self of it and of everything nested in it; of nested calls of the same name the outermost.",
+                "Device self of it and of everything nested in it; of nested calls of the same name the outermost. Totals "
+                "overlap: only self times add up to the whole.",
             ),
             "total_ns": ("Total", "Sum of the durations. Concurrent streams add up."),
             "mean_ns": ("Mean", "Total over calls."),

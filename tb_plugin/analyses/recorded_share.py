@@ -13,6 +13,7 @@ MAX_ID_GAPS = 0.25
 """Complete recordings skip an id where another thread begins a block of ids: up to a tenth of all ids follow a gap."""
 MIN_IDS = 100
 """Fewer ids prove nothing."""
+MIN_LAUNCHES = 20
 MAX_MISSING_KERNELS = 0.2
 """Share of the launches without a recorded kernel: it would make up as much idle time as limits a program."""
 
@@ -35,7 +36,7 @@ def operators_recorded(trace: TraceTable) -> float:
 
 @remembered
 def kernels_recorded(trace: TraceTable) -> float:
-    """Returns the share of kernel launches with recorded work, from the first such launch to the last; 1 without any.
+    """Returns the share of kernel launches with recorded work, from the first such launch to the last; 1 where few are.
 
     Launches after the last are left out: work that was queued at the end of a recording is missing from most. So are
     launches into a graph, which run nothing, and those of a window, whose work may lie outside.
@@ -49,7 +50,7 @@ def kernels_recorded(trace: TraceTable) -> float:
     launched[MISSING] = False
     calls = calls[np.argsort(trace.start_ns[calls], kind="stable")]
     found = np.flatnonzero(launched[calls])
-    return len(found) / float(found[-1] - found[0] + 1) if len(found) else 1.0
+    return len(found) / float(found[-1] - found[0] + 1) if len(calls) >= MIN_LAUNCHES and len(found) else 1.0
 
 
 def is_sampled(trace: TraceTable) -> bool:

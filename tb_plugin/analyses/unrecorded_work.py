@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.hardware_streams import hardware_streams
 from tb_plugin.analyses.recorded_launches import LONG_AGO, Launches, recorded_launches, usual
+from tb_plugin.analyses.replays.captures import captures
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.trace.intervals import EMPTY, Ranges, contains, join, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
@@ -199,6 +200,7 @@ def _is_drained(trace: TraceTable, device: int, since: Int64, until: Int64) -> B
 def _no_later_launch(trace: TraceTable, device: int, since: Int64, until: Int64) -> Int64:
     """When the first launch of each stretch begins whose work is not recorded, else ``since``: its work may be in the way."""
     lost = _own_calls(trace, device, trace.calls_that(CallRole.LAUNCH, CallRole.GRAPH) & ~_has_work(trace))
+    lost = np.setdiff1d(lost, captures(trace).source)  # what is captured does not run
     begins = np.append(np.sort(trace.start_ns[lost]), np.iinfo(np.int64).max)
     first = begins[np.searchsorted(begins, since)]
     return np.where(first < until, first, since)

@@ -353,8 +353,11 @@ def _identity(one: Found) -> _File:
 
 
 def _ask(one: Found) -> JobInfo | UserError | None:
-    """What a profile states of its job, None also when its first bytes are damaged; the error of the storage."""
-    if not one.is_here:
+    """What a profile states of its job, None also when its first bytes are damaged; the error of the storage.
+
+    A rank summary repeats it, so that the trace need not be touched.
+    """
+    if one.summaries or not one.is_here:
         return stated_job(one)
     reader = identifying(one.reader)
     files = {file.path: file for file in one.files}

@@ -138,13 +138,19 @@ def _is_one_worker(group: Sequence[Found], infos: Mapping[Found, JobInfo | None]
 def _spans(profiles: Sequence[Found], infos: Mapping[Found, JobInfo | None]) -> dict[Found, str]:
     """The spans of profiles of ranks: what was recorded together has one. A name that tells one apart is kept."""
     cycles = recorded_together(profiles, infos)
-    names = [{one.span for one in cycle} for cycle in cycles]
+    names = [_names(cycle) for cycle in cycles]
     found: dict[Found, str] = {}
     for number, (cycle, own) in enumerate(zip(cycles, names, strict=True), 1):
         name = next(iter(own))
         is_told = len(own) == 1 and not name.isdigit() and sum(name in each for each in names) == 1
         found.update(dict.fromkeys(cycle, name if is_told else str(number)))
     return found
+
+
+def _names(cycle: Sequence[Found]) -> set[str]:
+    """The names of what was recorded together: spans, or those of the files where nothing else tells recordings apart."""
+    spans, workers = {one.span for one in cycle}, {one.worker for one in cycle}
+    return workers if spans == {"default"} and len(workers) == 1 else spans
 
 
 def _free(worker: str, span: str, places: set[tuple[str, str]]) -> str:

@@ -155,6 +155,14 @@ def test_a_launch_whose_work_is_not_recorded_may_be_in_the_way() -> None:
     assert unrecorded(later(built)) == [(30 * MS + 10, 125 * MS)]
 
 
+def test_a_launch_that_is_captured_is_in_no_way() -> None:
+    built = trace().op("aten::empty", 0, 20).op("aten::mm", 30 * MS, 40)
+    built.call(30 * MS, 2, name="cudaStreamBeginCapture").call(30 * MS + 10, 5, corr=77)
+    built.call(30 * MS + 20, 2, name="cudaStreamEndCapture")
+    built.op("aten::mm", 30 * MS + 40, 50).launches(kernel("mm", 100, 125 * MS), at=30 * MS + 50, dur=5)
+    assert unrecorded(later(built)) == [(0, 125 * MS)]
+
+
 def two_devices(first_ends: int, start: int) -> TraceBuilder:
     """A thread launches on device 0, then on device 1."""
     built = trace().op("aten::mm", 0, 40).launches(kernel("mm", first_ends - 50, 50), at=10, dur=5)

@@ -8,9 +8,8 @@ import pytest
 
 from tb_plugin.analyses.idle.account import idle_account
 from tb_plugin.analyses.idle.causes import Cause
-from tb_plugin.analyses.rules import RULES
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.savings import findings_of
-from tb_plugin.analyses.rules.verdict import RULES_OF, Limit
 from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, memcpy, part, trace
 
@@ -267,9 +266,4 @@ def test_the_first_finding_is_about_the_limit() -> None:
     builder = step().annotation(LOADER, 0, 300).op("aten::mm", 300, 10).launches(kernel("gemm", 600, 400))
     found = findings_of(builder.table(), None)
     assert found.verdict is not None and found.verdict.limit is Limit.DATA_LOADING
-    assert found.found[0].rule.id in RULES_OF[Limit.DATA_LOADING]
-
-
-def test_limits_name_rules_that_there_are() -> None:
-    known = {rule.id for rule in RULES} | {"idle_device"}
-    assert all(rules <= known for rules in RULES_OF.values())
+    assert found.found[0].rule.limits == (Limit.DATA_LOADING,)

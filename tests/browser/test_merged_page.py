@@ -25,8 +25,13 @@ def tab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.mark.parametrize("link", [{}, {"run": "run", "worker": "m", "span": "default"}], ids=["no link", "link"])
-def test_the_page_goes_on_with_the_first_rank(tab: harness.Tab, link: dict[str, str]) -> None:
+@pytest.mark.parametrize("is_read", [False, True])
+def test_the_page_goes_on_with_the_first_rank(tab: harness.Tab, link: dict[str, str], is_read: bool) -> None:
     frame = tab.open(view="kernels", **link)
+    if is_read:  # the catalog does not list the file any more
+        frame = tab.open(view="kernels")
+        expect(frame.get_by_role("button", name="Worker")).to_contain_text("rank 0", timeout=20_000)
+        frame = tab.open(view="kernels", **link)
     worker = frame.get_by_role("button", name="Worker")
     expect(worker).to_contain_text("rank 0", timeout=20_000)
     frame = tab.settle()

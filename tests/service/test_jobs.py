@@ -234,6 +234,37 @@ def test_what_states_no_rank_of_a_job(stated):
     assert identify(f'{{"distributedInfo": {stated}, "traceEvents": []}}'.encode()) is None
 
 
+def collective(place, ranks, description="default_pg", pid=5, ts=7):
+    args = {"Group size": len(ranks), "Process Group Description": description, "Rank": place, "Src Rank": 9}
+    args["Process Group Ranks"] = str(ranks)
+    return {"ph": "X", "cat": "user_annotation", "name": "nccl:all_reduce", "pid": pid, "ts": ts, "args": args}
+
+
+@pytest.mark.parametrize(
+    ("events", "rank_and_size"),
+    [
+        ([collective(2, [0, 1, 2, 3])], (2, 4)),
+        ([collective(1, [1, 3], "dp")], (3, 0)),
+        ([collective(1, [1, 3], "dp"), collective(3, [0, 1, 2, 3])], (3, 4)),
+        ([collective(0, [1, 3], "dp"), collective(1, [1, 3], "dp")], None),
+        ([collective(4, [0, 1, 2, 3])], None),
+        ([collective(0, [])], None),
+        ([], None),
+    ],
+)
+def test_the_rank_that_collectives_state(events, rank_and_size):
+    """On-demand recordings have no distributedInfo; "Rank" is a place in the group."""
+    job = identify(json.dumps({"traceEvents": events}).encode())
+    assert (job and (job.rank, job.world_size)) == rank_and_size
+
+
+@pytest.mark.parametrize("pids", [(5, 6), ("[TP00] 5", "[TP01] 5"), ("[TP00] 5",)])
+def test_a_file_that_was_merged_is_of_no_rank(pids):
+    stated = {"rank": 0, "world_size": 2}
+    events = [collective(0, [0, 1], pid=pid) for pid in pids]
+    assert identify(json.dumps({"distributedInfo": stated, "traceEvents": events}).encode()) is None
+
+
 def test_a_list_of_ranks_beyond_what_is_read():
     text = (
         '{"distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 9000, "pg_config": [{"ranks": ['

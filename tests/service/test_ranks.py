@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tb_plugin.readers import READERS
@@ -81,6 +83,23 @@ def test_recordings_of_a_process_that_no_name_tells_apart(tmp_path):
         for rank in range(2)
         for name, span in (("prefill", "1"), ("decode", "2"))
     }
+
+
+def test_files_of_one_rank_name_the_spans_that_nothing_else_does(tmp_path):
+    for at_s, name in enumerate(("small", "large")):
+        put(tmp_path / "job" / f"{name}.json", 3, 8, at_s=at_s)
+    assert places(tmp_path) == [("job", "rank3", "large"), ("job", "rank3", "small")]
+
+
+def test_a_merged_file_leaves_the_ranks_beside_it_alone(tmp_path):
+    for rank in range(2):
+        put(tmp_path / "job" / f"1795200000.5-TP-{rank}.trace.json", rank)
+    ranks = [json.loads(path.read_text()) for path in sorted((tmp_path / "job").iterdir())]
+    for rank, root in enumerate(ranks):
+        root["traceEvents"][0]["pid"] = f"[TP0{rank}] 100"
+    merged = ranks[0] | {"traceEvents": [root["traceEvents"][0] for root in ranks]}
+    (tmp_path / "job" / "merged-1795200000.5.trace.json").write_text(json.dumps(merged))
+    assert {worker for _, worker, _ in places(tmp_path)} == {"rank0", "rank1", "merged-1795200000.5.trace"}
 
 
 def test_two_jobs_at_a_time_in_one_folder_keep_their_names(tmp_path):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.idle.account import idle_account
 from tb_plugin.analyses.idle.causes import Cause
-from tb_plugin.analyses.launch_phases import launch_phases, usual_latency
+from tb_plugin.analyses.launch_phases import LEAST_OUTLIER_NS, launch_phases, usual_latency
 from tb_plugin.analyses.selection import chosen_steps
 from tb_plugin.analyses.unrecorded_work import waits_for_unrecorded
 from tb_plugin.trace.intervals import Ranges, measure_within, union
@@ -22,8 +22,6 @@ from tb_plugin.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-LEAST_OUTLIER_NS = 20_000
-"""A latency below is none, however steady the others are."""
 CAPTURED = (Cause.LAUNCH, Cause.LAUNCH_LATENCY, Cause.DISPATCH)
 """Causes of idle time that a captured graph has none of between its kernels."""
 

@@ -85,8 +85,9 @@ def _all_of_it(trace: TraceTable) -> str:
 
 def _partition(trace: TraceTable, device: str, time: DeviceTime) -> Breakdown:
     values = asdict(time)
+    titles = {"idle_ns": "Idle from first to last work"}
     parts = [
-        Slice(METRICS.metric(key, window=AT_WORK), category, values[key])
+        Slice(METRICS.metric(key, titles.get(key, ""), AT_WORK), category, values[key])
         for category, key in DEVICE_PARTS
         if key != "unrecorded_ns" or values[key]
     ]

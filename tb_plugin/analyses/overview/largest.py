@@ -17,8 +17,9 @@ from tb_plugin.analyses.kernel_classes import TITLES
 from tb_plugin.analyses.out_of_memory import chosen_failures, sentence_of
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.replays.behind import operator_names
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.savings import Findings
-from tb_plugin.analyses.rules.verdict import Limit, Verdict
+from tb_plugin.analyses.rules.verdict import Verdict
 from tb_plugin.analyses.selection import Chosen
 from tb_plugin.analyses.stack_frames import thread_numbers
 from tb_plugin.analyses.step_shares import active_rows, shares

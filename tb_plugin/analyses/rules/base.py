@@ -21,6 +21,7 @@ from tb_plugin.analyses.idle.account import idle_account
 from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.host import launching_threads, occupied
 from tb_plugin.analyses.recorded_share import is_sampled
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.selection import select_rows, steps_of
 from tb_plugin.analyses.stated_steps import length_without_kernels, missing_computation
 from tb_plugin.analyses.step_shares import StepShares, break_down
@@ -288,6 +289,9 @@ class Rule:
     """It is told where mending would save less than is worth a word as well, then without a saving."""
     needs_kernels: bool = False
     """It judges idle time or what hides other work, which nobody knows where kernels are missing."""
+
+    limits: tuple[Limit, ...] = ()
+    """What limits programs of which it speaks: there its finding comes first."""
 
     def is_silent(self, trace: TraceTable) -> bool:
         """Returns whether the rule does not look, because kernels are missing."""

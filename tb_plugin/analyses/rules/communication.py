@@ -15,6 +15,7 @@ from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.roles.found import GATHERS, PIPELINE, SHARDING, roles_of
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.collectives import ONE_RANK, Collectives, collectives, could_hide, first_of, left_over
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.serial_collectives import serial
 from tb_plugin.analyses.rules.small_collectives import small
@@ -175,4 +176,6 @@ def _without(s: Scene, found: Collectives, less_ns: Int64) -> Ranges:
     return intersect(bare, union(s.trace.start_ns[found.row], s.trace.start_ns[found.row] + less_ns))
 
 
-RULE = Rule("communication", "Communication that nothing hides", _look, needs_kernels=True)
+RULE = Rule(
+    "communication", "Communication that nothing hides", _look, needs_kernels=True, limits=(Limit.COMMUNICATION,)
+)

@@ -9,6 +9,7 @@ from tb_plugin.analyses.idle.host import rows_in
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.replays.captures import captured_by
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import noun
@@ -63,4 +64,4 @@ def _look(s: Scene) -> Seen | None:
     return Seen(notice, Change(compiling), events=s.by_length(rows[s.rows[rows]]))
 
 
-RULE = Rule("compilation", "Compilation inside of steps", _look)
+RULE = Rule("compilation", "Compilation inside of steps", _look, limits=(Limit.CPU, Limit.CPU_ONLY))

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.selection import chosen_steps
 from tb_plugin.analyses.served_steps import FEWEST, ServedSteps, is_served, served_steps
@@ -105,4 +106,4 @@ def _first_work(numbers: ServedSteps, at: Int64) -> Int64:
     return numbers.row[first][np.argsort(-numbers.gap_ns[at], kind="stable")]
 
 
-RULE = Rule("decode_gaps", "Gaps between decode steps", _look, asks=is_served, needs_kernels=True)
+RULE = Rule("decode_gaps", "Gaps between decode steps", _look, asks=is_served, needs_kernels=True, limits=(Limit.CPU,))

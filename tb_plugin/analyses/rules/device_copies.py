@@ -10,6 +10,7 @@ from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.replays.behind import operator_names
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.overlap import bytes_of
 from tb_plugin.analyses.rules.streams import LEVELS
@@ -124,4 +125,4 @@ def _calling(trace: TraceTable, operators: Int64) -> Int64:
     return operators
 
 
-RULE = Rule("device_copies", "Copies within the device", _look)
+RULE = Rule("device_copies", "Copies within the device", _look, limits=(Limit.GPU, Limit.COPIES))

@@ -16,6 +16,7 @@ from tb_plugin.analyses.idle.metrics import METRICS as OF_IDLE
 from tb_plugin.analyses.idle.metrics import TITLES
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.step_shares import UNRECORDED
 from tb_plugin.payloads import Figure, Link, Notice
@@ -186,5 +187,19 @@ def _idle_device(s: Scene) -> Seen | None:
     )
 
 
-RULE = Rule("low_utilization", "Low utilization", _look, saves=False, needs_kernels=True)
-IDLE = Rule("idle_device", "Idle time that no finding saves", _idle_device, saves=False, needs_kernels=True)
+RULE = Rule(
+    "low_utilization",
+    "Low utilization",
+    _look,
+    saves=False,
+    needs_kernels=True,
+    limits=(Limit.CPU, Limit.INITIALISATION, Limit.CAPTURE, Limit.CPU_NOT_RECORDED),
+)
+IDLE = Rule(
+    "idle_device",
+    "Idle time that no finding saves",
+    _idle_device,
+    saves=False,
+    needs_kernels=True,
+    limits=(Limit.CPU, Limit.INITIALISATION, Limit.CAPTURE, Limit.CPU_NOT_RECORDED),
+)

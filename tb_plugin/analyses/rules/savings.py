@@ -17,9 +17,10 @@ from tb_plugin.analyses.in_timeline import at_event
 from tb_plugin.analyses.rules import RULES
 from tb_plugin.analyses.rules.base import WORTH, Rule, Scene, Seen
 from tb_plugin.analyses.rules.left_out import LeftOut
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.low_utilization import IDLE, is_explained
 from tb_plugin.analyses.rules.low_utilization import RULE as LOW
-from tb_plugin.analyses.rules.verdict import RULES_OF, Limit, Verdict, verdict_of
+from tb_plugin.analyses.rules.verdict import Verdict, verdict_of
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.stated_steps import missing_computation
 from tb_plugin.analyses.unrecorded_work import device_occupied
@@ -127,8 +128,8 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
         if idle is not None and idle.seen is not None:
             (without if IDLE.id in out else worth).append((IDLE, idle.seen, None))
     found = _told(scene, worth, parts)
-    first = RULES_OF.get(verdict.limit, frozenset()) if verdict is not None else frozenset()
-    found.sort(key=lambda each: (each.rule.id not in first, -each.share_ns, _LOUDEST.index(each.notice.severity)))
+    limit = verdict.limit if verdict is not None else None
+    found.sort(key=lambda each: (limit not in each.rule.limits, -each.share_ns, _LOUDEST.index(each.notice.severity)))
     if verdict is not None and verdict.limit is Limit.GPU and not found and not parts.failures:
         verdict = dataclasses.replace(verdict, limit=Limit.NOTHING)
     silent = tuple(rule for rule, look in looks.items() if look is not None and look.is_silent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS
 from tb_plugin.analyses.rules.verdict import MIN_SHARE, earlier_work
 from tb_plugin.analyses.severity import severity_of
@@ -35,4 +36,6 @@ def _look(s: Scene) -> Seen | None:
     return Seen(notice, takes_ns=time)
 
 
-RULE = Rule("started_late", "Recording started late", _look, saves=False, needs_kernels=True)
+RULE = Rule(
+    "started_late", "Recording started late", _look, saves=False, needs_kernels=True, limits=(Limit.STARTED_LATE,)
+)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.products import peaks_of, products
 from tb_plugin.analyses.rules.shapes import arguments, extents, rows_that, sizes
@@ -162,4 +163,4 @@ def _products(s: Scene, all_of: Streams, softmax: Int64, before: Int64, after: I
     return Change(row=some.row, less_ns=least.astype(np.int64)), Change(row=some.row, less_ns=most.astype(np.int64))
 
 
-RULE = Rule("unfused_attention", "Attention without a fused kernel", _look)
+RULE = Rule("unfused_attention", "Attention without a fused kernel", _look, limits=(Limit.GPU,))

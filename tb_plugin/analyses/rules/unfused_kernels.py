@@ -19,6 +19,7 @@ from tb_plugin.analyses.readable import readable_names
 from tb_plugin.analyses.replays.hashing import sequence_hashes
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.device_copies import copies_within
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.shapes import extents
 from tb_plugin.analyses.rules.streams import runs, streams, updates
@@ -289,4 +290,4 @@ def _names(trace: TraceTable, rows: Int64) -> str:
     return _ARROW.join(str(better or name) for name, better in zip(names, readable_names(names), strict=True))
 
 
-RULE = Rule("unfused_kernels", "Small kernels that could be fused", _look)
+RULE = Rule("unfused_kernels", "Small kernels that could be fused", _look, limits=(Limit.GPU,))

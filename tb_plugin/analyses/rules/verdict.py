@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from types import MappingProxyType
 
 import numpy as np
@@ -18,6 +17,7 @@ from tb_plugin.analyses.out_of_memory import chosen_failures
 from tb_plugin.analyses.recorded_share import is_sampled, operators_recorded
 from tb_plugin.analyses.replays.captures import captures
 from tb_plugin.analyses.rules.base import Scene
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.step_shares import CATEGORIES, UNRECORDED, shares
 from tb_plugin.analyses.unrecorded_work import unrecorded_work
 from tb_plugin.analyses.waits import held_by_profiler
@@ -25,29 +25,6 @@ from tb_plugin.trace.intervals import EMPTY, Ranges, intersect, join, measure, s
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, CallRole, KernelClass, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
-
-
-class Limit(Enum):
-    """What limits a program. The value is the word for it in answers."""
-
-    MEMORY = "memory"
-    DATA_LOADING = "data loading"
-    CPU = "CPU overhead"
-    INITIALISATION = "initialisation"
-    CAPTURE = "graph capture"
-    GPU = "GPU"
-    COPIES = "copies"
-    COMMUNICATION = "communication"
-    PROFILER = "profiler"
-    STARTED_LATE = "recording started late"
-    TRUNCATED = "file truncated"
-    RECORDING = "recording"
-    GPU_NOT_RECORDED = "GPU work not recorded"
-    CPU_NOT_RECORDED = "CPU work not recorded"
-    CPU_ONLY = "CPU only"
-    UNKNOWN_KERNELS = "unknown kernels"
-    NOTHING = "nothing to fix"
-
 
 MIN_SHARE = 0.2
 """Share of the steps from which on a part without kernels limits a program; below it kernels do."""
@@ -68,73 +45,6 @@ _ONCE: Mapping[Limit, Cause] = MappingProxyType(
 )
 """What is part of the CPU's time and no overhead: it is done once, before the steady state."""
 _NAMED_BY: Mapping[Limit, tuple[str, ...]] = MappingProxyType({Limit.INITIALISATION: ("runtime",)})
-RULES_OF: Mapping[Limit, frozenset[str]] = MappingProxyType(
-    {
-        Limit.MEMORY: frozenset({"out_of_memory", "memory_limit"}),
-        Limit.DATA_LOADING: frozenset({"data_loading"}),
-        Limit.CPU: frozenset(
-            {
-                "launch_bound",
-                "small_batch",
-                "python_bound",
-                "synchronising_calls",
-                "deterministic_sync",
-                "decode_gaps",
-                "garbage_collection",
-                "compilation",
-                "recompilation",
-                "graph_breaks",
-                "slow_first_step",
-                "driver_memory_calls",
-                "pageable_copies",
-                "unfused_optimizer",
-                "low_utilization",
-                "idle_device",
-            }
-        ),
-        Limit.INITIALISATION: frozenset({"slow_first_step", "low_utilization", "idle_device"}),
-        Limit.CAPTURE: frozenset({"low_utilization", "idle_device"}),
-        Limit.STARTED_LATE: frozenset({"started_late"}),
-        Limit.CPU_NOT_RECORDED: frozenset({"low_utilization", "idle_device"}),
-        Limit.GPU: frozenset(
-            {
-                "matrix_units",
-                "tf32_off",
-                "matrix_alignment",
-                "unfused_attention",
-                "unfused_optimizer",
-                "unfused_kernels",
-                "recomputation",
-                "redundant_casts",
-                "redundant_copies",
-                "device_copies",
-                "fallback_cores",
-                "conversions",
-                "low_frequency",
-                "memory_bound",
-                "one_stream",
-            }
-        ),
-        Limit.COPIES: frozenset(
-            {"exposed_copies", "pageable_copies", "offload_copies", "repeated_copies", "device_copies"}
-        ),
-        Limit.COMMUNICATION: frozenset(
-            {
-                "communication",
-                "pipeline_bubble",
-                "expert_imbalance",
-                "serial_collectives",
-                "small_collectives",
-                "small_packets",
-                "data_parallel",
-                "distributed_backend",
-            }
-        ),
-        Limit.PROFILER: frozenset({"profiler_overhead"}),
-        Limit.CPU_ONLY: frozenset({"compilation", "recompilation", "graph_breaks", "garbage_collection"}),
-    }
-)
-"""Ids of the rules that speak about a limit: their findings come first."""
 
 
 @dataclass(frozen=True, eq=False)
