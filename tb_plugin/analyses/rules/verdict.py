@@ -109,7 +109,7 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
         return found(Limit.UNKNOWN_KERNELS if mix and is_unknown else Limit.GPU, "kernel")
     if is_sampled(trace) or (limit is Limit.CPU and unmatched >= MIN_UNRECORDED):
         limit = Limit.GPU_NOT_RECORDED
-    elif limit is Limit.CPU and ((trace.launch[work] == MISSING).all() or not is_host_recorded(trace)):
+    elif limit is Limit.CPU and ((trace.launch[work] == MISSING).all() or not is_host_recorded(trace, s.threads)):
         limit = Limit.CPU_NOT_RECORDED
     if limit in once:
         return found(limit, *_NAMED_BY.get(limit, ()), part_ns=once[limit])
