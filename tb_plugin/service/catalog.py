@@ -111,24 +111,24 @@ class ProfileCatalog:
         self._take(discovery)
         self._last_scan_unix_ms = time.time_ns() // 1_000_000
         self._first.set()
-        self.changes.note()
 
     def split(self, found: Found, ranks: Sequence[str]) -> None:
         """Puts a worker for each rank of a merged file in the place of the one of the file."""
         self._merged.tell(found, ranks)
-        self._take(self._discovery)
+        self._take()
 
     def split_known(self) -> None:
         """Does so for the files whose ranks ``ranks`` knows already."""
         if self._discovery.found:
             self._merged = Merged()
             self._merged.ask(self._discovery.found, self.ranks)
-            self._take(self._discovery)
+            self._take()
 
-    def _take(self, discovery: Discovery) -> None:
-        """Updates the entries after a scan."""
-        unread = {error.where for error in discovery.problems}
+    def _take(self, scanned: Discovery | None = None) -> None:
+        """Updates the entries after a scan, or from the last one."""
         with self._lock:
+            discovery = scanned or self._discovery
+            unread = {error.where for error in discovery.problems}
             every = self._merged.split(discovery.found)
             fresh = {(found.run, found.worker, found.span): found for found in every}
             gone = []
@@ -207,9 +207,7 @@ class ProfileCatalog:
         if place.names_nothing and not strict:
             return entries[0].at(place.window)
         entries = self.matching(place)
-        if (
-            self._merged.named(place.run, place.worker) is not None
-        ):  # the worker of a file that was split: its first rank
+        if self._merged.named(place.run, place.worker) is not None:  # the file's worker stands for its first rank
             entries = [entry for entry in entries if entry.found.worker == entries[0].found.worker]
         for which in PARTS:
             names = list(dict.fromkeys(getattr(entry.found, which) for entry in entries))

@@ -44,19 +44,20 @@ class Merged:
         workers: dict[str, set[str]] = defaultdict(set)
         for one in found:
             workers[one.run].add(one.worker)
-        self._runs = {}
+        runs: dict[tuple[str, str], str] = {}
         every = []
         for one in found:
             ranks = self._ranks.get(_file(one), ())
             if not ranks:
                 every.append(one)
                 continue
-            run = self._runs[one.run, one.worker] = _run(one, workers)
+            run = runs[one.run, one.worker] = _run(one, workers)
             why = f"One file was merged from {len(ranks)} ranks: {one.url}."
             every += [
                 replace(one, run=run, worker=rank, rank=rank, summaries=(), grouped_by=one.grouped_by or why)
                 for rank in ranks
             ]
+        self._runs = runs  # at once: others look into it meanwhile
         return every
 
     def named(self, run: str | None, worker: str | None) -> str | None:
