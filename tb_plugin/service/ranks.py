@@ -114,7 +114,7 @@ def _labelled(profiles: Sequence[Found], infos: Mapping[Found, JobInfo | None]) 
         span = _free(worker, spans.get(one, one.span), places)
         places.add((worker, span))
         if (worker, span) != (one.worker, one.span):
-            new[one] = replace(one, worker=worker, span=span)
+            new[one] = replace(one, worker=worker, span=span, file_worker=one.worker)
     return new
 
 
