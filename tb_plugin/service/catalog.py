@@ -15,7 +15,7 @@ from tb_plugin.payloads import Catalog, Problem, ReadInfo, RunInfo, Skipped, Spa
 from tb_plugin.service.discovery import Discovery, Scanner
 from tb_plugin.service.found import Found, Root
 from tb_plugin.service.ignore import Ignore
-from tb_plugin.service.merged import Merged
+from tb_plugin.service.merged import Merged, Ranks
 from tb_plugin.service.perfetto import perfetto_url
 from tb_plugin.service.states import Changes, Entry
 from tb_plugin.trace.window import parse_window
@@ -65,8 +65,8 @@ class ProfileCatalog:
     def __init__(self, scanner: Scanner, every_seconds: float = SCAN_SECONDS) -> None:
         self.dropped: Callable[[Entry], None] = lambda entry: None
         self.ticked: Callable[[], None] = lambda: None
-        self.ranks: Callable[[Found], Sequence[str]] = lambda found: ()
-        """Tells the ranks that a file was merged from, as far as they are known before it is read."""
+        self.ranks: Ranks = lambda found: [()] * len(found)
+        """Tells the ranks that files were merged from, as far as they are known before they are read."""
         self.changes = Changes()
         self._scanner = scanner
         self._every_seconds = every_seconds

@@ -365,8 +365,14 @@ def cache_key(found: Found) -> str:
     return "|".join([code_stamp(), f"{model.id} {model.version}", found.reader.id, *where, found.fingerprint, *own])
 
 
-def known_ranks(store: FileStore, found: Found) -> Sequence[str]:
-    """Returns the ranks that a file was merged from, where an earlier read of it found some."""
+def known_ranks(store: FileStore, found: Sequence[Found]) -> list[list[str]]:
+    """Returns the ranks that each file was merged from, where an earlier read of it found some."""
+    if not store.has_any(_RANKS):
+        return [[] for _ in found]
+    return [_known_ranks(store, one) for one in found]
+
+
+def _known_ranks(store: FileStore, found: Found) -> list[str]:
     path = store.get(cache_key(found), _RANKS) if found.is_here else None
     try:
         return [] if path is None else msgspec.json.decode(unsealed(path.read_bytes()), type=list[str])

@@ -11,6 +11,8 @@ from tb_plugin.service.found import Found, Root
 
 _File = tuple[Root, tuple[str, ...], str]
 """Log directory, names and fingerprint."""
+Ranks = Callable[[Sequence[Found]], Sequence[Sequence[str]]]
+"""Tells the ranks that each of some files was merged from; none where it was not, or nobody knows."""
 
 
 class Merged:
@@ -22,9 +24,10 @@ class Merged:
         self._runs: dict[tuple[str, str], str] = {}
         """Run of the ranks by the run and worker that stood for the file."""
 
-    def ask(self, found: Sequence[Found], ranks: Callable[[Found], Sequence[str]]) -> None:
+    def ask(self, found: Sequence[Found], ranks: Ranks) -> None:
         """Asks for the ranks of files that are new, and forgets files that are gone."""
-        new = {_file(one): ranks(one) for one in found if _file(one) not in self._ranks}
+        unknown = [one for one in found if _file(one) not in self._ranks]
+        new = dict(zip(map(_file, unknown), ranks(unknown), strict=True)) if unknown else {}
         with self._lock:
             self._ranks = {file: self._ranks.get(file, new.get(file, ())) for file in map(_file, found)}
 

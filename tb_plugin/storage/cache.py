@@ -75,6 +75,10 @@ class FileStore:
             return None
         return path
 
+    def has_any(self, suffix: str) -> bool:
+        """Returns whether any file has that suffix: one look at the folder, however many keys there are."""
+        return any(path.name.endswith(suffix) for path in self._files())
+
     def put(self, key: str, suffix: str, write: Callable[[Path], object]) -> Path:
         """Lets ``write`` fill a file and keeps it under the key. Atomic; what ``write`` raises is passed on."""
         path = self.path(key, suffix)

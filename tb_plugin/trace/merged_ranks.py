@@ -28,6 +28,10 @@ _RANK = re.compile(r"(?<![a-z])(?:rank|tp|dp|pp|ep)[ _-]*(\d{1,6})(?!\d)", re.IG
 _RANK_COLUMN = "rank"
 """Argument in which TraceFuse writes the rank of each event."""
 _MOST_RANKS = 1_000_000
+_MOST_WORKERS = 256
+"""Ranks that become workers: each costs a pass over the file's rows, and files of its own in the cache."""
+_LONGEST_LABEL = 64
+"""Characters of a tool's text that may name a worker."""
 _ROWS = (
     "start_ns", "dur_ns", "name", "category", "kind", "pid", "tid", "correlation", "external_id", "is_collective",
     "uses_matrix_unit", "matrix_eligible",
@@ -58,7 +62,7 @@ def rank_traces(raw: RawTrace) -> list[RankTrace]:
     working = np.bincount(process[work], minlength=len(labels)) > 0
     # A process without device work is a rank only where the file names its rank.
     ranks = [n for n in range(len(labels)) if working[n] or numbers[n] is not None]
-    if len(ranks) < 2:
+    if not 2 <= len(ranks) <= _MOST_WORKERS:
         return []
     raw = _with_numbered_devices(raw)
     names = _worker_names([numbers[n] for n in ranks], [labels[n] for n in ranks])
@@ -135,7 +139,7 @@ def _only_one(numbers: set[int]) -> tuple[int, ...]:
 def _worker_names(numbers: Sequence[int | None], labels: Sequence[str]) -> list[str]:
     if None not in numbers:
         return [f"rank {number}" for number in numbers]
-    if not any(label.isdecimal() or label.startswith("#") for label in labels):
+    if not any(label.isdecimal() or label.startswith("#") or len(label) > _LONGEST_LABEL for label in labels):
         return list(labels)
     return [f"process {place} of {len(labels)}" for place in range(1, len(labels) + 1)]
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tb_plugin.trace import merged_ranks
 from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.merged_ranks import rank_traces
 from tb_plugin.trace.table import RawTrace, TraceTable
@@ -154,6 +155,7 @@ def test_recorded_ranks_have_the_numbers_of_their_files(merge: Merge) -> None:
         (("rank7_", "rank12_"), ["rank 7", "rank 12"]),
         (("[TP00-PP00] ", "[TP00-PP01] "), ["TP00-PP00", "TP00-PP01"]),
         (("left ", "right "), ["left", "right"]),
+        (("a" * 70 + " ", "b "), ["process 1 of 2", "process 2 of 2"]),
     ],
 )
 def test_names_of_workers(tags: tuple[str, str], names: list[str]) -> None:
@@ -200,6 +202,13 @@ def test_other_files_stay_whole(events: list[Event]) -> None:
 def test_an_unclear_file_keeps_its_notice() -> None:
     issues = {issue.code for issue in assemble(raw_of({"traceEvents": _unclear()})).report.issues}
     assert "unclear_process" in issues
+
+
+def test_a_file_of_too_many_ranks_stays_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = text_pids([file_of(0), file_of(1)])
+    assert len(rank_traces(raw_of(file))) == 2
+    monkeypatch.setattr(merged_ranks, "_MOST_WORKERS", 1)
+    assert rank_traces(raw_of(file)) == []
 
 
 def test_ranks_without_device_work_are_known_by_their_names() -> None:
