@@ -224,7 +224,11 @@ class ProfileCatalog:
             wanted = getattr(place, which)
             names = list(dict.fromkeys(getattr(entry.found, which) for entry in entries))
             if wanted is not None and wanted not in names:
-                raise NotFound(f"There is no {which} {wanted}.", wanted, f"There are: {_few(names)}.")
+                by_file = [entry for entry in entries if which == "worker" and entry.found.file_worker == wanted]
+                if not by_file:
+                    raise NotFound(f"There is no {which} {wanted}.", wanted, f"There are: {_few(names)}.")
+                entries = by_file
+                continue
             entries = [entry for entry in entries if wanted in (None, getattr(entry.found, which))]
         return entries
 

@@ -18,6 +18,7 @@ from tb_plugin.trace.open import moved_columns
 from tb_plugin.trace.report import Issue
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import RawTrace
+from tb_plugin.trace.worker_names import rank_worker
 
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
@@ -138,7 +139,7 @@ def _only_one(numbers: set[int]) -> tuple[int, ...]:
 
 def _worker_names(numbers: Sequence[int | None], labels: Sequence[str]) -> list[str]:
     if None not in numbers:
-        return [f"rank {number}" for number in numbers]
+        return [rank_worker(number) for number in numbers if number is not None]
     if not any(label.isdecimal() or label.startswith("#") or len(label) > _LONGEST_LABEL for label in labels):
         return list(labels)
     return [f"process {place} of {len(labels)}" for place in range(1, len(labels) + 1)]
