@@ -115,6 +115,11 @@ def _found(trace: TraceTable, device: int) -> _Found:
     proven &= ~waits[waited] | ~_sets_up(trace, device, since, launched)
     waited, since = waited[proven], since[proven]
     since = _no_later_launch(trace, device, since, launched[proven])
+    # A wait that is the smaller part of that time proves itself alone, and only where launches pile up behind it.
+    is_short = 2 * idle[waited] < start[waited] - since
+    returned, begun = np.sort(trace.ends(call)), np.searchsorted(start, start[waited])
+    piled = np.searchsorted(returned, start[waited], side="right") - begun > 1
+    waited, since = waited[piled | ~is_short], np.where(is_short, free[waited], since)[piled | ~is_short]
     none[mine[waited]] = True
     found = join(union(since, start[waited]), _awaited_at_first(trace, device, began))
     return _Found(subtract(found, busy), none)
@@ -131,7 +136,7 @@ def _awaited_at_first(trace: TraceTable, device: int, began: Int64) -> Ranges:
     first = np.searchsorted(launches, since) == np.searchsorted(launches, start)
     idle = end - start - measure_within(device_busy(trace).get(device, EMPTY), start, end)
     chosen = first & (at >= 0) & (idle > MIN_WAIT_NS) & ~_sets_up(trace, device, since, start)
-    return union(since[chosen], end[chosen])
+    return union(np.where(2 * idle < end - since, start, since)[chosen], end[chosen])
 
 
 def _sets_up(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool:

@@ -43,6 +43,8 @@ class Found:
     root: Root
     files: tuple[StoredFile, ...]
     reader: Reader[Any]
+    stage: str = ""
+    """Part of a recording that its name tells, such as ``DECODE``."""
     place: str = ""
     """Path of what a person takes for the profile: its folder, or its only file."""
     grouped_by: str = ""
@@ -58,6 +60,11 @@ class Found:
     def names(self) -> tuple[str, ...]:
         """Paths of its files, relative to the root."""
         return tuple(file.path for file in self.files)
+
+    @property
+    def recording(self) -> str:
+        """Returns what its name says of its span."""
+        return self.stage or self.span
 
     @property
     def fingerprint(self) -> str:

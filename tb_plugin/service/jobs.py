@@ -9,8 +9,8 @@ and process tell such jobs apart: containers count processes from the same numbe
 from __future__ import annotations
 
 import os
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
@@ -75,6 +75,23 @@ def recorded_together(found: Iterable[Found], jobs: Mapping[Found, JobInfo | Non
             recorded[_key(one, job), job.rank].append((*extent(one, job), one))
     processes = [_process(key, rank, items, jobs) for (key, rank), items in recorded.items()]
     return [[process.profiles[i] for process, i in cycle] for cycle in _cycles(processes)]
+
+
+def span_names(names: Sequence[Set[str]]) -> list[str]:
+    """Returns the spans of recordings in order of time, each with the names that its files give it.
+
+    One that all files have is kept, such as ``fit``, the next with that name is ``fit (2)``; the others are numbered.
+    """
+    found: list[str] = []
+    count = Counter[str]()
+    for number, own in enumerate(names, 1):
+        name = min(own)
+        if len(own) > 1 or name.isdigit() or name == "default":
+            found.append(str(number))
+            continue
+        count[name] += 1
+        found.append(name if count[name] == 1 else f"{name} ({count[name]})")
+    return found
 
 
 def joined(found: Sequence[Found], jobs: Mapping[Found, JobInfo | None], several: bool) -> list[Found]:
@@ -233,11 +250,13 @@ def _renamed(run: str, group: Sequence[_Process]) -> dict[Found, Found]:
         f"{len(group)} of {world} ranks of one {backend} job: their files state the same world size, backend and group,"
         f" distinct ranks and overlapping times. {GROUP_VARIABLE}=folders leaves folders apart."
     )
+    cycles = _cycles(group)
+    spans = span_names([{process.profiles[i].recording for process, i in cycle} for cycle in cycles])
     return {
         process.profiles[i]: replace(
-            process.profiles[i], run=run, worker=rank_worker(process.rank), span=str(number), grouped_by=why
+            process.profiles[i], run=run, worker=rank_worker(process.rank), span=span, grouped_by=why
         )
-        for number, cycle in enumerate(_cycles(group), 1)
+        for span, cycle in zip(spans, cycles, strict=True)
         for process, i in cycle
     }
 

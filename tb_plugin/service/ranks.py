@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from tb_plugin.readers.base import JobInfo, identifying
 from tb_plugin.service.found import Found
-from tb_plugin.service.jobs import SLACK_NS, extent, rank_worker, recorded_together
+from tb_plugin.service.jobs import SLACK_NS, extent, rank_worker, recorded_together, span_names
 
 _NAMED = re.compile(r"rank(\d{1,9})\Z")
 
@@ -136,20 +136,15 @@ def _is_one_worker(group: Sequence[Found], infos: Mapping[Found, JobInfo | None]
 
 
 def _spans(profiles: Sequence[Found], infos: Mapping[Found, JobInfo | None]) -> dict[Found, str]:
-    """The spans of profiles of ranks: what was recorded together has one. A name that tells one apart is kept."""
+    """The spans of profiles of ranks: what was recorded together has one."""
     cycles = recorded_together(profiles, infos)
-    names = [_names(cycle) for cycle in cycles]
-    found: dict[Found, str] = {}
-    for number, (cycle, own) in enumerate(zip(cycles, names, strict=True), 1):
-        name = next(iter(own))
-        is_told = len(own) == 1 and not name.isdigit() and sum(name in each for each in names) == 1
-        found.update(dict.fromkeys(cycle, name if is_told else str(number)))
-    return found
+    spans = span_names([_names(cycle) for cycle in cycles])
+    return {one: span for span, cycle in zip(spans, cycles, strict=True) for one in cycle}
 
 
 def _names(cycle: Sequence[Found]) -> set[str]:
     """The names of what was recorded together: spans, or those of the files where nothing else tells recordings apart."""
-    spans, workers = {one.span for one in cycle}, {one.worker for one in cycle}
+    spans, workers = {one.recording for one in cycle}, {one.worker for one in cycle}
     return workers if spans == {"default"} and len(workers) == 1 else spans
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tb_plugin.analyses.out_of_memory import failures_of
-from tb_plugin.analyses.rules.savings import findings_of
 from tb_plugin.analyses.rules.limits import Limit
+from tb_plugin.analyses.rules.savings import findings_of
 from tb_plugin.format import fill, format_value
 from tb_plugin.payloads import Figure
 from tb_plugin.service.chrome import write_window

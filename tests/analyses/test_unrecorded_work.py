@@ -131,6 +131,11 @@ def test_the_host_waits_before_it_launches_anything(name: str) -> None:
     assert unrecorded(later(trace().call(0, 60 * MS, name=name))) == [(0, 60 * MS)]
 
 
+def test_a_late_wait_ahead_of_all_launches_proves_itself() -> None:
+    built = trace().op("aten::empty", 0, 20).call(100 * MS, 30 * MS, name="cudaEventSynchronize")
+    assert unrecorded(later(built)) == [(100 * MS, 130 * MS)]
+
+
 def test_a_wait_after_the_first_launch_may_be_for_that_one() -> None:
     built = trace().op("aten::mm", 0, 20).launches(kernel("mm", 10, 15), dur=5)
     assert unrecorded(later(built.call(40, 60 * MS, name="cudaDeviceSynchronize"))) == []
@@ -147,6 +152,17 @@ def test_a_stream_that_waits_for_a_long_kernel_of_another() -> None:
     built = trace().op("aten::mm", 0, 20).launches(kernel("mm", 60 * MS, 20, stream=1), dur=5)
     built.op("aten::add", 100, 20).launches(kernel("add", 10, 60 * MS + 25, stream=2), dur=5)
     assert unrecorded(later(built)) == []
+
+
+@pytest.mark.parametrize(("launches", "expected"), [(1, []), (20, [(30 * MS + 15, 50 * MS)])])
+def test_a_wait_that_is_short_for_the_time_since_the_start(launches: int, expected: list[tuple[int, int]]) -> None:
+    """The host loads data for 30 ms, then launches wait for 20 ms: where they pile up, that much is proven and no more."""
+    built = trace().op("aten::empty", 0, 20)
+    for each in range(launches):
+        begin = 30 * MS + each * 50
+        work = kernel("mm", 100, 50 * MS + each * 101)
+        built.op("aten::mm", begin, 40).launches(work, at=begin + 10, dur=5)
+    assert unrecorded(later(built)) == expected
 
 
 def test_a_launch_whose_work_is_not_recorded_may_be_in_the_way() -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 
 import pytest
 
+from tb_plugin.cli import main
 from tb_plugin.readers import READERS
 from tb_plugin.service import discovery
 from tb_plugin.service.discovery import Scanner
 from tb_plugin.service.found import Root
 from tb_plugin.storage.files import Folder
+from tests.conftest import SAMPLES
 from tests.service.fakes import write_trace
 from tests.service.test_jobs import places, put
 
@@ -33,6 +37,49 @@ def test_a_rank_in_the_file_counts_before_one_in_the_name(tmp_path):
     for rank in range(2):
         put(tmp_path / "job" / f"rank{rank}.END.pt.trace.json", 2 + rank, 4)
     assert places(tmp_path) == [("job", "rank2", "1"), ("job", "rank3", "1")]
+
+
+def test_stages_of_ranks_are_spans(tmp_path):
+    """As the case sglang_by_stage: both files of a rank have one process, the second begins 0.2 s later."""
+    for rank in range(2):
+        for stage, at_s in (("PREFILL", 0), ("DECODE", 0.2)):
+            put(tmp_path / "job" / f"1759255878.904894-TP-{rank}-{stage}.trace.json", rank, at_s=at_s)
+    assert places(tmp_path) == [("job", f"rank{rank}", stage) for rank in range(2) for stage in ("DECODE", "PREFILL")]
+
+
+def test_a_step_in_the_name_is_no_process(tmp_path):
+    """As the case names_step_suffix."""
+    for rank in range(4):
+        put(tmp_path / "job" / f"worker{rank}_step_12.END.pt.trace.json", rank, 4)
+    assert places(tmp_path) == [("job", f"rank{rank}", "1") for rank in range(4)]
+
+
+def test_fit_and_validate_are_spans(tmp_path):
+    """Two nodes write into one folder: the numbers in the names are those of the node."""
+    for stage, at_s in (("fit", 0), ("validate", 50)):
+        for rank in range(4):
+            name = f"{stage}-perf-{rank % 2}-[Strategy]DDPStrategy.training_step.END.pt.trace.json"
+            put(tmp_path / "job" / name, rank, 4, at_s=at_s + rank / 1000, host=f"h{rank // 2}", pid=5 + rank % 2)
+    assert places(tmp_path) == [("job", f"rank{rank}", stage) for rank in range(4) for stage in ("fit", "validate")]
+
+
+@pytest.mark.usefixtures("commands_share_workers")
+def test_each_of_two_launches_is_compared_alone(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "logs").mkdir()
+    for file in (SAMPLES / "ddp_gloo").glob("rank*"):
+        text = gzip.decompress(file.read_bytes()).decode()
+        begin = re.search(r'"baseTimeNanoseconds": (\d+)', text)
+        for launch, later_s in ((1, 0), (2, 100)):
+            later = f'"baseTimeNanoseconds": {int(begin[1]) + later_s * 10**9}'
+            path = tmp_path / "logs" / f"{file.name[:5]} of launch {launch}.json"
+            path.write_text(text.replace(begin[0], later))
+    assert main(["report", str(tmp_path / "logs"), "--view", "distributed", "--format", "json"]) == 0
+    both = json.loads(capsys.readouterr().out)["groups"]
+    assert main(["report", str(SAMPLES / "ddp_gloo"), "--view", "distributed", "--format", "json"]) == 0
+    (one,) = json.loads(capsys.readouterr().out)["groups"]
+    assert [(group["span"], [*group["workers"]]) for group in both] == [(s, ["rank0", "rank1"]) for s in ("1", "2")]
+    assert [group["tables"]["operations"] for group in both] == [one["tables"]["operations"]] * 2
 
 
 def test_one_rank_alone(tmp_path):

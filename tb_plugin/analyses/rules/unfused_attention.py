@@ -19,6 +19,7 @@ from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.what_if import Change, together
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
+from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING, KernelClass
 from tb_plugin.trace.table import TraceTable
@@ -60,6 +61,7 @@ class Attention:
     """The kernels between the two products."""
 
 
+@remembered
 def unfused_attention(s: Scene) -> Attention:
     """Returns the attention of the steps that several kernels compute."""
     trace, all_of = s.trace, streams(s.trace)

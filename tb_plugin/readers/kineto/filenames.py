@@ -38,7 +38,7 @@ _OF_HANDLER = (
     # DLRM: worker0_step_12
     re.compile(r"(?s)^(?P<worker>.+)_step_(?P<span>\d+)\Z"),
 )
-"""Of the names of tensorboard_trace_handler before the time."""
+"""Names of tensorboard_trace_handler before the time."""
 _OF_EXPORT = (
     # SGLang: [<prefix>-]<seconds>-TP-0[-DP-0][-PP-0][-EP-0][-EXTEND|-DECODE]
     re.compile(
@@ -53,7 +53,7 @@ _OF_EXPORT = (
     # Megatron
     re.compile(r"^rank-(?P<rank>\d+)\Z"),
 )
-"""Of the names of export_chrome_trace."""
+"""Names of export_chrome_trace."""
 
 
 def find_candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
