@@ -207,7 +207,7 @@ class ProfileCatalog:
         if place.names_nothing and not strict:
             return entries[0].at(place.window)
         entries = self.matching(place)
-        if self._merged.named(place.run, place.worker) is not None:  # the file's worker stands for its first rank
+        if place.worker not in (None, entries[0].found.worker):  # it stood for a merged file: its first rank
             entries = [entry for entry in entries if entry.found.worker == entries[0].found.worker]
         for which in PARTS:
             names = list(dict.fromkeys(getattr(entry.found, which) for entry in entries))
@@ -217,9 +217,8 @@ class ProfileCatalog:
 
     def matching(self, place: Place) -> list[Entry]:
         """Returns all profiles that a request fits. Raises NotFound when there is none."""
-        if (run := self._merged.named(place.run, place.worker)) is not None:
-            place = replace(place, run=run, worker=None)
         entries = self.entries()
+        place = self._renamed(place, entries)
         for which in PARTS:
             wanted = getattr(place, which)
             names = list(dict.fromkeys(getattr(entry.found, which) for entry in entries))
@@ -240,8 +239,8 @@ class ProfileCatalog:
         if place.names_nothing:
             place = Place(*self.find(place).key, place.window)
         parse_window(place.window)
-        run = self._merged.named(place.run, place.worker)
-        entries = self.matching(Place(place.run if run is None else run, None, place.span))
+        place = self._renamed(place, self.entries())
+        entries = self.matching(Place(place.run, None, place.span))
         for which in ("run", "span"):
             names = list(dict.fromkeys(getattr(entry.found, which) for entry in entries))
             if len(names) > 1:
@@ -249,6 +248,13 @@ class ProfileCatalog:
         if not entries:
             raise NotFound("No profile was found.", _shown(self.roots), "Check the path, or wait for the scan.")
         return [entry.at(place.window) for entry in entries]
+
+    def _renamed(self, place: Place, entries: Sequence[Entry]) -> Place:
+        """The place of all ranks of a merged file, where a request names the worker that stood for it."""
+        if place.worker is None or any(_fits(place, entry) for entry in entries):
+            return place
+        run = self._merged.run_of(place.run, place.worker, place.span)
+        return place if run is None else replace(place, run=run, worker=None)
 
     def payload(self) -> Catalog:
         """Returns the answer of ``GET runs``."""
@@ -306,6 +312,10 @@ def problem_of(error: BaseException) -> Problem:
 def _is_left(entry: Entry) -> bool:
     """Whether an entry has to go although nothing is listed anew."""
     return entry.gone or (entry.vanished and entry.state != "ready")
+
+
+def _fits(place: Place, entry: Entry) -> bool:
+    return all(getattr(place, which) in (None, getattr(entry.found, which)) for which in PARTS)
 
 
 def _same(new: Found, old: Found) -> bool:

@@ -129,6 +129,22 @@ def test_ranks_of_one_file_stand_apart_from_the_files_beside_it(tmp_path: Path) 
         assert workspace.profile(Place("run", "m", "default")).run == "run/m"
 
 
+def test_another_recording_of_the_worker_stays_it(tmp_path: Path) -> None:
+    """A merged file and one of a single rank have the name of one worker, beside another one."""
+    merged(tmp_path / "log/run/m.1700000000000.pt.trace.json")
+    write_trace(tmp_path / "log/run/m.1700000100000.pt.trace.json")
+    write_trace(tmp_path / "log/run/n.1700000100000.pt.trace.json")
+    with workspace_of(tmp_path / "log", tmp_path / "cache") as workspace:
+        first = workspace.load(Place("run", "m", "1"))
+        assert first.key == ("run/m", "rank 0", "1")
+        assert workspace.load(Place("run", "m", "2")).key == ("run", "m", "2")
+        assert workspace.load(Place("run", "m")).key == ("run", "m", "2")
+        assert [entry.key for entry in workspace.catalog.workers(Place("run", "m", "1"))] == [
+            ("run/m", "rank 0", "1"),
+            ("run/m", "rank 1", "1"),
+        ]
+
+
 def test_spans_stay_spans(tmp_path: Path) -> None:
     for number in (1_700_000_000_000, 1_700_000_100_000):
         merged(tmp_path / f"log/run/m.{number}.pt.trace.json")
