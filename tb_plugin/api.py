@@ -25,7 +25,7 @@ from tb_plugin.analyses.base import FLAGS, Params
 from tb_plugin.analyses.snapshot import export as memory
 from tb_plugin.errors import MissingPackage, NotFound
 from tb_plugin.facts import facts_of
-from tb_plugin.findings import Finding, data_notices, findings
+from tb_plugin.findings import Finding, counted, data_notices, findings
 from tb_plugin.payloads import CaptureInfo, ReadInfo, Scalar, View, WindowInfo
 from tb_plugin.registry import analysis_named, model_of
 from tb_plugin.service.answers import Numbers
@@ -89,6 +89,8 @@ def open(
     workspace = Workspace(catalog, InlineWorkers(), open_store())
     workspace.captures.allow(capture, _scanned)
     asked = Place(run, worker, span)
+    if len(catalog.entries()) == 1 and not window:  # a merged file has its ranks once it is read
+        workspace.load(Place())
     if (first := _first_of_job(catalog, asked)) is not None:
         return Job(workspace, Place(*first.key, window, capture))
     found = catalog.find(asked, strict=True).found
@@ -180,7 +182,7 @@ class OpenProfile:
         >>> p.facts["trace.cpu_ops"] > 0
         True
         """
-        return self._numbers.facts
+        return counted(self._numbers.facts, self._numbers.notices)
 
     @property
     def findings(self) -> list[Finding]:
@@ -332,8 +334,10 @@ class Job:
         self._workspace = workspace
         self._place = replace(place, worker=None)
         self.workers = [entry.found.worker for entry in workspace.catalog.workers(self._place)]
-        """Names of the workers: all traces of the run and span. One that is no rank of the job (finding ``no_rank``) is in no
-        table of the job."""
+        """Names of the workers: all traces of the run and span.
+
+        One that is not compared (findings ``no_rank``, ``same_rank``, ``other_time``) is in no table of the job.
+        """
 
     def __repr__(self) -> str:
         return f"<job {self.run}: {len(self.workers)} workers>"

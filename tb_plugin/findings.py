@@ -6,12 +6,14 @@ instead, and fills them in itself (payloads/notice.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
 from tb_plugin.format import fill, format_value
 from tb_plugin.payloads import Figure, Notice, Notices, Scalar, Severity, Unit
+
+COUNT = "findings.count"
 
 
 class FindingFigure(Struct, frozen=True):
@@ -86,11 +88,21 @@ def finding(notice: Notice) -> Finding:
 
 
 def findings(payloads: Iterable[object], *, answers: bool = False) -> list[Finding]:
-    """Returns the findings on the training among payloads, each once, in their order.
+    """Returns the findings on the training among payloads, in their order.
+
+    What an earlier payload says is not repeated: a rule and the view of its subject may both say it.
 
     With ``answers`` those sentences count as well that answer the question of a view.
     """
     return _of(payloads, "training", *(("answer",) if answers else ()))
+
+
+def counted(facts: Mapping[str, int | float | None], payloads: Iterable[object]) -> dict[str, int | float | None]:
+    """Returns the facts of a profile with the number of all its findings, where they count any.
+
+    The view Findings counts those of rules alone; other views have findings of their own.
+    """
+    return {**facts, **({COUNT: len(findings(payloads))} if COUNT in facts else {})}
 
 
 def data_notices(payloads: Iterable[object]) -> list[Finding]:
@@ -102,10 +114,22 @@ def _of(payloads: Iterable[object], *about: str) -> list[Finding]:
     found: dict[tuple[str, str], Finding] = {}
     for payload in payloads:
         if isinstance(payload, Notices) and payload.about in about:
-            for notice in payload.notices:
-                one = finding(notice)
+            said = [*found.values()]
+            new = [finding(notice) for notice in payload.notices]
+            for one in new if payload.about == "data" else (one for one in new if not _repeats(one, said)):
                 found.setdefault((one.rule, one.text), one)  # several views may say the same
     return list(found.values())
+
+
+def _repeats(one: Finding, earlier: Iterable[Finding]) -> bool:
+    """Whether an earlier view said the same or more of it, or spoke of the same device."""
+    same = [other for other in earlier if other.rule == one.rule]
+    device = _device(one)
+    return any(other.text.startswith(one.text) or (device and device == _device(other)) for other in same)
+
+
+def _device(one: Finding) -> Scalar:
+    return next((each.value for each in one.figures if each.key == "device"), None)
 
 
 def _figure(figure: Figure) -> FindingFigure:

@@ -25,6 +25,7 @@ SHARED = {
     "analyses": {
         "advice",
         "failures",
+        "recorded_launches",
         "unrecorded_work",
         "left_out_workers",
         "host_calls",

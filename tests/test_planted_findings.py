@@ -62,7 +62,7 @@ PER_STEP: dict[str, dict[str, str]] = {
     "redundant_casts": {"casts": "calls", "casts_ns": "device_ns"},
     "redundant_copies": {"layout_ns": "device_ns"},
     "unfused_optimizer": {"optimizer_kernels": "calls", "optimizer_kernels_ns": "device_ns"},
-    "tiny_elementwise": {"chains": "chains", "chain_kernels": "calls", "chains_ns": "device_ns"},
+    "unfused_kernels": {"fusible_runs": "chains"},  # norms and casts beside a chain are in its run as well
     "profiler_overhead": {"overhead_ns": "host_ns"},
     "deterministic_sync": {"backward_sync_calls": "calls", "backward_sync_ns": "call_ns"},
     "synchronising_calls": {"sync_calls": "calls", "sync_ns": "call_ns"},
@@ -88,7 +88,7 @@ IN_ALL = {
 LINES = {
     "redundant_casts": "cast_line",
     "redundant_copies": "layout_line",
-    "tiny_elementwise": "chain_line",
+    "unfused_kernels": "run_line",
     "synchronising_calls": "sync_line",
     "pageable_copies": "pageable_line",
     "exposed_copies": "exposed_copy_line",
@@ -138,9 +138,11 @@ def test_a_planted_fault_is_found_and_nothing_else_sized_and_worth_what_it_costs
             missed.append((seed, saving.low_ns / 1e6, gained / 1e6, saving.high_ns / 1e6))
         ratios.append(saving.high_ns / max(saving.low_ns, 1))
     assert len(missed) <= 0.05 * SEEDS, missed
-    assert not ratios or statistics.median(ratios) <= 1.5
+    assert not ratios or statistics.median(ratios) <= WIDE.get(fault, 1.5)
 
 
+WIDE = {"unfused_kernels": 2.0}
+"""Upper bounds over lower ones: kernels beside a planted chain are in its run, and may be fused with it."""
 ALONE = 0.1
 """So far bounds may lie apart, of the upper one: the first step alone begins with nothing queued."""
 

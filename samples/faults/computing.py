@@ -68,6 +68,7 @@ ADAM = (
 class RedundantCasts(Faulty):
     """The same float32 weight is cast to bfloat16 again and again in each step. Mended, once."""
 
+    also = ("unfused_kernels",)
     line = "model.py(52): shared_projection"
 
     def block(self, number: int) -> None:
@@ -91,6 +92,7 @@ class RedundantCasts(Faulty):
 class RedundantCopies(Faulty):
     """The layout of a tensor is changed by a copy, again and again. Mended, nothing copies it."""
 
+    also = ("unfused_kernels",)
     line = "model.py(55): merge_heads"
 
     def attention(self) -> None:
@@ -256,7 +258,7 @@ class MatrixAlignment(_Products):
 class UnfusedOptimizer(Faulty):
     """AdamW as a loop over parameters: eight small kernels for each. Mended, a few for all."""
 
-    also = ("tiny_elementwise", "launch_bound")
+    also = ("unfused_kernels", "launch_bound")
 
     def update(self, dims: Dims) -> None:
         if self.mended:
@@ -270,8 +272,8 @@ class UnfusedOptimizer(Faulty):
         self.count_work(m.device_rows[first:])
 
 
-@fault("tiny_elementwise")
-class TinyElementwise(Faulty):
+@fault("unfused_kernels")
+class UnfusedKernels(Faulty):
     """Chains of small pointwise kernels between the products. Mended, one fused kernel for each chain."""
 
     line = "model.py(84): gate"
@@ -281,11 +283,11 @@ class TinyElementwise(Faulty):
         super().add()
         m, first = self.m, len(self.m.device_rows)
         # On a part of the activation, so that the kernels are short.
-        ns = min(30_000, max(3_500, self.part("tiny_elementwise") / (2 * self.shape.layers) / (self.length - 1)))
+        ns = min(30_000, max(3_500, self.part("unfused_kernels") / (2 * self.shape.layers) / (self.length - 1)))
         columns = max(8, round((ns - 2_000) * BANDWIDTH / (self.shape.tokens * 4) / 8) * 8)
         dims = self.tokens3(columns)
         size = 2 * product_of(dims) * 2
-        with m.frame(TinyElementwise.line):
+        with m.frame(UnfusedKernels.line):
             if self.mended:
                 name = "triton_poi_fused_add_mul_pow_sigmoid_sub_tanh_0"
                 with m.op(name, dims, dims, before=3_000):
@@ -295,7 +297,7 @@ class TinyElementwise(Faulty):
                 name, functor = POINTWISE[index % len(POINTWISE)]
                 with m.op(name, dims, ()):
                     m.launch(elementwise(functor, size))
-        self.planted["line"] = TinyElementwise.line
+        self.planted["line"] = UnfusedKernels.line
         self.count("chains")
         self.count_work(m.device_rows[first:])
 

@@ -116,7 +116,7 @@ class LaunchBound(Faulty):
     also = (
         "small_batch",
         "python_bound",
-        "tiny_elementwise",
+        "unfused_kernels",
     )
     host_bound = True
     starved = 1.06

@@ -12,6 +12,7 @@ from tb_plugin.analyses.kernel_classes import named_kernels
 from tb_plugin.analyses.matrix_unit import has_matrix_unit, matrix_time
 from tb_plugin.analyses.replays.behind import has_operator
 from tb_plugin.analyses.selection import chosen_steps, select_rows, steps_of
+from tb_plugin.analyses.unrecorded_work import unrecorded_work
 from tb_plugin.trace.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind, KernelClass
@@ -27,11 +28,12 @@ Bool = npt.NDArray[np.bool_]
 class DeviceTime:
     """One device over the whole trace, all streams; nanoseconds and counts.
 
-    ``compute + exposed_communication + exposed_memcpy + exposed_memset + idle == window`` exactly.
+    ``compute + exposed_communication + exposed_memcpy + exposed_memset + unrecorded + idle == window`` exactly.
     """
 
     window_ns: int
     busy_ns: int
+    unrecorded_ns: int
     idle_ns: int
     compute_ns: int
     communication_ns: int
@@ -66,10 +68,14 @@ def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
     but_set = join(kernels, memcpy)
     busy = measure(device_busy(trace)[device])
     window = int(end.max() - start.min())
+    unrecorded = int(
+        measure_within(unrecorded_work(trace, device), start.min(keepdims=True), end.max(keepdims=True))[0]
+    )
     return DeviceTime(
         window_ns=window,
         busy_ns=busy,
-        idle_ns=window - busy,
+        unrecorded_ns=unrecorded,
+        idle_ns=window - busy - unrecorded,
         compute_ns=measure(compute),
         communication_ns=measure(communication),
         exposed_communication_ns=measure(subtract(communication, compute)),
@@ -156,7 +162,7 @@ def device_ratios(trace: TraceTable, device: int, steps: tuple[str, ...] | None)
     on_matrix, unknown = matrix.used_ratio, matrix.unknown_ratio
     if not has_matrix_unit(trace, device):
         on_matrix = unknown = None
-    windows = _recorded_cycles(times, chosen_steps(trace, steps))
+    windows = subtract(_recorded_cycles(times, chosen_steps(trace, steps)), unrecorded_work(trace, device))
     length = measure(windows)
     if not len(kernels) or not length:
         return DeviceRatios(None, None, None, on_matrix, unknown)

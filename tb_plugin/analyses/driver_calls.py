@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.metrics import SHARED
+from tb_plugin.analyses.unrecorded_work import device_occupied
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
@@ -107,7 +107,7 @@ def set_up(trace: TraceTable, rows: Int64) -> Bool:
     """
     far = sets_up(trace.dur_ns[rows])
     some = rows[far]
-    worked = measure_within(join(EMPTY, *device_busy(trace).values()), trace.start_ns[some], trace.ends(some))
+    worked = measure_within(join(EMPTY, *device_occupied(trace).values()), trace.start_ns[some], trace.ends(some))
     far[far] = 2 * worked < trace.dur_ns[some]
     return far
 
@@ -126,16 +126,33 @@ def sets_up(dur_ns: Int64) -> Bool:
 def creates_context(trace: TraceTable) -> Int64:
     """Returns the rows of calls that create a context or load code, by their time: no name says it.
 
-    These are calls of the runtime that neither wait nor launch, and the first launch of each process.
+    These are calls of the runtime that neither wait nor launch, and the first launch of each kernel in a process. The call of
+    a copy may last as long as the copy, and that of a graph as long as the graph is large: neither is compared.
     """
+    calls = trace.kind == EventKind.RUNTIME
     launching = np.zeros(len(trace) + 1, np.bool_)  # the last one is of work without a launch
     launching[trace.launch] = True
-    launching = launching[:-1] & (trace.kind == EventKind.RUNTIME)
-    other = (trace.kind == EventKind.RUNTIME) & ~launching & ~waits_for_device(trace) & ~trace.calls_that(*CallRole)
-    calls, launches = np.flatnonzero(other), np.flatnonzero(launching)
-    process = np.unique([track.pid for track in trace.tracks], return_inverse=True)[1]
-    first = np.unique(process[trace.track[launches]], return_index=True)[1]
-    return np.concatenate((calls[set_up(trace, calls)], launches[first][set_up(trace, launches)[first]]))
+    other = calls & ~launching[:-1] & ~waits_for_device(trace) & ~trace.calls_that(*CallRole)
+    others = np.flatnonzero(other)
+    return np.concatenate((others[set_up(trace, others)], _loading_launches(trace)))
+
+
+def _loading_launches(trace: TraceTable) -> Int64:
+    """First launches of a kernel in a process that take far longer than most launches of kernels."""
+    kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.launch != MISSING))
+    launches = np.unique(trace.launch[kernels]).astype(np.int64)
+    launches = launches[~trace.calls_that(CallRole.GRAPH)[launches]]
+    far = launches[set_up(trace, launches)]
+    if not len(far):
+        return far
+    kernels = kernels[np.isin(trace.name[kernels], trace.name[kernels[np.isin(trace.launch[kernels], far)]])]
+    process = np.unique([track.pid for track in trace.tracks], return_inverse=True)[1][
+        trace.track[trace.launch[kernels]]
+    ]
+    order = np.lexsort((trace.launch[kernels], trace.name[kernels], process))  # rows are in order of time
+    kernels, process = kernels[order], process[order]
+    first = np.append(True, (np.diff(trace.name[kernels]) != 0) | (np.diff(process) != 0))
+    return np.intersect1d(far, trace.launch[kernels[first]]).astype(np.int64)
 
 
 def driver_notice(calls: DriverCalls, recorder: Recorder, evidence: Link) -> Notice | None:

@@ -14,7 +14,7 @@ from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.device_time import busy_title
 from tb_plugin.analyses.failures import failed_payloads
 from tb_plugin.analyses.filters import EVENT
-from tb_plugin.analyses.metrics import WHOLE, define
+from tb_plugin.analyses.metrics import CHOSEN_STEPS, WHOLE, define
 from tb_plugin.analyses.only_ranges import has_only_ranges
 from tb_plugin.analyses.replays.behind import operator_names
 from tb_plugin.analyses.rules import RULES
@@ -23,6 +23,7 @@ from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.savings import Findings, findings_of
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.stated_steps import STATED_STEP, missing_computation
+from tb_plugin.analyses.step_shares import UNRECORDED, break_down
 from tb_plugin.payloads import Column, Figure, Figures, Notices, Payload, Table, View
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
@@ -38,8 +39,7 @@ METRICS = OF_RULES.adding(
             "rules": ("All rules", "Rules that there are, those that are left out among them."),
             "rules_silent": (
                 "Silent rules",
-                "Rules that did not look because kernels are missing that the profile states: they judge idle time, or what "
-                "hides other work.",
+                "Rules that did not look because kernels are missing: they judge idle time, or what hides other work.",
             ),
         },
     ),
@@ -83,10 +83,11 @@ class FindingsAnalysis:
         """Returns the findings and their events. Raises BadRequest for unknown steps."""
         out = left_out(params)
         findings = findings_of(trace, params.steps, out)
-        frames = {frame.name: frame for frame in (_table(findings), _events(trace, findings))}
+        own = [each.table for each in findings.found if each.table is not None]
+        frames = {frame.name: frame for frame in (_table(findings), _events(trace, findings), *own)}
         payloads: dict[str, Payload] = {
-            "summary": _summary(trace, findings),
-            "together": _together(trace, findings),
+            "summary": _summary(trace, findings, params.steps),
+            "together": _together(trace, findings, params.steps),
             "findings": Notices("findings", "Findings", "training", findings.notices),
             **_left_out(findings, out),
             **failed_payloads(findings.failures),
@@ -99,19 +100,25 @@ class FindingsAnalysis:
         return answer_view(self, parts[0], params)
 
 
-def _summary(trace: TraceTable, findings: Findings) -> Figures:
+def _summary(trace: TraceTable, findings: Findings, chosen: tuple[str, ...] | None) -> Figures:
     title = "" if trace.steps.recorded else "Recorded time"
     length = (
         METRICS.figure("step_time_mean_ns", findings.step_ns or None, title)
         if missing_computation(trace) is None
         else METRICS.figure("stated_step_ns", findings.step_ns or None)
     )
-    figures = [length, METRICS.figure("findings", len(findings.found))]
+    unrecorded = break_down(trace, chosen).mean(UNRECORDED)
+    figures = [
+        length,
+        *([METRICS.figure("unrecorded_ns", unrecorded, note="per step", window=CHOSEN_STEPS)] if unrecorded else []),
+        METRICS.figure("findings", len(findings.found)),
+    ]
     return Figures("summary", "Findings", "", figures, "headline")
 
 
-def _together(trace: TraceTable, findings: Findings) -> Figures:
+def _together(trace: TraceTable, findings: Findings, chosen: tuple[str, ...] | None) -> Figures:
     whole, busy = findings.together, findings.utilization
+    known = "without unrecorded work" if break_down(trace, chosen).parts[UNRECORDED].any() else ""
     figures = [
         METRICS.figure("saving_low_ns", whole.low_ns),
         METRICS.figure("saving_high_ns", whole.high_ns),
@@ -120,7 +127,7 @@ def _together(trace: TraceTable, findings: Findings) -> Figures:
         METRICS.figure("rules", len(RULES)),
         METRICS.figure("not_recorded", ", ".join(_not_recorded(trace))),
         *_silent(findings),
-        *([] if busy is None else [METRICS.figure("utilization", busy, busy_title(trace))]),
+        *([] if busy is None else [METRICS.figure("utilization", busy, busy_title(trace), known)]),
     ]
     return Figures("together", "All findings together", "", figures)
 

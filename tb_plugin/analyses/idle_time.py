@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from tb_plugin.analyses.recomputation import recomputed
 from tb_plugin.analyses.roles.found import WORDS, Role, roles_of
 from tb_plugin.analyses.selection import chosen_steps, select_rows
 from tb_plugin.analyses.stated_steps import missing_computation
+from tb_plugin.analyses.unrecorded_work import unrecorded_work
 from tb_plugin.payloads import (
     Breakdown,
     Column,
@@ -36,7 +37,7 @@ from tb_plugin.payloads import (
     Table,
     View,
 )
-from tb_plugin.trace.intervals import Ranges, union
+from tb_plugin.trace.intervals import Ranges, measure_within, union
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.table import TraceTable
 
@@ -82,7 +83,7 @@ class IdleTime:
         idle = _chosen(trace, params.steps)
         frames = {frame.name: frame for frame in (_causes(idle), _steps(trace, idle), _pieces(trace, idle))}
         payloads: dict[str, Payload] = {
-            "summary": _summary(idle, "the steps" if trace.steps.recorded else "the recording"),
+            "summary": _summary(idle),
             **({"answer": Notices("answer", "Idle time", "answer", [_answer(idle)])} if idle.causes else {}),
             **({"steps": _series(idle)} if trace.steps.recorded else {}),
             **({"average_idle": _average(idle)} if idle.causes else {}),
@@ -107,6 +108,12 @@ class _Chosen:
     """By device and cause: nanoseconds in each step."""
     causes: tuple[Cause, ...]
     """Those that have any time there, most first."""
+    unrecorded: Mapping[int, Int64]
+    """By device: nanoseconds of unrecorded work in each step; it is no idle time."""
+    todo: str
+    """What to do about unrecorded work."""
+    where: str
+    """What the steps are: "the steps", or "the recording" where none are recorded."""
 
     def total(self, cause: Cause) -> int:
         """Returns the idle time of a cause in all steps, over all devices."""
@@ -119,9 +126,14 @@ class _Chosen:
 
     @property
     def ratio(self) -> float | None:
-        """Returns the idle time over that of the steps, over all devices."""
-        length = int((self.end_ns - self.start_ns).sum()) * len(self.devices)
+        """Returns the idle time over that of the steps without unrecorded work, over all devices."""
+        length = int((self.end_ns - self.start_ns).sum()) * len(self.devices) - self.unrecorded_ns
         return self.idle_ns / length if length else None
+
+    @property
+    def unrecorded_ns(self) -> int:
+        """Returns the time in which devices run unrecorded work, over all of them."""
+        return sum(int(of.sum()) for of in self.unrecorded.values())
 
     @property
     def windows(self) -> Ranges:
@@ -135,18 +147,35 @@ def _chosen(trace: TraceTable, steps: tuple[str, ...] | None) -> _Chosen:
     devices = {device: idle_account(trace, device) for device in device_busy(trace)}
     by_step = {device: account.by_cause(start, end) for device, account in devices.items()}
     label = tuple(trace.steps.label[i] for i in at)
-    found = _Chosen(label, start, end, devices, by_step, ())
+    unrecorded = {device: measure_within(unrecorded_work(trace, device), start, end) for device in devices}
+    todo = trace.recorder.todo("recording_began_mid_flight")
+    where = "the steps" if trace.steps.recorded else "the recording"
+    found = _Chosen(label, start, end, devices, by_step, (), unrecorded, todo, where)
     causes = sorted((cause for cause in Cause if found.total(cause)), key=lambda cause: (-found.total(cause), cause))
-    return _Chosen(label, start, end, devices, by_step, tuple(causes))
+    return replace(found, causes=tuple(causes))
 
 
-def _summary(idle: _Chosen, window: str) -> Figures:
-    total = idle.idle_ns
+def _idle_columns(idle: _Chosen, *keys: str, share: tuple[str, ...] = ()) -> list[Column]:
+    """Columns in which idle time has the name and the window that it has on the whole page."""
+    columns = METRICS.columns(*keys, share=share)
+    metric = METRICS.metric("idle_ns", f"Idle in {idle.where}", CHOSEN_STEPS)
+    return [structs.replace(each, metric=metric) if each.metric.key == metric.key else each for each in columns]
+
+
+def _summary(idle: _Chosen) -> Figures:
+    total, window = idle.idle_ns, idle.where
     figures = [
         METRICS.figure(
-            "idle_ns", total, f"Idle in {window}", "" if len(idle.devices) == 1 else f"{len(idle.devices)} devices"
+            "idle_ns",
+            total,
+            f"Idle in {window}",
+            "" if len(idle.devices) == 1 else f"{len(idle.devices)} devices",
+            CHOSEN_STEPS,
         ),
-        METRICS.figure("idle_ratio", idle.ratio, f"Of {window}"),
+        METRICS.figure(
+            "idle_ratio", idle.ratio, f"Of {window}", "without unrecorded work" if idle.unrecorded_ns else ""
+        ),
+        *([METRICS.figure("unrecorded_ns", idle.unrecorded_ns, window=CHOSEN_STEPS)] if idle.unrecorded_ns else ()),
         *(
             METRICS.figure(f"idle_{word_of(cause)}_ns", idle.total(cause))
             for cause in idle.causes[:2]
@@ -162,16 +191,24 @@ def _answer(idle: _Chosen) -> Notice:
     keys = [f"idle_{word_of(cause)}_ns" for cause in idle.causes]
     told = [i for i, cause in enumerate(idle.causes[:2]) if not i or 10 * idle.total(cause) >= idle.idle_ns]
     whiles = [f"{{{keys[i]}}} while {TITLES[idle.causes[i]][1].rstrip('.')}" for i in told]
-    who = "The device has" if len(idle.devices) == 1 else "The devices have"
+    who, runs = ("The device has", "it runs") if len(idle.devices) == 1 else ("The devices have", "they run")
+    earlier = idle.unrecorded_ns
+    rest = "remaining " if earlier else ""
+    more = (
+        f" For {{unrecorded_ns}} more {runs} work launched before the recording started: that is no idle time."
+        if earlier
+        else ""
+    )
     return Notice(
         rule="idle_time",
         severity="info",
-        text=f"{who} nothing to do for {{idle_ns}}, {{idle_ratio}} of the time: {', and '.join(whiles)}.",
-        todo="",
+        text=f"{who} nothing to do for {{idle_ns}}, {{idle_ratio}} of the {rest}time: {', and '.join(whiles)}.{more}",
+        todo=idle.todo if earlier else "",
         figures=[
-            METRICS.figure("idle_ns", idle.idle_ns),
+            METRICS.figure("idle_ns", idle.idle_ns, f"Idle in {idle.where}", window=CHOSEN_STEPS),
             METRICS.figure("idle_ratio", idle.ratio),
             *(METRICS.figure(keys[i], idle.total(idle.causes[i])) for i in told),
+            *([METRICS.figure("unrecorded_ns", earlier, window=CHOSEN_STEPS)] if earlier else ()),
         ],
     )
 
@@ -219,7 +256,7 @@ def _causes(idle: _Chosen) -> Frame:
     }
     types = (pa.string(), pa.int64(), pa.float64(), pa.int64(), pa.int64(), pa.string())
     table = pa.table({key: pa.array(values, kind) for (key, values), kind in zip(data.items(), types, strict=True)})
-    columns = METRICS.columns(*data, share=("idle_ns",))
+    columns = _idle_columns(idle, *data, share=("idle_ns",))
     return Frame("idle_causes", "Causes", columns, table, ("cause",), "cause", Sort("idle_ns", True))
 
 
@@ -241,9 +278,10 @@ def _steps(trace: TraceTable, idle: _Chosen) -> Frame:
             key: pa.array(_interleaved([of[cause] for of in idle.by_step.values()]))
             for key, cause in zip(keys, idle.causes, strict=True)
         },
+        **({"unrecorded_ns": pa.array(_interleaved(list(idle.unrecorded.values())))} if idle.unrecorded_ns else {}),
     }
     return Frame(
-        "idle_steps", "Idle time of the steps", METRICS.columns(*data), pa.table(data), ("step", "device"), "step"
+        "idle_steps", "Idle time of the steps", _idle_columns(idle, *data), pa.table(data), ("step", "device"), "step"
     )
 
 

@@ -31,7 +31,7 @@ METRICS = SHARED.adding(
         "ns",
         {
             "device_idle_ns": (
-                "Device idle",
+                "Device idle meanwhile",
                 "Part of the calls' host self time in which the device had nothing to do: no kernel, copy or set ran on any "
                 "stream of the devices that the thread launches work on.",
             ),
@@ -138,7 +138,7 @@ class Launches:
 
 def _launches(trace: TraceTable, selection: Selection) -> Part:
     """What is said of the launches themselves: those whose call is chosen."""
-    every = launched(trace)
+    every = launched(trace, selection.steps)
     chosen = every.of(selection.rows[every.call])
     at = chosen_steps(trace, selection.steps)
     depths = queue_depths(trace, union(trace.steps.start_ns[at], trace.steps.end_ns[at]))
@@ -154,7 +154,7 @@ def _launches(trace: TraceTable, selection: Selection) -> Part:
         selection.coverage,
         launch_facts(trace, all_of, depths),
         {frame.name: frame for frame in frames},
-        launch_payloads(chosen, all_of, depths),
+        launch_payloads(chosen, all_of, depths, trace.recorder.todo("recording_began_mid_flight")),
     )
 
 
@@ -236,7 +236,7 @@ def _summary(facts: dict[str, int | None]) -> list[Figure]:
         METRICS.figure("host_self_ns", facts["launches.host_ns"], "In runtime calls"),
     ]
     idle = facts["launches.device_idle_ns"]
-    return figures if idle is None else [*figures, METRICS.figure("device_idle_ns", idle, "Device idle meanwhile")]
+    return figures if idle is None else [*figures, METRICS.figure("device_idle_ns", idle)]
 
 
 def _answer(frames: dict[str, Frame]) -> dict[str, Payload]:

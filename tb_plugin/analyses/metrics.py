@@ -181,7 +181,8 @@ SHARED = Metrics(
             ),
             "host_total_ns": (
                 "Host total",
-                "Time on the host from begin to end; of nested calls of the same name only the outermost counts.",
+                "Time on the host from begin to end, with what is nested in it; of nested calls of the same name only the "
+                "outermost counts. Totals overlap: only self times add up to the whole.",
             ),
             "device_self_ns": (
                 "Device self",
@@ -189,7 +190,8 @@ SHARED = Metrics(
             ),
             "device_total_ns": (
                 "Device total",
-                "Device self of it and of everything nested in it; of nested calls of the same name the outermost.",
+                "Device self of it and of everything nested in it; of nested calls of the same name the outermost. Totals "
+                "overlap: only self times add up to the whole.",
             ),
             "total_ns": ("Total", "Sum of the durations. Concurrent streams add up."),
             "mean_ns": ("Mean", "Total over calls."),
@@ -273,7 +275,11 @@ SHARED = Metrics(
                 "Exposed communication",
                 "Communication that nothing hides. Of a device's window: its collective kernels run, and no other kernel.",
             ),
-            "idle_ns": ("Idle", "No kernel, copy or set runs on any stream."),
+            "idle_ns": ("Idle", "No kernel, copy or set runs on any stream, and no unrecorded work."),
+            "unrecorded_ns": (
+                "Unrecorded work",
+                "A device runs work that was launched while nothing was recorded, and no recorded work. It is no idle time.",
+            ),
         },
     ),
     define(
@@ -284,7 +290,10 @@ SHARED = Metrics(
                 "Communication exposed",
                 "Communication's part of the steps: nothing computes or copies meanwhile.",
             ),
-            "utilization": ("GPU busy", "Share of the window in which at least one kernel runs on the device."),
+            "utilization": (
+                "GPU busy",
+                "Share of the window, without unrecorded work, in which at least one kernel runs on the device.",
+            ),
             "sm_efficiency": (
                 "Est. SM efficiency",
                 "Blocks per SM of the running kernels, added up and capped at 1, averaged over the window.",

@@ -130,7 +130,7 @@ class Operators:
             "operators_outermost": _outermost(calls, shown),
             "stacks": _by_stack(calls, shown),
         }
-        payloads = _donuts(frames["operators"], has_device)
+        payloads = _donuts(frames["operators"], frames["operators_outermost"], has_device)
         facts = {"operators.calls": int((~calls.is_replayed).sum()), "operators.names": len(np.unique(calls.name))}
         if has_device:
             times = reason_times(trace, calls.no_operator)
@@ -342,12 +342,22 @@ def _left_out(calls: Calls) -> Figures:
     return Figures("left_out", "Host self leaves out", "", figures)
 
 
-def _donuts(frame: Frame, has_device: bool) -> dict[str, Payload]:
+def _donuts(by_name: Frame, outermost: Frame, has_device: bool) -> dict[str, Payload]:
+    """Self times of all operators, and total times of the outermost ones: both add up to the whole.
+
+    Total times of all operators do not, since nested operators are part of those around them.
+    """
     titles = {
         "device_self_ns": "Device self time",
-        "device_total_ns": "Device total time",
+        "device_total_ns": "Device total time of outermost operators",
         "host_self_ns": "Host self time",
-        "host_total_ns": "Host total time",
+        "host_total_ns": "Host total time of outermost operators",
     }
     shown = [key for key in titles if has_device or key.startswith("host")]
-    return {key[:-3]: donut(key[:-3], titles[key], frame, key, view="operators") for key in shown}
+    found: dict[str, Payload] = {}
+    for key in shown:
+        if key.endswith("_self_ns"):
+            found[key[:-3]] = donut(key[:-3], titles[key], by_name, key, view="operators")
+        elif outermost.data.num_rows:  # of calls that are only stated nobody knows which are outermost
+            found[key[:-3]] = donut(key[:-3], titles[key], outermost, key, "operators", outermost.name)
+    return found

@@ -204,4 +204,4 @@ def _by_device(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, lengt
 
 
 def _column(key: str, share: bool = False) -> Column:
-    return Column(METRICS.metric(key, window=HERE), share=share)
+    return Column(METRICS.metric(key, "Idle in the range" if key == "idle_ns" else "", HERE), share=share)

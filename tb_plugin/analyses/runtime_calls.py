@@ -13,6 +13,7 @@ from tb_plugin.analyses.annotations import annotation_around
 from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.grouping import sum_by
+from tb_plugin.analyses.unrecorded_work import device_occupied
 from tb_plugin.trace.intervals import EMPTY, covered_before, join
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import places_of
@@ -71,11 +72,11 @@ def runtime_calls(trace: TraceTable) -> RuntimeCalls:
 
 
 def _device_idle(trace: TraceTable, calls: Int64) -> Int64 | None:
-    """The self time of calls on a clock that stands while a device of their thread works.
+    """The self time of calls on a clock that stands while a device of their thread works, on unrecorded work as well.
 
     A file that was cut off may have lost device events of any time: nothing is known there.
     """
-    busy = device_busy(trace)
+    busy = device_occupied(trace)
     if not busy or not (trace.coverage.complete or trace.coverage.whole):
         return None
     # What is nested in a call directly is all that its self time leaves out.

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.annotations import launched_by
 from tb_plugin.analyses.busy import covered_work, device_busy
+from tb_plugin.analyses.unrecorded_work import any_unrecorded
 from tb_plugin.trace.intervals import Ranges, join, measure_by, measure_within
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING
@@ -45,6 +46,8 @@ class ServedSteps:
     """From its start to that of the next step, its cycle; -1 of the last one, after which nobody knows when one began."""
     work_ns: Int64
     """Time of the cycle in which any device works, whatever launched it; -1 of the last one."""
+    unrecorded_ns: Int64
+    """Time of each step, up to the next one, in which only unrecorded work runs on the devices."""
     is_unusual: Bool
     """A decode step that takes far longer than those of about its batch."""
     steady: tuple[int, int]
@@ -80,21 +83,24 @@ def served_steps(trace: TraceTable) -> ServedSteps:
     first = np.where(last == MISSING, MISSING, first)
     period, work = np.full(count, MISSING, np.int64), np.full(count, MISSING, np.int64)
     period[:-1] = np.diff(steps.start_ns)
-    works = join(*device_busy(trace).values())
+    works, unrecorded = join(*device_busy(trace).values()), any_unrecorded(trace)
+    until = np.append(steps.start_ns[1:], steps.end_ns[-1:])
+    earlier = measure_within(unrecorded, steps.start_ns, until)
     work[:-1] = measure_within(works, steps.start_ns[:-1], steps.start_ns[1:])
     decodes = in_mode(trace, Mode.DECODE)
-    unusual = _unusual(period, decodes, steps.served.batch)
+    unusual = _unusual(np.where(period == MISSING, MISSING, period - earlier), decodes, steps.served.batch)
     return ServedSteps(
         rows,
         step,
         first,
         last,
         measure_by(step, start, end, count),
-        _gaps(works, first, last, decodes),
+        _gaps(join(works, unrecorded), first, last, decodes),
         period,
         work,
+        earlier,
         unusual,
-        _steady(decodes & ~unusual, steps.served, steps.end_ns - steps.start_ns),
+        _steady(decodes & ~unusual & (earlier == 0), steps.served, steps.end_ns - steps.start_ns),
     )
 
 

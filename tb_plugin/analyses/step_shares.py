@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.communication import exposed
 from tb_plugin.analyses.names import DATALOADER
 from tb_plugin.analyses.selection import steps_of
+from tb_plugin.analyses.unrecorded_work import any_unrecorded
 from tb_plugin.analyses.waits import awaits_thread
 from tb_plugin.trace.intervals import Ranges, first_in, join, measure_within, union
 from tb_plugin.trace.memo import remembered
@@ -21,8 +22,10 @@ from tb_plugin.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-CATEGORIES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
+CATEGORIES = ("kernel", "memcpy", "memset", "unrecorded", "communication", "runtime", "dataloader", "cpu", "other")
 """In order of priority: a moment belongs to the first category that is active in it."""
+UNRECORDED = "unrecorded"
+"""A device runs unrecorded work, and none runs recorded work: it has no rows."""
 
 _KINDS = {"memcpy": EventKind.MEMCPY, "memset": EventKind.MEMSET, "runtime": EventKind.RUNTIME}
 STEP = re.compile(r"ProfilerStep#")
@@ -35,6 +38,11 @@ class StepShares:
     label: tuple[str, ...]
     parts: dict[str, Int64]
     total: Int64
+
+    @property
+    def shown(self) -> list[str]:
+        """Returns the categories; unrecorded work is one only where there is any."""
+        return [each for each in CATEGORIES if each != UNRECORDED or self.parts[each].any()]
 
     def mean(self, category: str) -> float | None:
         """Returns the mean over the steps, unrounded; None without steps."""
@@ -57,12 +65,13 @@ def shares(trace: TraceTable) -> Mapping[str, Ranges]:
 
 def _active(trace: TraceTable, later: Bool) -> dict[str, Ranges]:
     """When each category is active; calls that come ``later`` are in none."""
-    when = {category: _covered(trace, active_rows(trace, category) & ~later) for category in CATEGORIES[:-1]}
-    return when | {"communication": exposed(trace)}
+    named = (each for each in CATEGORIES[:-1] if each != UNRECORDED)
+    when = {category: _covered(trace, active_rows(trace, category) & ~later) for category in named}
+    return when | {"communication": exposed(trace), UNRECORDED: any_unrecorded(trace)}
 
 
 def active_rows(trace: TraceTable, category: str) -> Bool:
-    """Returns the rows that make a category active, one of ``CATEGORIES`` but ``other``.
+    """Returns the rows that make a category active, one of ``CATEGORIES`` but ``other`` and ``unrecorded``.
 
     Of communication those that may: which of them nothing hides, ``exposed`` says.
     """

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from tb_plugin import registry
 from tb_plugin.analyses.base import Params
@@ -16,10 +17,10 @@ from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exits import GATE_FAILED, OK
 from tb_plugin.cli.gates import Facts, Gate, Verdict, judge, parse_gate
 from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
-from tb_plugin.cli.session import capture_told, place_of, progress_bar, scanned, workers_for
+from tb_plugin.cli.session import capture_told, place_of, progress_bar, read_first, scanned, workers_for
 from tb_plugin.cli.terminal import write_json
 from tb_plugin.errors import BadRequest, NotFound
-from tb_plugin.findings import data_notices, findings
+from tb_plugin.findings import counted, data_notices, findings
 from tb_plugin.format import column_scale, format_number, format_value, signed
 from tb_plugin.payloads import Breakdown, CaptureInfo, Notices, Payload, Table, Tree, Unit, View
 from tb_plugin.service.answers import Numbers
@@ -87,7 +88,8 @@ class _Pair:
     def numbers(self) -> tuple[Numbers, Numbers]:
         """Returns those of both sides, over their chosen steps, as ``torch-trace report`` prints them."""
         sides = zip(self.places, (self.base_steps, self.exp_steps), strict=True)
-        base, exp = (self.workspace.numbers(place, None, steps) for place, steps in sides)
+        found = (self.workspace.numbers(place, None, steps) for place, steps in sides)
+        base, exp = (replace(each, facts=counted(each.facts, each.notices)) for each in found)
         return base, exp
 
 
@@ -98,12 +100,14 @@ def diff(arguments: argparse.Namespace) -> int:
     catalog.scan()
     for problem in catalog.problems():
         raise problem
-    base = _find(catalog, 0, arguments.base, Place(arguments.base_run, arguments.base_worker, arguments.base_span))
-    exp = _find(catalog, 1, arguments.exp, Place(arguments.run, arguments.worker, arguments.span))
-    view_id = _view(base, exp)
     workspace = Workspace(catalog, workers_for(2), open_store())
-    captures = (arguments.base_capture, arguments.capture)
     try:
+        each = ([entry for entry in catalog.entries() if entry.found.root is root] for root in catalog.roots)
+        read_first(workspace, [entries[0] for entries in each if len(entries) == 1])
+        base = _find(catalog, 0, arguments.base, Place(arguments.base_run, arguments.base_worker, arguments.base_span))
+        exp = _find(catalog, 1, arguments.exp, Place(arguments.run, arguments.worker, arguments.span))
+        view_id = _view(base, exp)
+        captures = (arguments.base_capture, arguments.capture)
         for capture in captures:
             workspace.captures.allow(capture, scanned)
         for entry in (base, exp):

@@ -27,7 +27,7 @@ from tb_plugin.cli.session import (
 from tb_plugin.cli.terminal import complain, write_json
 from tb_plugin.errors import BadRequest, Cancelled, PartFailed, TorchTraceError, UserError
 from tb_plugin.facts import facts_of
-from tb_plugin.findings import data_notices, findings
+from tb_plugin.findings import counted, data_notices, findings
 from tb_plugin.format import format_time
 from tb_plugin.payloads import Profile, Table, View, ViewInfo
 from tb_plugin.service.catalog import Place
@@ -83,7 +83,7 @@ def _report_json(
                 "findings": findings(numbers.notices),
                 "data_notices": notices,
                 "dismissed": numbers.dismissed,
-                "facts": numbers.facts,
+                "facts": counted(numbers.facts, numbers.notices),
                 "tables": always | numbers.tables,
             }
         )

@@ -6,7 +6,8 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tb_plugin import registry
@@ -17,6 +18,7 @@ from tb_plugin.findings import Finding, data_notices
 from tb_plugin.format import printable
 from tb_plugin.payloads import CaptureInfo
 from tb_plugin.service.catalog import Place, ProfileCatalog
+from tb_plugin.service.loader import known_ranks
 from tb_plugin.service.pool import InlineWorkers, Pool, Workers, default_size
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace, open_catalog
@@ -85,12 +87,19 @@ def open_workspace(
     catalog = scanned(arguments.path)
     entries = catalog.entries()
     failed = []
+    wanted = Place(arguments.run, arguments.worker, arguments.span)
+    store = open_store()
+    catalog.ranks = partial(known_ranks, store)
+    catalog.split_known()
+    if len(catalog.entries()) == 1 and not window:
+        workspace = Workspace(catalog, workers_for(1), store)
+        read_first(workspace, catalog.entries())
+    else:
+        workspace = Workspace(catalog, workers_for(len(catalog.matching(wanted)) if entries else 0), store)
     if not entries:
         failed = [{"path": path, "reason": reason} for path, reason in catalog.skipped()]
     else:
-        places = catalog.matching(Place(arguments.run, arguments.worker, arguments.span))
-        entries = [entry.at(window) for entry in places]
-    workspace = Workspace(catalog, workers_for(len(entries)), open_store())
+        entries = [entry.at(window) for entry in catalog.matching(wanted)]
     workspace.captures.allow(arguments.capture, scanned)
     return workspace, entries, failed
 
@@ -120,21 +129,43 @@ def workers_for(profiles: int) -> Workers:
     return Pool(size, heavy=size)
 
 
+def read_first(workspace: Workspace, entries: Sequence[Entry]) -> None:
+    """Reads profiles before one of them is chosen: a merged file has its ranks once it is read.
+
+    Failures are told when the profiles are asked about.
+    """
+    for entry in entries:
+        workspace.profile(place_of(entry))
+    for entry in entries:
+        with suppress(TorchTraceError), progress_bar.shown(entry.found.names[0]):
+            workspace.load(place_of(entry), progress_bar.update)
+
+
 def load_all(
     workspace: Workspace, entries: list[Entry], failed: list[dict[str, str]], errors: list[UserError]
 ) -> Iterator[Entry]:
-    """Loads the profiles, several at once, and gives them in order; failures go to ``failed`` and ``errors``."""
+    """Loads the profiles, several at once, and gives them in order; failures go to ``failed`` and ``errors``.
+
+    The ranks of a merged file take its place in ``entries``.
+    """
     if len(entries) > 1:
         for entry in entries:
             workspace.profile(place_of(entry))
-    for number, entry in enumerate(entries, 1):
+    every = list(entries)
+    for number, entry in enumerate(every, 1):
         try:
-            with progress_bar.shown(f"[{number}/{len(entries)}] {entry.found.names[0]}"):
+            with progress_bar.shown(f"[{number}/{len(every)}] {entry.found.names[0]}"):
                 loaded = workspace.load(place_of(entry), progress_bar.update)
         except TorchTraceError as error:
             keep_failure(entry, error, failed, errors)
             continue
-        yield loaded
+        if loaded.found.rank == entry.found.rank:
+            yield loaded
+            continue
+        ranks = [each.at(entry.window) for each in workspace.catalog.matching(place_of(entry))]
+        place = entries.index(entry)
+        entries[place : place + 1] = ranks
+        yield from load_all(workspace, ranks, failed, errors)
 
 
 def keep_failure(entry: Entry, error: TorchTraceError, failed: list[dict[str, str]], errors: list[UserError]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tb_plugin.analyses.base import Params
 from tb_plugin.cli.exits import OK
-from tb_plugin.cli.session import capture_told, place_of, progress_bar, scanned, workers_for
+from tb_plugin.cli.session import capture_told, place_of, progress_bar, read_first, scanned, workers_for
 from tb_plugin.cli.terminal import complain, say
 from tb_plugin.errors import NotFound, StorageError
 from tb_plugin.payloads import Profile
@@ -22,8 +22,10 @@ from tb_plugin.storage.cache import open_store
 def stacks(arguments: argparse.Namespace) -> int:
     """Writes the stacks of one profile; returns the exit code. Raises UserError."""
     catalog = scanned(arguments.path)
-    entry = _find(catalog, arguments)
     workspace = Workspace(catalog, workers_for(1), open_store())
+    if len(catalog.entries()) == 1 and not arguments.window:
+        read_first(workspace, catalog.entries())
+    entry = _find(catalog, arguments)
     workspace.captures.allow(arguments.capture, scanned)
     place = place_of(entry, arguments.capture)
     try:

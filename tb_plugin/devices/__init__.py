@@ -37,6 +37,7 @@ def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
 _COLLECTIVE_KERNEL = _any_of(pattern for family in DEVICES for pattern in family.collective_kernels)
 _COLLECTIVE_OPERATOR = _any_of(pattern for family in DEVICES for pattern in family.collective_operators)
 _MATRIX_KERNEL = _any_of(pattern for family in DEVICES for pattern in family.matrix_kernels)
+_MATRIX_KERNEL_BY_TYPE = _any_of(pattern for family in DEVICES for pattern in family.matrix_kernels_by_type)
 _PLAIN_KERNEL = _any_of(pattern for family in DEVICES for pattern in family.plain_kernels)
 _LONGEST = 8192
 """Characters of a name that are looked at: patterns may take quadratic time, and a trace may hold any text."""
@@ -84,6 +85,8 @@ def matrix_use(name: str) -> MatrixUse:
     name = name[:_LONGEST]
     if _MATRIX_KERNEL.search(name):
         return MatrixUse.YES
+    if _MATRIX_KERNEL_BY_TYPE.search(name):
+        return MatrixUse.BY_TYPE
     return MatrixUse.NO if _PLAIN_KERNEL.search(name) or _COLLECTIVE_KERNEL.search(name) else MatrixUse.UNKNOWN
 
 

@@ -54,6 +54,8 @@ class DeviceFamily:
     """The backend of process groups that is made for a device, "" when none is known."""
     matrix_kernels: tuple[str, ...] = ()
     """Regular expressions for kernels that compute on a matrix unit. They win over ``plain_kernels``."""
+    matrix_kernels_by_type: tuple[str, ...] = ()
+    """Those that do so, but for float32, of which their name tells nothing."""
     plain_kernels: tuple[str, ...] = ()
     """Regular expressions for kernels that do not. Of a kernel that neither list knows nothing is said."""
     matrix_operators: frozenset[str] = frozenset()

@@ -31,9 +31,10 @@ XPU = DeviceFamily(
     collective_operators=(r"^(?:xccl|ccl|oneccl|oneccl_bindings_for_pytorch)\s*(?::|::)\s*\w",),
     matrix_kernels=(
         r"dpas",  # the systolic array's instruction
-        r"gemm_kernel\w*_xe|xe\w*_gemm|^gemm_kernel$",  # oneDNN's generated products, always systolic where XMX exists
         r"XeHPC?_\w*DPAS|MMA_?Atom.*XE_",  # CUTLASS for SYCL
     ),
+    # oneDNN's generated products: with systolic instructions in 16 and 8 bit, with and without them in float32.
+    matrix_kernels_by_type=(r"gemm_kernel\w*_xe|xe\w*_gemm|^gemm_kernel$",),
     device_names=r"intel|\barc\b|data center gpu",
     property_keys=frozenset({"maxComputeUnits", "maxWorkGroupSize"}),
     metadata_keys=("level_zero", "xpu"),

@@ -109,6 +109,7 @@ class JobInfo:
 
     rank: int
     world_size: int
+    """0 where it is not stated."""
     backend: str = ""
     group: str = ""
     """What describes the group of all ranks, the same on all of them; empty where nothing is stated."""

@@ -152,6 +152,7 @@ PYTORCH = Recorder(
     marks=MARKS,
     compiled=COMPILED,
     parallel=PARALLEL,
+    numbers_operators=True,
 )
 
 _AS_JSON = "Export the trace as JSON, to a path without .pftrace in it"

@@ -166,6 +166,10 @@ TRAINING = {
     "low_utilization.initialisation": Advice(
         "Start recording after the first iterations: schedule(wait=1, warmup=1, ...). A process sets the driver up once."
     ),
+    "low_utilization.capture": Advice(
+        "Start recording after graphs are captured: schedule(wait=1, warmup=1, ...). A graph is captured once."
+    ),
+    "low_utilization.unlaunched": Advice("Record the CPU as well: profile(activities=[ProfilerActivity.CPU, ...])."),
     "recording_began_mid_flight": Advice("Start recording earlier: schedule(wait=1, warmup=1, ...)."),
     "matrix_units": Advice("Automatic mixed precision runs them in 16 bit.", (AMP,)),
     "matrix_units.bf16": Advice("Automatic mixed precision runs them in 16 bit; bfloat16 needs no loss scaling."),
@@ -207,9 +211,9 @@ TRAINING = {
         "optimizer of your own can use torch._foreach_* functions, or be compiled (torch.compile(optimizer.step)).",
         (("PyTorch: optimizers", f"{DOCS}/optim.html#default-implementations"), _TUNING),
     ),
-    "tiny_elementwise": Advice(
-        "torch.compile the module, or only the function around this line: it fuses such chains. Activations and norms that "
-        "are written out often exist as one operator (nn.functional.gelu, rms_norm).",
+    "unfused_kernels": Advice(
+        "torch.compile the module, or only the function around this line: it fuses such runs. Norms, rotary embeddings "
+        "and activations that are written out often exist as one operator (nn.functional.gelu, rms_norm).",
         (("PyTorch: torch.compile", f"{_TUTORIALS}/intermediate/torch_compile_tutorial.html"), _TUNING),
     ),
     "pipeline_bubble": Advice(
@@ -256,6 +260,29 @@ TRAINING = {
         "torch.backends.cudnn.benchmark = True.",
         (("PyTorch: channels_last", f"{_TUTORIALS}/intermediate/memory_format_tutorial.html"),),
     ),
+    "out_of_memory.full": Advice(
+        "Use a smaller batch or shorter inputs, autocast, torch.utils.checkpoint or a sharded optimizer state.",
+        (("PyTorch: checkpoint", f"{DOCS}/checkpoint.html"), _CUDA_MEMORY),
+    ),
+    "out_of_memory.one": Advice(
+        "Check the shapes at this line: a broadcast, an index or a full attention matrix may be larger than meant. If it is "
+        "meant, compute it in chunks.",
+        (_CUDA_MEMORY,),
+    ),
+    "out_of_memory.pieces": Advice(
+        "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True and keep shapes constant: enough memory is reserved, but in "
+        "pieces.",
+        (_CUDA_MEMORY,),
+    ),
+    "out_of_memory.cpu": Advice(
+        "Free memory of the machine: fewer DataLoader workers (num_workers, prefetch_factor), smaller batches, or data read "
+        "from disk (mmap)."
+    ),
+    "device_copies": Advice(
+        "Leave out .clone() and .contiguous(), and write results into place with out= or copy-free views. Allocate once "
+        "what grows by torch.cat(), such as caches, and fill slices of it.",
+        (("PyTorch: tensor views", f"{DOCS}/tensor_view.html"), _TUNING),
+    ),
     "memory_limit": Advice(
         "Recompute activations (gradient checkpointing) or use mixed precision before the next larger batch fails.",
         (("PyTorch: checkpoint", f"{DOCS}/checkpoint.html"), AMP),
@@ -294,18 +321,11 @@ TRAINING = {
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones."
     ),
     "memory_fragmentation.other": Advice("A memory snapshot shows the pools and streams that hold it."),
-    "memory_oscillation": Advice(
-        "Leave out torch.cuda.empty_cache() in the loop. Without it the allocator gives memory back when a request fails: "
-        "warm up with the largest input and pad to a few lengths. "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones.",
-        (_CUDA_MEMORY,),
-    ),
     "memory_shapes": Advice("Pad inputs to a few lengths (buckets), and warm up with the largest one."),
     "memory_spike": Advice(
         "Compute it in pieces (of the batch, of the vocabulary), in place, in 16 bit, or with a fused operator that never "
         "holds it."
     ),
-    "memory_room": Advice("A larger batch may use it; recordings of two batch sizes tell what a sample takes."),
     "snapshot_leak": Advice(
         "Look for what holds the tensors: losses kept with their graph (append loss.item() or loss.detach()), lists and "
         "caches without a bound, hooks, tensors in exceptions. gc.collect() that frees them tells of reference cycles.",

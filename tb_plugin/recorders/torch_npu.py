@@ -78,8 +78,8 @@ _OWN = {
         "Use an optimizer that updates all parameters at once: torch_npu.optim.NpuFusedAdamW and its likes, else "
         "foreach=True."
     ),
-    "tiny_elementwise": Advice(
-        f"{_COMPILED} fuses such chains. Activations and norms that are written out often exist as one operator "
+    "unfused_kernels": Advice(
+        f"{_COMPILED} fuses such runs. Activations and norms that are written out often exist as one operator "
         "(nn.functional.gelu, torch_npu.npu_swiglu, torch_npu.npu_rms_norm)."
     ),
     "redundant_copies.convolutions": Advice(
@@ -144,6 +144,7 @@ TORCH_NPU = replace(
     name="torch_npu's profiler",
     advice=_translated(PYTORCH.advice),
     packages=(*PYTORCH.packages, "torch_npu"),
+    numbers_operators=False,
     # The thread that launches what others queue.
     threads=(ThreadRole("Task queue", events=r"^Dequeue@"), *PYTORCH.threads),
     kernels=KERNELS,

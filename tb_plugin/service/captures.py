@@ -30,7 +30,7 @@ NONE = "none"
 TRACE, STACKS = "trace", "stack_profile"
 """Models of profiles that tell of graphs: recordings of captures, and stacks by node."""
 _SAYS_SO = re.compile(r"(?<![a-z])(?:captur(?:e|es|ed|ing)|py_stacks)(?![a-z])", re.IGNORECASE)
-_RANKS = (re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE), re.compile(r"(?<![a-z])tp[-_]?(\d{1,9})", re.IGNORECASE))
+_RANKS = (re.compile(r"rank[-_ ]?(\d{1,9})", re.IGNORECASE), re.compile(r"(?<![a-z])tp[-_]?(\d{1,9})", re.IGNORECASE))
 """The number of the rank in a worker's name. Other numbers may be anything: here also the size of a batch."""
 _NUMBER = re.compile(r"\d+")
 _CHANGES = 10

@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tb_plugin import registry
 from tb_plugin.errors import BadRequest, NotFound, UserError
@@ -15,6 +15,7 @@ from tb_plugin.payloads import Catalog, Problem, ReadInfo, RunInfo, Skipped, Spa
 from tb_plugin.service.discovery import Discovery, Scanner
 from tb_plugin.service.found import Found, Root
 from tb_plugin.service.ignore import Ignore
+from tb_plugin.service.merged import Merged, Ranks
 from tb_plugin.service.perfetto import perfetto_url
 from tb_plugin.service.states import Changes, Entry
 from tb_plugin.trace.window import parse_window
@@ -64,12 +65,15 @@ class ProfileCatalog:
     def __init__(self, scanner: Scanner, every_seconds: float = SCAN_SECONDS) -> None:
         self.dropped: Callable[[Entry], None] = lambda entry: None
         self.ticked: Callable[[], None] = lambda: None
+        self.ranks: Ranks = lambda found: [()] * len(found)
+        """Tells the ranks that files were merged from, as far as they are known before they are read."""
         self.changes = Changes()
         self._scanner = scanner
         self._every_seconds = every_seconds
         self._lock = threading.Lock()
         self._entries: dict[tuple[str, str, str], Entry] = {}
         self._discovery = Discovery()
+        self._merged = Merged()
         self._last_scan_unix_ms: int | None = None
         self._first = threading.Event()
         self._stop = threading.Event()
@@ -103,9 +107,30 @@ class ProfileCatalog:
                 if not self._entries:  # only then it is told
                     self.changes.note()
                 return
-        fresh = {(found.run, found.worker, found.span): found for found in discovery.found}
-        unread = {error.where for error in discovery.problems}
+        self._merged.ask(discovery.found, self.ranks)
+        self._take(discovery)
+        self._last_scan_unix_ms = time.time_ns() // 1_000_000
+        self._first.set()
+
+    def split(self, found: Found, ranks: Sequence[str]) -> None:
+        """Puts a worker for each rank of a merged file in the place of the one of the file."""
+        self._merged.tell(found, ranks)
+        self._take()
+
+    def split_known(self) -> None:
+        """Does so for the files whose ranks ``ranks`` knows already."""
+        if self._discovery.found:
+            self._merged = Merged()
+            self._merged.ask(self._discovery.found, self.ranks)
+            self._take()
+
+    def _take(self, scanned: Discovery | None = None) -> None:
+        """Updates the entries after a scan, or from the last one."""
         with self._lock:
+            discovery = scanned or self._discovery
+            unread = {error.where for error in discovery.problems}
+            every = self._merged.split(discovery.found)
+            fresh = {(found.run, found.worker, found.span): found for found in every}
             gone = []
             listed = {(found.root, found.names) for found in discovery.found}
             for key, entry in list(self._entries.items()):
@@ -124,13 +149,10 @@ class ProfileCatalog:
                 entries = [*self._entries.values(), *added]
                 self._entries = {entry.key: entry for entry in sorted(entries, key=lambda entry: _place(entry.found))}
             self._discovery = discovery
-            self._last_scan_unix_ms = time.time_ns() // 1_000_000
         self.changes.note()
         for entry in gone:
             for each in entry.all():
                 self.dropped(each)
-        self._first.set()
-        self.changes.note()
 
     def rescan(self) -> None:
         """Looks at all files soon: the background thread within a second; at once where there is none."""
@@ -185,6 +207,8 @@ class ProfileCatalog:
         if place.names_nothing and not strict:
             return entries[0].at(place.window)
         entries = self.matching(place)
+        if self._merged.named(place.run, place.worker) is not None:  # the file's worker stands for its first rank
+            entries = [entry for entry in entries if entry.found.worker == entries[0].found.worker]
         for which in PARTS:
             names = list(dict.fromkeys(getattr(entry.found, which) for entry in entries))
             if len(names) > 1:
@@ -193,6 +217,8 @@ class ProfileCatalog:
 
     def matching(self, place: Place) -> list[Entry]:
         """Returns all profiles that a request fits. Raises NotFound when there is none."""
+        if (run := self._merged.named(place.run, place.worker)) is not None:
+            place = replace(place, run=run, worker=None)
         entries = self.entries()
         for which in PARTS:
             wanted = getattr(place, which)
@@ -210,7 +236,8 @@ class ProfileCatalog:
         if place.names_nothing:
             place = Place(*self.find(place).key, place.window)
         parse_window(place.window)
-        entries = self.matching(Place(place.run, None, place.span))
+        run = self._merged.named(place.run, place.worker)
+        entries = self.matching(Place(place.run if run is None else run, None, place.span))
         for which in ("run", "span"):
             names = list(dict.fromkeys(getattr(entry.found, which) for entry in entries))
             if len(names) > 1:
@@ -278,7 +305,7 @@ def _is_left(entry: Entry) -> bool:
 
 
 def _same(new: Found, old: Found) -> bool:
-    return (new.names, new.fingerprint, new.root) == (old.names, old.fingerprint, old.root)
+    return (new.names, new.fingerprint, new.root, new.rank) == (old.names, old.fingerprint, old.root, old.rank)
 
 
 def _place(found: Found) -> tuple[object, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 from tb_plugin.errors import UserError
 from tb_plugin.readers.base import Candidate, JobInfo, ListedFile, Reader, identifying
 from tb_plugin.readers.foreign import LOOKED_INTO, foreign, in_short, place_of, unread
-from tb_plugin.service import ignore, jobs
+from tb_plugin.service import ignore, jobs, ranks
 from tb_plugin.service.drafts import Claims, Draft, numbered
 from tb_plugin.service.found import Found, Root, located
 from tb_plugin.service.heads import read_head
@@ -108,16 +108,21 @@ class Scanner:
         return discovery
 
     def _joined(self, found: list[Found]) -> tuple[list[Found], bool]:
-        """The profiles, those of one distributed job in one run; False when some of them have to be asked again."""
-        if len(found) < 2 or not jobs.is_on():
+        """The profiles, those of one distributed job in one run, and workers by the ranks that files report.
+
+        False when some of them have to be asked again.
+        """
+        if not found or not jobs.is_on():
             return found, True
         first = self._stated(jobs.asked_first(found))
         # A run that holds all ranks of its job is one already: nothing of it may go elsewhere.
         parts = self._stated(jobs.asked_then(found, first))
         asked = first | parts
+        asked |= self._stated(ranks.asked_for_ranks(found, asked))
+        asked |= self._stated(ranks.asked_for_times(found, asked))
         self._jobs = {key: self._jobs[key] for key in map(_identity, asked) if key in self._jobs}
         final = all(_identity(one) in self._jobs for one in asked)
-        return jobs.joined(found, parts, len(self.roots) > 1), final
+        return ranks.labelled(jobs.joined(found, parts, len(self.roots) > 1), asked), final
 
     def _stated(self, asked: Iterable[Found]) -> dict[Found, JobInfo | None]:
         """What profiles state of their jobs. Known answers are reused until the files change."""
@@ -348,8 +353,11 @@ def _identity(one: Found) -> _File:
 
 
 def _ask(one: Found) -> JobInfo | UserError | None:
-    """What a profile states of its job, None also when its first bytes are damaged; the error of the storage."""
-    if not one.is_here:
+    """What a profile states of its job, None also when its first bytes are damaged; the error of the storage.
+
+    A rank summary repeats it, so that the trace need not be touched.
+    """
+    if one.summaries or not one.is_here:
         return stated_job(one)
     reader = identifying(one.reader)
     files = {file.path: file for file in one.files}

@@ -101,6 +101,7 @@ def _found(run: str, worker: str, span: str, draft: Draft) -> Found:
         root=draft.root,
         files=tuple(draft.files),
         reader=draft.reader,
+        stage=draft.candidate.stage,
         place=draft.candidate.place,
         is_here=draft.is_here,
     )

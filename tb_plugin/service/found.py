@@ -43,6 +43,8 @@ class Found:
     root: Root
     files: tuple[StoredFile, ...]
     reader: Reader[Any]
+    stage: str = ""
+    """Part of a recording that its name tells, such as ``DECODE``."""
     place: str = ""
     """Path of what a person takes for the profile: its folder, or its only file."""
     grouped_by: str = ""
@@ -51,11 +53,18 @@ class Found:
     """Its rank summaries that are not older, the one to use first: a later one counts where those before are no use."""
     is_here: bool = True
     """False where nothing but its rank summary is in the log directory: ``files`` is that one."""
+    rank: str = ""
+    """Which of the ranks that its file was merged from it is; empty: all that the file holds."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """Paths of its files, relative to the root."""
         return tuple(file.path for file in self.files)
+
+    @property
+    def recording(self) -> str:
+        """Returns what its name says of its span."""
+        return self.stage or self.span
 
     @property
     def fingerprint(self) -> str:

@@ -9,27 +9,25 @@ and process tell such jobs apart: containers count processes from the same numbe
 from __future__ import annotations
 
 import os
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from tb_plugin.readers.base import JobInfo
+from tb_plugin.readers.base import JobInfo, identifying
 from tb_plugin.service.found import Found, Root, run_name
 
 GROUP_VARIABLE = "TORCH_TRACE_GROUP"
 """Environment variable: ``folders`` leaves each folder a run of its own."""
 SLACK_NS = 10 * 10**9
 """How far recordings of one job may lie apart: clocks of hosts differ, and the start of a file is known about."""
-_STEP_SLACK_NS = 600 * 10**9
-"""The same for recordings that begin with the same step."""
 _LONGEST_NS = 86_400 * 10**9
-_ASKED = 2
-"""So many workers of a run are asked first; a run that holds all ranks of its job is left alone."""
 _Key = tuple[Root, str, int, str, str]
 """Root, clock, world size, backend, group."""
 _Folder = tuple[str, ...]
 """The parts of a path below a log directory."""
+_Recording = tuple[int, int, Found]
+"""From when to when a profile was recorded, and the profile."""
 
 
 def is_on() -> bool:
@@ -37,20 +35,19 @@ def is_on() -> bool:
     return os.environ.get(GROUP_VARIABLE, "").strip().lower() != "folders"
 
 
-def asked_first(found: Iterable[Found]) -> list[Found]:
-    """Returns the profiles that tell whether their run may be a part of a job: some of each run.
+def rank_worker(rank: int) -> str:
+    """Returns the name of the worker that is this rank of its job."""
+    return f"rank{rank}"
 
-    None where the names say it all: there is one run, and each of its workers has one profile.
-    """
-    found = list(found)
-    workers = {(one.run, one.worker) for one in found}
-    if len(workers) == len(found) and len({run for run, _ in workers}) == 1:
-        return []
+
+def asked_first(found: Iterable[Found]) -> list[Found]:
+    """Returns the profiles that tell whether their run may be a part of a job: of its first and of its last worker."""
     first: dict[str, dict[str, Found]] = defaultdict(dict)
     for one in found:
-        if len(first[one.run]) < _ASKED:
+        if identifying(one.reader) is not None:
             first[one.run].setdefault(one.worker, one)
-    return [one for workers in first.values() for one in workers.values()]
+    every = [[*workers.values()] for workers in first.values()]
+    return [one for profiles in every for one in dict.fromkeys((profiles[0], profiles[-1]))]
 
 
 def asked_then(found: Iterable[Found], jobs: Mapping[Found, JobInfo | None]) -> list[Found]:
@@ -60,6 +57,41 @@ def asked_then(found: Iterable[Found], jobs: Mapping[Found, JobInfo | None]) -> 
         workers[one.run].add(one.worker)
     parts = {one.run for one, job in jobs.items() if job is not None and job.world_size > len(workers[one.run])}
     return [one for one in found if one.run in parts]
+
+
+def extent(one: Found, job: JobInfo) -> tuple[int, int]:
+    """Returns when a profile with a known start was recorded: from when to when, the same where nothing tells the end."""
+    start_ns = job.start_ns or 0
+    end_ns = (one.time_unix_ms or 0) * 1_000_000 + 999_999 if job.clock == "unix" else 0
+    # The time in a file's name is that of its writing.
+    return (start_ns, end_ns if 0 <= end_ns - start_ns <= _LONGEST_NS else start_ns)
+
+
+def recorded_together(found: Iterable[Found], jobs: Mapping[Found, JobInfo | None]) -> list[list[Found]]:
+    """Returns the profiles of one run that its ranks recorded together, by time and, for the same time, by first step."""
+    recorded: dict[tuple[_Key, int], list[_Recording]] = defaultdict(list)
+    for one in found:
+        if (job := jobs.get(one)) is not None and job.start_ns is not None:
+            recorded[_key(one, job), job.rank].append((*extent(one, job), one))
+    processes = [_process(key, rank, items, jobs) for (key, rank), items in recorded.items()]
+    return [[process.profiles[i] for process, i in cycle] for cycle in _cycles(processes)]
+
+
+def span_names(names: Sequence[Set[str]]) -> list[str]:
+    """Returns the spans of recordings in order of time, each with the names that its files give it.
+
+    One that all files have is kept, such as ``fit``, the next with that name is ``fit (2)``; the others are numbered.
+    """
+    found: list[str] = []
+    count = Counter[str]()
+    for number, own in enumerate(names, 1):
+        name = min(own)
+        if len(own) > 1 or name.isdigit() or name == "default":
+            found.append(str(number))
+            continue
+        count[name] += 1
+        found.append(name if count[name] == 1 else f"{name} ({count[name]})")
+    return found
 
 
 def joined(found: Sequence[Found], jobs: Mapping[Found, JobInfo | None], several: bool) -> list[Found]:
@@ -112,7 +144,7 @@ def _processes(found: Iterable[Found], jobs: Mapping[Found, JobInfo | None]) -> 
 
     What has one host and process number is one process where it lies in a folder of its own, or in one folder with others.
     """
-    recorded: dict[tuple[_Key, int, str, _Folder], list[tuple[int, int, Found]]] = defaultdict(list)
+    recorded: dict[tuple[_Key, int, str, _Folder], list[_Recording]] = defaultdict(list)
     found = list(found)
     ranks = _ranks_below(found, jobs)
     for one in found:
@@ -120,20 +152,18 @@ def _processes(found: Iterable[Found], jobs: Mapping[Found, JobInfo | None]) -> 
         if job is None or job.start_ns is None:
             continue
         key = _key(one, job)
-        end_ns = (one.time_unix_ms or 0) * 1_000_000 + 999_999 if job.clock == "unix" else 0
-        # The time in a file's name is that of its writing.
-        end_ns = end_ns if 0 <= end_ns - job.start_ns <= _LONGEST_NS else job.start_ns
         process = job.process or f"{one.run}/{one.worker}"
-        recorded[key, job.rank, process, _own(_folder(one), ranks[key])].append((job.start_ns, end_ns, one))
-    processes = []
-    for (key, rank, _, _), items in recorded.items():
-        items.sort(key=lambda item: (item[0], item[2].names))
-        made = _Process(key, rank, _common([_folder(one) for _, _, one in items]))
-        made.profiles = [one for _, _, one in items]
-        made.times = [(begin, end) for begin, end, _ in items]
-        made.steps = [job.first_step if (job := jobs[one]) else None for one in made.profiles]
-        processes.append(made)
-    return processes
+        recorded[key, job.rank, process, _own(_folder(one), ranks[key])].append((*extent(one, job), one))
+    return [_process(key, rank, items, jobs) for (key, rank, _, _), items in recorded.items()]
+
+
+def _process(key: _Key, rank: int, items: Iterable[_Recording], jobs: Mapping[Found, JobInfo | None]) -> _Process:
+    items = sorted(items, key=lambda item: (item[0], item[2].names))
+    made = _Process(key, rank, _common([_folder(one) for _, _, one in items]))
+    made.profiles = [one for _, _, one in items]
+    made.times = [(begin, end) for begin, end, _ in items]
+    made.steps = [job.first_step if (job := jobs[one]) else None for one in made.profiles]
+    return made
 
 
 def _key(one: Found, job: JobInfo) -> _Key:
@@ -221,18 +251,18 @@ def _renamed(run: str, group: Sequence[_Process]) -> dict[Found, Found]:
         f" distinct ranks and overlapping times. {GROUP_VARIABLE}=folders leaves folders apart."
     )
     cycles = _cycles(group)
-    cycles.sort(key=lambda cycle: min(process.times[i][0] for process, i in cycle))
+    spans = span_names([{process.profiles[i].recording for process, i in cycle} for cycle in cycles])
     return {
         process.profiles[i]: replace(
-            process.profiles[i], run=run, worker=f"rank{process.rank}", span=str(number), grouped_by=why
+            process.profiles[i], run=run, worker=rank_worker(process.rank), span=span, grouped_by=why
         )
-        for number, cycle in enumerate(cycles, 1)
+        for span, cycle in zip(spans, cycles, strict=True)
         for process, i in cycle
     }
 
 
 def _cycles(group: Sequence[_Process]) -> list[list[tuple[_Process, int]]]:
-    """Profiles (process, the how manieth of it) that were recorded together, by first step and time."""
+    """Profiles (process, the how manieth of it) that were recorded together, by first step and time; in order of time."""
     cycles: list[list[tuple[_Process, int]]] = []
     for process in sorted(group, key=lambda process: (-len(process.profiles), process.rank)):
         left = list(cycles)
@@ -243,7 +273,7 @@ def _cycles(group: Sequence[_Process]) -> list[list[tuple[_Process, int]]]:
                 left.pop(min(known)[1]).append((process, i))
             else:
                 cycles.append([(process, i)])
-    return cycles
+    return sorted(cycles, key=lambda cycle: min(process.times[i][0] for process, i in cycle))
 
 
 def _apart(one: _Process, i: int, other: _Process, k: int) -> tuple[bool, int] | None:
@@ -251,7 +281,7 @@ def _apart(one: _Process, i: int, other: _Process, k: int) -> tuple[bool, int] |
     (begin, end), (first, last) = one.times[i], other.times[k]
     same_step = one.steps[i] is not None and one.steps[i] == other.steps[k]
     away = max(first - end, begin - last, 0)
-    if away > (_STEP_SLACK_NS if same_step else SLACK_NS):
+    if away > SLACK_NS:
         return None
     return (not same_step, abs(first - begin))
 

@@ -87,7 +87,7 @@ def away_from(
 
 
 def stated_job(found: Found) -> JobInfo | UserError | None:
-    """Returns what the summary of a profile that is not here states of its job; the error of the storage."""
+    """Returns what the summary of a profile states of its job; the error of the storage."""
     if not found.summaries:
         return None
     summary = found.summaries[0]

@@ -7,10 +7,10 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import ExitStack, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import msgspec
@@ -31,12 +31,12 @@ from tb_plugin.service.parse import Open, Parse
 from tb_plugin.service.pool import Workers
 from tb_plugin.service.question import Progress
 from tb_plugin.service.states import Entry, Load
-from tb_plugin.service.summary import Limits, Summary
+from tb_plugin.service.summary import Limits, Summary, rank_ending
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.listing import StoredFile
 from tb_plugin.storage.local import stat_file
 from tb_plugin.storage.opening import Located
-from tb_plugin.storage.seal import seal_of, unsealed
+from tb_plugin.storage.seal import seal_of, sealed, unsealed
 from tb_plugin.trace.classes import RuleFile
 
 log = logging.getLogger("torch_trace")
@@ -50,6 +50,7 @@ _CHECK_SECONDS = 0.5
 _COLUMNS = ".arrow"
 _SUMMARY = ".summary.json"
 _SURVEY = ".survey.json"
+_RANKS = ".ranks.json"
 _LARGE_BYTES = 1024**3
 
 
@@ -63,6 +64,7 @@ class Loader:
         self._lock = threading.RLock()
         self._copying = threading.Semaphore(_COPIES)
         catalog.dropped = self.drop
+        catalog.ranks = partial(known_ranks, store)
 
     def begin(self, entry: Entry, retry: bool = False) -> None:
         """Renews the lease of an entry and starts to load it unless that was done. Returns at once.
@@ -153,8 +155,8 @@ class Loader:
         """The column file and summary that an earlier load left in the cache."""
         if not entry.found.is_here:
             return None
-        key = self.key(entry)
-        columns, summary = self._store.get(key, _COLUMNS), self._store.get(key, _SUMMARY)
+        key, rank = self._file_key(entry), entry.found.rank
+        columns, summary = (self._store.get(key, rank_ending(rank, ending)) for ending in (_COLUMNS, _SUMMARY))
         return None if columns is None or summary is None else (columns, summary)
 
     def _take_kept(self, entry: Entry, load: Load, columns: Path, summary: Path) -> None:
@@ -220,16 +222,25 @@ class Loader:
         if not entry.found.is_here:
             self._open_summary(entry, load, paths, held)
             return
-        key, need, limits = self.key(entry), self._need_bytes(entry), self._limits(entry)
+        key, need, limits = self._file_key(entry), self._need_bytes(entry), self._limits(entry)
         target, summary = str(self._store.path(key, _COLUMNS)), str(self._store.path(key, _SUMMARY))
         job = self._workers.submit(
-            Parse(entry.found.reader.id, tuple(paths.items()), target, summary, limits, class_rules(), own_steps()),
+            Parse(
+                entry.found.reader.id,
+                tuple(paths.items()),
+                target,
+                summary,
+                limits,
+                class_rules(),
+                own_steps(),
+                entry.found.rank,
+            ),
             key=target,
             heavy=True,
             need_bytes=need if limits is None else min(need, limits.budget_bytes),
             about=entry.found.url,
         )
-        load.reading(job, target, limits is not None)
+        load.reading(job, str(self._store.path(key, rank_ending(entry.found.rank, _COLUMNS))), limits is not None)
         job.future.add_done_callback(lambda future: held.close())
         job.future.add_done_callback(lambda future: self._finish(entry, load, future))
 
@@ -244,6 +255,11 @@ class Loader:
 
     def key(self, entry: Entry) -> str:
         """Names what of an entry is kept: all of the profile, or a window for this budget."""
+        key, rank = self._file_key(entry), entry.found.rank
+        return f"{key}|{rank}" if rank else key
+
+    def _file_key(self, entry: Entry) -> str:
+        """Names the same of all that the files hold: of ranks that were merged the endings differ."""
         limits, key = self._limits(entry), cache_key(entry.found)
         return key if limits is None else f"{key}|window {limits.window}|{limits.budget_bytes}"
 
@@ -269,6 +285,7 @@ class Loader:
 
     def _finish(self, entry: Entry, load: Load, future: Future[Summary]) -> None:
         error = future.exception()
+        ranks = [] if error is not None else future.result().ranks
         # Also after a failure: what was swapped or half written is another file now.
         replaced = _was_replaced(entry.found)
         with self._lock:
@@ -279,6 +296,9 @@ class Loader:
                 entry.leave()
                 if load.path:
                     self._store.remove(Path(load.path))
+            elif ranks:
+                with suppress(OSError):  # without it they are found again
+                    self._store.put(cache_key(entry.found), _RANKS, partial(_write_ranks, ranks))
             elif error is None:
                 _settle(entry, load, future.result(), load.path)
                 if load.path and self._need_bytes(entry) > _LARGE_BYTES:
@@ -293,7 +313,11 @@ class Loader:
                 _fail(entry, load, error)
         if replaced:
             self._catalog.rescan()
-        if load.path:
+        elif ranks:
+            self._catalog.split(entry.found, ranks)
+        for path in [self._store.path(self._file_key(entry), rank_ending(rank, _COLUMNS)) for rank in ranks]:
+            self._store.count(path)
+        if load.path and not ranks:
             self._store.count(Path(load.path))
 
 
@@ -339,6 +363,25 @@ def cache_key(found: Found) -> str:
     own = [f"classes {rules.text} {rules.problem}"] if rules != RuleFile() else []
     own += [f"steps {steps}"] if (steps := own_steps()) else []
     return "|".join([code_stamp(), f"{model.id} {model.version}", found.reader.id, *where, found.fingerprint, *own])
+
+
+def known_ranks(store: FileStore, found: Sequence[Found]) -> list[list[str]]:
+    """Returns the ranks that each file was merged from, where an earlier read of it found some."""
+    if not store.has_any(_RANKS):
+        return [[] for _ in found]
+    return [_known_ranks(store, one) for one in found]
+
+
+def _known_ranks(store: FileStore, found: Found) -> list[str]:
+    path = store.get(cache_key(found), _RANKS) if found.is_here else None
+    try:
+        return [] if path is None else msgspec.json.decode(unsealed(path.read_bytes()), type=list[str])
+    except (OSError, ValueError):  # msgspec's errors are ValueErrors
+        return []
+
+
+def _write_ranks(ranks: Sequence[str], path: Path) -> None:
+    path.write_bytes(sealed(msgspec.json.encode(ranks)))
 
 
 def _copy_key(found: Found, file: StoredFile) -> tuple[str, str]:

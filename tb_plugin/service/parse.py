@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,12 +28,13 @@ from tb_plugin.service.need import room_bytes
 from tb_plugin.service.opened import ModelFile, OpenModels
 from tb_plugin.service.own_steps import with_own_steps
 from tb_plugin.service.question import Progress, Report
-from tb_plugin.service.summary import Limits, Summary
+from tb_plugin.service.summary import Limits, Summary, rank_ending
 from tb_plugin.storage.cache import put_whole
 from tb_plugin.storage.files import FileSource
 from tb_plugin.storage.opening import Located
 from tb_plugin.storage.seal import Seal, seal_of, sealed, unsealed
 from tb_plugin.trace.classes import RuleFile
+from tb_plugin.trace.merged_ranks import rank_traces
 from tb_plugin.trace.report import ReadReport
 from tb_plugin.trace.table import RawTrace, Window
 from tb_plugin.trace.window import Survey, choose, parse_window
@@ -76,48 +77,77 @@ class Parse:
     limits: Limits | None = None
     class_rules: RuleFile = RuleFile()
     own_steps: str = ""
+    rank: str = ""
+    """Rank of a merged file whose summary is returned; empty: that of the first, which names all of them."""
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
-        """Returns the summary of what was read. Raises UserError: PartFailed after a bug, which costs this profile alone."""
+        """Returns the summary of what was read. Raises UserError: PartFailed after a bug, which costs this profile alone.
+
+        The files of all ranks of a merged file are written: it is read once. A window of it is one profile: the survey does
+        not tell the steps of ranks apart.
+        """
+        if self.rank and self.limits is not None:
+            raise _refused(dict(self.files), self.limits, "the ranks of a merged file are read together, and whole.")
         reader = registry.reader_named(self.reader_id)
         model = registry.model_of(reader)
-        seal, progress = self._write_columns(reader, model, models, report)
-        report(progress._replace(stage="summarising"))
-        file = ModelFile(self.target, model.id)
-        made = models.made(file)
-        views = _shown(model)
-        for analysis in views:
-            if analysis.traits.kept and missing_of(analysis, made) is None:
-                isolated(analysis.title, partial(models.keep, file, analysis), _nothing)
-        _open_beside(model, made, self.target)
-        summary = isolated("Outline of the profile", lambda: _summarise(models, file, views, seal))
-        # Last: whoever finds it may ask for all of the others.
-        put_whole(self.summary_target, lambda partial: partial.write_bytes(sealed(to_json(summary))))
-        return summary
+        raw, progress = self._read(reader, report)
+        ranks = rank_traces(raw) if isinstance(raw, RawTrace) and raw.window is None else []
+        profiles = {rank.label: rank.make for rank in ranks} or {"": [raw].pop}
+        del raw  # whoever takes it is the only one that holds it
+        if self.rank and self.rank not in profiles:
+            where = next(iter(dict(self.files)))
+            raise UnreadableTrace(f"What was read of the file holds nothing of {self.rank}.", where)
+        write = partial(self._write, model, models, progress, report)
+        summaries = {rank: write(rank, make) for rank, make in profiles.items()}
+        if self.rank or not ranks:
+            return summaries[self.rank]
+        return replace(next(iter(summaries.values())), ranks=list(summaries))
 
-    def _write_columns(
-        self, reader: Reader[Any], model: Model[Any, Any], models: OpenModels, report: Report
-    ) -> tuple[Seal, Progress]:
-        """The seal of the column file, and how much was read. Raises UserError."""
-        reading, paths = _Telling("reading", report), dict(self.files)
-        try:
-            raw = isolated("Reading of the file", lambda: self._read(reader, paths, reading, report))
-        except UnreadableTrace as error:
-            raise _named(error, paths) from error
-        progress = reading.progress
+    def _write(
+        self,
+        model: Model[Any, Any],
+        models: OpenModels,
+        progress: Progress,
+        report: Report,
+        rank: str,
+        make: Callable[[], Any],
+    ) -> Summary:
+        """The summary of a profile, or of a rank of it, whose files are written. Raises UserError."""
+        target, summary_target = (_of_rank(path, rank) for path in (self.target, self.summary_target))
         report(progress._replace(stage="assembling"))
-        made = isolated("Assembly of the profile", partial(model.assemble, raw))
-        del raw
-        models.forget(self.target)
+        made = isolated("Assembly of the profile", lambda: model.assemble(make()))
+        models.forget(target)
 
         def write(partial: Path) -> Seal:
             report(progress._replace(stage="writing"))
             model.write(made, str(partial))
             return seal_of(partial)  # before it is in place: there, another process may take it away at once
 
-        return isolated("Writing of the columns", lambda: put_whole(self.target, write)), progress
+        seal = isolated("Writing of the columns", partial(put_whole, target, write))
+        del made, write
+        report(progress._replace(stage="summarising"))
+        file = ModelFile(target, model.id)
+        made = models.made(file)
+        views = _shown(model)
+        for analysis in views:
+            if analysis.traits.kept and missing_of(analysis, made) is None:
+                isolated(analysis.title, partial(models.keep, file, analysis), _nothing)
+        _open_beside(model, made, target)
+        summary = isolated("Outline of the profile", lambda: _summarise(models, file, views, seal))
+        # Last: whoever finds it may ask for all of the others.
+        put_whole(summary_target, lambda partial: partial.write_bytes(sealed(to_json(summary))))
+        return summary
 
-    def _read(self, reader: Reader[Any], paths: Mapping[str, str | Located], reading: _Telling, report: Report) -> Any:
+    def _read(self, reader: Reader[Any], report: Report) -> tuple[Any, Progress]:
+        """The raw profile, and how much was read. Raises UserError."""
+        reading, paths = _Telling("reading", report), dict(self.files)
+        try:
+            raw = isolated("Reading of the file", lambda: self._raw(reader, paths, reading, report))
+        except UnreadableTrace as error:
+            raise _named(error, paths) from error
+        return raw, reading.progress
+
+    def _raw(self, reader: Reader[Any], paths: Mapping[str, str | Located], reading: _Telling, report: Report) -> Any:
         """What the reader returns. Raises UserError."""
         try:
             window = None if self.limits is None else _window(reader, paths, self.limits, report, self.own_steps)
@@ -126,6 +156,12 @@ class Parse:
         except RecursionError as error:
             raise UnreadableTrace("The JSON is nested too deeply.", next(iter(paths))) from error
         return with_own_steps(raw, self.own_steps) if isinstance(raw, RawTrace) else raw
+
+
+def _of_rank(path: str, rank: str) -> str:
+    """Where the same file lies of one rank of a merged file."""
+    stem, dot, ending = Path(path).name.partition(".")
+    return str(Path(path).with_name(stem + rank_ending(rank, dot + ending)))
 
 
 def _named(error: UnreadableTrace, paths: Mapping[str, str | Located]) -> UnreadableTrace:

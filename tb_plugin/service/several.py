@@ -118,6 +118,8 @@ class Several:
         raws = registry.raws_of(analysis.model)
         entries = [one for one in every if one.found.reader.raw in raws] or every
         state = self._team.gather(entries, analysis, replace(params, steps=None), wait, capture)
+        if any(one.gone for one in every) and self._catalog.workers(place) != every:  # a merged file has its ranks now
+            return self._of_workers(ask, place, analysis, asked, steps, wait)
         summaries = [source for _, source in state.ready if isinstance(source, RankSummary)]
         if state.waiting:  # those without a summary; the copies of the others come meanwhile
             return progress(entries[0], len(entries), state.fraction - self._team.summaries.coming(summaries))

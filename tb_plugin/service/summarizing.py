@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import hashlib
 import logging
-import tempfile
 import threading
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from tb_plugin.analyses.base import Analysis, Params, Part
 from tb_plugin.analyses.distributed.shapes import stamp
 from tb_plugin.errors import StorageError, TorchTraceError, UserError
 from tb_plugin.isolation import isolated
+from tb_plugin.private import PrivateFolder
 from tb_plugin.readers.base import JobInfo, Reader, ReadOptions, identifying, no_progress
 from tb_plugin.service import parts, rank_summary
 from tb_plugin.service.budget import MEMORY_VARIABLE, budget_bytes
@@ -41,6 +41,7 @@ from tb_plugin.storage.listing import StoredFile
 from tb_plugin.storage.opening import Located
 from tb_plugin.trace.classes import RuleFile
 from tb_plugin.trace.memo import MEMO
+from tb_plugin.trace.merged_ranks import rank_traces
 from tb_plugin.trace.table import RawTrace
 
 log = logging.getLogger("torch_trace")
@@ -197,6 +198,9 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
         raw = reader.read(FileSource(paths), options, no_progress)
         if not isinstance(raw, RawTrace):
             raise UserError("It is no trace.", folder.locate(job.files[0].path), "Traces alone have rank summaries.")
+        if ranks := rank_traces(raw):
+            what = f"The file holds traces of {len(ranks)} ranks, and a summary is of one."
+            raise UserError(what, folder.locate(job.files[0].path), "Summarise the traces that it was merged from.")
         model = registry.model_of(reader)
         made = model.assemble(with_own_steps(raw, job.steps))
         del raw
@@ -249,10 +253,10 @@ def _local(folder: Folder, files: Sequence[StoredFile]) -> Iterator[Mapping[str,
     if folder.is_local:
         yield {file.path: folder.located(file) for file in files}
         return
-    with tempfile.TemporaryDirectory(prefix="torch-trace-") as copies:
+    with PrivateFolder() as copies:
         paths = {}
         for number, file in enumerate(files):
-            target = Path(copies) / f"{number}{''.join(Path(file.path).suffixes[-2:])}"
+            target = copies / f"{number}{''.join(Path(file.path).suffixes[-2:])}"
             folder.copy(file, target)
             paths[file.path] = Located(str(target))
         yield paths

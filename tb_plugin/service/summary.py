@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -42,3 +43,10 @@ class Summary(Struct, frozen=True):
     """Whether it holds captures of such graphs itself."""
     absent: list[ViewInfo] = []
     """Views that the navigation leaves out, and why: who asks for one is told."""
+    ranks: list[str] = []
+    """Ranks that the file was merged from, where all of it was asked for: each has a column file and summary of its own."""
+
+
+def rank_ending(rank: str, ending: str) -> str:
+    """Returns the ending of a file about one rank of a merged file, beside ``ending`` for all of it (an empty ``rank``)."""
+    return f".{blake2b(rank.encode(), digest_size=6).hexdigest()}{ending}" if rank else ending

@@ -154,7 +154,7 @@ class Team:
         """The file of a part that is computed: by the cluster where there is one, else here. Raises UserError."""
         key = self._key(asked)
         path = self._store.get(key, _SUFFIX)
-        is_whole = asked.analysis.id == VIEW and not asked.entry.window and not asked.capture
+        is_whole = asked.analysis.id == VIEW and not (asked.entry.window or asked.capture or asked.entry.found.rank)
         if self._cluster is None or not is_whole or not several or wait:
             return path or self._compute(asked, wait)
         target = str(self._store.path(key, _SUFFIX))

@@ -77,6 +77,7 @@ class Workspace:
         self._several = Several(catalog, self._loader, self.captures, self._team, self._desk, store)
         self._offered: dict[str, list[ViewInfo]] = {}
         catalog.ticked = self._tick
+        catalog.split_known()
 
     def runs(self) -> Catalog:
         """Returns everything the log directories hold."""

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tb_plugin.errors import CacheRefused
-from tb_plugin.storage.private import LOCK, PrivateFolder
+from tb_plugin.private import LOCK, PrivateFolder, remove_abandoned
 
 Value = TypeVar("Value")
 
@@ -74,6 +74,10 @@ class FileStore:
         except OSError:
             return None
         return path
+
+    def has_any(self, suffix: str) -> bool:
+        """Returns whether any file has that suffix: one look at the folder, however many keys there are."""
+        return any(path.name.endswith(suffix) for path in self._files())
 
     def put(self, key: str, suffix: str, write: Callable[[Path], object]) -> Path:
         """Lets ``write`` fill a file and keeps it under the key. Atomic; what ``write`` raises is passed on."""
@@ -205,6 +209,7 @@ def refused(path: Path, error: OSError) -> CacheRefused:
 
 def open_store() -> FileStore:
     """Returns the store that the environment asks for; a private temporary one when its folder cannot be written."""
+    remove_abandoned()
     folder = _wanted_folder()
     limit = _limit_bytes()
     if folder is not None:

@@ -50,7 +50,7 @@ from tb_plugin.trace.table import (
     Whole,
 )
 
-SCHEMA_VERSION = 17
+SCHEMA_VERSION = 18
 """Part of every cache key: raise it when the meaning or the set of columns changes."""
 
 SECTIONS: dict[str, type[Any]] = {
@@ -226,6 +226,7 @@ def recorder_of(header: dict[str, Any]) -> Recorder:
         ParallelNames(**{key: _tuple(value) for key, value in header["parallel"].items()}),
         header["iterating"],
         _tuple(header["marks"]),
+        header["numbers_operators"],
     )
 
 

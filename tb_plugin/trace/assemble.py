@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
@@ -19,7 +20,7 @@ from tb_plugin.trace.order import kinds, plausible, sort
 from tb_plugin.trace.overflow import clipped, told
 from tb_plugin.trace.quarantine import counters_of, memory_of, set_aside, sized, totals_of
 from tb_plugin.trace.rows import Nests, Rows
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, OP_TREE, EventKind, of_kind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, OP_TREE, EventKind, MatrixUse, of_kind
 from tb_plugin.trace.table import (
     AsyncRows,
     CollectiveArgs,
@@ -35,9 +36,13 @@ from tb_plugin.trace.window import coverage, inside, without_outside
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
+UInt8 = npt.NDArray[np.uint8]
 Int16 = npt.NDArray[np.int16]
 Bool = npt.NDArray[np.bool_]
 
+_WIDE = re.compile(r"\b(?:float|float32|double|float64)\b", re.IGNORECASE)
+_NARROW = re.compile(r"half|float16|float8|u?int8|char", re.IGNORECASE)
+"""Element types of inputs: products of the wide ones may run outside of a matrix unit."""
 Section = TypeVar("Section", OperatorArgs, PythonArgs, DeviceArgs, CollectiveArgs, AsyncRows)
 
 
@@ -97,7 +102,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         correlation=rows.correlation,
         external_id=rows.external_id,
         is_collective=collective,
-        uses_matrix_unit=raw.uses_matrix_unit[order],
+        uses_matrix_unit=_matrix_use(raw, raw.uses_matrix_unit[order], operators, operator),
         matrix_eligible=raw.matrix_eligible[order],
         parent=parent,
         operator=operator,
@@ -244,7 +249,7 @@ def _operators(rows: Rows, nests: Nests) -> Int32:
     operator = np.full(len(rows.start), MISSING, np.int32)
     members, among, _ = nests.parents(EventKind.OPERATOR)
     operator[members] = _globally(among, members)
-    others = rows.of(EventKind.RUNTIME, EventKind.MODULE, EventKind.ANNOTATION)
+    others = rows.of(EventKind.RUNTIME, EventKind.MODULE, EventKind.ANNOTATION, EventKind.INSTANT)
     operator[others] = _innermost(rows, members, among, rows.track[others], rows.start[others])
     return operator
 
@@ -276,7 +281,7 @@ def _python(rows: Rows, nests: Nests) -> Int32:
     python_parent = np.full(len(rows.start), MISSING, np.int32)
     members, among, _ = nests.parents(EventKind.PYTHON, EventKind.MODULE)
     python_parent[members] = _globally(among, members)
-    operators = rows.of(EventKind.OPERATOR, EventKind.RUNTIME)
+    operators = rows.of(EventKind.OPERATOR, EventKind.RUNTIME, EventKind.INSTANT)
     python_parent[operators] = _innermost(rows, members, among, rows.track[operators], rows.start[operators])
     return python_parent
 
@@ -296,6 +301,18 @@ def _collective(known: Bool, rows: Rows, operator: Int32, launch: Int32) -> Bool
     hit = by_id != MISSING
     collective[alone[hit]] |= known[by_id[hit]]
     return collective
+
+
+def _matrix_use(raw: RawTrace, use: UInt8, operators: OperatorArgs, operator: Int32) -> UInt8:
+    """What the names of kernels say, and where they say nothing the recorded types of their operators' inputs."""
+    rows = np.flatnonzero(use == MatrixUse.BY_TYPE)
+    if not len(rows):
+        return use
+    types = np.full(len(use) + 1, MISSING, np.int32)
+    types[operators.row] = operators.types
+    single = raw.strings.where(lambda text: _WIDE.search(text) is not None and _NARROW.search(text) is None)
+    use[rows] = np.where(single[types[operator[rows]]], MatrixUse.UNKNOWN, MatrixUse.YES)
+    return use
 
 
 def _forward(raw: RawTrace, rows: Rows, operators: OperatorArgs, tracks: tuple[Track, ...], origin: int) -> Int32:

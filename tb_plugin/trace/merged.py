@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -49,7 +49,7 @@ def separated(raw: RawTrace) -> Merged:
     """Returns the trace with its processes told apart where traces of several were merged."""
     if raw.is_external_id_sure:  # the recorder's ids are not those of a framework
         return Merged(raw)
-    found = _processes(raw)
+    found = processes(raw)
     if found is None:
         return Merged(_warned(raw, _repeated(raw), "repeated_ids", _REPEATED_IDS))
     process, labels = found
@@ -86,8 +86,11 @@ def _repeated(raw: RawTrace) -> int:
     return count if count > _REPEATED * len(rows) else 0
 
 
-def _processes(raw: RawTrace) -> tuple[Int32, list[str]] | None:
-    """The process of each row, and what processes are called; None where all rows are of one, or are to be taken so."""
+def processes(raw: RawTrace) -> tuple[Int32, list[str]] | None:
+    """Returns the process of each row and what processes are called; None where all rows are, or count as, of one.
+
+    The process of a row is -1 where it is unknown.
+    """
     on_device = of_kind(raw.kind, *ON_DEVICE)
     pids = len(raw.strings)
     counted = raw.pid + 1  # -1 = none
@@ -103,12 +106,19 @@ def _processes(raw: RawTrace) -> tuple[Int32, list[str]] | None:
         if _are_ranks(tags, hosts, devices):
             number = {tag: i for i, tag in enumerate(dict.fromkeys(tags[int(pid)] for pid in hosts))}
             of_pid = np.full(pids + 1, MISSING, np.int32)
-            of_pid[list(texts)] = [number.get(tags[pid], MISSING) for pid in texts]
+            of_pid[list(texts)] = [
+                number.get(tags[pid] or _beside(text, number), MISSING) for pid, text in texts.items()
+            ]
             process = of_pid[raw.pid]
             if _fits(raw, process):
                 return process, _labels(raw, process, list(number))
     by_launches = _by_launches(raw, on_device, hosts)
     return None if by_launches is None else (by_launches, _labels(raw, by_launches))
+
+
+def _beside(text: str, tags: Iterable[str]) -> str:
+    """The tag that stands before or behind a text in place of a number, such as "[TP00] Spans"."""
+    return next((tag for tag in tags if not tag.isdecimal() and (text.startswith(tag) or text.endswith(tag))), "")
 
 
 def _tag_by(pattern: re.Pattern[str]) -> Callable[[str], str]:

@@ -40,6 +40,11 @@ LAUNCHED = "kernel"
 """Key of the open column with the name of the kernel that a call launches; ``GRID`` and ``BLOCK`` stand beside it."""
 GRID, BLOCK = "grid", "block"
 
+REQUESTED, ALLOCATED, RESERVED = "Bytes", "Total Allocated", "Total Reserved"
+"""Keys of the open columns of failed requests for memory: bytes requested, and what was in use and reserved then."""
+DEVICE_TYPE, DEVICE_NUMBER = "Device Type", "Device Id"
+"""Keys of the open columns with their device, as in ``MemoryEvents``."""
+
 SINCE_1970 = "ns since 1970"
 """Unit of stated columns that are times of a clock: whole nanoseconds."""
 

@@ -55,8 +55,7 @@ def plausible(raw: RawTrace) -> tuple[Int64, Int64]:
         unset |= start <= 0
     far = (raw.dur_ns > FAR) | (raw.dur_ns < 0) | ((raw.dur_ns > YEAR) & ~of_kind(raw.kind, *ON_DEVICE))
     if int(start.max()) - int(start.min()) > YEAR and not unset.all():
-        # Quarters keep the difference of two int64 inside int64.
-        far |= np.abs(start // 4 - int(np.median(start[~unset] // 4))) > YEAR // 4
+        far |= far_apart(start, ~unset)
     bad = far | unset
     if not bad.all():
         # Ends count from the first start and must fit as well; unsigned numbers hold what int64 does not.
@@ -65,6 +64,13 @@ def plausible(raw: RawTrace) -> tuple[Int64, Int64]:
         bad |= ~bad & (end > np.iinfo(np.int64).max)
         bad[~bad] = ~summable(raw.dur_ns[~bad])
     return np.flatnonzero(~bad), np.flatnonzero(bad)
+
+
+def far_apart(time_ns: Int64, known: Bool | slice = slice(None)) -> Bool:
+    """Returns which times are further than a year from the median of those that are known. There must be one."""
+    # Quarters keep the difference of two int64 inside int64.
+    far: Bool = np.abs(time_ns // 4 - int(np.median(time_ns[known] // 4))) > YEAR // 4
+    return far
 
 
 def far_from(time_ns: Int64, origin: int) -> Bool:

@@ -244,6 +244,8 @@ class Recorder:
     """
     marks: tuple[tuple[str, str], ...] = ()
     """Servers, and how the names begin by which they mark steps, whatever form the rest has: expressions of RE2."""
+    numbers_operators: bool = False
+    """External ids number operators and annotations one after another; only threads leave gaps between blocks of ids."""
 
     def todo(self, finding: str) -> str:
         """Returns what to do about a finding, "" where the tool has no words for it (and perhaps no such option)."""

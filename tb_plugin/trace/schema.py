@@ -16,6 +16,9 @@ MISSING = -1
 NO_OPERATOR = "(no operator)"
 """Name of the row that carries device time which no operator launched."""
 
+OUT_OF_MEMORY = "[OutOfMemory]"
+"""Name of the moment at which an allocator could not serve a request."""
+
 
 class EventKind(IntEnum):
     """What an event is, whatever its vendor calls it."""
@@ -54,6 +57,8 @@ class MatrixUse(IntEnum):
     NO = 0
     YES = 1
     UNKNOWN = 2
+    BY_TYPE = 3
+    """In a raw trace: YES, but UNKNOWN where the operator's inputs are recorded as float32."""
 
 
 class CallRole(IntEnum):

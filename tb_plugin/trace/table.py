@@ -383,6 +383,8 @@ class Whole:
     """Memory that opening all of it would take, estimated."""
     budget_bytes: int
     """Memory that the readers may take."""
+    first_work_ns: int = MISSING
+    """When the first device work of the trace begins, -1 = never."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tb_plugin.errors import BadRequest
 from tb_plugin.trace.order import touching
 from tb_plugin.trace.report import ReadReport
-from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.served import Served
 from tb_plugin.trace.steps import WHOLE_TRACE
 from tb_plugin.trace.table import Coverage, RawTrace, Steps, Whole, Window
@@ -79,6 +79,8 @@ class Survey:
     framework: str = ""
     served: tuple[tuple[int, ...], ...] = ()
     """The columns of what a server worked on; none where nothing says it."""
+    first_work_ns: int = MISSING
+    """When the first device work begins, -1 = there is none."""
 
     def steps_in(self, begin_ns: int, end_ns: int) -> Steps:
         """Returns the recorded steps wholly inside a range."""
@@ -116,7 +118,7 @@ def choose(survey: Survey, asked: Asked, room_bytes: int, need_bytes: int, budge
         raise BadRequest("The trace has no steps.", "window", "Name times from its start, such as 0ns-500ns.")
     else:
         begin, end = 0, _fitting(survey, 0, None, room_bytes)
-    whole = Whole(survey.end_ns, survey.label, need_bytes, budget_bytes)
+    whole = Whole(survey.end_ns, survey.label, need_bytes, budget_bytes, survey.first_work_ns)
     return Window(survey.origin_ns, begin, end, survey.lag_ns, survey.steps_in(begin, end), whole)
 
 

@@ -700,6 +700,70 @@ def test_a_trace_beside_the_ranks_is_no_rank() -> None:
     assert set(findings([ranks[0], *stranger])) == {"one_worker", "communication_unsplit", "no_rank"}
 
 
+def again(parts: Sequence[Part], later_s: int, **facts: Any) -> list[Part]:
+    """The same profiles under names that sort last, recorded so much later."""
+    moved = []
+    for part in parts:
+        base = part.facts["distributed.base_time_ns"]
+        assert isinstance(base, int)
+        stated = {**part.facts, "distributed.base_time_ns": base + later_s * 10**9, **facts}
+        moved.append(replace(part, worker=f"z{part.worker}", facts=stated))
+    return moved
+
+
+def test_workers_of_one_rank_are_not_compared() -> None:
+    ranks = synthetic()
+    copied = [*ranks, *again(ranks[1:2], 0)]
+    assert workers_of(copied) == workers_of(ranks)
+    assert findings(copied) == findings(ranks) | {"same_rank": {}}
+    notices = view_of(copied).payloads["findings"]
+    assert isinstance(notices, Notices)
+    (text,) = (notice.text for notice in notices.notices if notice.rule == "same_rank")
+    assert text == "Another worker reports the same rank, so these are left out: zrank1."
+
+
+def test_two_launches_in_one_span_share_no_collective() -> None:
+    ranks = synthetic()
+    launches = [*again(ranks, 100), *ranks[:3]]
+    assert workers_of(launches) == workers_of(again(ranks, 100)), "the launch of most workers counts"
+    assert findings(launches) == findings(again(ranks, 100)) | {"other_time": {}}
+
+
+@pytest.mark.parametrize("later_s", [9, 11])
+def test_launches_of_workers_whose_rank_is_not_known(later_s: int) -> None:
+    """Recordings up to 10 s apart may be of one job: clocks of hosts differ."""
+    unknown = {"distributed.rank": None, "distributed.world_size": None}
+    ranks = [replace(part, facts=part.facts | unknown) for part in synthetic()]
+    both = [*ranks, *again(ranks, later_s)]
+    assert (len(workers_of(both)) == 4) == ("other_time" in findings(both)) == (later_s == 11)
+
+
+def test_distinct_ranks_are_compared_whatever_their_clocks_show() -> None:
+    ranks = synthetic()
+    assert findings([*ranks[:3], *again(ranks[3:], 100)]).keys() & {"same_rank", "other_time"} == set()
+
+
+@pytest.mark.parametrize(
+    ("file_process", "stated", "node"),
+    [
+        ("n1_77", {}, "n1"),
+        ("n1_3", {}, "n1"),
+        ("n1_78", {}, ""),
+        ("worker3_epoch_12", {}, ""),
+        ("n1_77", {"host_name": "n2"}, "n2"),
+        (None, {}, ""),
+    ],
+)
+def test_the_host_in_a_file_name_is_checked(file_process: str | None, stated: dict[str, str], node: str) -> None:
+    """The number behind it is the process (77) or the rank (3)."""
+    builder = trace().meta(distributedInfo={"rank": 3, "world_size": 4}, **stated)
+    if file_process:
+        builder.meta(file_process=file_process)
+    builder.event("cpu_op", "aten::mm", 0, 5, 77, 1)
+    (part,) = parts_of({"rank3": builder.table()})
+    assert [row["node"] for row in part.frames["devices"].data.to_pylist()] == [node]
+
+
 def test_means_are_over_calls() -> None:
     rows = [row for row in table_of(synthetic(), "operations") if row["calls"] > 1]
     assert rows

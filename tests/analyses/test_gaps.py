@@ -295,7 +295,7 @@ ONLY = {
     "Between kernels": {LAUNCHED},
     "Other stream": {LAUNCHED},
     "Unexplained": {LAUNCHED},
-    "Launch not recorded": {UNKNOWN},
+    "Not recorded": {UNKNOWN},
     "Python": {UNKNOWN, HOST_BUSY},
     "Graph launch": {LAUNCHED, HOST_BUSY},
 }

@@ -117,6 +117,35 @@ def test_a_first_launch_that_loads_code(longest: int, cause: str) -> None:
     assert gap(builder, 55, longest + 55) == {cause: longest}
 
 
+@pytest.mark.parametrize(
+    ("name", "call", "cause"),
+    [
+        ("new", "cudaLaunchKernel", "initialisation"),
+        ("k", "cudaLaunchKernel", "launch"),
+        ("new", "cudaGraphLaunch", "graph"),
+    ],
+)
+def test_each_kernel_may_load_its_code_when_it_is_first_launched(name: str, call: str, cause: str) -> None:
+    """Ten launches of 10 us and one of 5 ms while the device idles: lazy loading, if its kernel is a new one."""
+    builder = trace().step(1, 0, 20_000)
+    for i in range(10):
+        builder.op("next", 100 * i, 20).launches(kernel("k", 20, 100 * i + 40), at=100 * i + 5, dur=10)
+    builder.op("late", 2000, 5100).launches(kernel(name, 20, 7060), at=2005, dur=5000, name=call)
+    assert gap(builder, 2005, 7005) == {cause: 5000}
+
+
+def test_the_call_of_a_copy_lasts_as_long_as_the_copy() -> None:
+    """The first copy takes 40 ms in its call, from pageable memory; launches of kernels take 10 us."""
+    builder = trace().step(1, 0, 100_000).on_device(kernel("earlier", 10, 0), ext=-1)
+    copy = memcpy(2000, 38_000, name="Memcpy HtoD (Pageable -> Device)")
+    builder.op("aten::copy_", 50, 40_100).launches(copy, at=60, dur=40_000, name="cudaMemcpyAsync")
+    for i in range(9):
+        builder.op("next", 41_000 + 100 * i, 20).launches(
+            kernel("k", 20, 41_040 + 100 * i), at=41_005 + 100 * i, dur=10
+        )
+    assert "initialisation" not in gap(builder, 60, 38_000)
+
+
 def test_a_recording_of_the_device_alone_names_no_cause_on_the_host() -> None:
     builder = trace().device(0).on_device(kernel("a", 10, 0)).on_device(kernel("b", 10, 100))
     assert gap(builder, 10, 100) == {"not_recorded": 90}
@@ -195,7 +224,10 @@ def recount(table: TraceTable) -> dict[int, Cause]:
         latency[i] = (start[i] - free, queued, "Graph" in name[launch[i]])
     threads = Counter(track[launch[i]] for i in work if launch[i] >= 0)
     order = sorted(threads, key=lambda t: (-threads[t], t))
-    nothing = Cause.PYTHON if order else Cause.NOT_RECORDED
+    on_host = any(
+        kind[i] in (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.PYTHON) and track[i] in order for i in numbers
+    )
+    nothing = Cause.PYTHON if order and on_host else Cause.NOT_RECORDED
 
     def limit(i: int) -> int:
         _, queued, graph = latency[i]
@@ -206,7 +238,8 @@ def recount(table: TraceTable) -> dict[int, Cause]:
             and (value > 0 or not queued)
             and (kind[j] == EventKind.KERNEL) == (kind[i] == EventKind.KERNEL)
         ]
-        return middle(alike) + 8 * middle([abs(value - middle(alike)) for value in alike])
+        found = middle(alike) + 8 * middle([abs(value - middle(alike)) for value in alike])
+        return found if len(alike) > 1 else min(found, 20_000)
 
     def doing(now: int, thread: int) -> Cause | None:
         of = [i for i in numbers if start[i] <= now < end[i] and (track[i] == thread or name[i] == "Python GC")]
@@ -350,3 +383,35 @@ def test_the_view_tells_steps_causes_and_pieces() -> None:
 
 def test_without_a_device_there_is_no_such_view() -> None:
     assert analysis("idle").missing(trace().op("aten::mm", 0, 5).table()) is not None
+
+
+def test_idle_times_of_several_pages_have_a_name_each() -> None:
+    """Three steps of 900 us, 100 us apart, with 500 us of work from 60 us on in each: 1,200 idle in the steps, 1,000 between
+    first and last work, 1,400 in all. What has the same name is the same number."""
+    builder = trace().device(0)
+    for i in range(3):
+        builder.step(i, 1000 * i, 900).op("aten::mm", 1000 * i + 20, 30)
+        builder.launches(kernel("gemm", 500, 1000 * i + 60))
+    table = builder.table()
+    named: dict[str, set[int]] = {}
+    bar: Any = part(table, "overview").payloads["device_time_0"]
+    idle = part(table, "idle")
+    summary: Any = idle.payloads["summary"]
+    answer: Any = idle.payloads["answer"]
+    figures = [
+        *((each.metric, each.value) for each in bar.parts),
+        *((each.metric, each.value) for each in summary.figures),
+    ]
+    figures += [(each.metric, each.value) for each in answer.notices[0].figures]
+    for view, name in (("idle", "idle_causes"), ("idle", "idle_steps"), ("range", "range_devices")):
+        frame = part(table, view).frames[name]
+        column = next(each for each in frame.columns if each.metric.key == "idle_ns")
+        figures.append((column.metric, sum(frame.data["idle_ns"].to_pylist())))
+    for metric, value in figures:
+        if metric.key == "idle_ns":
+            named.setdefault(metric.title, set()).add(value)
+    assert named == {
+        "Idle from first to last work": {1_000_000},
+        "Idle in the steps": {1_200_000},
+        "Idle in the range": {1_400_000},
+    }

@@ -19,9 +19,13 @@ from tb_plugin.analyses.launching.repeats import LEAST, LONGEST, ROUNDS, repeats
 from tb_plugin.analyses.launching.tables import ARROW
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.payloads import Series
+from tb_plugin.readers.base import ReadOptions, no_progress
+from tb_plugin.readers.kineto import KinetoReader
+from tb_plugin.trace.assemble import assemble
 from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
-from tests.builders import TraceBuilder, kernel, memcpy, part, row, rows, trace
+from tb_plugin.trace.window import Asked, choose
+from tests.builders import Bytes, TraceBuilder, kernel, memcpy, part, row, rows, trace
 from tests.conftest import UNLIKE, sample
 from tests.depth import examples
 
@@ -346,3 +350,51 @@ def test_any_sequences_recounted(pieces: list[str], gap: int) -> None:
 def test_launches_of_a_sample_recounted(name: str) -> None:
     assert_launches(sample(name))
     assert_repeats(sample(name))
+
+
+def cut(builder: TraceBuilder, first: str, last: str) -> TraceTable:
+    """The trace opened as a window of these steps."""
+    data, room = Bytes(builder.bytes()), 10**9
+    window = choose(KinetoReader().survey(data, ReadOptions(), no_progress), Asked((first, last)), room, 0, room)
+    return assemble(KinetoReader().read(data, ReadOptions(window=window), no_progress))
+
+
+def spread_steps() -> TraceBuilder:
+    """Three steps of 900 us, 100 us apart; a device works from 60 to 560 us of each."""
+    builder = trace().device(0)
+    for i in range(3):
+        builder.step(i, 1000 * i, 900).op("aten::mm", 1000 * i + 20, 30)
+        builder.launches(kernel("gemm", 500, 1000 * i + 60))
+    return builder
+
+
+@pytest.mark.parametrize(
+    ("steps", "starved"),
+    [
+        (("0",), 0),  # before the first work of the device it was not in use
+        (("1",), 60),
+        (("2",), 60),
+        (("0", "1"), 340 + 60),
+        (("1", "2"), 60 + 340 + 60),
+        (("0", "1", "2"), 340 + 60 + 340 + 60),
+    ],
+)
+def test_selected_steps_and_a_window_of_them_wait_alike(steps: tuple[str, ...], starved: int) -> None:
+    """The 100 us between two steps are in none; the end of a step counts where a launch of these steps ends the gap."""
+    builder = spread_steps()
+    for facts in (
+        part(builder.table(), "launches", steps).facts,
+        part(cut(builder, steps[0], steps[-1]), "launches").facts,
+    ):
+        assert facts["launch.starved_ns"] == 1_000 * starved
+        assert facts["launch.count"] == len(steps)
+        assert 0 <= int(facts["launch.capture_ns"] or 0) <= 1_000 * starved
+    assert part(builder.table(), "launches").facts["launch.starved_ns"] == 1_000_000, "all of the recording"
+
+
+def test_what_is_before_the_first_work_counts_in_no_window() -> None:
+    """The first step runs on the host alone. In the second the device idles for 60 us, works, and idles for 40."""
+    builder = trace().device(0).step(0, 0, 100).op("aten::a", 10, 50).step(1, 200, 300).op("aten::mm", 220, 20)
+    builder.launches(kernel("gemm", 100, 260), kernel("gemm", 50, 400))
+    for table, steps in ((builder.table(), ("1",)), (cut(builder, "1", "1"), None)):
+        assert part(table, "launches", steps).facts["launch.starved_ns"] == 40_000

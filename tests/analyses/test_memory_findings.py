@@ -323,7 +323,7 @@ def test_reserved_memory_that_comes_and_goes() -> None:
     saw(run, 4)
     run.builder.call(20, 100, name="cudaMalloc").call(130, 50, name="cudaFree")
     found = notices(run.table())
-    notice = found["memory_oscillation"]
+    notice = found["reserved_oscillation"]
     # It falls four times; after the last fall it stays low.
     assert figures(notice) == {
         "reserved_cycles": 3, "returned_bytes": 4 * (GIB - 2 * MIB), "peak_reserved_bytes": GIB, "name": "aten::mm",
@@ -334,7 +334,7 @@ def test_reserved_memory_that_comes_and_goes() -> None:
     assert found["driver_memory_calls"].severity == "medium", "what the calls cost is said there as before"
     run = Run(1)
     saw(run, 3)
-    assert "memory_oscillation" not in notices(run.table()), "twice is no habit"
+    assert "reserved_oscillation" not in notices(run.table()), "twice is no habit"
 
 
 def spike(life_us: int, like: int = 1) -> TraceTable:
@@ -419,17 +419,17 @@ def test_room(memory: float, room: int | None) -> None:
     if room is None:
         assert found == {}
     else:
-        assert figures(found["memory_room"]) == {
+        assert figures(found["memory_unused"]) == {
             "room_ratio": room / memory, "room_bytes": room * GIB, "memory_bytes": memory * GIB
         }  # fmt: skip
-        assert found["memory_room"].severity == "info"
+        assert found["memory_unused"].severity == "info"
     summary: Any = part(table, "memory").payloads["summary"]
     assert {f.metric.key: f.value for f in summary.figures}["room_bytes"] == int((memory - 1) * GIB)
 
 
 @pytest.mark.parametrize("name", WITH_MEMORY)
 def test_samples_have_no_finding_but_room(name: str) -> None:
-    assert set(notices(sample(name))) <= {"memory_room", "driver_memory_calls"}
+    assert set(notices(sample(name))) <= {"memory_unused", "driver_memory_calls"}
     assert "memory_shapes" not in part(sample(name), "memory").layout
 
 

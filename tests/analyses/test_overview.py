@@ -140,6 +140,36 @@ def test_time_on_matrix_units_is_one_number_over_all_kernels() -> None:
 
 
 @pytest.mark.parametrize(
+    ("types", "used", "unknown"),
+    [
+        (["float", "float"], 0, 1),
+        (["double", "double"], 0, 1),
+        (["c10::Half", "c10::Half"], 1, 0),
+        (["float", "c10::BFloat16", "c10::BFloat16", "Scalar"], 1, 0),
+        (["", "Scalar"], 1, 0),
+        (None, 1, 0),
+    ],
+)
+@pytest.mark.parametrize("name", ["gemm_kernel", "gemm_kernel_xe2"])
+def test_recorded_types_win_over_a_name_that_tells_no_type(
+    types: list[str] | None, used: int, unknown: int, name: str
+) -> None:
+    """oneDNN's generated products are named alike with and without systolic instructions (cases/xpu_fp32_gemm)."""
+    builder = trace().device(0, name="Intel(R) Arc(TM) B580 Graphics")
+    builder.op("aten::mm", 0, 9, **({"Input type": types} if types else {})).launches(kernel(name, 30, 50))
+    assert of_matrix_units(builder)[:2] == (used, unknown)
+
+
+def test_recorded_types_change_nothing_where_the_name_tells_the_unit() -> None:
+    builder = (
+        trace()
+        .device(0, name="Intel(R) Arc(TM) B580 Graphics")
+        .op("aten::mm", 0, 9, **{"Input type": ["float", "float"]})
+    )
+    assert of_matrix_units(builder.launches(kernel("gemm_dpas", 30, 50)))[:2] == (1, 0)
+
+
+@pytest.mark.parametrize(
     ("properties", "name", "ratio", "title"),
     [
         (

@@ -490,7 +490,7 @@ def test_who_is_late_again_and_again_stands_before_who_was_once() -> None:
     assert told.lost(once)[1] > told.lost(often)[1]
     rows: list[dict[str, object]] = [{"caused_wait_ns": 0}] * 8
     first, second = straggler_findings(told, rows)
-    assert first.text.startswith("{worker} costs {lost_ns} of each step")
+    assert first.text.startswith("Other ranks wait for {worker}, which costs {lost_ns} per step")
     assert second.text.startswith("{worker} cost {worst_lost_ns} in step {worst_step} alone")
     figures = {figure.metric.key: figure for figure in second.figures}
     assert figures["worst_lost_ns"].value == told.found.lost_ns[once].max()

@@ -13,6 +13,8 @@ import tb_plugin
 from tb_plugin import cli
 from tb_plugin.findings import Finding, data_notices, finding, findings
 from tb_plugin.payloads import Figure, Link, Metric, Notice, Notices
+from tests.analyses.rules.test_memory_and_streams import reserved
+from tests.builders import TraceBuilder
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 KEYS = {
@@ -151,3 +153,48 @@ def test_what_several_views_say_is_said_once():
     ]
     assert [found.rule for found in data_notices(payloads)] == ["d"]
     assert Finding.__struct_fields__[:2] == ("rule", "severity")
+
+
+def swinging() -> TraceBuilder:
+    """Of 16 GiB a device reserves 4 and gives 2 of them back three times, with calls of the driver, in a step of 1 ms."""
+    builder = reserved(4, 2, 4, 2, 4, 2, 4)
+    for at in (300, 500, 700):
+        builder.call(at, 60, name="cudaFree").call(at + 80, 60, name="cudaMalloc")
+    return builder
+
+
+def test_what_a_rule_and_its_view_both_say_is_said_once(capsys, tmp_path):
+    """Memory that is unused, memory that comes and goes, and driver calls: the Memory view says each of them as well."""
+    path = tmp_path / "worker0.pt.trace.json"
+    path.write_bytes(swinging().bytes())
+    (one,) = json.loads(printed(capsys, "report", path, "--format", "json"))["profiles"]
+    rules = [found["rule"] for found in one["findings"]]
+    for rule in ("memory_unused", "reserved_oscillation", "driver_memory_calls"):
+        assert rules.count(rule) == 1, rule
+    memory = json.loads(printed(capsys, "report", path, "--view", "memory", "--format", "json"))["profiles"][0]
+    assert memory["findings"] == one["findings"]
+
+
+def test_the_number_of_findings_is_that_of_the_list(capsys, tmp_path, slow):
+    """Views have findings of their own: here of memory that is reserved and never allocated."""
+    path = tmp_path / "worker0.pt.trace.json"
+    path.write_bytes(swinging().bytes())
+    (one,) = json.loads(printed(capsys, "report", path, "--format", "json"))["profiles"]
+    assert one["facts"]["findings.count"] == len(one["findings"])
+    assert "memory_fragmentation" in {found["rule"] for found in one["findings"]}
+    profile = tb_plugin.open(path)
+    assert profile.facts["findings.count"] == len(profile.findings) == len(one["findings"])
+    diff = json.loads(printed(capsys, "diff", slow, path, "--format", "json"))
+    assert (diff["facts"]["findings.count"]["baseline"], diff["facts"]["findings.count"]["experiment"]) == (
+        len(diff["baseline"]["findings"]),
+        len(diff["experiment"]["findings"]),
+    )
+
+
+def test_devices_are_told_apart(capsys, tmp_path):
+    path = tmp_path / "worker0.pt.trace.json"
+    path.write_bytes(reserved(6, device=1, builder=reserved(4)).bytes())
+    (one,) = json.loads(printed(capsys, "report", path, "--format", "json"))["profiles"]
+    unused = [found for found in one["findings"] if found["rule"] == "memory_unused"]
+    devices = [next(f["value"] for f in found["figures"] if f["key"] == "device") for found in unused]
+    assert devices == ["cuda:1", "cuda:0"], "the one with least room first, which the rule names; each once"

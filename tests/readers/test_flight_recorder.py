@@ -124,6 +124,11 @@ def test_names(path: str, worker: str | None) -> None:
     assert all(not candidate.certain and candidate.run == path.rpartition("/")[0] for candidate in found)
 
 
+def test_a_folder_that_counts_is_the_span() -> None:
+    (found,) = READER.find([ListedFile("job/comm_traces/iteration_5/rank_3", 1, "f")])
+    assert (found.run, found.worker, found.span) == ("job/comm_traces", "rank3", "5")
+
+
 def test_first_bytes() -> None:
     assert READER.sniff(pickle.dumps(TWO, 2)) and READER.sniff(as_json(TWO))
     assert not READER.sniff(pickle.dumps({"segments": [], "device_traces": []}))

@@ -6,6 +6,7 @@ import pytest
 
 from tb_plugin.readers.base import ListedFile
 from tb_plugin.readers.kineto import KinetoReader
+from tests.builders import read, trace
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,64 @@ def test_names(path, expected):
     (candidate,) = KinetoReader().find([ListedFile(path, 1, "f")])
     assert (candidate.run, candidate.worker, candidate.span, candidate.certain) == expected
     assert candidate.names == (path,)
+
+
+@pytest.mark.parametrize(
+    ("name", "worker", "span", "stage"),
+    [
+        # tensorboard_trace_handler, and so Hugging Face's Trainer in its documentation
+        ("host_4711.1767189312000000000.pt.trace.json.gz", "host_4711", "1767189312000000000", ""),
+        # SGLang
+        ("1759255878.904894-TP-1.trace.json.gz", "TP-1", None, ""),
+        ("1759255878.904894-TP-1-DP-0-PP-2-EP-1-DECODE.trace.json.gz", "TP-1-DP-0-PP-2-EP-1", None, "DECODE"),
+        ("warm-up-1759255878.9-TP-0-EXTEND.trace.json", "TP-0", None, "EXTEND"),
+        ("1759255878.9-TP-0-EXTEND.trace.annotated.json", "TP-0", None, "EXTEND"),
+        # vLLM: the rank of one engine, of which there may be several
+        ("4f2c1-rank-3.1767189312000000000.pt.trace.json.gz", "4f2c1-rank-3", "1767189312000000000", ""),
+        ("dp1_pp0_tp1_dcp0_ep3_rank3.17.pt.trace.json.gz", "dp1_pp0_tp1_dcp0_ep3_rank3", "17", ""),
+        # Lightning
+        ("fit-perf_logs-0-[Strategy]DDPStrategy.training_step.17.pt.trace.json", "rank0", "17", "fit"),
+        ("fit-2-[Strategy]SingleDeviceStrategy.training_step.17.pt.trace.json", "rank2", "17", "fit"),
+        ("validate-a-1-7-_Strategy_DDPStrategy_validation_step.18.pt.trace.json", "rank7", "18", "validate"),
+        ("test-run-1-first.17.pt.trace.json", "test-run-1-first", "17", ""),
+        # Accelerate: the number of the process, which may be anything in a file of this name
+        ("profile_2.json", "profile_2", None, ""),
+        # verl
+        ("prof_start_3_end_4_rank_12.json", "rank12", "3", ""),
+        ("update_actor_prof_rank-1_4711_20260131120000123.json.gz", "rank1", "20260131120000123", "update_actor"),
+        ("prof_rank-1_4711_20260131120000123_cycle2.json.gz", "rank1", "20260131120000123", ""),
+        # DLRM
+        ("worker3_step_12.1767189312000.pt.trace.json", "worker3", "1767189312000", ""),
+        ("worker3_step_12.pt.trace.json", "worker3", "12", ""),
+        # torchtitan
+        ("iteration_10/rank3_trace.json", "rank3", "10", ""),
+        # Composer
+        ("rank2.4.pt.trace.json", "rank2", "4", ""),
+        ("ep0-ba5-rank2.json", "rank2", "5", ""),
+        # Megatron
+        ("rank-3.json.gz", "rank3", None, ""),
+        # dynolog
+        ("libkineto_trace_3890.json", "libkineto_trace_3890", None, ""),
+        ("trace_3890.json", "trace_3890", None, ""),
+    ],
+)
+def test_names_of_tools(name, worker, span, stage):
+    (found,) = KinetoReader().find([ListedFile(f"job/{name}", 1, "f")])
+    assert (found.run, found.worker, found.span, found.stage) == ("job", worker, span, stage)
+    assert (found.time_unix_ns is not None) == ("-TP-" in name)
+
+
+@pytest.mark.parametrize(
+    ("name", "root", "process"),
+    [
+        ("host_77.1767189312000.pt.trace.json", {}, "host_77"),
+        ("host_77.1767189312000.pt.trace.json", {"host_name": "a"}, None),
+        ("worker0_step_12.1767189312000.pt.trace.json", {}, None),
+        ("host_77.json", {}, None),
+    ],
+)
+def test_a_name_that_may_hold_the_host_is_stated(name, root, process):
+    assert read(trace().op("aten::mm", 0, 5).meta(**root).bytes(), name=name).metadata.get("file_process") == process
 
 
 def test_compressed_and_plain_twins_are_both_kept():

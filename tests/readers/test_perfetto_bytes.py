@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import random
 import tracemalloc
 import zlib
@@ -13,7 +14,9 @@ import pytest
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers import READERS
 from tb_plugin.readers.base import FileSize, ListedFile, ReadOptions, no_progress
+from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.perfetto import packets, translating
+from tb_plugin.readers.stream import TextStream
 from tb_plugin.service.discovery import Root, Scanner
 from tb_plugin.storage.files import Folder
 from tb_plugin.trace.assemble import assemble
@@ -164,6 +167,35 @@ def test_mutants_are_read_or_refused() -> None:
         assert report.complete or report.issues
         counted = report.events_kept + report.events_dropped + report.events_other
         assert report.events_seen <= counted + sum(issue.count for issue in report.issues if issue.outcome == "note")
+
+
+@pytest.mark.parametrize("empty", [packet(), b"\x0a\x80\x00", b"\x0a" + 9 * b"\x80" + b"\x00"])
+def test_empty_packets_are_skipped_without_decoding_them(empty: bytes) -> None:
+    """Anywhere between packets, also where a batch ends, and in bundles; not inside of a packet, which is its content."""
+    stand_in = (
+        MAIN + GOOD + event(5, BEGIN, THREAD, called("a" + packet().decode() + "b")) + event(6, END, THREAD) + LATER
+    )
+    ends: list[int] = []
+    packets._whole_packets(bytearray(stand_in), ends)
+    begins = [0, *ends]
+    many = 20_000 * empty
+    spread = many + b"".join(stand_in[a:b] + many for a, b in zip(begins, ends, strict=False))
+    bundle = packet(message(50, zlib.compress(spread)))
+    for content in (spread, bundle + many):
+        log = IssueLog()
+        stream = TextStream(io.BytesIO(content), len(content), lambda fraction: None, log)
+        found = [each for batch in packets.Packets(stream, 4096, log).batches() for each in batch]
+        assert len(found) == len(ends) and not log.issues()
+    assert rows(read(spread)) == rows(read(stand_in)) and issues(read(spread)) == issues(read(stand_in))
+    cut = spread[: spread.rindex(LATER[-4:]) + 2]
+    assert issues(read(cut)) == issues(read(stand_in[:-2]))
+
+
+def test_a_file_of_empty_packets_holds_none() -> None:
+    content = 100_000 * packet()
+    assert packets.looks_like_packets(content[:4096]) and not packets.looks_like_packets(b"")
+    with pytest.raises(UnreadableTrace, match="no packets"):
+        read(content)
 
 
 def test_a_bundle_that_unpacks_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,8 +156,9 @@ def test_sniffing_is_repeated_only_when_the_file_changes(tmp_path, monkeypatch):
     assert not scan.scan().found and not scan.scan().found
     assert looks == ["a.json"]
     write_trace(tmp_path / "a.json")
-    assert scan.scan().found
-    assert looks == ["a.json", "a.json"]
+    assert scan.scan().found and scan.scan().found
+    # What is found is asked for its rank too.
+    assert looks == ["a.json", "a.json", "a.json"]
 
 
 def test_a_storage_that_fails_for_a_moment_is_asked_again(tmp_path, monkeypatch):
@@ -246,3 +247,19 @@ def test_stages_of_one_recording_have_no_number(tmp_path):
             write_trace(tmp_path / f"1759255878.904894-TP-{rank}-DP-0-{stage}.trace.json.gz")
     found = {(f.worker, f.span) for f in scanner(tmp_path).scan().found}
     assert found == {(f"TP-{rank}-DP-0", stage) for rank in range(2) for stage in ("EXTEND", "DECODE")}
+
+
+def test_stages_without_a_number_of_the_recording_are_counted(tmp_path):
+    for i, stage in enumerate(("fit", "validate", "fit")):
+        write_trace(tmp_path / f"{stage}-0-[Strategy]DDPStrategy.training_step.{1767189312000 + i}.pt.trace.json")
+    assert {(f.worker, f.span) for f in scanner(tmp_path).scan().found} == {
+        ("rank0", "fit"), ("rank0", "validate"), ("rank0", "fit (2)"),
+    }  # fmt: skip
+
+
+def test_steps_in_names_are_spans(tmp_path):
+    for rank in range(2):
+        for step in (9, 12):
+            write_trace(tmp_path / f"worker{rank}_step_{step}.{1767189300000 + step}.pt.trace.json")
+    found = {f.names[0].split(".")[0]: (f.worker, f.span) for f in scanner(tmp_path).scan().found}
+    assert found["worker1_step_9"] == ("worker1", "1") and found["worker1_step_12"] == ("worker1", "2")

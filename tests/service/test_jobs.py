@@ -64,12 +64,6 @@ def test_one_folder_whose_names_do_not_tell_ranks_apart(tmp_path):
     assert places(tmp_path) == [("job", "rank0", "1"), ("job", "rank1", "1")]
 
 
-def test_names_that_tell_ranks_apart_stay(tmp_path):
-    for rank in range(2):
-        put(tmp_path / "job" / f"host_{rank}.END.pt.trace.json", rank)
-    assert places(tmp_path) == [("job", "host_0", "1"), ("job", "host_1", "1")]
-
-
 def test_nodes_with_several_ranks_each(tmp_path):
     for rank in range(4):
         put(tmp_path / f"node{rank // 2}" / f"r{rank}.END.pt.trace.json", rank, 4, host=f"h{rank // 2}")
@@ -135,7 +129,7 @@ def test_it_can_be_switched_off(tmp_path, monkeypatch):
 def test_what_does_not_fit_is_not_joined(tmp_path, other):
     put(tmp_path / "a" / "w.END.pt.trace.json", 0)
     put(tmp_path / "b" / "w.END.pt.trace.json", **other, pid=999)
-    assert places(tmp_path) == [("a", "w", "1"), ("b", "w", "1")]
+    assert places(tmp_path) == [("a", "rank0", "1"), ("b", f"rank{other.get('rank', 0)}", "1")]
 
 
 def test_two_jobs_at_a_time_are_joined_where_their_folders_are_clear(tmp_path):
@@ -198,7 +192,7 @@ def test_heads_are_read_once_and_not_where_a_run_is_whole(tmp_path, monkeypatch)
     monkeypatch.setattr(discovery, "_SMALL", 0)  # real traces are not so small that they may be something else
     monkeypatch.setattr(discovery, "read_head", lambda folder, file: asked.append(file.path) or real(folder, file))
     for rank in range(4):
-        put(tmp_path / "whole" / f"r{rank}.END.pt.trace.json", rank, 4)
+        put(tmp_path / "whole" / f"rank{rank}.END.pt.trace.json", rank, 4)
     for rank in range(2):
         put(tmp_path / f"rank{rank}" / "w.END.pt.trace.json", rank)
     scanner = Scanner([Root(Folder(str(tmp_path)))], READERS)
@@ -238,6 +232,37 @@ def test_what_a_file_states():
 )
 def test_what_states_no_rank_of_a_job(stated):
     assert identify(f'{{"distributedInfo": {stated}, "traceEvents": []}}'.encode()) is None
+
+
+def collective(place, ranks, description="default_pg", pid=5, ts=7):
+    args = {"Group size": len(ranks), "Process Group Description": description, "Rank": place, "Src Rank": 9}
+    args["Process Group Ranks"] = str(ranks)
+    return {"ph": "X", "cat": "user_annotation", "name": "nccl:all_reduce", "pid": pid, "ts": ts, "args": args}
+
+
+@pytest.mark.parametrize(
+    ("events", "rank_and_size"),
+    [
+        ([collective(2, [0, 1, 2, 3])], (2, 4)),
+        ([collective(1, [1, 3], "dp")], (3, 0)),
+        ([collective(1, [1, 3], "dp"), collective(3, [0, 1, 2, 3])], (3, 4)),
+        ([collective(0, [1, 3], "dp"), collective(1, [1, 3], "dp")], None),
+        ([collective(4, [0, 1, 2, 3])], None),
+        ([collective(0, [])], None),
+        ([], None),
+    ],
+)
+def test_the_rank_that_collectives_state(events, rank_and_size):
+    """On-demand recordings have no distributedInfo; "Rank" is a place in the group."""
+    job = identify(json.dumps({"traceEvents": events}).encode())
+    assert (job and (job.rank, job.world_size)) == rank_and_size
+
+
+@pytest.mark.parametrize("pids", [(5, 6), ("[TP00] 5", "[TP01] 5"), ("[TP00] 5",)])
+def test_a_file_that_was_merged_is_of_no_rank(pids):
+    stated = {"rank": 0, "world_size": 2}
+    events = [collective(0, [0, 1], pid=pid) for pid in pids]
+    assert identify(json.dumps({"distributedInfo": stated, "traceEvents": events}).encode()) is None
 
 
 def test_a_list_of_ranks_beyond_what_is_read():

@@ -270,4 +270,4 @@ def test_the_text_report_ends_with_the_groups(capsys, monkeypatch, tmp_path):
     assert cli.main(["report", str(SAMPLES / "synthetic_ddp"), "--view", "distributed"]) == 0
     text = capsys.readouterr().out
     assert text.count("synthetic_ddp / all workers / span 1") == 1
-    assert "rank2 costs 6.95 ms of each step" in " ".join(text.split())
+    assert "Other ranks wait for rank2, which costs 6.95 ms per step" in " ".join(text.split())

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tb_plugin.private import PrivateFolder
 from tb_plugin.storage.cache import FileStore, open_store, refused
 from tb_plugin.storage.seal import seal_of, sealed, unsealed
 
@@ -214,6 +215,32 @@ def test_the_private_folder_of_a_killed_process_goes_with_the_next_start(tmp_pat
     assert first.folder.exists() and second.folder.exists(), "and those in use stay"
     first.evict()
     assert open_store().folder != first.folder and first.folder.exists(), "its lock is no file of the store"
+
+
+COPIES = """
+import io, os, signal
+from tb_plugin.readers.ascend.database.opening import MAGIC, opened
+from tb_plugin.readers.issues import IssueLog
+class Source:
+    def size(self, name): return 4096
+    def open(self, name): return io.BytesIO(MAGIC.ljust(4096, b"0"))
+with opened(Source(), "a.db", IssueLog(), lambda fraction: None):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_copy_of_a_killed_reader_goes_with_the_next_start(tmp_path, monkeypatch):
+    """The cache has a folder of its own, so that the next start makes no private one."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    done = subprocess.run([sys.executable, "-c", COPIES], capture_output=True, text=True, check=False)
+    copies = list(tmp_path.rglob("copy.db"))
+    assert copies, done.stderr
+    with PrivateFolder() as used:
+        open_store()
+        assert not copies[0].exists() and used.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["cache"]
 
 
 def test_a_command_that_is_told_to_end_removes_its_private_folder(tmp_path):

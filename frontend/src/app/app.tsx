@@ -7,18 +7,20 @@ import { nounOf } from '../lib/models'
 import { shortenMiddle } from '../lib/names'
 import {
   type Address,
+  askedAddress,
   isAnsweredByOthers,
   missingIn,
   offered,
   openedView,
   resolveAddress,
+  sameAddress,
   seenAs,
   spanOf,
   viewInfo,
   wantedAddress,
 } from '../lib/profiles'
 import { useCatalog, useProfile } from '../state/data'
-import { openProfile, openView, setDefaultView, useRoute } from '../state/route'
+import { openProfile, openView, setDefaultView, setRoute, useRoute } from '../state/route'
 import { viewOf } from '../views'
 import { Bones } from '../widgets/basics'
 import { CaptureProblem } from '../widgets/capturePicker'
@@ -57,7 +59,15 @@ function Frame() {
   const span = spanOf(catalog, address)
   const part = route.window ?? ''
   const capture = route.capture ?? ''
-  const { profile: read, problem, reload } = useProfile(address, seenAs(span), part, capture, route.view)
+  const asked = askedAddress(catalog, address, wanted)
+  const { profile: read, problem, reload } = useProfile(asked, seenAs(span), part, capture, route.view)
+  const other = read?.worker && !sameAddress(read, asked) ? read : null
+  useEffect(() => {
+    // Once a merged file is read, a worker for each of its ranks stands for it.
+    if (!other) return
+    if (route.worker) setRoute({ run: other.run, worker: other.worker, span: other.span })
+    refresh()
+  }, [other, route.worker, refresh])
   const profile = useMemo(() => offered(read, catalog, address), [read, catalog, address])
   const [quality, setQuality] = useState(false)
   const [help, setHelp] = useState(false)

@@ -7,7 +7,7 @@ import { isSame, type RanksScene, type Shown } from './ranksScene'
 import { cut, FONT, FONT_TITLE } from './surface'
 import type { Strip } from './timelineColors'
 import { drawGrid, drawOver, drawRegion, hatch, triangle } from './timelineDraw'
-import { drawBookmarks, drawCursor, drawHead, drawRange } from './timelineHead'
+import { drawCursor, drawFlags, drawHead, drawRange } from './timelineHead'
 import { HEAD } from './timelineLayout'
 import { firstEndingAfter, type Piece } from './timelineModel'
 import { type Scene, toX, inSight as tracksInSight } from './timelineScene'
@@ -42,7 +42,7 @@ export function drawRanks(context: CanvasRenderingContext2D, scene: RanksScene, 
   context.restore()
   drawHead(context, scene, marks, step)
   if (scene.range) drawRange(context, scene, scene.range)
-  drawBookmarks(context, scene)
+  drawFlags(context, scene, scene.bookmarks, scene.theme.accent)
   if (scene.cursor !== null) drawCursor(context, scene, scene.cursor)
 }
 

@@ -5,7 +5,7 @@ import { multiples, rulerStep, tickLabel } from '../lib/scale'
 import { box, cut, FONT, FONT_TITLE, paint, type Theme } from './surface'
 import type { Tile } from './tileStore'
 import { drawCounter, rangeText, sliceAt } from './timelineCounters'
-import { drawBookmarks, drawCursor, drawHead, drawRange } from './timelineHead'
+import { drawCursor, drawFlags, drawHead, drawRange } from './timelineHead'
 import { BAR, HEAD, type Placed, rowTop } from './timelineLayout'
 import { firstEndingAfter, type Piece, type Spot, type TimelineModel } from './timelineModel'
 import { curveOf, inSight, type Scene, type Stage, toX } from './timelineScene'
@@ -31,7 +31,8 @@ export function draw(context: CanvasRenderingContext2D, scene: Scene): void {
   drawOver(context, scene)
   drawHead(context, scene, marks, step)
   if (scene.range) drawRange(context, scene, scene.range)
-  drawBookmarks(context, scene)
+  drawFlags(context, scene, scene.failures, theme.highEdge)
+  drawFlags(context, scene, scene.bookmarks, theme.accent)
   if (scene.cursor !== null) drawCursor(context, scene, scene.cursor)
 }
 

@@ -24,9 +24,20 @@ export interface Extras {
   counters: Counters | null
   steps: readonly Step[]
   bookmarks: readonly Bookmark[]
+  /** Requests for memory that failed. */
+  failures: readonly Bookmark[]
 }
 
-export const NO_EXTRAS: Extras = { arrows: [], gaps: [], hits: [], marks: [], counters: null, steps: [], bookmarks: [] }
+export const NO_EXTRAS: Extras = {
+  arrows: [],
+  gaps: [],
+  hits: [],
+  marks: [],
+  counters: null,
+  steps: [],
+  bookmarks: [],
+  failures: [],
+}
 
 /** Where a picture begins: at its top, as wide as nobody has said yet, with nothing chosen. */
 export const STILL = {

@@ -4,7 +4,7 @@ import { divisions, multiples, tickLabel } from '../lib/scale'
 import { box, cut, FONT, FONT_TITLE, paint } from './surface'
 import { AXIS, HEAD, STRIP } from './timelineLayout'
 import type { Range } from './timelineModel'
-import { type HeadStage, type Stage, toX } from './timelineScene'
+import { type Bookmark, type HeadStage, type Stage, toX } from './timelineScene'
 
 export function drawHead(context: CanvasRenderingContext2D, scene: HeadStage, marks: number[], step: number): void {
   const { width, theme } = scene
@@ -160,16 +160,21 @@ export function drawRange(context: CanvasRenderingContext2D, scene: Stage, range
   context.fillText(text, left + 6, (STRIP + AXIS) / 2)
 }
 
-/** Bookmarks: a line through all tracks, a flag on the axis, the note beside it as far as there is room. */
-export function drawBookmarks(context: CanvasRenderingContext2D, scene: Stage): void {
+/** Bookmarks and failures: a line through all tracks, a flag on the axis, the note beside it as far as there is room. */
+export function drawFlags(
+  context: CanvasRenderingContext2D,
+  scene: Stage,
+  marked: readonly Bookmark[],
+  color: string,
+): void {
   const { theme, width, height, gutter } = scene
-  const flags = scene.bookmarks
+  const flags = marked
     .map(({ time, note }) => ({ x: Math.round(toX(scene, time)), note }))
     .filter(({ x }) => x >= gutter && x <= width)
     .sort((a, b) => a.x - b.x)
   context.font = FONT
   for (const [i, { x, note }] of flags.entries()) {
-    context.fillStyle = theme.accent
+    context.fillStyle = color
     context.fillRect(x, STRIP, 1, height - STRIP)
     context.beginPath()
     context.moveTo(x, STRIP + 2)

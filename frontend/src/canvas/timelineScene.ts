@@ -89,6 +89,8 @@ export interface Scene extends HeadStage {
   gaps: readonly Gap[]
   hits: readonly Spot[]
   counters: Counters | null
+  /** Requests for memory that failed. */
+  failures: readonly Bookmark[]
 }
 
 /** Where time stands on a canvas. */

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import type { Catalog, Profile } from '../api/payloads'
 import {
+  askedAddress,
   byTime,
   defaultBaseline,
   isAnsweredByOthers,
@@ -122,6 +123,16 @@ it('says which part of an address is not there, as far as it is known', () => {
   const one = catalog({ a: { w0: ['1'] } })
   expect(wantedAddress(one, { worker: 'w37' })).toEqual(at('a', 'w37', ''))
   expect(missing({ worker: 'w37' }, one)).toBe('worker')
+})
+
+it('asks the server about a worker that is not listed only where a file was merged from several', () => {
+  const wanted = at('a', 'm', '1')
+  expect(askedAddress(RUNS, null, wanted)).toBeNull()
+  const merged = catalog({ a: { 'rank 0': ['1'], 'rank 1': ['1'] } })
+  for (const { spans } of merged.runs[0].workers) spans[0].files = ['m.json']
+  expect(askedAddress(merged, null, wanted)).toEqual(wanted)
+  expect(askedAddress(merged, null, at('a', '', '1'))).toBeNull()
+  expect(askedAddress(merged, at('a', 'rank 0', '1'), wanted)).toEqual(at('a', 'rank 0', '1'))
 })
 
 it('opens the first profile of what is named', () => {

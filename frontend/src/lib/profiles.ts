@@ -48,6 +48,16 @@ export const wantedAddress = (catalog: Catalog | null, { run, worker = '', span 
   span,
 })
 
+/** Whether some workers of a run are ranks of one merged file. */
+const isMerged = ({ workers }: RunInfo) => {
+  const files = workers.flatMap(({ spans }) => spans.flatMap((span) => span.files))
+  return new Set(files).size < files.length
+}
+
+/** What to ask the server about: it also knows the worker that a merged file was before its ranks were known. */
+export const askedAddress = (catalog: Catalog | null, address: Address | null, wanted: Address): Address | null =>
+  address ?? (wanted.worker && catalog?.runs.some(isMerged) ? wanted : null)
+
 /** The first of run, worker and span that is not there as it is named. */
 export function missingIn(catalog: Catalog, wanted: Address): keyof Address {
   const run = catalog.runs.find(({ name }) => name === wanted.run)

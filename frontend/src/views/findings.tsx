@@ -139,9 +139,10 @@ function Gain({ notice, whole }: { notice: Notice; whole: string }) {
 /** What was looked for in vain. */
 function nothing(figures: readonly Figure[], whole: string): string {
   const busy = numberOf(figures, 'utilization')
+  const note = figures.find((figure) => figure.metric.key === 'utilization')?.note
   const looked = counted(numberOf(figures, 'rules_looked') ?? 0, 'rule')
-  const lacks = silence(figures) && ' Kernels are missing that the profile states.'
-  return `None of ${looked} applies.${busy === null ? '' : ` The device runs kernels for ${format(busy, 'ratio')} of the ${whole}s.`}${lacks}`
+  const lacks = silence(figures) && ' Kernels are missing.'
+  return `None of ${looked} applies.${busy === null ? '' : ` The device runs kernels for ${format(busy, 'ratio')} of the ${whole}s${note && ` ${note}`}.`}${lacks}`
 }
 
 /** Which rules did not look because kernels are missing. */

@@ -8,7 +8,7 @@ import { Bones, Card } from '../widgets/basics'
 import { BreakdownTable } from '../widgets/breakdown'
 import { Chart } from '../widgets/chart'
 import { FigureList, Headline } from '../widgets/figures'
-import { Sentence } from '../widgets/notices'
+import { Advice } from '../widgets/notices'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard, Say } from './parts/headline'
 import { pick } from './parts/pick'
@@ -58,7 +58,7 @@ function Top({ view }: { view: View }) {
         <Headline figures={summary.figures} alarms={new Map()} />
         {answer && (
           <Say severity={answer.severity}>
-            <Sentence notice={answer} text={answer.text} />
+            <Advice notice={answer} />
           </Say>
         )}
       </HeadlineCard>

@@ -15,7 +15,7 @@ import { setRoute } from '../state/route'
 import { Bones, Card, Value } from '../widgets/basics'
 import { Chart } from '../widgets/chart'
 import { FigureList, Headline } from '../widgets/figures'
-import { Sentence } from '../widgets/notices'
+import { Advice } from '../widgets/notices'
 import { EditorSetting, StackFrames } from '../widgets/stack'
 import { kernelsOf } from '../widgets/tableCells'
 import { DetailBlock, FirstRows } from './parts/detailBlock'
@@ -81,7 +81,7 @@ function Phases({ view }: { view: View }) {
       <HeadlineCard label="Launches" below>
         <Headline figures={summary.figures} alarms={new Map()} />
         <p className={css.say} data-testid="launch-answer">
-          <Sentence notice={answer} text={answer.text} />
+          <Advice notice={answer} />
         </p>
       </HeadlineCard>
       <Card className={layoutCss.span12} label="Phases of launches">

@@ -162,6 +162,7 @@ function Top({ view, profile, catalog, onLink }: { view: View; profile: Profile;
   const bars = LIVE.flatMap(({ payload }) => pick(view, payload, 'breakdown') ?? [])
   const hasBlocks = bars.length > 0 || view.payloads[OPERATORS] !== undefined
   const peak = useMemo(() => (series ? peakOf(summary, windowOf(series)) : null), [series, summary])
+  const failures = useMemo(() => failuresOf(pick(view, 'out_of_memory', 'series')), [view])
   const flow = <FlowBeside catalog={catalog} profile={profile} />
   return (
     <div className={layoutCss.column}>
@@ -180,7 +181,7 @@ function Top({ view, profile, catalog, onLink }: { view: View; profile: Profile;
       )}
       <div className={css.top}>
         {series && (
-          <CurveCard series={series} profile={profile} hasBlocks={hasBlocks} peak={peak}>
+          <CurveCard series={series} profile={profile} hasBlocks={hasBlocks} peak={peak} failures={failures}>
             <PointedBlock series={series} />
           </CurveCard>
         )}
@@ -199,6 +200,12 @@ const ELSEWHERE = { where: '', row: '', at_ns: '', allocator: '' }
 
 const figureOf = (figures: Figures | null, key: string) =>
   figures?.figures.find((figure) => figure.metric.key === key) ?? null
+
+const failuresOf = (marks: Series | null): CurveMarks['failures'] =>
+  marks?.x.map((x, i) => {
+    const bytes = marks.lines[0].values[i]
+    return { x: Number(x), label: bytes === null ? marks.title : `${marks.title}: ${format(bytes, 'bytes')} requested` }
+  })
 
 /** Characters of who made the peak, beside it: half of a narrow chart holds them. */
 const PEAK_ROOM = 26

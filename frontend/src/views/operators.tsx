@@ -33,6 +33,9 @@ export function Operators({ base }: ViewProps) {
         {(view) => (
           <>
             <Donuts payloads={donutsOf(view)} />
+            <p className={textCss.none}>
+              Self times of all operators add up to the whole. Total times include nested operators: do not add them.
+            </p>
             <LeftOut view={view} />
             <Replayed view={view} noun="Operators" />
           </>

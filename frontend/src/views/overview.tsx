@@ -12,7 +12,7 @@ import { Bones, Card, PageBones } from '../widgets/basics'
 import { BreakdownBar, BreakdownTable } from '../widgets/breakdown'
 import { Chart, SeriesTable } from '../widgets/chart'
 import { FigureList, Headline, WindowedList } from '../widgets/figures'
-import { Sentence } from '../widgets/notices'
+import { Advice } from '../widgets/notices'
 import { PayloadCard } from '../widgets/payload'
 import { useWithout } from './parts/dismissed'
 import { FindingsCard } from './parts/findingsCard'
@@ -170,7 +170,7 @@ function Answer(of: { headline: Figures; costs: Notices | null; advice: Notices 
       {costs?.notices.map((notice, i) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the order is fixed
         <Say key={i} severity="info">
-          <Sentence notice={notice} text={notice.text} /> {notice.evidence && <LinkButton link={notice.evidence} />}
+          <Advice notice={notice} /> {notice.evidence && <LinkButton link={notice.evidence} />}
         </Say>
       ))}
     </HeadlineCard>

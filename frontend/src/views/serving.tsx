@@ -11,7 +11,7 @@ import { Bones, Card, Swatch } from '../widgets/basics'
 import { BreakdownBar } from '../widgets/breakdown'
 import { Chart } from '../widgets/chart'
 import { FigureList, Headline } from '../widgets/figures'
-import { Sentence } from '../widgets/notices'
+import { Advice } from '../widgets/notices'
 import { ScatterPlot } from '../widgets/scatter'
 import { ViewFrame } from './parts/frame'
 import { HeadlineCard, Say } from './parts/headline'
@@ -70,7 +70,7 @@ function Top({ view, everything, chosen }: { view: View; everything: boolean; ch
         <Headline figures={summary.figures} alarms={new Map()} />
         {answer && (
           <Say severity={answer.severity}>
-            <Sentence notice={answer} text={answer.text} />{' '}
+            <Advice notice={answer} />{' '}
             {!chosen && (isSteady || everything) && (
               <button
                 type="button"

@@ -6,6 +6,7 @@ import type { Catalog, Problem, Profile } from '../api/payloads'
 import { tracksOf } from '../canvas/timelineLayout'
 import type { LegendEntry } from '../canvas/timelineLegend'
 import type { Range, Spot, TimelineModel } from '../canvas/timelineModel'
+import type { Bookmark } from '../canvas/timelineScene'
 import { arrange } from '../lib/arrange'
 import { unread } from '../lib/profiles'
 import { chosenRanks } from '../lib/rankChoice'
@@ -86,7 +87,7 @@ function OneTimeline({ catalog, profile: opened, base, menu }: ViewProps & { men
   const key = JSON.stringify(rest)
   const profile = useMemo(() => JSON.parse(key) as Query, [key])
   const handle = useRef<TimelineHandle>(null)
-  const { model, problem, busy, drawn } = useTimeline(profile, () => handle.current?.redraw())
+  const { model, problem, busy, drawn, failures } = useTimeline(profile, () => handle.current?.redraw())
   const chosen = String(steps ?? '')
   const first = useMemo(() => model && firstView(opened, chosen, model), [model, opened, chosen])
   if (!model || !first) return problem ? <ProblemPanel problem={problem} /> : <Bones height="calc(100vh - 90px)" />
@@ -99,6 +100,7 @@ function OneTimeline({ catalog, profile: opened, base, menu }: ViewProps & { men
       profile={profile}
       busy={busy}
       drawn={drawn}
+      failures={failures}
       problem={problem}
       handle={handle}
       catalog={catalog}
@@ -123,6 +125,7 @@ function Page(props: {
   profile: Query
   busy: boolean
   drawn: boolean
+  failures: readonly Bookmark[]
   problem: Problem | null
   handle: React.RefObject<TimelineHandle | null>
   /** What there is to see at most. */
@@ -131,7 +134,7 @@ function Page(props: {
   menu: Opened
   perfetto: (shown: Range) => ReactNode
 }) {
-  const { all, catalog, menu, perfetto, model, first, opened, profile, busy, drawn, problem, handle } = props
+  const { all, catalog, menu, perfetto, model, first, opened, profile, busy, drawn, failures, problem, handle } = props
   const route = useRoute()
   const { run, worker, span } = opened
   const place = useMemo(() => ({ run, worker, span }), [run, worker, span])
@@ -158,7 +161,16 @@ function Page(props: {
   // Where no lane is shown there are no events to wait for.
   const ready = drawn || arrange(model.lanes, tracks.arrangement).order.length === 0
   const hasDevices = model.head.busy_is_device
-  const { extras, selected, found, notes, go } = useExtras(profile, view, event, reveal, ready, hasDevices, steps)
+  const { extras, selected, found, notes, go } = useExtras(
+    profile,
+    view,
+    event,
+    reveal,
+    ready,
+    hasDevices,
+    steps,
+    failures,
+  )
   const named = useMemo(() => tracksOf(model.lanes, extras.counters?.series ?? []), [model, extras.counters])
   const prefs = usePrefs()
   const theme = useTheme()

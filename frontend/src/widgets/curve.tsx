@@ -101,7 +101,8 @@ function summary(series: Series, marks: CurveMarks): string {
     return `${line.metric.title} between ${format(low, 'bytes')} and ${format(high, 'bytes')}`
   })
   const top = peak ? ` Peak: ${peak.label} at ${format(peak.x, unit)}.` : ''
-  return `${series.title} from ${format(start, unit)} to ${format(end, unit)}: ${lines.join('; ')}.${top}`
+  const failed = (marks.failures ?? []).map(({ x, label }) => ` ${label} at ${format(x, unit)}.`).join('')
+  return `${series.title} from ${format(start, unit)} to ${format(end, unit)}: ${lines.join('; ')}.${top}${failed}`
 }
 
 /** Look closer, farther, to the sides, and at everything again. */

@@ -17,6 +17,8 @@ export interface Band {
 export interface CurveMarks {
   bands: readonly Band[]
   peak: { x: number; y: number; label: string } | null
+  /** Requests for memory that failed; the first one has a label. */
+  failures?: readonly { x: number; label: string }[]
   /** A chosen moment. */
   moment: number | null
   /** What the x axis shows; absent: from the first point to the last. */
@@ -150,7 +152,7 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isB
     series: isStacked(series)
       ? stackedAreas(series, scale.factor, {
           markArea: { ...areas(series, marks, theme, text), z: 5 },
-          markPoint: point(marks, window, scale, theme),
+          markPoint: points(series, marks, scale, theme),
         })
       : series.lines.map((line, i) => ({
           type: 'line',
@@ -163,7 +165,7 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isB
           areaStyle: i === 0 ? { color: categoryColor(line.category), opacity: 0.15 } : undefined,
           emphasis: { disabled: true },
           ...(i === 0
-            ? { markArea: areas(series, marks, theme, text), markPoint: point(marks, window, scale, theme) }
+            ? { markArea: areas(series, marks, theme, text), markPoint: points(series, marks, scale, theme) }
             : {}),
         })),
   }
@@ -182,6 +184,7 @@ function areas(series: Series, marks: CurveMarks, theme: Theme, text: object) {
   ])
   const thin = (window[1] - window[0]) / 500
   const moment = marks.moment === null ? [] : [{ label: '', start: marks.moment, end: marks.moment + thin }]
+  const failures = (marks.failures ?? []).map(({ x }) => ({ label: '', start: x, end: x + thin / 2 }))
   return {
     silent: true,
     data: [
@@ -190,37 +193,50 @@ function areas(series: Series, marks: CurveMarks, theme: Theme, text: object) {
         { xAxis: gap.start, name: '', itemStyle: { color: theme.mute, opacity: 0.18 } },
         { xAxis: gap.end },
       ]),
-      ...visibleBands(moment, window).map((band) => [
-        {
-          xAxis: band.start,
-          name: '',
-          itemStyle: { color: theme.mark, opacity: 0.28, borderColor: theme.mark, borderWidth: 1 },
-        },
-        { xAxis: band.end },
-      ]),
+      ...lines(visibleBands(moment, window), theme.mark),
+      ...lines(visibleBands(failures, window), theme.highEdge),
     ],
   }
 }
 
-function point({ peak }: CurveMarks, window: [number, number], scale: Scale, theme: Theme) {
-  if (!peak) return undefined
-  const left = peak.x > (window[0] + window[1]) / 2
-  return {
-    symbol: 'circle',
-    symbolSize: 9,
-    silent: true,
-    itemStyle: { color: theme.mark, borderColor: theme.panel, borderWidth: 1.5 },
+/** Moments as areas that are as narrow as a line. */
+const lines = (bands: readonly Band[], color: string) =>
+  bands.map((band) => [
+    { xAxis: band.start, name: '', itemStyle: { color, opacity: 0.28, borderColor: color, borderWidth: 1 } },
+    { xAxis: band.end },
+  ])
+
+/** The peak on the curve, and failed requests halfway below it, where they hide neither the peak nor the steps. */
+function points(series: Series, marks: CurveMarks, scale: Scale, theme: Theme) {
+  const window = shownOf(series, marks)
+  const failures = (marks.failures ?? []).filter(({ x }) => x >= window[0] && x <= window[1])
+  const { peak } = marks
+  if (!peak && failures.length === 0) return undefined
+  const point = (x: number, y: number, symbol: string, color: string, label: string) => ({
+    coord: [x, scaled(y, scale)],
+    symbol,
+    itemStyle: { color, borderColor: theme.panel, borderWidth: 1.5 },
     label: {
-      show: true,
-      position: left ? 'left' : 'right',
+      show: label !== '',
+      position: x > (window[0] + window[1]) / 2 ? 'left' : 'right',
       distance: 6,
       color: theme.ink,
       fontSize: 11.5,
-      formatter: peak.label,
+      formatter: label,
       backgroundColor: theme.panel,
       padding: [1, 3],
     },
-    data: [{ coord: [peak.x, scaled(peak.y, scale)] }],
+  })
+  return {
+    symbolSize: 9,
+    silent: true,
+    data: [
+      ...(peak ? [point(peak.x, peak.y, 'circle', theme.mark, peak.label)] : []),
+      ...failures.map(({ x, label }, i) => {
+        const level = series.lines[0]?.values[indexAt(series.x, x)] ?? 0
+        return point(x, level / 2, 'diamond', theme.highEdge, i === 0 ? label : '')
+      }),
+    ],
   }
 }
 

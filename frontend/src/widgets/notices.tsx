@@ -38,6 +38,15 @@ export function Sentence(props: { notice: Notice; text: string; scale?: Scale; w
   )
 }
 
+/** What is told, and what to do about it. */
+export const Advice = ({ notice }: { notice: Notice }) => (
+  <>
+    <Sentence notice={notice} text={notice.text} />
+    {notice.todo && ' '}
+    {notice.todo && <Sentence notice={notice} text={notice.todo} />}
+  </>
+)
+
 /** Characters of a name that a sentence has room for. */
 const LONGEST = 64
 

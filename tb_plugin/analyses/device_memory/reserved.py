@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analyses.advice import todo_of
 from tb_plugin.analyses.device_memory.metrics import METRICS
 from tb_plugin.analyses.device_memory.peaks import reserved_peak_of
 from tb_plugin.analyses.device_memory.records import Device, memory_of
@@ -80,10 +81,10 @@ def swings_notice(
         text += " The driver takes {driver_memory_ns} of the host's time for it."
     severity: Severity = "medium" if driver > OFTEN else "low"
     return Notice(
-        rule="memory_oscillation",
+        rule="reserved_oscillation",
         severity=severity,
         text=text,
-        todo=trace.recorder.todo("memory_oscillation"),
+        todo=trace.recorder.todo("reserved_oscillation"),
         figures=figures,
         measure="reserved_cycles",
         threshold=CYCLES,
@@ -96,7 +97,7 @@ def swings_notice(
             },
             "Show on the curve",
         ),
-        references=references_of(trace.recorder, "memory_oscillation"),
+        references=references_of(trace.recorder, "reserved_oscillation"),
     )
 
 
@@ -120,10 +121,10 @@ def room_notice(trace: TraceTable, device: Device, window: MemoryRange) -> Notic
         return None
     memory, room = found
     return Notice(
-        rule="memory_room",
+        rule="memory_unused",
         severity="info",
         text="{room_bytes} of the {memory_bytes} of {device} ({room_ratio}) were never reserved while this was recorded.",
-        todo=trace.recorder.todo("memory_room"),
+        todo=todo_of(trace, "memory_unused"),
         figures=[
             METRICS.figure("room_ratio", room / memory),
             METRICS.figure("device", device.name),

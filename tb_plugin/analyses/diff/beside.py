@@ -51,7 +51,8 @@ def _makers(side: Part) -> set[tuple[str, str]]:
 _PARTS = {
     "Computing": ON_DEVICE[:1],
     "Exposed communication": ON_DEVICE[-1:],
-    "Exposed copies and sets": ON_DEVICE[1:-1],
+    "Exposed copies and sets": ON_DEVICE[1:3],
+    "Unrecorded work": ON_DEVICE[3:4],
 }
 """Part of the table -> parts of the step."""
 
@@ -59,12 +60,17 @@ _PARTS = {
 def overall(base: StepTime, exp: StepTime) -> Frame:
     """Returns the parts of the step on the devices of both sides; those before the last one sum exactly to it."""
     times = []
+    shown = {
+        title: of
+        for title, of in _PARTS.items()
+        if of != ON_DEVICE[3:4] or any(side.parts[key] for side in (base, exp) for key in of)
+    }
     for side in (base, exp):
-        parts = [sum(side.parts[key] for key in of) for of in _PARTS.values()]
+        parts = [sum(side.parts[key] for key in of) for of in shown.values()]
         times.append(np.array([*parts, side.total_ns - sum(parts), side.total_ns], np.int64))
     one, other = times
     data = {
-        "overall_part": pa.array([*_PARTS, "Free", "Whole step"], pa.string()),
+        "overall_part": pa.array([*shown, "Free", "Whole step"], pa.string()),
         "base_ns": pa.array(one),
         "base_share": pa.array(one / max(base.total_ns, 1)),
         "exp_ns": pa.array(other),

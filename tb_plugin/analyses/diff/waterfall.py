@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from tb_plugin.analyses.base import Part
+from tb_plugin.analyses.diff.metrics import METRICS
 from tb_plugin.payloads import Breakdown, Metric
 
-ON_DEVICE = ("kernel_ns", "memcpy_ns", "memset_ns", "communication_ns")
+ON_DEVICE = ("kernel_ns", "memcpy_ns", "memset_ns", "unrecorded_ns", "communication_ns")
 """Parts of a step in which a device works."""
+_UNRECORDED = METRICS["unrecorded_ns"]
 IDLE = "idle"
 """Payload of a side: idle time of all its steps by cause."""
 
@@ -38,7 +40,9 @@ def step_time(part: Part, count: int) -> StepTime | None:
     metrics = [
         column.metric for column in frame.columns if column.metric.unit == "ns" and column.metric.key != "total_ns"
     ]
-    sums = [sum(frame.data[metric.key].to_pylist()) for metric in metrics]
+    if _UNRECORDED.key not in frame.data.column_names:  # as in most recordings
+        metrics.insert(ON_DEVICE.index(_UNRECORDED.key), _UNRECORDED)
+    sums = [sum(frame.data[each.key].to_pylist()) if each.key in frame.data.column_names else 0 for each in metrics]
     reached = [0, *((2 * running + count) // (2 * count) for running in accumulate(sums))]
     values = [after - before for before, after in pairwise(reached)]
     return StepTime(dict(zip((m.key for m in metrics), values, strict=True)), reached[-1], metrics)
@@ -53,7 +57,7 @@ def idle_time(part: Part, count: int) -> StepTime | None:
     frame, idle = part.frames.get("steps"), part.payloads.get(IDLE)
     if frame is None or not isinstance(idle, Breakdown):
         return None
-    worked = sum(sum(frame.data[key].to_pylist()) for key in ON_DEVICE)
+    worked = sum(sum(frame.data[key].to_pylist()) for key in ON_DEVICE if key in frame.data.column_names)
     if worked + idle.total != sum(frame.data["total_ns"].to_pylist()):
         return None
     metrics = [each.metric for each in idle.parts]

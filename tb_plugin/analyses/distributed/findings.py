@@ -11,6 +11,7 @@ from tb_plugin.analyses.base import Params
 from tb_plugin.analyses.communication import COMMUNICATION_SHARE, SEND_LESS
 from tb_plugin.analyses.distributed.absent import not_here, number_not_here
 from tb_plugin.analyses.distributed.clock_notices import clock_notices
+from tb_plugin.analyses.distributed.comparable import not_compared
 from tb_plugin.analyses.distributed.facts import exposed_share, in_steps, total_of
 from tb_plugin.analyses.distributed.matching.codes import codes, distinct, distinct_rows
 from tb_plugin.analyses.distributed.matching.compared import numbers_of, texts_of
@@ -39,10 +40,7 @@ def findings(data: Together, rows: list[Row], held: list[Notice], params: Params
         notices.append(
             Notice("summary_refused", "info", text, "Nothing is missing; the next time may take as long.", [])
         )
-    if data.strangers:
-        text = f"No rank of the job and left out: {', '.join(data.strangers)}."
-        advice = "Put traces that belong to no job into a folder of their own."
-        notices.append(Notice("no_rank", "info", text, advice, []))
+    notices += not_compared(data.left_out)
     bounded, missing = total_of(rows, "bounded"), data.size is not None and data.size > len(data.names)
     here = [METRICS.figure("workers", len(data.names)), METRICS.figure("world_size", data.size)] if missing else []
     present = "{workers} of {world_size} ranks are here."

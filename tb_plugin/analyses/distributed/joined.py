@@ -20,6 +20,7 @@ from tb_plugin.analyses.distributed.absent import DUMPS, recorders
 from tb_plugin.analyses.distributed.clocks.anchors import SYNCHRONIZING, anchors_of
 from tb_plugin.analyses.distributed.clocks.clocks import clocks_of, clocks_table
 from tb_plugin.analyses.distributed.clocks.lateness import lateness_of
+from tb_plugin.analyses.distributed.comparable import fact, why_not_compared
 from tb_plugin.analyses.distributed.matching.codes import codes, distinct
 from tb_plugin.analyses.distributed.matching.compared import compared, groups_in, is_one_of, numbers_of, texts_of
 from tb_plugin.analyses.distributed.matching.groups import Groups, Ranks, StatedGroup, rows_with_shapes
@@ -53,7 +54,6 @@ MEMBERS = "members"
 REPEATED = "repeated"
 """Payload: the notice about what ranks hold alike."""
 
-_LARGEST = 1 << 62
 _MOST_RANKS = (1 << 31) - 1
 _LARGE_BYTES = 20_000_000
 """Calls of this size are worth the moment that it takes to hand memory back."""
@@ -81,22 +81,27 @@ def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
     Where nobody else holds what is given, the calls of the parts go as soon as they stand one after the other.
     """
     every = tuple(given)
-    parts, strangers = _told_apart(_in_order(every))
+    ordered = _in_order(every)
+    reasons = why_not_compared(ordered)
+    parts = tuple(part for part, why in zip(ordered, reasons, strict=True) if not why)
+    left_out = [(part, why) for part, why in zip(ordered, reasons, strict=True) if why]
     repeated = Notices(REPEATED, "", "training", redundancy(parts))
     names = tuple(part.worker or f"worker {i}" for i, part in enumerate(parts))
-    worlds = [w for part in parts if (w := _fact(part, "distributed.world_size")) is not None]
+    worlds = [w for part in parts if (w := fact(part, "distributed.world_size")) is not None]
     stated = stated_tables(parts, names)
     labels = _labels(parts)
     # A job whose size nobody states is at least as large as its groups.
     world_size = max(worlds, default=None)
     size = max(world_size or 0, ranks_at_least(stated)) or None
     data = _stacked(parts, "collectives")
-    every, parts, strangers = (tuple(map(_without_calls, each)) for each in (every, parts, strangers))
+    every, parts = (tuple(map(_without_calls, each)) for each in (every, parts))
+    left_out = [(_without_calls(part), why) for part, why in left_out]
+    del ordered
     if data.nbytes > _LARGE_BYTES:
         give_back_memory()
     listed = _stated_groups(parts)
     groups = groups_in(data, listed)
-    ranks = _ranks(names, [*parts, *strangers])
+    ranks = _ranks(names, parts, left_out)
     members = _members(groups)
     of_groups = _OfGroups(groups.code, numbers_of(members, "size"), listed)
     calls, clocks = _calls(data, labels, ranks.slice(0, len(parts)), size, of_groups)
@@ -132,34 +137,17 @@ def _without_calls(part: Part) -> Part:
     return replace(part, frames={name: frame for name, frame in part.frames.items() if name != "collectives"})
 
 
-def _told_apart(parts: tuple[Part, ...]) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
-    """Returns the ranks of a job, and the others: any trace may lie in the same folder.
-
-    Where the ranks state the size of their job, a profile that does not and has no call is none of them.
-    """
-    states = [part.facts.get("distributed.world_size") is not None for part in parts]
-    calls = [part.frames["collectives"].data.num_rows > 0 for part in parts]
-    is_rank = [not any(states) or stated or called for stated, called in zip(states, calls, strict=True)]
-    ranks = tuple(part for part, keep in zip(parts, is_rank, strict=True) if keep)
-    return ranks, tuple(part for part, keep in zip(parts, is_rank, strict=True) if not keep)
-
-
-def _ranks(names: Sequence[str], parts: Sequence[Part]) -> pa.Table:
-    """A row for each profile: its name, whether it is a rank of the job, and what tells its place and time."""
+def _ranks(names: Sequence[str], ranks: Sequence[Part], left_out: Sequence[tuple[Part, str]]) -> pa.Table:
+    """A row for each profile: its name, why it is not compared (empty for ranks), and what tells its place and time."""
+    parts = [*ranks, *(part for part, _ in left_out)]
     return pa.table(
         {
-            "worker": pa.array([*names, *(part.worker for part in parts[len(names) :])], pa.string()),
-            "is_rank": pa.array([i < len(names) for i in range(len(parts))]),
-            "rank": pa.array([_fact(part, "distributed.rank") for part in parts], pa.int64()),
-            "base_time_ns": pa.array([_fact(part, "distributed.base_time_ns") for part in parts], pa.int64()),
+            "worker": pa.array([*names, *(part.worker for part, _ in left_out)], pa.string()),
+            "left_out": pa.array([*("" for _ in ranks), *(why for _, why in left_out)], pa.string()),
+            "rank": pa.array([fact(part, "distributed.rank") for part in parts], pa.int64()),
+            "base_time_ns": pa.array([fact(part, "distributed.base_time_ns") for part in parts], pa.int64()),
         }
     )
-
-
-def _fact(part: Part, name: str) -> int | None:
-    """A whole number that a part states, None where it states none, or one that nothing real has."""
-    value = part.facts.get(name)
-    return value if isinstance(value, int) and abs(value) < _LARGEST else None
 
 
 def _common(parts: Sequence[Part]) -> pa.Table:

@@ -34,7 +34,7 @@ def partners_frame(joined: Part, params: Params) -> Frame:
     has it, and there is no row where there is no such call. Raises BadRequest where no worker or no place is named.
     """
     calls, ranks = joined.frames[j.CALLS].data, joined.frames[j.RANKS].data
-    names = ranks.filter(ranks["is_rank"])["worker"].to_pylist()
+    names = ranks.filter(pc.equal(ranks["left_out"], ""))["worker"].to_pylist()
     named = params.get("of")
     places = {key: whole_number(params, key) for key in _PLACES}
     if not named or all(value is None for value in places.values()):

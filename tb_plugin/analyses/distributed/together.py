@@ -76,8 +76,8 @@ class Together:
     """All workers, in natural order of their names, restricted to the chosen steps."""
 
     names: tuple[str, ...]
-    strangers: tuple[str, ...]
-    """Workers that are no rank of the job: left out."""
+    left_out: tuple[tuple[str, str], ...]
+    """Workers that are not compared, and why (``comparable.py``)."""
     ranks: tuple[int | None, ...]
     """The number of each worker in the job, as recorded."""
     labels: tuple[str, ...]
@@ -184,7 +184,8 @@ def together(joined: Part, chosen: tuple[str, ...] | None) -> Together:
 def _together(joined: Part, chosen: tuple[str, ...] | None) -> Together:
     """``together``; the part takes it along when it goes."""
     tables = {name: frame.data for name, frame in joined.frames.items()}
-    ranks, is_rank = tables[j.RANKS], tables[j.RANKS]["is_rank"]
+    ranks, is_rank = tables[j.RANKS], pc.equal(tables[j.RANKS]["left_out"], "")
+    left_out = ranks.filter(pc.invert(is_rank))
     names = tuple(ranks.filter(is_rank)["worker"].to_pylist())
     labels = tuple(tables[j.LABELS]["step"].to_pylist())
     wanted = None if chosen is None else set(chosen)
@@ -198,7 +199,7 @@ def _together(joined: Part, chosen: tuple[str, ...] | None) -> Together:
     return Together(
         names=names,
         ranks=tuple(ranks.filter(is_rank)["rank"].to_pylist()),
-        strangers=tuple(ranks.filter(pc.invert(is_rank))["worker"].to_pylist()),
+        left_out=tuple(zip(left_out["worker"].to_pylist(), left_out["left_out"].to_pylist(), strict=True)),
         labels=labels,
         step_table=steps,
         seen=seen,

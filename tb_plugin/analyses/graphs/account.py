@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.replays.coverage import Tie, ties
 from tb_plugin.analyses.replays.found import Replays, replays_of
 from tb_plugin.analyses.replays.origins import origins_of
+from tb_plugin.analyses.unrecorded_work import device_occupied
 from tb_plugin.trace.captured import Scopes
 from tb_plugin.trace.intervals import measure_by, measure_within
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, of_kind
@@ -122,7 +122,7 @@ def _gaps(trace: TraceTable, row: Int64, of: Int64, start: Int64, end: Int64) ->
     found = np.full(len(start), MISSING, np.int64)
     device = np.full(len(start), MISSING, np.int64)
     device[of[::-1]] = trace.device[row[::-1]]
-    for number, busy in device_busy(trace).items():
+    for number, busy in device_occupied(trace).items():
         mine = np.flatnonzero(device == number)
         mine = mine[np.argsort(start[mine], kind="stable")]
         if len(mine) > 1:

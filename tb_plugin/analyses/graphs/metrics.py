@@ -20,6 +20,10 @@ METRICS = OF_LAUNCHES.adding(
                 "most of it.",
             ),
             "graph_source": ("Source", "The capture trace, where one tells."),
+            "graph_agreement": (
+                "Capture agrees",
+                "Nodes from the first one on that agree with the capture; the others have no operator. Absent where all do.",
+            ),
             "refused_source": ("Recording", "Recording that was compared: this trace, or another one."),
             "refusal": ("First difference", "Why the recording does not tell what stands behind the graph."),
             "node_way": ("Known by", "Where the operator of the node is known from, else its module or phase."),

@@ -53,6 +53,9 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
     np.maximum.at(nodes, groups.of, account.nodes)
     first = account.start_ns[groups.first]
     phase, module, frame = _around(trace, account, groups)
+    agreements = origins_of(trace).agreements
+    agreeing = [str(agreements[each]) if each in agreements else None for each in number.tolist()]
+    agreement = {"graph_agreement": pa.array(agreeing, pa.string())} if agreements else {}
     data = {
         "captured_graph": pa.array([labels[each] for each in number.tolist()], pa.string()),
         "launch_phase": phase,
@@ -62,6 +65,7 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
         "graph_mean_ns": pa.array(device / np.maximum(replays, 1)),
         "graph_tied_ratio": pa.array(ratio(tied[number], device)),
         "graph_way": pa.array([TIES[Tie(most[each])] for each in number.tolist()], pa.string()),
+        **agreement,
         "node_gaps_ns": pa.array(gaps),
         "node_gaps_ratio": pa.array(ratio(gaps, span)),
         "replay_gaps_ns": pa.array(

@@ -1,6 +1,7 @@
 """The account of idle time: every nanosecond in which a device has nothing to do has one cause.
 
-A gap lies between two moments at which any stream of a device works (or before the first, or after the last). What ends it
+A gap lies between two moments at which any stream of a device works (or before the first, or after the last); unrecorded
+work counts as work. What ends it
 is the next work, and the thread that launched that work is asked what it did until the launch, then the launch itself, then
 what came between it and the work. The pieces of a gap follow each other without a hole.
 """
@@ -14,8 +15,10 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.busy import covered_work, device_busy
 from tb_plugin.analyses.idle.causes import HOST, Cause
-from tb_plugin.analyses.idle.host import launching_threads, occupied
-from tb_plugin.analyses.launch_phases import Launches, launch_phases, usual_latency
+from tb_plugin.analyses.idle.host import is_host_recorded, launching_threads, occupied
+from tb_plugin.analyses.launch_phases import launch_phases, usual_latency
+from tb_plugin.analyses.recorded_launches import Launches
+from tb_plugin.analyses.unrecorded_work import device_occupied
 from tb_plugin.trace.intervals import EMPTY, Ranges, first_in, intersect, measure_within, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING
@@ -91,7 +94,7 @@ def _gaps(trace: TraceTable, device: int) -> Gaps:
     rows = rows[trace.device[rows] == device]
     # Of work that begins at once, what was launched first: the order of rows is that of the file.
     rows = rows[np.lexsort((trace.start_ns[trace.launch[rows]], trace.start_ns[rows]))]
-    busy = device_busy(trace).get(device, EMPTY)
+    busy = device_occupied(trace).get(device, EMPTY)
     edges = [trace.coverage.start_ns, trace.coverage.end_ns]
     if len(trace.steps.label):
         edges += [int(trace.steps.start_ns[0]), int(trace.steps.end_ns[-1])]
@@ -146,6 +149,7 @@ def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call:
     of = np.where(call == MISSING, threads[0], np.append(trace.track, MISSING)[call])
     asking = np.unique(of[asked]).tolist()
     doing = {thread: occupied(trace, thread) for thread in {*threads, *asking}}
+    free = Cause.PYTHON if is_host_recorded(trace, doing) else Cause.NOT_RECORDED
     parts: list[Pieces] = []
     for thread in asking:
         mine = asked & (of == thread)
@@ -155,6 +159,6 @@ def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call:
         sets = [(cause, intersect(ranges, when)) for cause, ranges in every if len(ranges)]
         causes = [cause for cause, _ in sets]
         left = [*(ranges for _, ranges in sets), when]  # nothing is open: the thread is in Python
-        for cause, ranges in zip([*causes, Cause.PYTHON], first_in(*left), strict=True):
+        for cause, ranges in zip([*causes, free], first_in(*left), strict=True):
             parts.append((ranges.start, ranges.end, np.full(len(ranges), cause)))
     return _pieces(*parts)

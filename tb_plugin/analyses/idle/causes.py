@@ -14,32 +14,34 @@ class Cause(IntEnum):
     PROFILER = 0
     """The profiler itself holds the host up."""
     GARBAGE_COLLECTION = 1
-    COMPILATION = 2
-    INITIALISATION = 3
+    CAPTURE = 2
+    """Launches become part of a graph, and do not run."""
+    COMPILATION = 3
+    INITIALISATION = 4
     """The driver or one of its libraries is set up."""
-    DRIVER_MEMORY = 4
+    DRIVER_MEMORY = 5
     """The driver is asked for memory, or gets it back."""
-    SYNCHRONISATION = 5
+    SYNCHRONISATION = 6
     """The host waits for a device in a call."""
-    INPUT = 6
+    INPUT = 7
     """The next batch is awaited."""
-    GRAPH = 7
+    GRAPH = 8
     """A captured graph is launched: the call, and the latency until its first work begins."""
-    LAUNCH = 8
+    LAUNCH = 9
     """Another call that launches work."""
-    DISPATCH = 9
+    DISPATCH = 10
     """An operator, or another call of the runtime."""
-    PYTHON = 10
+    PYTHON = 11
     """No operator is open on a thread that launches work."""
-    LAUNCH_LATENCY = 11
+    LAUNCH_LATENCY = 12
     """From the end of a launch, nothing being queued, to the begin of its work."""
-    KERNEL_LATENCY = 12
+    KERNEL_LATENCY = 13
     """From the end of queued work to the begin of the next."""
-    DEPENDENCY = 13
+    DEPENDENCY = 14
     """The next work waits for an event of another stream."""
-    NOT_RECORDED = 14
-    """The launch of the next work is not recorded."""
-    UNEXPLAINED = 15
+    NOT_RECORDED = 15
+    """The launch of the next work is not recorded, or what the host did until then."""
+    UNEXPLAINED = 16
 
 
 HOST = tuple(Cause)[: Cause.PYTHON]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from tb_plugin.analyses.busy import covered_work
 from tb_plugin.analyses.driver_calls import creates_context, set_up
 from tb_plugin.analyses.idle.causes import HOST, Cause
 from tb_plugin.analyses.names import DATALOADER, matched, named
+from tb_plugin.analyses.replays.captures import captured_by
 from tb_plugin.analyses.waits import asking_tracks, waits_for_device
 from tb_plugin.trace.intervals import Ranges, union
 from tb_plugin.trace.memo import remembered
@@ -45,7 +46,17 @@ def occupied(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
         mine = rows[causes == cause]
         mine = mine if cause in OF_ALL else mine[trace.track[mine] == thread]
         found[cause] = union(trace.start_ns[mine], trace.ends(mine))
+    found[Cause.CAPTURE] = captured_by(trace, thread)
     return found
+
+
+def is_host_recorded(trace: TraceTable, threads: Iterable[int]) -> bool:
+    """Returns whether operators, Python or annotations of any of these threads are recorded.
+
+    Calls of the runtime alone do not tell that a thread is in Python between them: nothing else of it may be recorded.
+    """
+    host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.PYTHON, EventKind.MODULE, EventKind.ANNOTATION)
+    return bool(np.isin(trace.track[host], list(threads)).any())
 
 
 def rows_in(trace: TraceTable, cause: Cause) -> Int64:

@@ -11,6 +11,7 @@ from tb_plugin.payloads import Link, Metric, Slice
 TITLES: Mapping[Cause, tuple[str, str]] = {
     Cause.PROFILER: ("Profiler", "the profiler recorded that it worked itself."),
     Cause.GARBAGE_COLLECTION: ("Garbage collection", "the interpreter collected garbage."),
+    Cause.CAPTURE: ("Graph capture", "launches were captured into a graph, which runs none of them."),
     Cause.COMPILATION: ("Compilation", "code was compiled or tuned on a thread that launches work."),
     Cause.INITIALISATION: ("Initialisation", "the driver, a context, a stream or a library of kernels was set up."),
     Cause.DRIVER_MEMORY: (
@@ -38,7 +39,10 @@ TITLES: Mapping[Cause, tuple[str, str]] = {
         "Other stream",
         "the next work waited for an event of another stream, as the device recorded it.",
     ),
-    Cause.NOT_RECORDED: ("Launch not recorded", "the call that launched the next work is not recorded."),
+    Cause.NOT_RECORDED: (
+        "Not recorded",
+        "the call that launched the next work, or the work of the host, is not recorded.",
+    ),
     Cause.UNEXPLAINED: ("Unexplained", "the next work was launched, and began later than is usual; nothing says why."),
 }
 

@@ -42,6 +42,7 @@ def totals(launches: Launched) -> Facts:
         "empty_queue_launches": len(latency),
         "short_launches": int(launches.is_short.sum()),
         "late_launches": int(launches.is_outlier.sum()),
+        "behind_launches": int(launches.is_behind.sum()),
         "launch_api_ns": int(launches.api_ns.sum()),
         "starved_ns": int(launches.starved_ns.sum()),
         "capture_ns": int(launches.capture_ns.sum()),
@@ -71,8 +72,11 @@ def launch_facts(trace: TraceTable, all_of: Facts, depths: list[Depth]) -> Facts
     return facts
 
 
-def launch_payloads(launches: Launched, all_of: Facts, depths: list[Depth]) -> dict[str, Payload]:
-    """Returns the sentence, the figures and the distributions; nothing where no launch is recorded."""
+def launch_payloads(launches: Launched, all_of: Facts, depths: list[Depth], todo: str) -> dict[str, Payload]:
+    """Returns the sentence, the figures and the distributions; nothing where no launch is recorded.
+
+    ``todo`` is what to do about unrecorded work.
+    """
     if not len(launches.row):
         return {}
     figures = [METRICS.figure(key, all_of[key]) for key in _SHOWN]
@@ -87,13 +91,13 @@ def launch_payloads(launches: Launched, all_of: Facts, depths: list[Depth]) -> d
         _distribution("launch_latencies", "launch_latency_ns", empty, "launches on an empty queue"),
     )
     return {
-        "launch_answer": Notices("launch_answer", "Launches", "answer", [_answer(all_of)]),
+        "launch_answer": Notices("launch_answer", "Launches", "answer", [_answer(all_of, todo)]),
         "launch_summary": Figures("launch_summary", "Launches", "", figures, "headline"),
         **{each.name: each for each in series if len(each.x)},
     }
 
 
-def _answer(all_of: Facts) -> Notice:
+def _answer(all_of: Facts, todo: str) -> Notice:
     """How often a device waited for a launch, what that came to, and whether a graph would help."""
     text = (
         "{empty_queue_launches} of {launches} launches met an empty queue;"
@@ -107,8 +111,13 @@ def _answer(all_of: Facts) -> Notice:
     if all_of["late_launches"]:
         text += " {late_launches} began unusually late."
         keys += ["late_launches"]
+    if all_of["behind_launches"]:
+        text += (
+            " {behind_launches} waited for work launched before the recording started: that is queue time, no latency."
+        )
+        keys += ["behind_launches"]
     figures: list[Figure] = [METRICS.figure(key, all_of[key]) for key in keys]
-    return Notice("launches", "info", text, "", figures)
+    return Notice("launches", "info", text, todo if all_of["behind_launches"] else "", figures)
 
 
 def _distribution(name: str, key: str, values: Int64, what: str) -> Series:

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.launching.launched import launched
+from tb_plugin.analyses.unrecorded_work import unrecorded_work
 from tb_plugin.trace.curve import stacked
-from tb_plugin.trace.intervals import Ranges, contains, measure
+from tb_plugin.trace.intervals import Ranges, contains, measure, subtract
 from tb_plugin.trace.numbering import distinct
 from tb_plugin.trace.table import TraceTable
 
@@ -34,12 +35,15 @@ class Depth:
 
 def queue_depths(trace: TraceTable, windows: Ranges) -> list[Depth]:
     """Returns the queues of the devices for which launches are recorded; none where the windows are empty."""
-    every, length = launched(trace), measure(windows)
+    every, chosen = launched(trace), windows
     device = trace.device[every.row]
-    if not length:
-        return []
     found = []
     for each in np.unique(device).tolist():
+        # Nobody knows how many launches of unrecorded work wait.
+        windows = subtract(chosen, unrecorded_work(trace, each))
+        length = measure(windows)
+        if not length:
+            continue
         mine = device == each
         curve = stacked(trace.start_ns[every.call[mine]], trace.start_ns[every.row[mine]])
         time = distinct(curve.time_ns, windows.start, windows.end)

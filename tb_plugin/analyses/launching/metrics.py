@@ -12,7 +12,7 @@ METRICS = SHARED.adding(
             "launches": ("Launches", "Calls that launched a kernel, copy or set; of several pieces the first counts."),
             "empty_queue_launches": (
                 "Empty queue",
-                "Launches that returned when all earlier work of their stream had ended.",
+                "Launches that returned when all earlier work of their stream had ended, unrecorded work as well.",
             ),
             "short_launches": (
                 "Short",
@@ -22,6 +22,10 @@ METRICS = SHARED.adding(
                 "Late",
                 "Launches on an empty queue with an unusual latency: above the median and 8 median absolute deviations of "
                 "those alike, and above 20 us.",
+            ),
+            "behind_launches": (
+                "Behind unrecorded work",
+                "Launches whose work waited for work that was launched while nothing was recorded.",
             ),
             "repeats": ("Repeats", "How often the sequence occurs; no kernel counts in two rows."),
             "sequence_length": ("Length", "Kernels of the sequence."),
@@ -36,7 +40,8 @@ METRICS = SHARED.adding(
             "launch_api_p95_ns": ("API p95", "95th percentile of it."),
             "launch_queue_ns": (
                 "Queue time",
-                "From the end of the call until earlier work of the stream, and what the stream waits for, had ended.",
+                "From the end of the call until earlier work of the stream, unrecorded work and what the stream waits for "
+                "had ended.",
             ),
             "launch_queue_p50_ns": ("Queue p50", "Median queue time (linear interpolation)."),
             "launch_queue_p95_ns": ("Queue p95", "95th percentile of it."),

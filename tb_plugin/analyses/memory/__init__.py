@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 from msgspec import structs
 
@@ -36,6 +37,7 @@ from tb_plugin.analyses.memory.owners import Owners, owners_of
 from tb_plugin.analyses.memory.shapes import Varying, shape_frame, varying_shapes
 from tb_plugin.analyses.memory.stated import stated_devices, stated_notices, stated_of, without_blocks
 from tb_plugin.analyses.memory.tables import Scene, operator_frame, outermost_frame
+from tb_plugin.analyses.out_of_memory import Failures, failures_of, marks_of
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
@@ -87,12 +89,15 @@ class Memory:
             width = min(max(whole_number(params, "width") or WIDTH, 50), 5000)
             payloads["summary"] = summary.summary_of(scene, devices[0], peaks[0])
             payloads["curve"] = curve_of(devices[0], scene.window, width)
+            failures = _failures(trace, seen)
+            if len(failures.row):
+                payloads["out_of_memory"] = marks_of(trace, failures)
             if devices[0].bytes.any():  # else levels alone are recorded
                 payloads |= summary.live_bars(scene, devices[0], live[0], when)
                 payloads |= category_bar(scene, devices[0], at[0], when)
                 payloads["block_states"] = summary.states_bar(devices[0], seen.frames["memory_events"].data)
             payloads["driver_calls"] = summary.driver_figures(seen.calls)
-            payloads["advice"] = findings_of(scene, devices, peaks, seen.steps, seen.shapes, seen.calls)
+            payloads["advice"] = findings_of(scene, devices, peaks, seen.steps, seen.shapes, seen.calls, failures)
             notes = summary.data_notices(trace, devices[0], scene.window)
             told = (*notes.notices, *stated_notices(scene, devices[0]))
             payloads["data_quality"] = structs.replace(notes, notices=list(told))
@@ -117,6 +122,14 @@ class Memory:
             # Curve and table of a page speak of one device.
             params = replace(params, where=(*params.where, ("device", first.title)))
         return answer_view(self, parts[0], params)
+
+
+def _failures(trace: TraceTable, seen: _Seen) -> Failures:
+    """The failed requests of the shown device, and of those without a curve of their own."""
+    charted = {device.name for device in seen.every} - {seen.devices[0].name}
+    failures = failures_of(trace)
+    apart = np.array([name in charted for name in failures.device], np.bool_)
+    return failures.of(seen.scene.window.holds(trace.start_ns[failures.row]) & ~apart)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from tb_plugin.analyses.memory.reserve import fragmentation_of, oscillation_of
 from tb_plugin.analyses.memory.shapes import Varying, shapes_notice
 from tb_plugin.analyses.memory.spike import spike_of
 from tb_plugin.analyses.memory.tables import Scene
+from tb_plugin.analyses.out_of_memory import Failures, notice_of
 from tb_plugin.payloads import Link, Notice, Notices
 
 _ORDER = ("high", "medium", "low", "info")
@@ -26,10 +27,12 @@ def findings_of(
     steps: Sequence[StepBlocks],
     shapes: Sequence[Varying | None],
     calls: DriverCalls,
+    failures: Failures,
 ) -> Notices:
     """Returns what to do about the memory of these devices, what matters most first."""
     driver = driver_notice(calls, scene.trace.recorder, Link("timeline", {}, "Show in timeline"))
-    found: list[Notice | None] = [driver if devices and not devices[0].is_host else None]
+    found: list[Notice | None] = [notice_of(scene.trace, failures)] if len(failures.row) else []
+    found += [driver if devices and not devices[0].is_host else None]
     if scene.trace.coverage.complete:
         for device, peak, blocks, varying in zip(devices, peaks, steps, shapes, strict=True):
             found += growth_of(scene, device, blocks)

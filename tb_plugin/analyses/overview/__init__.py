@@ -34,7 +34,7 @@ from tb_plugin.analyses.rules.savings import Findings, findings_of
 from tb_plugin.analyses.rules.verdict import verdict_of
 from tb_plugin.analyses.selection import Selection, select_rows, steps_of
 from tb_plugin.analyses.stated_steps import missing_computation, stated_length, stated_steps
-from tb_plugin.analyses.step_shares import CATEGORIES, StepShares, active_rows, break_down
+from tb_plugin.analyses.step_shares import UNRECORDED, StepShares, active_rows, break_down
 from tb_plugin.analyses.wording import counted
 from tb_plugin.isolation import Isolation
 from tb_plugin.payloads import (
@@ -120,7 +120,9 @@ class Overview:
         findings = run("Findings", lambda: findings_of(trace, params.steps, out), None)
 
         def largest() -> dict[str, Payload]:
-            costs = cost_notices(trace, steps, cost, findings or Findings.without(verdict)) if known else []
+            costs = (
+                cost_notices(trace, steps, cost, findings or Findings.without(verdict), params.steps) if known else []
+            )
             return {"largest_costs": Notices("largest_costs", "Largest costs", "answer", costs)} if costs else {}
 
         def outside() -> dict[str, Payload]:
@@ -225,8 +227,13 @@ def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, Device
     figures = [METRICS.figure("step_time_mean_ns", total, "" if recorded else "Recorded time", note, window)]
     if count > 1:
         figures.append(METRICS.figure("step_time_p95_ns", float(np.percentile(breakdown.total, 95)), window=window))
+    unrecorded = _share(breakdown, UNRECORDED)
+    if unrecorded:
+        note = "per step" if count > 1 else of
+        figures.append(METRICS.figure("unrecorded_ns", breakdown.mean(UNRECORDED), "", note, window))
     if ratios:
-        note = f"{of}, mean of {len(ratios)} devices" if len(ratios) > 1 else of
+        known = f"{of} without unrecorded work" if unrecorded else of
+        note = f"{known}, mean of {len(ratios)} devices" if len(ratios) > 1 else known
         mean = _mean([ratio.utilization for ratio in ratios.values()])
         figures.append(METRICS.figure("utilization", mean, busy_title(trace, *ratios), note, window))
     if active_rows(trace, "dataloader").any():
@@ -253,7 +260,7 @@ def _categories(breakdown: StepShares, has_device: bool) -> list[str]:
     device = ("kernel", "memcpy", "memset", "runtime")
     return [
         c
-        for c in CATEGORIES
+        for c in breakdown.shown
         if (has_device or c not in device or breakdown.parts[c].any())
         and (c not in ("communication", "dataloader") or breakdown.parts[c].any())
     ]
@@ -294,12 +301,12 @@ def _average(breakdown: StepShares, has_device: bool, title: str) -> Breakdown:
 
 def _frame(breakdown: StepShares) -> Frame:
     data = {"step": pa.array(breakdown.label, pa.string())}
-    data |= {f"{c}_ns": pa.array(breakdown.parts[c]) for c in CATEGORIES}
+    data |= {f"{c}_ns": pa.array(breakdown.parts[c]) for c in breakdown.shown}
     data["total_ns"] = pa.array(breakdown.total)
     return Frame(
         name="steps",
         title="Steps",
-        columns=[*METRICS.columns("step", *(f"{c}_ns" for c in CATEGORIES)), Column(TOTAL)],
+        columns=[*METRICS.columns("step", *(f"{c}_ns" for c in breakdown.shown)), Column(TOTAL)],
         data=pa.table(data),
         row_key=("step",),
         name_column="step",
@@ -322,9 +329,11 @@ def _facts(
         "overview.steps": len(breakdown.label),
         "overview.step_time_mean_ns": float(breakdown.total.mean()) if len(breakdown.total) else None,
     }
-    facts |= {f"overview.breakdown.{c}_mean_ns": breakdown.mean(c) for c in CATEGORIES}
+    facts |= {f"overview.breakdown.{c}_mean_ns": breakdown.mean(c) for c in breakdown.shown}
     for device, time in times.items():
-        facts |= {f"device.{device}.{key}": value for key, value in asdict(time).items()}
+        facts |= {
+            f"device.{device}.{key}": value for key, value in asdict(time).items() if key != "unrecorded_ns" or value
+        }
         facts |= {f"device.{device}.{key}": value for key, value in asdict(ratios[device]).items()}
     for i in range(len(trace.devices)):
         facts |= core_facts(trace, i)

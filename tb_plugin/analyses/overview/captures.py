@@ -9,7 +9,34 @@ from tb_plugin.trace.table import TraceTable
 
 
 def capture_notices(trace: TraceTable) -> list[Notice]:
-    """Returns why the capture of a trace tells nothing of some graphs; none where there is no capture, or nothing to say."""
+    """Returns why the capture of a trace tells nothing of some graphs, or not of all their nodes; none without captures."""
+    return [*_partial(trace), *_refused(trace)]
+
+
+def _partial(trace: TraceTable) -> list[Notice]:
+    """How far captures agree with graphs that have other nodes behind."""
+    agreements = [*origins_of(trace).agreements.values()]
+    if not agreements:
+        return []
+    agreeing, nodes = (sum(getattr(each, key) for each in agreements) for key in ("agreeing", "nodes"))
+    sources = {each.source for each in agreements}
+    source = sources.pop() or "this trace"
+    return [
+        Notice(
+            "capture_partial",
+            "low",
+            f"The profiler lost work: {{capture}} agrees with {agreeing:,} of {nodes:,} nodes of {{affected}} of the "
+            "replayed graphs, from the first node on.",
+            "The nodes behind a lost one have no operator. Record the capture and the replays again to have them.",
+            [
+                METRICS.figure("capture", trace.captured.source if sources else source),
+                METRICS.figure("affected", len(agreements), "Graphs"),
+            ],
+        )
+    ]
+
+
+def _refused(trace: TraceTable) -> list[Notice]:
     captured = trace.captured
     if not captured.source:
         return []

@@ -36,7 +36,7 @@ PLAIN = {
 }
 _ELSEWHERE = (
     "schemaVersion", "deviceProperties", "distributedInfo", "displayTimeUnit", "baseTimeNanoseconds", "traceName",
-    "stackFrames", "file_info",
+    "stackFrames", "file_info", "file_process",
 )  # fmt: skip
 """Keys whose content stands in other places of the page, or is about the file and not about the run."""
 _MOST = 100

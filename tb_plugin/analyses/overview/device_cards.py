@@ -29,6 +29,7 @@ DEVICE_PARTS = (
     ("communication", "exposed_communication_ns"),
     ("memcpy", "exposed_memcpy_ns"),
     ("memset", "exposed_memset_ns"),
+    ("unrecorded", "unrecorded_ns"),
     ("idle", "idle_ns"),
 )
 
@@ -84,7 +85,12 @@ def _all_of_it(trace: TraceTable) -> str:
 
 def _partition(trace: TraceTable, device: str, time: DeviceTime) -> Breakdown:
     values = asdict(time)
-    parts = [Slice(METRICS.metric(key, window=AT_WORK), category, values[key]) for category, key in DEVICE_PARTS]
+    titles = {"idle_ns": "Idle from first to last work"}
+    parts = [
+        Slice(METRICS.metric(key, titles.get(key, ""), AT_WORK), category, values[key])
+        for category, key in DEVICE_PARTS
+        if key != "unrecorded_ns" or values[key]
+    ]
     return Breakdown(
         name=f"device_time_{device}",
         title="Device time from first to last work",

@@ -8,21 +8,25 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.annotations import named_ranges, phases_of
+from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.device_time import busy_title
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.in_timeline import at_event
 from tb_plugin.analyses.kernel_classes import TITLES
+from tb_plugin.analyses.out_of_memory import chosen_failures, sentence_of
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.replays.behind import operator_names
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.savings import Findings
-from tb_plugin.analyses.rules.verdict import Limit, Verdict
+from tb_plugin.analyses.rules.verdict import Verdict
 from tb_plugin.analyses.selection import Chosen
 from tb_plugin.analyses.stack_frames import thread_numbers
 from tb_plugin.analyses.step_shares import active_rows, shares
 from tb_plugin.analyses.threads import threads_of
+from tb_plugin.analyses.unrecorded_work import unrecorded_work
 from tb_plugin.analyses.waits import held_by_profiler
-from tb_plugin.analyses.wording import capital
+from tb_plugin.analyses.wording import capital, counted
 from tb_plugin.payloads import Figure, Link, Notice
 from tb_plugin.trace.intervals import Ranges, intersect, measure, measure_within, subtract, union
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
@@ -35,20 +39,33 @@ _PART = "{largest_ns} of {step_time_mean_ns} per step ({largest_share})"
 _TEXTS: dict[Limit, str] = {
     Limit.DATA_LOADING: f"Data loading takes {_PART}",
     Limit.CPU: f"CPU overhead: the device idles for {_PART}",
+    Limit.INITIALISATION: f"Initialisation (context creation, code loading) takes {_PART}",
+    Limit.CAPTURE: f"Graph capture takes {_PART}",
     Limit.COPIES: f"Copies not overlapped with kernels take {_PART}",
     Limit.COMMUNICATION: f"Communication not overlapped with compute takes {_PART}",
     Limit.CPU_ONLY: f"CPU-only program: operators take {_PART}",
     Limit.PROFILER: f"The program waits for the profiler itself for {_PART}",
-    Limit.GPU_NOT_RECORDED: "Device work is missing: most recorded kernel launches have no recorded kernel",
+    Limit.GPU_NOT_RECORDED: "Device work is missing: only {sampled_share} of the recorded launches have a recorded kernel",
+    Limit.RECORDING: "The recording holds only {sampled_share} of the operators, so what limits the program is unknown",
+    Limit.UNKNOWN_KERNELS: f"Kernels take {_PART}. No check judges {{unknown_share}} of the kernel time: its kind is unknown",
     Limit.CPU_NOT_RECORDED: f"The device idles for {_PART}. CPU work is not recorded, so the cause is unknown",
     Limit.TRUNCATED: "The file is truncated, so what limits the program is unknown",
 }
-_WITHOUT_NAME = (Limit.NOTHING, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)
+_ONCE = {
+    Limit.INITIALISATION: "A process does this once: it is outside of the steady state",
+    Limit.CAPTURE: "Captured launches run later, when the graph is replayed",
+}
+_WITHOUT_NAME = (Limit.NOTHING, Limit.UNKNOWN_KERNELS, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)
 _SLOW_LAUNCHES = ": a launch takes {launch_every_ns}, half of the kernels at most {kernel_median_ns}"
+_FUSIBLE = "Fusing {run_classes} kernels could save up to {saving_high_ns} of {step_time_mean_ns} per step"
 MIN_EARLIER = 0.1
 _LARGEST = 3
 """Groups of kernel classes in the first sentence."""
-_CLASSES = {KernelClass.COPY: "elementwise and copy", KernelClass.ELEMENTWISE: "elementwise and copy"}
+_CLASSES = {
+    KernelClass.OTHER: "unknown",
+    KernelClass.COPY: "elementwise and copy",
+    KernelClass.ELEMENTWISE: "elementwise and copy",
+}
 _TABLES: dict[EventKind, tuple[str, dict[str, str]]] = {
     EventKind.KERNEL: ("kernels", {}),
     EventKind.MEMCPY: ("kernels", {"group": "copies"}),
@@ -92,8 +109,7 @@ def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chose
     if verdict is None or not verdict.category:
         return None
     category, part_ns = verdict.category, verdict.part_ns
-    within = subtract(union(steps.start_ns, steps.end_ns), verdict.earlier)
-    within = intersect(within, _part(trace, category))
+    within = intersect(union(steps.start_ns, steps.end_ns), _part(trace, category))
     if category == "other":
         # An idle thread (a progress bar's, a watchdog) does not hold up the training.
         rows = np.flatnonzero(trace.kind == EventKind.PYTHON)
@@ -154,11 +170,15 @@ def _operators(trace: TraceTable, rows: Int64) -> npt.NDArray[np.integer]:
     return operator_names(trace, rows)
 
 
-def cost_notices(trace: TraceTable, steps: Steps, cost: Cost | None, findings: Findings) -> list[Notice]:
+def cost_notices(
+    trace: TraceTable, steps: Steps, cost: Cost | None, findings: Findings, chosen: tuple[str, ...] | None
+) -> list[Notice]:
     """Returns the sentence that says what limits the program; nothing without a verdict."""
     verdict = findings.verdict
     if verdict is None:
         return []
+    if verdict.limit is Limit.MEMORY:
+        return [_failure(trace, chosen)]
     earlier = _mid_flight(trace, steps, verdict)
     if verdict.limit is Limit.STARTED_LATE:
         return earlier
@@ -175,9 +195,18 @@ def cost_notices(trace: TraceTable, steps: Steps, cost: Cost | None, findings: F
         figures.append(METRICS.figure("utilization", gpu, busy_title(trace)))
     if verdict.mix:
         figures.append(METRICS.figure("class_mix", _mix(verdict)))
+    if verdict.recorded < 1:
+        figures.append(METRICS.figure("sampled_share", verdict.recorded))
+    if verdict.limit is Limit.UNKNOWN_KERNELS:
+        unknown = verdict.mix[KernelClass.OTHER] / sum(verdict.mix.values())
+        figures.append(METRICS.figure("unknown_share", unknown))
+    fusible = _fusible(verdict, findings)
     if verdict.limit is Limit.NOTHING:
         figures.append(METRICS.figure("rules_looked", findings.looked))
         text = f"{capital(word)} {{utilization}} busy: {{class_mix}}. No problem found ({{rules_looked}} checks)"
+    elif fusible:
+        figures += fusible
+        text = f"{capital(word)}-bound. Kernel time: {{class_mix}}. {_FUSIBLE}"
     elif verdict.limit is Limit.GPU:
         text = f"{capital(word)}-bound. Kernels take {_PART}: {{class_mix}}"
     else:
@@ -196,14 +225,24 @@ def cost_notices(trace: TraceTable, steps: Steps, cost: Cost | None, findings: F
         more, named = _mostly(trace, cost, count)
         evidence = _evidence(trace, cost)
         figures += named
-        if verdict.limit not in _WITHOUT_NAME:
+        if verdict.limit not in _WITHOUT_NAME and not fusible:
             launching = _launching(findings) if verdict.limit is Limit.CPU else []
             text = f"{text}{_SLOW_LAUNCHES if launching else ''}{more}"
             figures += launching
+    if verdict.limit in _ONCE:
+        text += f". {_ONCE[verdict.limit]}"
     if verdict.limit is Limit.DATA_LOADING and gpu is not None:
         text += f". The {word} is {{utilization}} busy"
     sentence = Notice("largest_cost", "info", f"{text}.", "", figures, measure="largest_share", evidence=evidence)
     return [sentence, *earlier]
+
+
+def _failure(trace: TraceTable, chosen: tuple[str, ...] | None) -> Notice:
+    failures = chosen_failures(trace, chosen)
+    text, figures = sentence_of(trace, failures)
+    figures.append(METRICS.figure("limit", Limit.MEMORY.value))
+    evidence = Link("timeline", at_event(trace, int(failures.row[0])), "Show evidence")
+    return Notice("largest_cost", "info", text, "", figures, measure="failed_bytes", evidence=evidence)
 
 
 def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notice]:
@@ -218,9 +257,25 @@ def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notic
         METRICS.figure("limit", verdict.limit.value),
     ]
     whole = "{step_time_mean_ns} per step" if steps.recorded else "the recorded {step_time_mean_ns}"
-    text = f"For {{earlier_work_ns}} of {whole} the device runs work launched before the recording started."
+    runs = f"{_devices(trace)} run" if len(device_busy(trace)) > 1 else "the device runs"
+    text = f"For {{earlier_work_ns}} of {whole} {runs} work launched before the recording started."
     todo = trace.recorder.todo("recording_began_mid_flight")
     return [Notice("largest_cost", "info", text, todo, figures, measure="earlier_work_share")]
+
+
+def _fusible(verdict: Verdict, findings: Findings) -> list[Figure]:
+    """What fusing kernels saves, and which; nothing where the GPU does not limit, or another finding comes first."""
+    first = findings.found[0] if findings.found else None
+    if verdict.limit is not Limit.GPU or first is None or first.rule.id != "unfused_kernels" or not first.notice.saving:
+        return []
+    classes = [each for each in first.notice.figures if each.metric.key == "run_classes"]
+    return [*classes, METRICS.figure("saving_high_ns", first.notice.saving.high_ns)]
+
+
+def _devices(trace: TraceTable) -> str:
+    """The devices that run unrecorded work, in words."""
+    ids = [trace.devices[each].id for each in device_busy(trace) if len(unrecorded_work(trace, each))]
+    return f"{counted(len(ids), 'device')} ({', '.join(ids[:_LARGEST])}{', ...' if len(ids) > _LARGEST else ''})"
 
 
 def _launching(findings: Findings) -> list[Figure]:

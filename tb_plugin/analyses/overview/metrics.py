@@ -76,10 +76,6 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "step_time_p95_ns": ("p95", "95th percentile of the step durations (linear interpolation)."),
-            "earlier_work_ns": (
-                "Work from before the recording",
-                "Time per step in which a device runs work that was launched before the recording started.",
-            ),
             "largest_ns": ("Limited for", "Time of what limits the program, a mean over the steps."),
             "largest_name_ns": (
                 "Of this name",
@@ -101,7 +97,11 @@ METRICS = OF_RULES.adding(
                 "Share of the steps in which nothing runs on a device and no operator or call on the host. Why devices idle "
                 "is another question: what of that has no cause is a share of the idle time.",
             ),
-            "earlier_work_share": ("Work from before the recording", "Its time divided by step time."),
+            "sampled_share": (
+                "Recorded",
+                "Share of the operators (by their numbers), or of the launched kernels, that is recorded.",
+            ),
+            "unknown_share": ("Unknown kernels", "Time of kernels of unknown kinds over all kernel time."),
             "largest_share": ("Limited for", "Time of what limits the program over the time of the steps."),
         },
     ),

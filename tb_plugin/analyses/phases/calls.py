@@ -12,7 +12,8 @@ from tb_plugin.analyses.backward import backward_roots, forward_behind, forward_
 from tb_plugin.analyses.communication import communicates
 from tb_plugin.analyses.grouping import Groups, Spans, group, outermost_of, ratio
 from tb_plugin.analyses.selection import Selection, chosen_steps
-from tb_plugin.trace.intervals import Ranges, covered_before, measure_by, union
+from tb_plugin.analyses.unrecorded_work import any_unrecorded
+from tb_plugin.trace.intervals import Ranges, covered_before, join, measure_by, union
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
 
@@ -90,7 +91,7 @@ def phase_calls(trace: TraceTable, selection: Selection, pattern: str = "") -> P
         collective=trace.is_collective[work],
         roots=_placed(trace, calls, roots, forward[roots]),
         talking=union(trace.start_ns[on_host], trace.ends(on_host)),
-        busy=union(trace.start_ns[every], trace.ends(every)),
+        busy=join(union(trace.start_ns[every], trace.ends(every)), any_unrecorded(trace)),
         steps=union(trace.steps.host_start_ns[steps], trace.steps.host_end_ns[steps]),
         recorded=trace.steps.recorded,
     )

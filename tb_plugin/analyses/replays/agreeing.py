@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.replays.found import Graphs
 from tb_plugin.analyses.replays.scopes import ARGS, INPUTS, KINDS, WORK_IN, alike, joined
 from tb_plugin.trace.captured import Scopes
 from tb_plugin.trace.schema import MISSING, EventKind
@@ -23,20 +22,20 @@ class Tied:
 
     scopes: Scopes
     of: Mapping[int, Int32]
-    """By graph: the scope of each of its nodes, -1 = none."""
+    """By graph: the scope of each of its first nodes, -1 = none."""
     disagreeing: Mapping[int, tuple[int, int, int]]
     """By graph: the first node, and the scopes of two places that differ there."""
 
 
-def tied(graphs: Graphs, starts: Mapping[int, Int64], scopes: Scopes, scope: Int32) -> Tied:
-    """Returns what the places of each graph say: positions in ``scope`` at which its work begins, all of it once.
+def tied(sizes: Mapping[int, int], starts: Mapping[int, Int64], scopes: Scopes, scope: Int32) -> Tied:
+    """Returns what the places of each graph say: positions in ``scope`` at which its work begins, so many nodes of it once.
 
     One place says all it knows. Several have to agree about the operators at each node; beyond that counts what all of them
     say there: names and arguments, else names, else operators and modules without arguments. Where they differ about the
     modules, as the layers of a model that are captured one by one do, no module is told, but the operators with their inputs.
     """
     if all(len(at) == 1 for at in starts.values()):
-        alone = {graph: scope[int(at[0]) : int(at[0]) + graphs.size(graph)] for graph, at in starts.items()}
+        alone = {graph: scope[int(at[0]) : int(at[0]) + sizes[graph]] for graph, at in starts.items()}
         return Tied(scopes, alone, {})
     operators = (EventKind.OPERATOR,)
     levels = [
@@ -53,7 +52,7 @@ def tied(graphs: Graphs, starts: Mapping[int, Int64], scopes: Scopes, scope: Int
     known: dict[tuple[int, bytes], Int32 | tuple[int, int, int]] = {}
     """Of all graphs that fit the same places the same is said."""
     for graph, at in starts.items():
-        key = graphs.size(graph), at.tobytes()
+        key = sizes[graph], at.tobytes()
         if key not in known:
             known[key] = _agreed(scope, at, key[0], [level[1] for level in levels], offsets)
         said = known[key]

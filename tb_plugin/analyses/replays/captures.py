@@ -16,6 +16,7 @@ from tb_plugin.analyses.replays.matching import with_names
 from tb_plugin.analyses.replays.scopes import INPUTS, WORK_IN, alike, scopes_around
 from tb_plugin.trace.captured import Captured, Sequences
 from tb_plugin.trace.columns import no_rows
+from tb_plugin.trace.intervals import Ranges, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.open import BLOCK, GRID, LAUNCHED
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, of_kind
@@ -91,6 +92,12 @@ def captures(trace: TraceTable) -> Recorded:
     return Recorded(sequences, calls)
 
 
+def captured_by(trace: TraceTable, thread: int) -> Ranges:
+    """Returns when a thread (number of its track) captures graphs."""
+    track, start, end = _windows(trace)
+    return union(start[track == thread], end[track == thread])
+
+
 @remembered
 def eager(trace: TraceTable) -> Recorded:
     """Returns work of which each piece was launched by itself, one sequence for each thread and device, by launch."""
@@ -119,6 +126,7 @@ def eager(trace: TraceTable) -> Recorded:
     return Recorded(sequences, source)
 
 
+@remembered
 def _windows(trace: TraceTable) -> tuple[Int32, Int64, Int64]:
     """Thread, begin and end of each capture, by its begin (longest first): what lies between its two calls."""
     begins, ends = trace.calls_that(CallRole.CAPTURE), trace.calls_that(CallRole.CAPTURED)

@@ -45,8 +45,8 @@ class Captures:
         begin = np.append(sequences.begin[some], sequences.begin[-1])
         # What captures state decides what is compared: those that state the same are looked up together.
         stated = [(of != MISSING).astype(np.int64) for _, of in self._columns]
-        masks = sequence_hashes(_hashes(stated), begin)
-        values = sequence_hashes(_hashes([of for _, of in self._columns]), begin)
+        masks = sequence_hashes(hashes_of(stated), begin)
+        values = sequence_hashes(hashes_of([of for _, of in self._columns]), begin)
         self._patterns: dict[int, dict[int, int]] = defaultdict(dict)
         """By the number of nodes: what is stated, and a capture that states it."""
         equal: dict[tuple[int, int, int], list[int]] = defaultdict(list)
@@ -73,7 +73,7 @@ class Captures:
         for mask, example in patterns.items():
             there = self._nodes(example)
             masked = [np.where(of[there] != MISSING, mine[nodes], MISSING) for mine, of in self._columns]
-            value = int(sequence_hashes(_hashes(masked), np.array([0, size]))[0])
+            value = int(sequence_hashes(hashes_of(masked), np.array([0, size]))[0])
             numbers = self._fits.get((size, mask, value))
             if numbers is None:
                 continue
@@ -111,8 +111,8 @@ def fitting_captures(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tup
     return {graph: numbers for graph, numbers in found.items() if numbers is not None and len(numbers)}, too_many
 
 
-def _hashes(columns: Sequence[npt.NDArray[np.integer]]) -> Int64:
-    """One number for the values of some columns, whichever table they come from."""
+def hashes_of(columns: Sequence[npt.NDArray[np.integer]]) -> Int64:
+    """Returns one number for the values of some columns, whichever table they come from."""
     parts = [mixed(mixed(values).view(np.int64) + place) for place, values in enumerate(columns)]
     total: npt.NDArray[np.uint64] = np.add.reduce(parts)
     return total.view(np.int64)

@@ -17,6 +17,7 @@ from tb_plugin.analyses.replays.found import Graphs, has_replays, replays_of
 from tb_plugin.analyses.replays.matching import equal_runs, fitting_captures
 from tb_plugin.analyses.replays.refusals import Refusal, not_agreeing, not_fitting, too_often
 from tb_plugin.analyses.replays.scopes import joined, only, scopes_around, under
+from tb_plugin.analyses.replays.starts import longest_starts
 from tb_plugin.trace.captured import Captured, Scopes, Sequences
 from tb_plugin.trace.columns import no_rows
 from tb_plugin.trace.memo import remembered
@@ -46,6 +47,20 @@ class Way(IntEnum):
     """Nothing tells: it is known what was open around the launch of the graph."""
 
 
+@dataclass(frozen=True)
+class Agreement:
+    """How far a graph agrees with its capture, from the first node on."""
+
+    source: str
+    """What a person calls the recording of the capture; "" = the trace itself."""
+    agreeing: int
+    nodes: int
+    """Nodes of the graph, or of the capture where that has more."""
+
+    def __str__(self) -> str:
+        return f"{self.agreeing:,} of {self.nodes:,} nodes"
+
+
 @dataclass(frozen=True, eq=False)
 class Origins:
     """Replayed device rows, ascending, and the scope behind each (-1 = none known)."""
@@ -59,6 +74,8 @@ class Origins:
     """How the module or the phase of each is known, GRAPH = neither is."""
     refusals: tuple[Refusal, ...] = ()
     """Why sources that could have told did not, one for each graph and source."""
+    agreements: Mapping[int, Agreement] = field(default_factory=dict)
+    """By graph: of those whose capture tells of their first nodes only."""
 
     def at(self, rows: npt.NDArray[np.integer]) -> Int32:
         """Returns the scope behind each of some rows of the trace, -1 where none is known or nothing was replayed."""
@@ -77,6 +94,7 @@ class _Known:
         self.scope = np.full(len(self.graphs.kind), MISSING, np.int32)
         self.way = np.full(len(self.graphs.kind), Way.GRAPH, np.uint8)
         self.refusals: list[Refusal] = []
+        self.agreements: dict[int, Agreement] = {}
         self._strings = trace.strings
         self.is_left = np.diff(self.graphs.begin) > 0
         """By graph: nothing is known of it yet."""
@@ -88,7 +106,7 @@ class _Known:
             return
         fits, too_many = fitting_captures(self.graphs, wanted, sequences)
         starts = {graph: sequences.begin[numbers] for graph, numbers in fits.items()}
-        self._take(starts, told.source, way, lambda _: (told.scopes, sequences.scope))
+        self._take(starts, told.source, way, _all_scopes(told))
         for graph in (each for each in wanted.tolist() if each not in fits):
             if graph in too_many:
                 self.refusals.append(too_often(told.source, graph))
@@ -101,15 +119,43 @@ class _Known:
         self._take(starts, source, way, scopes_at)
         self.refusals += [too_often(source, graph) for graph in sorted(too_many)]
 
-    def _take(self, starts: Mapping[int, Int64], source: str, way: Way, scopes_at: ScopesAt) -> None:
+    def by_starts(self, *sources: tuple[Captured, Way]) -> None:
+        """Ties the first nodes of graphs to the captures that agree with them longest."""
+        left = np.flatnonzero(self.is_left).tolist()
+        found = [longest_starts(self.graphs, left, told) for told, _ in sources]
+        best = {graph: max((each[graph].length for each in found if graph in each), default=0) for graph in left}
+        for (told, way), each in zip(sources, found, strict=True):
+            mine = {
+                graph: start for graph, start in each.items() if start.length == best[graph] and self.is_left[graph]
+            }
+            begins = {graph: told.sequences.begin[start.numbers] for graph, start in mine.items()}
+            sizes = {graph: start.length for graph, start in mine.items()}
+            self._take(begins, told.source, way, _all_scopes(told), sizes)
+            names = {told.source, *(name for _, name in told.parts)}
+            taken = {graph for graph in mine if not self.is_left[graph]}
+            self.refusals = [one for one in self.refusals if one.graph not in taken or one.source not in names]
+            for graph in sorted(taken):
+                source = told.source_of(int(mine[graph].numbers[0]))
+                self.agreements[graph] = Agreement(source, mine[graph].length, mine[graph].nodes)
+
+    def _take(
+        self,
+        starts: Mapping[int, Int64],
+        source: str,
+        way: Way,
+        scopes_at: ScopesAt,
+        sizes: Mapping[int, int] | None = None,
+    ) -> None:
+        """``sizes``: how many of the first nodes of each graph the places tell of, None = all."""
         if not starts:
             return
         scopes, scope = scopes_at(starts)
-        found = tied(self.graphs, starts, scopes, scope)
+        found = tied(sizes or {graph: self.graphs.size(graph) for graph in starts}, starts, scopes, scope)
         offset = len(self.scopes)
         self.scopes = joined(self.scopes, found.scopes)
         for graph, inner in found.of.items():
-            nodes = self.graphs.nodes(graph)
+            begin = int(self.graphs.begin[graph])
+            nodes = slice(begin, begin + len(inner))
             self.scope[nodes] = np.where(inner == MISSING, MISSING, inner + offset)
             self.way[nodes] = way
             self.is_left[graph] = False
@@ -137,7 +183,7 @@ def origins_of(trace: TraceTable) -> Origins:
     )
     scopes, scope = only(*under(known.scopes, scope, around, outer))
     way = np.where(scope == MISSING, Way.GRAPH, way).astype(np.uint8)
-    return Origins(work, scope, way, scopes, module_way.astype(np.uint8), tuple(known.refusals))
+    return Origins(work, scope, way, scopes, module_way.astype(np.uint8), tuple(known.refusals), known.agreements)
 
 
 def _in_module(scopes: Scopes, scope: Int32) -> Bool:
@@ -152,13 +198,18 @@ def _known(trace: TraceTable) -> _Known:
     known.by_captures(own, Way.CAPTURE)
     other = trace.captured
     known.by_captures(other, Way.CAPTURE_TRACE)
-    known.by_runs(other.sequences, other.source, Way.CAPTURE_TRACE, lambda _: (other.scopes, other.sequences.scope))
+    known.by_runs(other.sequences, other.source, Way.CAPTURE_TRACE, _all_scopes(other))
     if known.is_left.any():
         alone = eager(trace)
         known.by_runs(alone.sequences, "", Way.EAGER, partial(_scopes_at, trace, alone, known.graphs))
+    known.by_starts((own, Way.CAPTURE), (other, Way.CAPTURE_TRACE))
     # What else the trace holds is told of a graph of which nothing is known; of what a person named always.
     known.refusals = [each for each in known.refusals if each.source or known.is_left[each.graph]]
     return known
+
+
+def _all_scopes(told: Captured) -> ScopesAt:
+    return lambda _: (told.scopes, told.sequences.scope)
 
 
 def _scopes_at(trace: TraceTable, ran: Recorded, graphs: Graphs, starts: Mapping[int, Int64]) -> tuple[Scopes, Int32]:

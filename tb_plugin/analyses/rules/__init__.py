@@ -8,6 +8,7 @@ from tb_plugin.analyses.rules import (
     data_parallel,
     decode_gaps,
     deterministic_sync,
+    device_copies,
     distributed_backend,
     driver_memory_calls,
     expert_imbalance,
@@ -25,6 +26,7 @@ from tb_plugin.analyses.rules import (
     memory_unused,
     offload_copies,
     one_stream,
+    out_of_memory,
     pageable_copies,
     pipeline_bubble,
     profiler_overhead,
@@ -41,16 +43,18 @@ from tb_plugin.analyses.rules import (
     small_batch,
     small_collectives,
     small_packets,
+    started_late,
     step_outliers,
     synchronising_calls,
     tf32_off,
-    tiny_elementwise,
     unfused_attention,
+    unfused_kernels,
     unfused_optimizer,
 )
 from tb_plugin.analyses.rules.base import Rule
 
 RULES: tuple[Rule, ...] = (
+    out_of_memory.RULE,
     data_loading.RULE,
     synchronising_calls.RULE,
     deterministic_sync.RULE,
@@ -81,10 +85,11 @@ RULES: tuple[Rule, ...] = (
     matrix_alignment.RULE,
     unfused_attention.RULE,
     unfused_optimizer.RULE,
-    tiny_elementwise.RULE,
+    unfused_kernels.RULE,
     recomputation.RULE,
     redundant_casts.RULE,
     redundant_copies.RULE,
+    device_copies.RULE,
     redundant_reshapes.RULE,
     fallback_cores.RULE,
     conversions.RULE,
@@ -96,6 +101,7 @@ RULES: tuple[Rule, ...] = (
     memory_limit.RULE,
     memory_unused.RULE,
     reserved_oscillation.RULE,
+    started_late.RULE,
     low_utilization.RULE,
 )
 """In the order in which they are told where savings are equal."""

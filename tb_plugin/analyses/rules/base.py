@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.advice import read_more, todo_of
+from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.device_time import DeviceRatios, device_ratios, device_time
@@ -18,14 +19,16 @@ from tb_plugin.analyses.driver_calls import DriverCalls, driver_calls, step_time
 from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.idle.account import idle_account
 from tb_plugin.analyses.idle.causes import Cause
-from tb_plugin.analyses.idle.host import launching_threads
+from tb_plugin.analyses.idle.host import launching_threads, occupied
+from tb_plugin.analyses.recorded_share import is_sampled
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.selection import select_rows, steps_of
 from tb_plugin.analyses.stated_steps import length_without_kernels, missing_computation
 from tb_plugin.analyses.step_shares import StepShares, break_down
 from tb_plugin.analyses.waits import handovers, held_by_profiler
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Notice, Reference
-from tb_plugin.trace.intervals import Ranges, intersect, subtract, union
+from tb_plugin.trace.intervals import EMPTY, Ranges, intersect, join, subtract, union
 from tb_plugin.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.trace.steps import STEP_NAME
 from tb_plugin.trace.table import Steps, TraceTable
@@ -144,6 +147,19 @@ class Scene:
         row, time = row[self.rows[row]], time[self.rows[row]]
         return row[np.lexsort((self.trace.start_ns[row], -time))]
 
+    def with_idle(self, ranges: Ranges) -> Ranges:
+        """Returns these times and the idle time of devices that directly follows each of them."""
+        if not len(ranges):
+            return ranges
+        start, end = [ranges.start], [ranges.end]
+        for device in device_busy(self.trace):
+            gaps = idle_account(self.trace, device).gaps
+            at = np.searchsorted(gaps.end_ns, ranges.end, side="right")
+            inside = np.append(gaps.start_ns, np.iinfo(np.int64).max)[at] <= ranges.end
+            start.append(ranges.end[inside])
+            end.append(gaps.end_ns[at[inside]])
+        return union(np.concatenate(start), np.concatenate(end))
+
     @cached_property
     def driver(self) -> DriverCalls:
         """Returns the driver's calls for memory in the steps."""
@@ -204,6 +220,13 @@ class Scene:
         return intersect(union(self.trace.start_ns[rows], self.trace.ends(rows)), self.host)
 
     @cached_property
+    def once(self) -> Ranges:
+        """Returns when threads that steps wait for set the driver up, load code or capture graphs, and do not compile."""
+        doing = [occupied(self.trace, thread) for thread in self.threads]
+        set_up = join(EMPTY, *(each[cause] for each in doing for cause in (Cause.INITIALISATION, Cause.CAPTURE)))
+        return subtract(set_up, join(EMPTY, *(each[Cause.COMPILATION] for each in doing)))
+
+    @cached_property
     def held(self) -> Ranges:
         """Returns when the host waits for the profiler alone, in the time that the steps take on it."""
         return intersect(held_by_profiler(self.trace), self.host)
@@ -243,7 +266,9 @@ class Seen:
     events: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     """Rows that show it, what matters most first."""
     takes_ns: int | None = None
-    """What it takes in all steps, where no more than that can be saved; None where more can."""
+    """What it takes in all steps. No more than that is saved; None where nothing but its change limits the saving."""
+    table: Frame | None = None
+    """A table of its own, shown below the finding."""
 
 
 @dataclass(frozen=True)
@@ -263,8 +288,11 @@ class Rule:
     always: bool = False
     """It is told where mending would save less than is worth a word as well, then without a saving."""
     needs_kernels: bool = False
-    """It judges idle time or what hides other work, which nobody knows where kernels are missing that the profile states."""
+    """It judges idle time or what hides other work, which nobody knows where kernels are missing."""
+
+    limits: tuple[Limit, ...] = ()
+    """What limits programs of which it speaks: there its finding comes first."""
 
     def is_silent(self, trace: TraceTable) -> bool:
         """Returns whether the rule does not look, because kernels are missing."""
-        return self.needs_kernels and missing_computation(trace) is not None
+        return self.needs_kernels and (missing_computation(trace) is not None or is_sampled(trace))

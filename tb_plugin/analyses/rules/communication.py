@@ -15,6 +15,7 @@ from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.roles.found import GATHERS, PIPELINE, SHARDING, roles_of
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.collectives import ONE_RANK, Collectives, collectives, could_hide, first_of, left_over
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.serial_collectives import serial
 from tb_plugin.analyses.rules.small_collectives import small
@@ -67,7 +68,8 @@ def _look(s: Scene) -> Seen | None:
     found = found.of(~(serial(found) | small(s, found) | handed))
     if not len(found.row):
         return None
-    part = s.per_step(_exposed_in_steps(s, found.row))
+    total = _exposed_in_steps(s, found.row)
+    part = s.per_step(total)
     share = part / s.step_ns if s.step_ns else 0.0
     if share <= EXPOSED_SHARE:
         return None
@@ -124,7 +126,7 @@ def _look(s: Scene) -> Seen | None:
     most = first_of(_beside_copies(s, found), hidden)
     events = found.row[np.lexsort((found.row, -found.bare_ns))]
     if not _launches_known(s.trace):
-        return Seen(replace(notice, why=UNKNOWN, confidence=""), events=events)
+        return Seen(replace(notice, why=UNKNOWN, confidence=""), events=events, takes_ns=total)
     if not (s.trace.kind[found.row] == EventKind.KERNEL).all():
         return Seen(notice, Change(), Change(_without(s, found, most)), events)
     least = np.zeros(len(found.row), np.int64)
@@ -174,4 +176,6 @@ def _without(s: Scene, found: Collectives, less_ns: Int64) -> Ranges:
     return intersect(bare, union(s.trace.start_ns[found.row], s.trace.start_ns[found.row] + less_ns))
 
 
-RULE = Rule("communication", "Communication that nothing hides", _look, needs_kernels=True)
+RULE = Rule(
+    "communication", "Communication that nothing hides", _look, needs_kernels=True, limits=(Limit.COMMUNICATION,)
+)

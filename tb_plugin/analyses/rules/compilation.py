@@ -7,12 +7,14 @@ import numpy as np
 from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.host import rows_in
 from tb_plugin.analyses.metrics import STEPS, define
+from tb_plugin.analyses.replays.captures import captured_by
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import noun
 from tb_plugin.payloads import Link, Notice
-from tb_plugin.trace.intervals import measure, measure_within
+from tb_plugin.trace.intervals import EMPTY, join, measure, measure_within, subtract
 
 METRICS = OF_RULES.adding(
     define(
@@ -30,7 +32,8 @@ def _look(s: Scene) -> Seen | None:
     rows = rows[s.on_threads[rows]]
     if not len(rows):
         return None
-    compiling = s.covered(rows)
+    captured = join(EMPTY, *(captured_by(s.trace, thread) for thread in s.threads))
+    compiling = subtract(s.covered(rows), captured)
     if not len(compiling):
         return None
     steps = s.steps
@@ -61,4 +64,4 @@ def _look(s: Scene) -> Seen | None:
     return Seen(notice, Change(compiling), events=s.by_length(rows[s.rows[rows]]))
 
 
-RULE = Rule("compilation", "Compilation inside of steps", _look)
+RULE = Rule("compilation", "Compilation inside of steps", _look, limits=(Limit.CPU, Limit.CPU_ONLY))

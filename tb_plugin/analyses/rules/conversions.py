@@ -7,6 +7,7 @@ from tb_plugin.analyses.kernel_facts import stated_text
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.replays.behind import operator_names
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import noun
@@ -88,4 +89,6 @@ def _look(s: Scene) -> Seen | None:
     return Seen(notice, Change(), Change(row=row, less_ns=time), s.by_length(row), int(time.sum()))
 
 
-RULE = Rule("conversions", "Conversions of layout and type", _look, asks=states_operations, always=True)
+RULE = Rule(
+    "conversions", "Conversions of layout and type", _look, asks=states_operations, always=True, limits=(Limit.GPU,)
+)

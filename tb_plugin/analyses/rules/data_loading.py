@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.names import named
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.step_shares import active_rows, shares
@@ -64,4 +65,4 @@ def _time(s: Scene, rows: Int64, pattern: str) -> int:
     return int(s.trace.dur_ns[rows[named(s.trace, pattern)[rows]]].sum())
 
 
-RULE = Rule("data_loading", "Waiting for input", _look, needs_kernels=True)
+RULE = Rule("data_loading", "Waiting for input", _look, needs_kernels=True, limits=(Limit.DATA_LOADING,))

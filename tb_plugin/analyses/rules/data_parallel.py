@@ -10,6 +10,7 @@ from tb_plugin.analyses.directions import DIRECTIONS, directions_of
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.collectives import is_data_parallel
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
@@ -70,4 +71,4 @@ def _exchanges(s: Scene) -> Int64:
     return s.by_length(np.concatenate((copies, collectives)))
 
 
-RULE = Rule("data_parallel", "DataParallel", _look, saves=False)
+RULE = Rule("data_parallel", "DataParallel", _look, saves=False, limits=(Limit.COMMUNICATION,))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.selection import chosen_steps
 from tb_plugin.analyses.served_steps import FEWEST, ServedSteps, is_served, served_steps
 from tb_plugin.analyses.severity import severity_of
+from tb_plugin.analyses.unrecorded_work import device_occupied
 from tb_plugin.analyses.waits import waits_for_device
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Link, Notice
@@ -93,7 +94,7 @@ def _between(s: Scene, at: Int64) -> tuple[Ranges, Int64]:
     start, end = steps.host_end_ns[at - 1], steps.host_start_ns[at]
     at = at[end > start]
     waits = waits_for_device(s.trace) & s.on_threads
-    waiting = intersect(union(s.trace.start_ns[waits], s.trace.ends(waits)), join(*device_busy(s.trace).values()))
+    waiting = intersect(union(s.trace.start_ns[waits], s.trace.ends(waits)), join(*device_occupied(s.trace).values()))
     waited = measure_within(waiting, steps.host_start_ns[at - 1], steps.host_end_ns[at - 1])
     return Ranges(start[end > start], end[end > start]), waited
 
@@ -105,4 +106,4 @@ def _first_work(numbers: ServedSteps, at: Int64) -> Int64:
     return numbers.row[first][np.argsort(-numbers.gap_ns[at], kind="stable")]
 
 
-RULE = Rule("decode_gaps", "Gaps between decode steps", _look, asks=is_served, needs_kernels=True)
+RULE = Rule("decode_gaps", "Gaps between decode steps", _look, asks=is_served, needs_kernels=True, limits=(Limit.CPU,))

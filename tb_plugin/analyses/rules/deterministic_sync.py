@@ -13,6 +13,7 @@ from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.module_paths import module_paths
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.host_waits import For, times, waiting
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Figure, Link, Notice
@@ -126,4 +127,4 @@ def _text(texts: pa.Array, number: int) -> str:
     return "" if number == MISSING else str(texts[number].as_py())
 
 
-RULE = Rule("deterministic_sync", "Waits in the backward pass", _look)
+RULE = Rule("deterministic_sync", "Waits in the backward pass", _look, limits=(Limit.CPU,))

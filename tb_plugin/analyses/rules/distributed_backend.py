@@ -9,6 +9,7 @@ import numpy as np
 from tb_plugin.analyses.communication import BACKEND
 from tb_plugin.analyses.names import DISTRIBUTED_DATA_PARALLEL
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Notice
@@ -56,4 +57,4 @@ def _recorded_backends(trace: TraceTable) -> list[str]:
     return re.split(r"[:,]", stated.lower())
 
 
-RULE = Rule("distributed_backend", "Backend of communication", _look, saves=False)
+RULE = Rule("distributed_backend", "Backend of communication", _look, saves=False, limits=(Limit.COMMUNICATION,))

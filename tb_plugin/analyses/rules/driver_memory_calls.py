@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from tb_plugin.analyses.driver_calls import driver_notice, usual_calls
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Link
@@ -41,4 +42,4 @@ def _look(s: Scene) -> Seen | None:
     return Seen(replace(notice, why=why, confidence="high", threshold=None), Change(s.covered(rows)), events=rows)
 
 
-RULE = Rule("driver_memory_calls", "Driver calls for memory", _look)
+RULE = Rule("driver_memory_calls", "Driver calls for memory", _look, limits=(Limit.CPU,))

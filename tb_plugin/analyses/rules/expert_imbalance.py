@@ -8,6 +8,7 @@ from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.roles.experts import Dispatched, dispatched
 from tb_plugin.analyses.roles.found import Role, roles_of
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Link, Notice
@@ -103,4 +104,11 @@ def _is_told(trace: TraceTable) -> bool:
     return len(dispatched(trace)) > 0
 
 
-RULE = Rule("expert_imbalance", "Tokens go to ranks unevenly", _look, asks=_is_told, needs_kernels=True)
+RULE = Rule(
+    "expert_imbalance",
+    "Tokens go to ranks unevenly",
+    _look,
+    asks=_is_told,
+    needs_kernels=True,
+    limits=(Limit.COMMUNICATION,),
+)

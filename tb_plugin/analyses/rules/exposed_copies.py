@@ -9,6 +9,7 @@ from tb_plugin.analyses.hardware_streams import hardware_streams
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.host_waits import copies_to_device, host_waits
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.overlap import alone, bytes_of, hidden
 from tb_plugin.analyses.rules.repeated_copies import repeated_copies
@@ -78,4 +79,4 @@ def _look(s: Scene) -> Seen | None:
     return Seen(notice, least, most, s.by_length(copies))
 
 
-RULE = Rule("exposed_copies", "Copies that could overlap", _look, needs_kernels=True)
+RULE = Rule("exposed_copies", "Copies that could overlap", _look, needs_kernels=True, limits=(Limit.COPIES,))

@@ -6,6 +6,7 @@ from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.host import rows_in
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import noun, references_of
@@ -53,4 +54,4 @@ def _look(s: Scene) -> Seen | None:
     return Seen(notice, Change(pauses), events=s.by_length(found[s.rows[found]]))
 
 
-RULE = Rule("garbage_collection", "Garbage collection", _look)
+RULE = Rule("garbage_collection", "Garbage collection", _look, limits=(Limit.CPU, Limit.CPU_ONLY))

@@ -8,6 +8,7 @@ from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.regions.breaks import breaks_of, cost_ranges, place_of
 from tb_plugin.analyses.regions.found import has_regions, regions_of
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import noun
@@ -68,4 +69,4 @@ def _look(s: Scene) -> Seen | None:
     return Seen(notice, Change(cost), events=s.by_length(regions.row[call]))
 
 
-RULE = Rule("graph_breaks", "Graph breaks", _look, asks=has_regions, always=True)
+RULE = Rule("graph_breaks", "Graph breaks", _look, asks=has_regions, always=True, limits=(Limit.CPU, Limit.CPU_ONLY))

@@ -19,7 +19,7 @@ from tb_plugin.analyses.roles.found import OFFLOAD, roles_of
 from tb_plugin.analyses.rules.base import Scene
 from tb_plugin.analyses.waits import handovers, held_by_profiler, waits_for_device
 from tb_plugin.analyses.what_if import Change
-from tb_plugin.trace.intervals import contains, measure, measure_within, union
+from tb_plugin.trace.intervals import Ranges, contains, intersect, join, measure, measure_within, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -34,6 +34,8 @@ OFTEN = 0.5
 """Share of the steps in which a call has to be made: once in many steps, as when something is saved, is fine."""
 _MOSTLY = 0.9
 """An operator that takes hardly longer than a wait is there for it: ``aten::item`` around ``aten::_local_scalar_dense``."""
+_PARTLY = 0.25
+"""An operator that waits for less of its time does something else: a convolution that copies one value."""
 _DEEP = 32
 """So many operators around a call are looked at: they hardly nest deeper."""
 
@@ -179,6 +181,14 @@ def outermost(trace: TraceTable, place: Int64) -> Int64:
     return place
 
 
+def around(s: Scene, row: Int64, place: Int64) -> Ranges:
+    """Returns when the host is in these calls, or after them, while a device idles, in operators that are there for them."""
+    trace, waits = s.trace, s.covered(row)
+    of = group(place)
+    mostly = of.sum(trace.dur_ns[row])[of.of] >= _PARTLY * trace.dur_ns[place]
+    return join(waits, intersect(s.covered(outermost(trace, place[mostly])), s.with_idle(waits)))
+
+
 @dataclass(frozen=True, eq=False)
 class Waiting:
     """Calls of the chosen steps that wait for one thing, made in enough of them to be worth a finding."""
@@ -203,7 +213,7 @@ def waiting(s: Scene, why: For) -> Waiting | None:
     at = at[(s.rows & s.on_threads)[waits.row[at]]]
     at = at[_regular(s, waits.row[at], waits.place[at])]
     row, place = waits.row[at], waits.place[at]
-    whole, copies = s.covered(outermost(trace, place)), _copies_of(trace, row)
+    whole, copies = around(s, row, place), _copies_of(trace, row)
     if not s.is_worth(measure(whole) + int(trace.dur_ns[copies].sum())):
         return None
     time = int(

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.starving import LAUNCHING, STARVED, Starving, starving
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.what_if import Change
@@ -81,4 +82,4 @@ def _repeats(s: Scene, found: Starving) -> Bool:
     return ~np.isin(found.call, unlike)
 
 
-RULE = Rule("launch_bound", "Launches slower than kernels", _look, needs_kernels=True)
+RULE = Rule("launch_bound", "Launches slower than kernels", _look, needs_kernels=True, limits=(Limit.CPU,))

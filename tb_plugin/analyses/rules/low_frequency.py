@@ -8,6 +8,7 @@ from tb_plugin.analyses.core_frequency import core_frequency
 from tb_plugin.analyses.device_facts import facts_of
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.what_if import Change
@@ -100,4 +101,6 @@ def _look(s: Scene) -> Seen | None:
     return Seen(notice, Change(), Change(row=row, less_ns=less[change]), s.by_length(row), int(less.sum()))
 
 
-RULE = Rule("low_frequency", "Cores below their frequency", _look, asks=states_frequency, always=True)
+RULE = Rule(
+    "low_frequency", "Cores below their frequency", _look, asks=states_frequency, always=True, limits=(Limit.GPU,)
+)

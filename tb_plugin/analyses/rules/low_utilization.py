@@ -16,7 +16,9 @@ from tb_plugin.analyses.idle.metrics import METRICS as OF_IDLE
 from tb_plugin.analyses.idle.metrics import TITLES
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
+from tb_plugin.analyses.step_shares import UNRECORDED
 from tb_plugin.payloads import Figure, Link, Notice
 from tb_plugin.trace.intervals import measure_within, union
 from tb_plugin.trace.schema import MISSING
@@ -37,7 +39,7 @@ EXPLAINED = 0.5
 """Share of the idle time from which on the findings that would save it say all that there is to say."""
 
 
-_CASES = {Cause.UNEXPLAINED: ".unexplained", Cause.INITIALISATION: ".initialisation"}
+_CASES = {Cause.UNEXPLAINED: ".unexplained", Cause.INITIALISATION: ".initialisation", Cause.CAPTURE: ".capture"}
 PIECES = 200
 """So many of the longest pieces of a cause say what the host did meanwhile."""
 
@@ -50,6 +52,7 @@ class _Largest:
     figures: tuple[Figure, ...]
     link: Link
     cause: Cause | None = None
+    time_ns: int = 0
 
 
 def is_explained(s: Scene, saving_ns: float) -> bool:
@@ -77,7 +80,7 @@ def _look(s: Scene) -> Seen | None:
                 else f"Device {{device}} runs kernels only {{utilization}} of {window}."
             )
             + largest.text,
-            todo=_unlaunched(s, largest) or s.todo(f"low_utilization{case}"),
+            todo=_unlaunched(s, largest) or s.todo(f"low_utilization{case}") or s.todo("low_utilization"),
             figures=[
                 METRICS.figure("utilization", low[worst], busy_title(s.trace, worst)),
                 METRICS.figure("device", worst),
@@ -88,7 +91,8 @@ def _look(s: Scene) -> Seen | None:
             threshold=LOW_UTILIZATION,
             evidence=largest.link,
             references=s.references("low_utilization"),
-        )
+        ),
+        takes_ns=largest.time_ns,
     )
 
 
@@ -98,7 +102,8 @@ def _unlaunched(s: Scene, largest: _Largest) -> str:
 
 
 def _window(s: Scene) -> str:
-    return "the steps" if s.trace.steps.recorded else "the recording"
+    window = "the steps" if s.trace.steps.recorded else "the recording"
+    return f"{window} without unrecorded work" if s.breakdown.parts[UNRECORDED].any() else window
 
 
 def _largest(s: Scene, device: str) -> _Largest:
@@ -121,7 +126,9 @@ def _largest(s: Scene, device: str) -> _Largest:
         text += ": the host is in {idle_host} meanwhile"
         text += ", called by {operator}" if "operator" in host else ""
         text += ", at {idle_line}" if "idle_line" in host else ""
-    return _Largest(f"{text}.", figures, Link("idle", {"where": f"cause:{title}"}, "Show what waits"), cause)
+    return _Largest(
+        f"{text}.", figures, Link("idle", {"where": f"cause:{title}"}, "Show what waits"), cause, totals[cause]
+    )
 
 
 def _host_did(s: Scene, device: int, cause: Cause) -> dict[str, str]:
@@ -175,9 +182,24 @@ def _idle_device(s: Scene) -> Seen | None:
             measure="utilization",
             threshold=BUSY,
             evidence=largest.link,
-        )
+        ),
+        takes_ns=largest.time_ns,
     )
 
 
-RULE = Rule("low_utilization", "Low utilization", _look, saves=False, needs_kernels=True)
-IDLE = Rule("idle_device", "Idle time that no finding saves", _idle_device, saves=False, needs_kernels=True)
+RULE = Rule(
+    "low_utilization",
+    "Low utilization",
+    _look,
+    saves=False,
+    needs_kernels=True,
+    limits=(Limit.CPU, Limit.INITIALISATION, Limit.CAPTURE, Limit.CPU_NOT_RECORDED),
+)
+IDLE = Rule(
+    "idle_device",
+    "Idle time that no finding saves",
+    _idle_device,
+    saves=False,
+    needs_kernels=True,
+    limits=(Limit.CPU, Limit.INITIALISATION, Limit.CAPTURE, Limit.CPU_NOT_RECORDED),
+)

@@ -9,6 +9,7 @@ from tb_plugin.analyses.grouping import group
 from tb_plugin.analyses.matrix_unit import matrix_units
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.products import SHORT_NS, STEP, Products, faster, products
 from tb_plugin.analyses.rules.shapes import arguments
@@ -112,4 +113,4 @@ def _most(s: Scene, odd: Products) -> tuple[str, str, int]:
     return min(found)  # the order of the file says nothing
 
 
-RULE = Rule("matrix_alignment", "Matrix units need aligned shapes", _look)
+RULE = Rule("matrix_alignment", "Matrix units need aligned shapes", _look, limits=(Limit.GPU,))

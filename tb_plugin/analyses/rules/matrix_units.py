@@ -11,6 +11,7 @@ from tb_plugin.analyses.matrix_unit import matrix_time, matrix_units
 from tb_plugin.analyses.replays.origins import origins_of
 from tb_plugin.analyses.replays.sums import replayed_operators
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS
 from tb_plugin.analyses.rules.products import faster, on_units, plain_products
 from tb_plugin.analyses.severity import severity_of
@@ -96,4 +97,4 @@ def matrix_eligible(trace: TraceTable) -> MatrixEligible:
     return MatrixEligible(float(own[innermost].sum() / total), float(without[innermost].sum() / total))
 
 
-RULE = Rule("matrix_units", "No matrix units in use", _look)
+RULE = Rule("matrix_units", "No matrix units in use", _look, limits=(Limit.GPU,))

@@ -9,6 +9,7 @@ from tb_plugin.analyses.device_facts import are_stated, facts_of, most_of, numbe
 from tb_plugin.analyses.kernel_facts import stated_text
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.wording import noun
 from tb_plugin.payloads import Link, Notice
@@ -96,7 +97,7 @@ def _look(s: Scene) -> Seen | None:
         "operations change nothing for them; fewer bytes do. How many bytes a program needs a trace does not tell.",
         confidence="high",
     )
-    return Seen(notice, events=s.by_length(row))
+    return Seen(notice, events=s.by_length(row), takes_ns=int(time.sum()))
 
 
-RULE = Rule("memory_bound", "Kernels bound by memory", _look, saves=False)
+RULE = Rule("memory_bound", "Kernels bound by memory", _look, saves=False, limits=(Limit.GPU,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_plugin.analyses.allocator import HOST_TYPE
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS
 from tb_plugin.payloads import Figure, Notice
 
@@ -49,4 +50,4 @@ def _look(s: Scene) -> Seen | None:
     )
 
 
-RULE = Rule("memory_limit", "Memory near the limit", _look, saves=False)
+RULE = Rule("memory_limit", "Memory near the limit", _look, saves=False, limits=(Limit.MEMORY,))

@@ -25,8 +25,6 @@ def _look(s: Scene) -> Seen | None:
     return Seen(
         replace(
             least,
-            rule="memory_unused",
-            todo=s.todo("memory_unused"),
             why="A larger batch gives each launch more work and reads weights once for more samples. What that saves nobody "
             "can tell from one recording.",
             confidence="high",

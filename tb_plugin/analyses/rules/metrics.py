@@ -35,6 +35,10 @@ METRICS = SHARED.adding(
                 "Waiting for the device",
                 "Calls in which the host waits for the device, without waits for the profiler, a mean over the steps.",
             ),
+            "earlier_work_ns": (
+                "Work from before the recording",
+                "Time per step in which a device runs work that was launched before the recording started.",
+            ),
             "step_time_mean_ns": ("Step time", "Mean duration of the steps."),
             "dataloader_mean_ns": ("Waiting for input", "Mean of the data loader's part of the steps."),
         },
@@ -44,6 +48,7 @@ METRICS = SHARED.adding(
         "ratio",
         {
             "saving_ratio": ("Of the step", "What mending it would save at most over the mean time of a step."),
+            "earlier_work_share": ("Work from before the recording", "Its time divided by step time."),
             "waiting_for_input": ("Waiting for input", "Data loader's part of the mean step."),
         },
     ),

@@ -7,6 +7,7 @@ import numpy as np
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.roles.found import OFFLOAD, Role, exposed_ns, roles_of
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Link, Notice
@@ -71,4 +72,11 @@ def _is_offloading(trace: TraceTable) -> bool:
     return bool(roles_of(trace).among(*OFFLOAD).any())
 
 
-RULE = Rule("offload_copies", "Copies of offloaded tensors", _look, asks=_is_offloading, needs_kernels=True)
+RULE = Rule(
+    "offload_copies",
+    "Copies of offloaded tensors",
+    _look,
+    asks=_is_offloading,
+    needs_kernels=True,
+    limits=(Limit.COPIES,),
+)

@@ -12,6 +12,7 @@ from tb_plugin.analyses.hardware_streams import hardware_streams
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.module_paths import module_paths
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
@@ -150,4 +151,4 @@ def _apart(pairs: Int64) -> Int64:
     return chosen
 
 
-RULE = Rule("one_stream", "One stream where two might do", _look, saves=False)
+RULE = Rule("one_stream", "One stream where two might do", _look, saves=False, limits=(Limit.GPU,))

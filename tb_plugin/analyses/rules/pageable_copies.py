@@ -7,7 +7,8 @@ import numpy.typing as npt
 
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
-from tb_plugin.analyses.rules.host_waits import For, from_pageable, host_waits, outermost
+from tb_plugin.analyses.rules.host_waits import For, around, from_pageable, host_waits
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.overlap import bytes_of, hidden
 from tb_plugin.analyses.rules.repeated_copies import repeated_copies
@@ -49,7 +50,7 @@ def _look(s: Scene) -> Seen | None:
     at = at[(s.rows & s.on_threads)[waits.row[at]]]
     at = at[~np.isin(waits.copy[at], repeated_copies(trace).row)]
     calls, copies = waits.row[at], np.unique(waits.copy[at])
-    whole, dur = s.covered(outermost(trace, waits.place[at])), trace.dur_ns[copies]
+    whole, dur = around(s, calls, waits.place[at]), trace.dur_ns[copies]
     if not s.is_worth(measure(whole) + int(dur.sum())):
         return None
     size, line = bytes_of(trace, copies), s.line(copies)
@@ -83,4 +84,4 @@ def _look(s: Scene) -> Seen | None:
     return Seen(notice, least, Change(whole, copies, dur), s.by_length(copies))
 
 
-RULE = Rule("pageable_copies", "Copies that the host waits for", _look)
+RULE = Rule("pageable_copies", "Copies that the host waits for", _look, limits=(Limit.CPU, Limit.COPIES))

@@ -6,6 +6,7 @@ from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.names import named
 from tb_plugin.analyses.roles.found import PIPELINE, exposed_ns, roles_of
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Link, Notice
@@ -70,4 +71,11 @@ def _is_pipeline(trace: TraceTable) -> bool:
     return bool(roles_of(trace).among(*PIPELINE).any())
 
 
-RULE = Rule("pipeline_bubble", "A stage of the pipeline waits", _look, asks=_is_pipeline, needs_kernels=True)
+RULE = Rule(
+    "pipeline_bubble",
+    "A stage of the pipeline waits",
+    _look,
+    asks=_is_pipeline,
+    needs_kernels=True,
+    limits=(Limit.COMMUNICATION,),
+)

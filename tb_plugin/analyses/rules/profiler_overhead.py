@@ -9,6 +9,7 @@ from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.host import rows_in
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import references_of
@@ -111,4 +112,4 @@ def _holding(s: Scene, own: Ranges) -> Ranges:
     return Ranges(own.start[still], own.end[still])
 
 
-RULE = Rule("profiler_overhead", "Profiler overhead", _look)
+RULE = Rule("profiler_overhead", "Profiler overhead", _look, limits=(Limit.PROFILER,))

@@ -13,6 +13,7 @@ from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.idle.host import occupied
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.starving import FEW, launches_of
 from tb_plugin.analyses.severity import severity_of
@@ -138,4 +139,4 @@ def _lines(s: Scene, free: Ranges) -> tuple[list[tuple[str, Ranges]], Int64]:
     return found, calls[mine][order]
 
 
-RULE = Rule("python_bound", "Waiting for Python", _look, needs_kernels=True)
+RULE = Rule("python_bound", "Waiting for Python", _look, needs_kernels=True, limits=(Limit.CPU,))

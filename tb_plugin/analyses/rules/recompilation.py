@@ -8,6 +8,7 @@ from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.regions.compiling import compilations_of, guards_of
 from tb_plugin.analyses.regions.found import has_regions
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import noun
@@ -75,4 +76,4 @@ def _look(s: Scene) -> Seen | None:
     return Seen(notice, Change(compiling), events=s.by_length(made.row[again]))
 
 
-RULE = Rule("recompilation", "Recompilation", _look, asks=has_regions)
+RULE = Rule("recompilation", "Recompilation", _look, asks=has_regions, limits=(Limit.CPU, Limit.CPU_ONLY))

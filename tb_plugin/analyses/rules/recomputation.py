@@ -7,6 +7,7 @@ import numpy as np
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.recomputation import Recomputed, called_in, recomputed
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Link, Notice
@@ -98,4 +99,4 @@ def _is_recomputing(trace: TraceTable) -> bool:
     return len(recomputed(trace)) > 0
 
 
-RULE = Rule("recomputation", "Forward work that is repeated", _look, asks=_is_recomputing)
+RULE = Rule("recomputation", "Forward work that is repeated", _look, asks=_is_recomputing, limits=(Limit.GPU,))

@@ -9,6 +9,7 @@ from tb_plugin.analyses.code_lines import code_lines
 from tb_plugin.analyses.grouping import Groups, group
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.shapes import Dims, arguments, sizes
 from tb_plugin.analyses.rules.streams import around, streams
@@ -156,4 +157,4 @@ def _there_and_back(trace: TraceTable, row: Int64, shape: Int64, kind: Int64) ->
     return found
 
 
-RULE = Rule("redundant_casts", "Casts again and again", _look)
+RULE = Rule("redundant_casts", "Casts again and again", _look, limits=(Limit.GPU,))

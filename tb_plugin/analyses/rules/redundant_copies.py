@@ -8,6 +8,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.kernel_classes import named_kernels
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.streams import around
 from tb_plugin.analyses.severity import severity_of
@@ -73,4 +74,4 @@ def _look(s: Scene) -> Seen | None:
     return Seen(notice, Change(row=row, less_ns=trace.dur_ns[row]), Change(host, row, trace.dur_ns[row]), rows)
 
 
-RULE = Rule("redundant_copies", "Copies into another layout", _look)
+RULE = Rule("redundant_copies", "Copies into another layout", _look, limits=(Limit.GPU,))

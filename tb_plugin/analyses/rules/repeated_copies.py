@@ -13,6 +13,7 @@ from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.names import BACKWARD, DATALOADER, matched, named
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.host_waits import copies_to_device, host_waits, outermost
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.overlap import bytes_of, hidden
 from tb_plugin.analyses.what_if import Change
@@ -162,4 +163,4 @@ def _least(s: Scene, row: Int64, whole: Int64, again: Bool) -> Change:
     return Change(s.covered(np.concatenate((whole[again], calls))), row, less)
 
 
-RULE = Rule("repeated_copies", "Repeated copies to the device", _look)
+RULE = Rule("repeated_copies", "Repeated copies to the device", _look, limits=(Limit.COPIES,))

@@ -10,7 +10,6 @@ from tb_plugin.analyses.device_memory.reserved import swings_notice, swings_of
 from tb_plugin.analyses.device_memory.window import window_of
 from tb_plugin.analyses.driver_calls import usual_calls
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
-from tb_plugin.analyses.wording import references_of
 
 
 def _look(s: Scene) -> Seen | None:
@@ -27,9 +26,6 @@ def _look(s: Scene) -> Seen | None:
     return Seen(
         replace(
             notice,
-            rule="reserved_oscillation",
-            todo=s.trace.recorder.todo("reserved_oscillation"),
-            references=references_of(s.trace.recorder, "reserved_oscillation"),
             why="To give memory back waits for the device, and to ask for it again holds the host up. What these calls cost "
             "the finding of driver calls for memory says.",
             confidence="high",

@@ -12,19 +12,23 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from tb_plugin.analyses.base import Frame
 from tb_plugin.analyses.in_timeline import at_event
 from tb_plugin.analyses.rules import RULES
 from tb_plugin.analyses.rules.base import WORTH, Rule, Scene, Seen
 from tb_plugin.analyses.rules.left_out import LeftOut
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.low_utilization import IDLE, is_explained
 from tb_plugin.analyses.rules.low_utilization import RULE as LOW
-from tb_plugin.analyses.rules.verdict import RULES_OF, Limit, Verdict, verdict_of
+from tb_plugin.analyses.rules.verdict import Verdict, verdict_of
 from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.stated_steps import missing_computation
+from tb_plugin.analyses.unrecorded_work import device_occupied
 from tb_plugin.analyses.what_if import Change, saved, together
 from tb_plugin.errors import PartFailed
 from tb_plugin.isolation import Isolation
 from tb_plugin.payloads import Link, Notice, Saving, Severity
+from tb_plugin.trace.intervals import measure, measure_within, subtract, union
 from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.table import TraceTable
 
@@ -48,6 +52,9 @@ class Finding:
     events: Int64
     shown_by: int
     """How many events show it."""
+    share_ns: float
+    """What it may save per step; without a saving what it takes, 0 where that is unknown."""
+    table: Frame | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +120,7 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
     ]
     without = [(rule, found, None) for rule, found in every if rule.id in out]
     is_low = any(rule is LOW for rule, _, _ in worth)
-    idle_unknown = verdict is not None and verdict.limit in (Limit.STARTED_LATE, Limit.GPU_NOT_RECORDED)
+    idle_unknown = verdict is not None and verdict.limit is Limit.GPU_NOT_RECORDED
     if idle_unknown or parts.run(LOW.title, partial(is_explained, scene, whole.high_ns), False):
         worth = [each for each in worth if each[0] is not LOW]
     elif not (without or is_low):
@@ -121,8 +128,8 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
         if idle is not None and idle.seen is not None:
             (without if IDLE.id in out else worth).append((IDLE, idle.seen, None))
     found = _told(scene, worth, parts)
-    first = RULES_OF.get(verdict.limit, frozenset()) if verdict is not None else frozenset()
-    found.sort(key=lambda each: (each.rule.id not in first, -_most(each), _LOUDEST.index(each.notice.severity)))
+    limit = verdict.limit if verdict is not None else None
+    found.sort(key=lambda each: (limit not in each.rule.limits, -each.share_ns, _LOUDEST.index(each.notice.severity)))
     if verdict is not None and verdict.limit is Limit.GPU and not found and not parts.failures:
         verdict = dataclasses.replace(verdict, limit=Limit.NOTHING)
     silent = tuple(rule for rule, look in looks.items() if look is not None and look.is_silent)
@@ -164,18 +171,15 @@ def _utilization(scene: Scene) -> float | None:
     return sum(busy) / len(busy) if busy and missing_computation(scene.trace) is None else None
 
 
-def _most(finding: Finding) -> float:
-    return finding.notice.saving.high_ns if finding.notice.saving else 0.0
-
-
 def _savings(scene: Scene, seen: list[Seen]) -> tuple[list[Saving | None], Saving]:
     """What mending each saves a step at least and at most, None where that is not worth a word; all that are, together."""
     trace, steps = scene.trace, scene.steps
-    changes = [(each.least or Change(), each.most or each.least or Change()) for each in seen]
+    changes = [(_repeated(scene, each.least), _repeated(scene, each.most or each.least)) for each in seen]
     low = saved(trace, steps, [least for least, _ in changes], careful=True)
     high = np.maximum(saved(trace, steps, [most for _, most in changes], careful=False), low)
     enough = max(WORTH * scene.step_ns, 1)
-    bounds = [_bounds(scene, int(low[i]), int(high[i]), 0, seen[i].takes_ns) for i in range(len(seen))]
+    limits = [_limit(scene, most, each.takes_ns) for (_, most), each in zip(changes, seen, strict=True)]
+    bounds = [_bounds(scene, int(low[i]), int(high[i]), 0, limits[i]) for i in range(len(seen))]
     worth = [i for i, each in enumerate(bounds) if each.high_ns >= enough]
     savings: list[Saving | None] = [None] * len(changes)
     if not worth:
@@ -189,13 +193,44 @@ def _savings(scene: Scene, seen: list[Seen]) -> tuple[list[Saving | None], Savin
     high_all = max(high_all, low_all, *(int(high[i]) for i in worth))
     for i, rest in zip(worth, without, strict=True):
         alone = max(high_all - rest, 0)
-        savings[i] = _bounds(scene, int(low[i]), int(high[i]), max(int(high[i]) - alone, 0), seen[i].takes_ns)
-    return savings, _bounds(scene, low_all, high_all, 0)
+        savings[i] = _bounds(scene, int(low[i]), int(high[i]), max(int(high[i]) - alone, 0), limits[i])
+    return savings, _bounds(scene, low_all, high_all, 0, _limit(scene, together(most)))
 
 
-def _bounds(scene: Scene, low_ns: int, high_ns: int, shared_ns: int, takes_ns: int | None = None) -> Saving:
-    """Means over the steps, the bounds widened: no more than the step, nor than what is known to be all of it."""
-    all_of_it = scene.step_ns if takes_ns is None else min(scene.per_step(takes_ns), scene.step_ns)
+def _repeated(scene: Scene, change: Change | None) -> Change:
+    """A change without host time that is spent once, whatever the program does afterwards: code is loaded all the same."""
+    if change is None or not len(change.host) or not len(scene.once):
+        return change or Change()
+    return dataclasses.replace(change, host=subtract(change.host, scene.once))
+
+
+def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
+    """The most that a change can save in all steps, nanoseconds.
+
+    Less host time saves no more than itself and the idle time that follows it, nor than all idle time of a device. Shorter
+    device work saves no more than that work.
+    """
+    trace, steps = scene.trace, scene.steps
+    length = int((steps.end_ns - steps.start_ns).sum())
+    all_of_it = length if takes_ns is None else min(takes_ns, length)
+    if missing_computation(trace) is not None:
+        return all_of_it
+    host = length if change.worth > 1 else measure(scene.with_idle(change.host))
+    limits = [] if device_occupied(trace) else [host]
+    for device, busy in device_occupied(trace).items():
+        idle = length - int(measure_within(busy, steps.start_ns, steps.end_ns).sum())
+        shorter = (trace.device[change.row] == device) & (change.less_ns > 0)
+        rows = change.row[shorter]
+        less = int(change.less_ns[shorter].sum())
+        if len(rows):  # side by side, kernels take less time than their sum
+            less = min(less, measure(union(trace.start_ns[rows], trace.ends(rows))))
+        limits.append(min(host, idle) + less)
+    return min(all_of_it, min(limits) + int(np.maximum(change.step_ns, 0).sum()))
+
+
+def _bounds(scene: Scene, low_ns: int, high_ns: int, shared_ns: int, limit_ns: int) -> Saving:
+    """Means over the steps, the bounds widened: no more than the step, nor than the limit."""
+    all_of_it = min(scene.per_step(limit_ns), scene.step_ns)
     high = min(scene.per_step(high_ns) * (1 + MARGIN), all_of_it)
     low, shared = (min(each, high) for each in (scene.per_step(low_ns) * (1 - MARGIN), scene.per_step(shared_ns)))
     return Saving(low, high, shared, scene.step_ns)
@@ -208,7 +243,8 @@ def _finding(scene: Scene, rule: Rule, seen: Seen, saving: Saving | None) -> Fin
         notice = replace(notice, saving=saving, severity=severity_of(share) if share >= MEDIUM_SHARE else "low")
     events = seen.events[:EVENTS].copy()
     notice = replace(notice, title=rule.title, evidence=_shown(scene, notice.evidence, events))
-    return Finding(rule, notice, events, len(seen.events))
+    share = saving.high_ns if saving is not None else scene.per_step(seen.takes_ns or 0)
+    return Finding(rule, notice, events, len(seen.events), share, seen.table)
 
 
 def _shown(scene: Scene, link: Link | None, events: Int64) -> Link | None:

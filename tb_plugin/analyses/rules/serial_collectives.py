@@ -9,6 +9,7 @@ from tb_plugin.analyses.grouping import sum_by
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.collectives import ONE_RANK, Collectives, collectives, could_hide, first_of, left_over
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.analyses.wording import references_of
@@ -76,4 +77,10 @@ def _look(s: Scene) -> Seen | None:
     )
 
 
-RULE = Rule("serial_collectives", "Collectives on the computing stream", _look, needs_kernels=True)
+RULE = Rule(
+    "serial_collectives",
+    "Collectives on the computing stream",
+    _look,
+    needs_kernels=True,
+    limits=(Limit.COMMUNICATION,),
+)

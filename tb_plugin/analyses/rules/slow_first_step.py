@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.rules.base import WORTH, Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.unusual import FAR, OTHERS, Words, has_several_modes, lengths, seen, usual_of
 
 Int64 = npt.NDArray[np.int64]
@@ -41,4 +42,4 @@ def _look(s: Scene) -> Seen | None:
     return seen(s, _WORDS, dur, np.array([0]), np.arange(1, len(dur)))
 
 
-RULE = Rule("slow_first_step", "Slow first step", _look)
+RULE = Rule("slow_first_step", "Slow first step", _look, limits=(Limit.CPU, Limit.INITIALISATION))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tb_plugin.analyses.idle.causes import Cause
 from tb_plugin.analyses.names import BACKWARD
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.memory_limit import fullest
 from tb_plugin.analyses.rules.starving import LAUNCHING, starving, waiting
 from tb_plugin.analyses.what_if import Change
@@ -55,4 +56,4 @@ def _trains(s: Scene) -> bool:
     return bool((backward & s.rows & (s.trace.kind == EventKind.OPERATOR)).any())
 
 
-RULE = Rule("small_batch", "Small batch", _look, needs_kernels=True)
+RULE = Rule("small_batch", "Small batch", _look, needs_kernels=True, limits=(Limit.CPU,))

@@ -11,6 +11,7 @@ from tb_plugin.analyses.grouping import Groups, group, sum_by
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.collectives import Collectives, collectives, could_hide, first_of, left_over
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.serial_collectives import serial
 from tb_plugin.analyses.what_if import Change
@@ -152,4 +153,4 @@ def _calls(s: Scene, rows: Int64) -> Ranges:
     return s.covered(outer)
 
 
-RULE = Rule("small_collectives", "Many small collectives", _look, needs_kernels=True)
+RULE = Rule("small_collectives", "Many small collectives", _look, needs_kernels=True, limits=(Limit.COMMUNICATION,))

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from tb_plugin.analyses.device_facts import facts_of
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.payloads import Figure, Link, Notice
 from tb_plugin.trace.job_tables import PACKETS, stated_in
@@ -143,4 +144,4 @@ def _sum(values: pa.ChunkedArray) -> float:
     return float(pc.sum(values).as_py() or 0)
 
 
-RULE = Rule("small_packets", "Packets too small for their links", _look, saves=False)
+RULE = Rule("small_packets", "Packets too small for their links", _look, saves=False, limits=(Limit.COMMUNICATION,))

@@ -18,7 +18,7 @@ from tb_plugin.trace.tree import stable_order
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-_LEVELS = 4
+LEVELS = 4
 """So far around the launch of a copy operators are looked at: copy_, clone, contiguous, reshape."""
 
 
@@ -81,7 +81,7 @@ def around(trace: TraceTable, operators: npt.NDArray[np.integer], pattern: str) 
     """Returns of each operator itself or the nearest one around it that an expression of the recorder names, -1 = none."""
     found = np.full(len(operators), MISSING, np.int64)
     here = operators.astype(np.int64)
-    for _ in range(_LEVELS):
+    for _ in range(LEVELS):
         fits = (found == MISSING) & rows_that(trace, here, pattern)
         found[fits] = here[fits]
         here = np.append(trace.operator, MISSING)[here].astype(np.int64)

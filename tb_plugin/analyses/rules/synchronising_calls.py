@@ -8,6 +8,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
 from tb_plugin.analyses.rules.host_waits import For, times, waiting
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.trace.schema import MISSING, CallRole
@@ -71,4 +72,4 @@ def _where(line: str, lines: int) -> str:
     return ", at {sync_line}" if lines == 1 else ", most of it at {sync_line}, one of {sync_lines} lines"
 
 
-RULE = Rule("synchronising_calls", "Synchronising calls", _look)
+RULE = Rule("synchronising_calls", "Synchronising calls", _look, limits=(Limit.CPU,))

@@ -7,6 +7,7 @@ import numpy as np
 from tb_plugin.analyses.matrix_unit import matrix_time, matrix_units
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.products import faster, on_units, plain_products
 from tb_plugin.analyses.severity import severity_of
@@ -63,4 +64,4 @@ def _look(s: Scene) -> Seen | None:
     return Seen(notice, least, most, s.by_length(single.row))
 
 
-RULE = Rule("tf32_off", "TF32 is off", _look)
+RULE = Rule("tf32_off", "TF32 is off", _look, limits=(Limit.GPU,))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.products import peaks_of, products
 from tb_plugin.analyses.rules.shapes import arguments, extents, rows_that, sizes
@@ -17,6 +19,7 @@ from tb_plugin.analyses.severity import severity_of
 from tb_plugin.analyses.what_if import Change, together
 from tb_plugin.analyses.wording import references_of
 from tb_plugin.payloads import Link, Notice
+from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.numbering import places_of
 from tb_plugin.trace.schema import MISSING, KernelClass
 from tb_plugin.trace.table import TraceTable
@@ -46,14 +49,26 @@ METRICS = OF_RULES.adding(
 )
 
 
-def _look(s: Scene) -> Seen | None:
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """Attention computed by several kernels: places among the work of all streams, and rows."""
+
+    softmax: Int64
+    before: Int64
+    after: Int64
+    """The products around each softmax."""
+    rows: Int64
+    """The kernels between the two products."""
+
+
+@remembered
+def unfused_attention(s: Scene) -> Attention:
+    """Returns the attention of the steps that several kernels compute."""
     trace, all_of = s.trace, streams(s.trace)
     words = trace.recorder.operators
     softmax = np.flatnonzero((all_of.kernel_class == KernelClass.NORMALISATION) & (all_of.operator != MISSING))
     softmax = softmax[s.rows[all_of.row[softmax]]]
     softmax = softmax[rows_that(trace, all_of.operator[softmax], words.softmax)]
-    if not len(softmax):
-        return None
     before, after = _neighbours(all_of, softmax)
     is_whole = (before != MISSING) & (after != MISSING) & (after - before <= MOST_BETWEEN + 1)
     softmax, before, after = softmax[is_whole], before[is_whole], after[is_whole]
@@ -64,7 +79,12 @@ def _look(s: Scene) -> Seen | None:
     between = np.zeros(len(all_of.row) + 1, np.int64)
     np.add.at(between, before + 1, 1)
     np.add.at(between, after, -1)
-    rows = all_of.row[np.flatnonzero(np.cumsum(between[:-1]) > 0)]
+    return Attention(softmax, before, after, all_of.row[np.flatnonzero(np.cumsum(between[:-1]) > 0)])
+
+
+def _look(s: Scene) -> Seen | None:
+    trace, found = s.trace, unfused_attention(s)
+    softmax, rows = found.softmax, found.rows
     time, total = int(trace.dur_ns[rows].sum()), int(trace.dur_ns[s.kernels].sum())
     if not time or time < ATTENTION_SHARE * total:
         return None
@@ -86,10 +106,12 @@ def _look(s: Scene) -> Seen | None:
         why="The scores, a number for each pair of positions, are written and read again by every kernel. A fused kernel "
         "keeps them on the chip: what runs between the products goes, and what the products take to write and read scores. "
         "Where shapes are recorded the bounds take the products to run at the device's peak, or at a quarter of it.",
-        confidence="high" if (arguments(trace).shape_of(all_of.operator[softmax]) != MISSING).all() else "medium",
+        confidence="high"
+        if (arguments(trace).shape_of(streams(trace).operator[softmax]) != MISSING).all()
+        else "medium",
     )
     between_both = Change(row=rows, less_ns=trace.dur_ns[rows])
-    least, most = _products(s, all_of, softmax, before, after)
+    least, most = _products(s, streams(trace), softmax, found.before, found.after)
     return Seen(notice, together([between_both, least]), together([between_both, most]), s.by_length(rows))
 
 
@@ -143,4 +165,4 @@ def _products(s: Scene, all_of: Streams, softmax: Int64, before: Int64, after: I
     return Change(row=some.row, less_ns=least.astype(np.int64)), Change(row=some.row, less_ns=most.astype(np.int64))
 
 
-RULE = Rule("unfused_attention", "Attention without a fused kernel", _look)
+RULE = Rule("unfused_attention", "Attention without a fused kernel", _look, limits=(Limit.GPU,))

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from tb_plugin.analyses.kernel_classes import named_kernels
 from tb_plugin.analyses.metrics import STEPS, define
 from tb_plugin.analyses.rules.base import Rule, Scene, Seen
+from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.rules.streams import updates
 from tb_plugin.analyses.what_if import Change
@@ -109,4 +110,4 @@ def _series(s: Scene, row: Int64) -> Int64:
     return begins
 
 
-RULE = Rule("unfused_optimizer", "Parameters are updated one by one", _look)
+RULE = Rule("unfused_optimizer", "Parameters are updated one by one", _look, limits=(Limit.CPU, Limit.GPU))

@@ -21,12 +21,13 @@ from tb_plugin.analyses.metrics import STEP, STEPS, define
 from tb_plugin.analyses.rules.base import WORTH, Scene, Seen
 from tb_plugin.analyses.rules.metrics import METRICS as OF_RULES
 from tb_plugin.analyses.step_shares import active_rows
-from tb_plugin.analyses.waits import held_by_profiler
+from tb_plugin.analyses.unrecorded_work import any_unrecorded
+from tb_plugin.analyses.waits import held_by_profiler, waits_for_device
 from tb_plugin.analyses.what_if import Change
 from tb_plugin.payloads import Link, Notice
-from tb_plugin.trace.intervals import measure_within
+from tb_plugin.trace.intervals import intersect, join, measure_within, union
 from tb_plugin.trace.numbering import distinct
-from tb_plugin.trace.schema import MISSING, ON_DEVICE, of_kind
+from tb_plugin.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.trace.steps import STEP_NAME
 from tb_plugin.trace.table import Steps
 
@@ -105,20 +106,21 @@ def has_several_modes(steps: Steps) -> bool:
 
 
 def lengths(s: Scene) -> Int64:
-    """Returns how long each step takes, without what the profiler holds up: where only the host is busy all the time, its.
+    """Returns how long each step takes, without unrecorded work and what the profiler holds up.
 
+    Where only the host is busy all the time, that is the time of the host.
     The first step's end is then later than that by what the device still has to do, which in the other steps is hidden.
     Before a device that is busy all the time the host runs ahead, and later waits in its launches: its time says nothing.
     """
     steps = s.steps
     dur, host = steps.end_ns - steps.start_ns, steps.host_end_ns - steps.host_start_ns
     busy = any((ratio.utilization or 0.0) >= HOST_BOUND for ratio in s.ratios.values())
-    dur, host = dur - _held(s, steps.start_ns, steps.end_ns), host - _held(s, steps.host_start_ns, steps.host_end_ns)
+    held, unrecorded = held_by_profiler(s.trace), any_unrecorded(s.trace)
+    waits = waits_for_device(s.trace) & (s.trace.kind == EventKind.RUNTIME)
+    awaited = intersect(unrecorded, union(s.trace.start_ns[waits], s.trace.ends(waits)))
+    dur = dur - measure_within(join(held, unrecorded), steps.start_ns, steps.end_ns)
+    host = host - measure_within(join(held, awaited), steps.host_start_ns, steps.host_end_ns)
     return host if not busy and np.median(host[1:]) >= HOST_BOUND * np.median(dur[1:]) else dur
-
-
-def _held(s: Scene, start: Int64, end: Int64) -> Int64:
-    return measure_within(held_by_profiler(s.trace), start, end)
 
 
 @dataclass(frozen=True, eq=False)

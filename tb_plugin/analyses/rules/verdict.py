@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from types import MappingProxyType
 
 import numpy as np
 
 from tb_plugin.analyses.busy import device_busy
 from tb_plugin.analyses.grouping import sum_by
+from tb_plugin.analyses.idle.causes import Cause
+from tb_plugin.analyses.idle.host import is_host_recorded, occupied
 from tb_plugin.analyses.kernel_classes import named_kernels
+from tb_plugin.analyses.out_of_memory import chosen_failures
+from tb_plugin.analyses.recorded_share import is_sampled, operators_recorded
+from tb_plugin.analyses.replays.captures import captures
 from tb_plugin.analyses.rules.base import Scene
-from tb_plugin.analyses.step_shares import CATEGORIES, shares
+from tb_plugin.analyses.rules.limits import Limit
+from tb_plugin.analyses.step_shares import CATEGORIES, UNRECORDED, shares
 from tb_plugin.analyses.unrecorded_work import unrecorded_work
 from tb_plugin.analyses.waits import held_by_profiler
 from tb_plugin.trace.intervals import EMPTY, Ranges, intersect, join, measure, subtract, union
@@ -21,28 +26,12 @@ from tb_plugin.trace.memo import remembered
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, CallRole, KernelClass, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
 
-
-class Limit(Enum):
-    """What limits a program. The value is the word for it in answers."""
-
-    DATA_LOADING = "data loading"
-    CPU = "CPU overhead"
-    GPU = "GPU"
-    COPIES = "copies"
-    COMMUNICATION = "communication"
-    PROFILER = "profiler"
-    STARTED_LATE = "recording started late"
-    TRUNCATED = "file truncated"
-    GPU_NOT_RECORDED = "GPU work not recorded"
-    CPU_NOT_RECORDED = "CPU work not recorded"
-    CPU_ONLY = "CPU only"
-    NOTHING = "nothing to fix"
-
-
 MIN_SHARE = 0.2
 """Share of the steps from which on a part without kernels limits a program; below it kernels do."""
 MIN_UNRECORDED = 0.5
 """Share of the recorded kernel launches without a recorded kernel from which on idle time is unknown."""
+MIN_UNKNOWN = 0.5
+"""Share of the kernel time from which on kernels of unknown kinds are most of the program."""
 _WAITING: Mapping[Limit, tuple[str, ...]] = MappingProxyType(
     {
         Limit.DATA_LOADING: ("dataloader",),
@@ -51,65 +40,11 @@ _WAITING: Mapping[Limit, tuple[str, ...]] = MappingProxyType(
         Limit.CPU: ("runtime", "cpu", "other"),
     }
 )
-RULES_OF: Mapping[Limit, frozenset[str]] = MappingProxyType(
-    {
-        Limit.DATA_LOADING: frozenset({"data_loading"}),
-        Limit.CPU: frozenset(
-            {
-                "launch_bound",
-                "small_batch",
-                "python_bound",
-                "synchronising_calls",
-                "deterministic_sync",
-                "decode_gaps",
-                "garbage_collection",
-                "compilation",
-                "recompilation",
-                "graph_breaks",
-                "slow_first_step",
-                "driver_memory_calls",
-                "pageable_copies",
-                "unfused_optimizer",
-                "low_utilization",
-                "idle_device",
-            }
-        ),
-        Limit.GPU: frozenset(
-            {
-                "matrix_units",
-                "tf32_off",
-                "matrix_alignment",
-                "unfused_attention",
-                "unfused_optimizer",
-                "tiny_elementwise",
-                "recomputation",
-                "redundant_casts",
-                "redundant_copies",
-                "fallback_cores",
-                "conversions",
-                "low_frequency",
-                "memory_bound",
-                "one_stream",
-            }
-        ),
-        Limit.COPIES: frozenset({"exposed_copies", "pageable_copies", "offload_copies", "repeated_copies"}),
-        Limit.COMMUNICATION: frozenset(
-            {
-                "communication",
-                "pipeline_bubble",
-                "expert_imbalance",
-                "serial_collectives",
-                "small_collectives",
-                "small_packets",
-                "data_parallel",
-                "distributed_backend",
-            }
-        ),
-        Limit.PROFILER: frozenset({"profiler_overhead"}),
-        Limit.CPU_ONLY: frozenset({"compilation", "recompilation", "graph_breaks", "garbage_collection"}),
-    }
+_ONCE: Mapping[Limit, Cause] = MappingProxyType(
+    {Limit.INITIALISATION: Cause.INITIALISATION, Limit.CAPTURE: Cause.CAPTURE}
 )
-"""Ids of the rules that speak about a limit: their findings come first."""
+"""What is part of the CPU's time and no overhead: it is done once, before the steady state."""
+_NAMED_BY: Mapping[Limit, tuple[str, ...]] = MappingProxyType({Limit.INITIALISATION: ("runtime",)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +59,9 @@ class Verdict:
     mix: Mapping[KernelClass, int]
     """Kernel time by class, without communication."""
     earlier: Ranges
-    """When devices run work launched before the recording in these steps."""
+    """When devices run unrecorded work in these steps, whatever other devices run."""
+    recorded: float = 1.0
+    """Share of the operators, or of the launched kernels, that is recorded; 1 where the limit is another one."""
 
 
 @remembered
@@ -132,16 +69,19 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     """Returns what limits the program in steps with these labels (None: all); None where they have no time."""
     s = Scene(trace, chosen)
     total = int(s.breakdown.total.sum())
+    if len(chosen_failures(trace, chosen).row):
+        return Verdict(Limit.MEMORY, "", 0, total, {}, EMPTY)
     if not total:
         return None
     within = earlier_work(trace, s.steps)
-    parts = _parts(s, within)
+    parts = _parts(s)
     mix = _mix(s)
 
     def found(limit: Limit, *categories: str, part_ns: int | None = None) -> Verdict:
         largest = max(categories, key=lambda each: parts[each], default="")
         time = sum(parts[each] for each in categories) if part_ns is None else part_ns
-        return Verdict(limit, largest, time, total, mix, within)
+        recorded = {Limit.RECORDING: operators_recorded(trace), Limit.GPU_NOT_RECORDED: 1 - _unmatched(trace)}
+        return Verdict(limit, largest, time, total, mix, within, recorded.get(limit, 1.0))
 
     if not trace.report.complete:
         return found(Limit.TRUNCATED)
@@ -149,43 +89,53 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     work = of_kind(trace.kind, *DEVICE_WORK)
     if unmatched and not work.any():
         return found(Limit.GPU_NOT_RECORDED)
-    earlier = measure(within)
+    if operators_recorded(trace) < 1:
+        return found(Limit.RECORDING)
+    earlier = parts[UNRECORDED]
     if earlier >= MIN_SHARE * total:
         return found(Limit.STARTED_LATE, part_ns=earlier)
-    profiler = total - sum(parts.values()) - earlier
+    profiler = total - sum(parts.values())
     if profiler >= MIN_SHARE * total:
         return found(Limit.PROFILER, part_ns=profiler)
     waits = {each: sum(parts[category] for category in group) for each, group in _WAITING.items()}
-    if not work.any():
-        del waits[Limit.CPU]
+    once = {limit: _of_cause(s, cause) for limit, cause in _ONCE.items()}
+    waits[Limit.CPU] = waits[Limit.CPU] - sum(once.values()) if work.any() else 0
+    waits |= once
     limit = max(waits, key=lambda each: waits[each])
     if waits[limit] < MIN_SHARE * total:
-        return (
-            found(Limit.GPU, "kernel")
-            if work.any()
-            else found(Limit.CPU_ONLY, max(("cpu", "other"), key=lambda each: parts[each]))
-        )
-    if limit is Limit.CPU and unmatched >= MIN_UNRECORDED:
+        if not work.any():
+            return found(Limit.CPU_ONLY, max(("cpu", "other"), key=lambda each: parts[each]))
+        is_unknown = mix.get(KernelClass.OTHER, 0) >= MIN_UNKNOWN * sum(mix.values())
+        return found(Limit.UNKNOWN_KERNELS if mix and is_unknown else Limit.GPU, "kernel")
+    if is_sampled(trace) or (limit is Limit.CPU and unmatched >= MIN_UNRECORDED):
         limit = Limit.GPU_NOT_RECORDED
-    elif limit is Limit.CPU and (trace.launch[work] == MISSING).all():
+    elif limit is Limit.CPU and ((trace.launch[work] == MISSING).all() or not is_host_recorded(trace, s.threads)):
         limit = Limit.CPU_NOT_RECORDED
+    if limit in once:
+        return found(limit, *_NAMED_BY.get(limit, ()), part_ns=once[limit])
     return found(limit, *_WAITING.get(limit, _WAITING[Limit.CPU]))
 
 
+def _of_cause(s: Scene, cause: Cause) -> int:
+    """How long the threads that steps wait for are in a cause of idle time, and no device works nor the profiler."""
+    doing = join(EMPTY, *(occupied(s.trace, thread)[cause] for thread in s.threads))
+    of = shares(s.trace)
+    others = (of[each] for each in ("kernel", "memcpy", "memset", "communication", UNRECORDED, "dataloader"))
+    out = join(held_by_profiler(s.trace), *others)
+    return measure(subtract(intersect(doing, union(s.steps.start_ns, s.steps.end_ns)), out))
+
+
 def earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
-    """Returns when devices run work launched before the recording in these steps, and the profiler holds nothing up."""
-    ranges = [unrecorded_work(trace, device) for device in device_busy(trace) if device != MISSING]
-    within = intersect(join(*ranges), union(steps.start_ns, steps.end_ns)) if ranges else EMPTY
+    """Returns when a device runs unrecorded work in these steps, whatever others run, and the profiler holds nothing up."""
+    ranges = [unrecorded_work(trace, device) for device in device_busy(trace)]
+    within = intersect(join(EMPTY, *ranges), union(steps.start_ns, steps.end_ns))
     return subtract(within, held_by_profiler(trace))
 
 
-def _parts(s: Scene, earlier: Ranges) -> dict[str, int]:
-    """The categories of the steps without waits for the profiler and work from before the recording."""
+def _parts(s: Scene) -> dict[str, int]:
+    """The categories of the steps without waits for the profiler."""
     held = intersect(held_by_profiler(s.trace), union(s.steps.start_ns, s.steps.end_ns))
-    out = join(held, earlier)
-    less = {category: measure(intersect(out, each)) for category, each in shares(s.trace).items()}
-    # What no category covers: the profiler's own waits always lie in one.
-    less["other"] = measure(earlier) - sum(measure(intersect(earlier, each)) for each in shares(s.trace).values())
+    less = {category: measure(intersect(held, each)) for category, each in shares(s.trace).items()} | {"other": 0}
     return {each: int(s.breakdown.parts[each].sum()) - less[each] for each in CATEGORIES}
 
 
@@ -197,8 +147,8 @@ def _mix(s: Scene) -> dict[KernelClass, int]:
 
 
 def _unmatched(trace: TraceTable) -> float:
-    """Share of the recorded kernel launches without a recorded kernel; 0 without launches."""
-    calls = np.flatnonzero(trace.calls_that(CallRole.LAUNCH))
+    """Share of the recorded kernel launches without a recorded kernel; 0 without launches. What is captured never runs."""
+    calls = np.setdiff1d(np.flatnonzero(trace.calls_that(CallRole.LAUNCH)), captures(trace).source)
     work = of_kind(trace.kind, *DEVICE_WORK)
     launches = np.zeros(len(trace) + 1, np.bool_)  # the last one is of work without a launch
     launches[trace.launch[work]] = True

@@ -6,7 +6,7 @@ import numpy as np
 
 from tb_plugin.analyses.base import Number
 from tb_plugin.analyses.served_steps import tokens_per_second
-from tb_plugin.analyses.serving.metrics import METRICS
+from tb_plugin.analyses.serving.metrics import METRICS, STEADY
 from tb_plugin.analyses.serving.tables import word
 from tb_plugin.analyses.serving.taken import Taken
 from tb_plugin.payloads import Figure, Figures, Notice
@@ -26,15 +26,18 @@ def figures_of(found: Taken) -> dict[str, float | None]:
     decoding, numbers = found.of(Mode.DECODE, told=True), found.numbers
     time = found.time_ns[decoding]
     cycles = decoding[numbers.period_ns[decoding] != MISSING]
-    cycle, work = (float(each[cycles].sum()) for each in (numbers.period_ns, numbers.work_ns))
+    cycle, work, earlier = (
+        float(each[cycles].sum()) for each in (numbers.period_ns, numbers.work_ns, numbers.unrecorded_ns)
+    )
+    known = cycle - earlier
     count = len(cycles)
     return {
         "tokens_per_second": tokens_per_second(found.trace, found.steps),
         "steady_tokens_per_second": tokens_per_second(found.trace, found.told) if found.is_steady else None,
         "decode_cycle_ns": cycle / count if count else None,
         "decode_work_ns": work / count if count else None,
-        "decode_idle_ns": (cycle - work) / count if count else None,
-        "decode_busy_ratio": work / cycle if cycle else None,
+        "decode_idle_ns": (known - work) / count if count else None,
+        "decode_busy_ratio": work / known if known else None,
         "decode_p50_ns": float(np.median(time)) if len(time) else None,
         "decode_p95_ns": float(np.percentile(time, 95)) if len(time) > 1 else None,
         "decode_gap_ns": _gap(found),
@@ -57,6 +60,8 @@ def headline(found: Taken) -> Figures:
         for key, value in figures_of(found).items()
         if value is not None and key not in _IN_WORDS
     ]
+    if earlier := int(found.numbers.unrecorded_ns[found.told].sum()):
+        figures.append(METRICS.figure("unrecorded_ns", earlier, note="in these steps", window=STEADY))
     many = "the steady state" if found.is_steady else _which(found)
     figures.append(METRICS.figure("figure_steps", len(found.told), note=many))
     return Figures("summary", "Serving", "", figures, "headline")
@@ -89,15 +94,25 @@ def answer_of(found: Taken) -> list[Notice]:
         figures.append(METRICS.figure("mode_p50_ns", float(np.median(found.time_ns[most]))))
         what = "" if found.modes[0] == Mode.UNKNOWN else f" of {word(found.modes[0])}"
         texts.append(f"A step{what} takes {{mode_p50_ns}}.")
+    earlier = int(found.numbers.unrecorded_ns[found.told].sum())
     if 0 < (count := len(found.of(Mode.DECODE, told=True))) < FEW:
-        few = "is one decode step alone, which says little: it"
-        several = f"is of {count} decode steps, which say little: the first"
-        texts.append(f"That {few if count == 1 else several} may mostly wait for work from before the recording.")
+        few = "is one decode step alone, which says little"
+        several = f"is of {count} decode steps, which say little"
+        first = "it" if count == 1 else "the first"
+        waits = "" if earlier else f": {first} may mostly wait for work from before the recording"
+        texts.append(f"That {few if count == 1 else several}{waits}.")
+    if earlier:
+        figures.append(METRICS.figure("unrecorded_ns", earlier, window=STEADY))
+        texts.append(
+            "These steps contain {unrecorded_ns} in which a device runs work launched before the recording started. "
+            "That is no idle time, and no work of these steps."
+        )
     if trace.steps.found == INFERRED:
         texts.append("Steps were inferred from launches that repeat: nothing in the trace marks them.")
     if any(trace.steps.served.generated[found.of(mode)].min(initial=0) < 0 for mode in _MAKING):
         texts.append("Tokens a second are left out: nobody knows how many a request got in a step.")
-    return [Notice("serving", "info", " ".join(texts), "", figures)] if texts else []
+    todo = trace.recorder.todo("recording_began_mid_flight") if earlier else ""
+    return [Notice("serving", "info", " ".join(texts), todo, figures)] if texts else []
 
 
 def _which(found: Taken) -> str:

@@ -74,7 +74,10 @@ METRICS = SHARED.adding(
         },
     ),
     define(CHOSEN_STEPS, "ratio", {
-        "mode_busy_ratio": ("Busy in steps", "Device busy over the time of its steps, without that between them."),
+        "mode_busy_ratio": (
+            "Busy in steps",
+            "Device busy over the time of its steps without unrecorded work; the time between steps is not part of it.",
+        ),
     }),
     define(
         CHOSEN_STEPS,
@@ -96,14 +99,20 @@ METRICS = SHARED.adding(
         {
             "decode_cycle_ns": ("Step to step", "Mean time from a decode step's start to that of the next step, its cycle."),
             "decode_work_ns": ("Device works", "Time of such a cycle in which any device works: the mean."),
-            "decode_idle_ns": ("Device idles", "The rest of such a cycle: in the step and until the next one."),
+            "decode_idle_ns": (
+                "Device idles",
+                "The rest of such a cycle without unrecorded work: in the step and until the next one.",
+            ),
             "decode_p50_ns": ("Decode step", "Median time of decode steps (linear interpolation)."),
             "decode_p95_ns": ("Decode p95", "95th percentile of the times of decode steps (linear interpolation)."),
             "decode_gap_ns": ("Gap between decode steps", "Mean idle time of the device between neighbours that decode."),
         },
     ),
     define(STEADY, "ratio", {
-        "decode_busy_ratio": ("Device busy", "Of decode steps: time in which any device works over that from step to step."),
+        "decode_busy_ratio": (
+            "Device busy",
+            "Of decode steps: time in which any device works over that from step to step without unrecorded work.",
+        ),
     }),
     define(STEADY, "count", {"figure_steps": ("Steps behind it", "Steps that the figures are about.")}),
     define(CHOSEN_STEPS, "ratio", {

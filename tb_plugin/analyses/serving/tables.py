@@ -11,7 +11,9 @@ from tb_plugin.analyses.kernel_classes import TITLES
 from tb_plugin.analyses.served_steps import tokens_per_second
 from tb_plugin.analyses.serving.metrics import METRICS
 from tb_plugin.analyses.serving.taken import Taken
+from tb_plugin.analyses.unrecorded_work import any_unrecorded
 from tb_plugin.payloads import Sort
+from tb_plugin.trace.intervals import measure_within
 from tb_plugin.trace.schema import MISSING
 from tb_plugin.trace.served import Mode
 
@@ -44,6 +46,7 @@ def by_step(found: Taken) -> Frame:
         "served_step_ns": pa.array(found.time_ns[steps]),
         "served_period_ns": _known(period),
         "served_busy_ns": pa.array(numbers.busy_ns[steps]),
+        **({"unrecorded_ns": pa.array(numbers.unrecorded_ns[steps])} if numbers.unrecorded_ns.any() else {}),
         "served_gap_ns": _known(numbers.gap_ns[steps]),
         "step_tokens_per_second": pa.array(
             generated * 1e9 / np.maximum(period, 1), mask=(generated == MISSING) | (period <= 0)
@@ -92,8 +95,11 @@ def by_mode(found: Taken) -> Frame:
 def _of_mode(found: Taken, mode: Mode) -> dict[str, str | int | float | None]:
     steps = found.of(mode)
     time, busy = found.time_ns[steps], int(found.numbers.busy_ns[steps].sum())
-    generated = found.trace.steps.served.generated[steps]
+    trace, generated = found.trace, found.trace.steps.served.generated[steps]
     total = int(time.sum())
+    known = total - int(
+        measure_within(any_unrecorded(trace), trace.steps.start_ns[steps], trace.steps.end_ns[steps]).sum()
+    )
     return {
         "mode": word(mode),
         "mode_steps": len(steps),
@@ -102,8 +108,8 @@ def _of_mode(found: Taken, mode: Mode) -> dict[str, str | int | float | None]:
         "mode_p50_ns": float(np.median(time)),
         "mode_p95_ns": float(np.percentile(time, 95)),
         "mode_busy_ns": float(busy),
-        "mode_busy_ratio": busy / total if total else None,
-        "mode_tokens_per_second": tokens_per_second(found.trace, steps),
+        "mode_busy_ratio": busy / known if known else None,
+        "mode_tokens_per_second": tokens_per_second(trace, steps),
         "mode_generated": None if (generated == MISSING).any() else int(generated.sum()),
     }
 

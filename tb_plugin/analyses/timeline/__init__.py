@@ -8,10 +8,11 @@ import numpy as np
 
 from tb_plugin.analyses.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analyses.only_ranges import has_only_ranges
+from tb_plugin.analyses.out_of_memory import failures_of, marks_of
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.timeline.pyramid import MOST_NS, Pyramid, pyramid_of, tile_ns
 from tb_plugin.analyses.timeline.tiles import CATEGORIES
-from tb_plugin.payloads import Table, Timeline, TimelineLevel, View
+from tb_plugin.payloads import Payload, Table, Timeline, TimelineLevel, View
 from tb_plugin.trace.intervals import measure_within, union
 from tb_plugin.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.trace.table import TraceTable
@@ -43,7 +44,10 @@ class TimelineAnalysis:
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Lanes and levels."""
         head = head_of(pyramid_of(trace))
-        return Part(select_rows(trace, params.steps).coverage, payloads={"timeline": head}, layout=("timeline",))
+        payloads: dict[str, Payload] = {"timeline": head}
+        if len((failures := failures_of(trace)).row):
+            payloads["out_of_memory"] = marks_of(trace, failures)
+        return Part(select_rows(trace, params.steps).coverage, payloads=payloads, layout=tuple(payloads))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the timeline's head."""

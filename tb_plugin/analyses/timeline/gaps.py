@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analyses.base import Detail, Frame, Params, Part, answer_view, bounds_of, whole_number
-from tb_plugin.analyses.busy import covered_work, device_busy
+from tb_plugin.analyses.busy import covered_work
 from tb_plugin.analyses.host import host_of
 from tb_plugin.analyses.idle.account import idle_account
 from tb_plugin.analyses.idle.causes import Cause
@@ -23,6 +23,7 @@ from tb_plugin.analyses.idle.metrics import TITLES, word_of
 from tb_plugin.analyses.metrics import SHARED, define
 from tb_plugin.analyses.selection import select_rows
 from tb_plugin.analyses.timeline.lanes import lanes_of
+from tb_plugin.analyses.unrecorded_work import device_occupied
 from tb_plugin.payloads import Column, Figure, Figures, Metric, Table, View
 from tb_plugin.trace.intervals import Ranges, measure_within
 from tb_plugin.trace.memo import remembered
@@ -40,7 +41,10 @@ METRICS = SHARED.adding(
                 "Gaps of streams",
                 "Times between two pieces of work of a device stream, no shorter than asked for.",
             ),
-            "device_gaps": ("Gaps", "Times in which no stream of a device works, no shorter than asked for."),
+            "device_gaps": (
+                "Gaps",
+                "Times in which no stream of a device works, nor unrecorded work runs, no shorter than asked for.",
+            ),
             "gaps_listed": (
                 "Listed",
                 "Those that are listed: the longest of devices, then the longest of streams alone.",
@@ -181,7 +185,7 @@ class _Found:
     of_device: Bool
     streams: int
     busy: Mapping[int, Ranges]
-    """When each device worked on any stream."""
+    """When each device worked on any stream, on unrecorded work as well."""
 
     def take(self, chosen: Int64 | Bool) -> _Found:
         """Returns some of the gaps."""
@@ -207,7 +211,7 @@ def _every(trace: TraceTable) -> _Found:
     order = stable_order(device)
     _, first = np.unique(device[order], return_index=True)
     parts = np.split(order, first[1:]) if len(rows) else []
-    busy = device_busy(trace)
+    busy = device_occupied(trace)
     begin, close, after = reach[at - 1], start[at], rows[at]
     of_device = np.zeros(len(begin), np.bool_)
     for ranges, part in zip(busy.values(), parts, strict=True):

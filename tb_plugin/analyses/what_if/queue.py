@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analyses.busy import covered_work, device_busy
-from tb_plugin.analyses.launch_phases import launch_phases, usual
+from tb_plugin.analyses.launch_phases import launch_phases
 from tb_plugin.analyses.launching.depth import FULL
+from tb_plugin.analyses.recorded_launches import usual
+from tb_plugin.analyses.unrecorded_work import device_occupied, unrecorded_work
 from tb_plugin.analyses.waits import asking_tracks, held_by_profiler, waits_for_device
 from tb_plugin.trace.intervals import measure_within
 from tb_plugin.trace.memo import remembered
@@ -87,7 +89,9 @@ def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
     row, call = launches.row[at], launches.call[at]
     start, stop = trace.start_ns[row], trace.ends(row)
     reach = np.maximum.accumulate(np.append(begin, stop))[:-1]
-    idle = np.maximum(start - reach, 0)
+    idle = np.maximum(start - reach, 0) - measure_within(
+        unrecorded_work(trace, device), np.minimum(reach, start), start
+    )
     is_known = call != MISSING
     launched = np.where(is_known, trace.start_ns[call], start)
     # A call that waits for its own copy returns after it: what held the copy up is what ran before.
@@ -139,7 +143,7 @@ def _behind(trace: TraceTable, device: int, row: Int64, mine: Bool) -> Int64:
 
 def idle_before(trace: TraceTable, device: int, when: Int64) -> Int64:
     """Returns how long a device had nothing to do until each of these times; 0 where it works, and at its first work."""
-    busy = device_busy(trace)[device]
+    busy = device_occupied(trace)[device]
     place = np.searchsorted(busy.start, when)
     begins = np.append(busy.start, -FREE)[place] == when
     return np.where(begins & (place > 0), when - busy.end[place - 1], 0)

@@ -15,6 +15,9 @@ _PACKETS_NAME = re.compile(
     r"(?s)^(?P<worker>.*?)(?:\.(?P<span>\d{10,}))?(?:\.pt\.trace)?\.(?:pftrace|perfetto-trace)(?:\.gz|\.zst)?\Z"
 )
 
+# A folder for each time that all ranks wrote one: torchtitan's iteration_20 or step_20.
+_STEP = re.compile(r"^(?:step|iteration|iter)[-_]?(?P<span>\d{1,18})\Z")
+
 
 def json_candidate(reader_id: str, path: str) -> Candidate | None:
     """Returns the uncertain candidate that a path (relative, forward slashes) stands for; None when it is no JSON file.
@@ -37,3 +40,10 @@ def run_of(path: str) -> str:
     """Returns the folder of a path, empty for none."""
     parent = str(PurePosixPath(path).parent)
     return "" if parent == "." else parent
+
+
+def run_and_step(path: str) -> tuple[str, str | None]:
+    """Returns the run and the span of a path, of which a folder that counts steps is the span."""
+    folder = run_of(path)
+    step = _STEP.match(PurePosixPath(folder).name)
+    return (run_of(folder), step["span"]) if step else (folder, None)

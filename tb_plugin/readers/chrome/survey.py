@@ -115,7 +115,8 @@ class Surveying:
         """Returns what was found."""
         cells, cell_bytes, median = self._cells.take()
         origin, end = self.bounds.take(median)
-        steps, lag = self.linked().found()
+        linked = self.linked()
+        steps, lag = linked.found()
         times = (steps.start_ns, steps.end_ns, steps.host_start_ns, steps.host_end_ns)
         start, step_end, host_start, host_end = (tuple((column - origin).tolist()) for column in times)
         inside = (cells + self._cells.width > origin) & (cells <= end)
@@ -134,6 +135,7 @@ class Surveying:
             found=steps.found,
             framework=steps.framework,
             served=steps.served.columns(),
+            first_work_ns=MISSING if linked.first_ns is None else linked.first_ns - origin,
         )
 
 
@@ -143,6 +145,8 @@ class LinkedWork:
     def __init__(self, patterns: tuple[StepPattern, ...] = ()) -> None:
         self._patterns = patterns
         self._marks = {name: Column(np.int64) for name in ("thread", "start", "end", "name")}
+        self.first_ns: int | None = None
+        """File time of the first work; None without any."""
         self._threads: dict[tuple[str, str], int] = {}
         self._names: dict[str, int] = {}
         self._launches = {name: Column(np.int64) for name in ("correlation", "start", "end")}
@@ -164,6 +168,9 @@ class LinkedWork:
         for name, column in (("correlation", correlation), ("start", start), ("end", end)):
             self._work[name].add(column)
         self._streams.add(stream)
+        if len(start):
+            first = int(start.min())
+            self.first_ns = first if self.first_ns is None else min(first, self.first_ns)
         if asked is not None:
             self._asked.add(asked)
 

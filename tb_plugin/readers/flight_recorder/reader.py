@@ -13,7 +13,7 @@ import msgspec
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.flight.table import RawFlight
 from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
-from tb_plugin.readers.chrome.filenames import run_of
+from tb_plugin.readers.chrome.filenames import run_and_step
 from tb_plugin.readers.flight_recorder.records import Records, groups_of, status_of
 from tb_plugin.readers.issues import IssueLog, is_packed_badly
 from tb_plugin.readers.pickles.machine import Damaged, Ended, Machine, Role
@@ -79,12 +79,11 @@ def candidate_of(path: str) -> Candidate | None:
     match = _NAME.match(PurePosixPath(path).name)
     if match is None:
         return None
-    is_quiet = _SPEAKS.search(f"{PurePosixPath(path).parent.name}/{match['stem']}") is None
+    run, span = run_and_step(path)
+    is_quiet = _SPEAKS.search(f"{PurePosixPath(run).name}/{match['stem']}") is None
     if is_quiet and (match["ending"] or not match["stem"].endswith(("_", "-"))):
         return None
-    return Candidate(
-        READER_ID, run_of(path), f"rank{int(match['rank'])}", None, (path,), certain=False, is_quiet=is_quiet
-    )
+    return Candidate(READER_ID, run, f"rank{int(match['rank'])}", span, (path,), certain=False, is_quiet=is_quiet)
 
 
 def _read(stream: TextStream, log: IssueLog) -> RawFlight:

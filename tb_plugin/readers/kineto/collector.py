@@ -22,7 +22,7 @@ from tb_plugin.readers.kineto.decoding import Decoding
 from tb_plugin.readers.kineto.events import NO_ARGS, CounterArgs, Event, detached, merged
 from tb_plugin.readers.kineto.extras import Arrows, Memory
 from tb_plugin.readers.kineto.rows import RowColumns
-from tb_plugin.trace.schema import EventKind
+from tb_plugin.trace.schema import OUT_OF_MEMORY, EventKind
 from tb_plugin.trace.table import Window
 
 Int64 = npt.NDArray[np.int64]
@@ -65,16 +65,19 @@ class Collector:
             others = list(compress(events, map(not_, is_row)))
         looked_at, names, categories = rows, [event.name for event in rows], [event.cat for event in rows]
         memory: Sequence[Event] = []
+        failures: list[Event] = []
         valueless = 0
         met = set(categories)
-        if VALUELESS in met or INSTANT_CATEGORY in met or MEMORY_NAME in names:
+        if VALUELESS in met or INSTANT_CATEGORY in met or MEMORY_NAME in names or OUT_OF_MEMORY in names:
             valueless = categories.count(VALUELESS)
             memory = [event for event in rows if event.name == MEMORY_NAME]
+            failures = [event for event in rows if event.name == OUT_OF_MEMORY]
             rows = [event for event in rows if not is_instant(event)]
         kinds = {event.ph for event in others}  # most chunks hold one or two kinds of events: look only for those
         if not kinds.isdisjoint(_INSTANTS):
-            instants = [event for event in others if event.name == MEMORY_NAME and event.ph in _INSTANTS]
-            memory = [*memory, *instants]
+            instants = [event for event in others if event.ph in _INSTANTS]
+            memory = [*memory, *(event for event in instants if event.name == MEMORY_NAME)]
+            failures += [event for event in instants if event.name == OUT_OF_MEMORY]
         counters: Sequence[Event] = []
         if COUNTER in kinds:
             counters = [event for event in others if event.ph == COUNTER]
@@ -91,6 +94,7 @@ class Collector:
         rows, starts = tally.starts(rows)
         durations = tally.durations(rows)
         memory, memory_ns = tally.starts(memory)
+        moments, moments_ns = tally.starts(failures)
         counters, counters_ns = tally.starts(counters)
         arrows, arrows_ns = tally.starts(arrows)
         dependencies, dependencies_ns = tally.starts(dependencies)
@@ -103,6 +107,7 @@ class Collector:
         if self.cut is not None:
             rows, starts, durations = self.cut.rows(rows, starts, durations)
             memory, memory_ns = self.cut.moments(memory, memory_ns)
+            moments, moments_ns = self.cut.moments(moments, moments_ns)
             counters, counters_ns = self.cut.moments(counters, counters_ns)
             arrows, arrows_ns = self.cut.arrows(arrows, arrows_ns)
             dependencies, dependencies_ns = self.cut.arrows(dependencies, dependencies_ns)
@@ -110,6 +115,9 @@ class Collector:
         self.rows.add(rows, starts, durations, self._decoding.take_met(), self._decoding.no_args, texts)
         if self._decoding.binds:
             self._add_bound(rows, starts)
+        self.rows.add(
+            moments, moments_ns, np.zeros_like(moments_ns), (), self._decoding.no_args, kind=EventKind.INSTANT
+        )
         self.memory.add(memory, memory_ns)
         self.counters.add(counters, [_series(event) for event in counters], counters_ns)
         self.arrows.add(arrows, arrows_ns)
@@ -158,7 +166,7 @@ class Collector:
 
 def is_instant(event: Event) -> bool:
     """Tells duration events that are none: Python's exporter wrote instants and counters as X, Kineto once instants."""
-    return event.cat == INSTANT_CATEGORY or event.name == MEMORY_NAME or event.cat == VALUELESS
+    return event.cat in (INSTANT_CATEGORY, VALUELESS) or event.name in (MEMORY_NAME, OUT_OF_MEMORY)
 
 
 def _series(event: Event) -> dict[str, Any]:

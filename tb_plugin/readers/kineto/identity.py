@@ -11,7 +11,9 @@ from tb_plugin.readers.base import JobInfo
 
 _STATED = re.compile(rb'"distributedInfo"\s*:\s*(?=\{)')
 _NUMBER = rb'"%s"\s*:\s*"?(\d{1,9})\b'
-_RANK, _WORLD = re.compile(_NUMBER % b"rank"), re.compile(_NUMBER % b"world_size")
+_RANK, _WORLD = re.compile(_NUMBER % b"[rR]ank"), re.compile(_NUMBER % b"world_size")
+_COLLECTIVE = re.compile(rb'\{[^{}]*"Process Group Ranks"[^{}]*\}')
+_RANKS = re.compile(rb'"Process Group Ranks"\s*:\s*"\[([\d, ]*)\]"')
 _BACKEND = re.compile(rb'"backend"\s*:\s*"([^"\\]{0,64})"')
 _HOST = re.compile(rb'"host_name"\s*:\s*"([^"\\]{1,256})"')
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})\b')
@@ -20,22 +22,33 @@ _HOST_EVENT = re.compile(
     rb'"cat"\s*:\s*"(?:cpu_op|user_annotation|cuda_runtime|python_function)"[^{}]{0,4096}?"pid"\s*:\s*(\d{1,10})\b'
     rb'[^{}]{0,4096}?"ts"\s*:\s*"?(\d{1,19})(?:\.(\d{1,3}))?'
 )
+# Tools that merge the files of ranks into one write the rank into the process, or leave several processes.
+_MERGED = re.compile(
+    rb'"cat"\s*:\s*"(?:cpu_op|user_annotation|cuda_runtime|python_function)"[^{}]{0,4096}?"pid"\s*:\s*"[^"]*[^"\d]'
+)
 _STEP = re.compile(rb'"ProfilerStep#(\d{1,9})"')
 _FIRST_NS, _LAST_NS = 10**18, 4 * 10**18
 """2001 to 2096, in nanoseconds since 1970."""
 
 
 def identify(head: bytes) -> JobInfo | None:
-    """Returns what a file that begins with these (uncompressed) bytes states of its job; None for one process alone."""
+    """Returns what a file that begins with these (uncompressed) bytes states of its job.
+
+    None for one process alone, and for a file that was merged from several: what it states is that of one of them.
+    """
     match = _STATED.search(head)
-    if match is None:
-        return None
     # Lists of ranks of a large job may go beyond what was read; what stands before them is enough.
-    stated = head[match.end() : match.end() + 4096]
+    stated = head[match.end() : match.end() + 4096] if match else b""
     rank, world = (_number(pattern, stated) for pattern in (_RANK, _WORLD))
-    if rank is None or world is None or not rank < world or world < 2:
+    if match is None:
+        rank, world = _of_collectives(head)
+    elif world is None or world < 2:
+        return None
+    if rank is None or world is None or not rank < (world or rank + 1):
         return None
     events = _HOST_EVENT.findall(head)
+    if len({pid for pid, _, _ in events}) > 1 or _MERGED.search(head):
+        return None
     start_ns, clock = _start(head, events)
     host = _HOST.search(head)
     steps = [int(step) for step in _STEP.findall(head)]
@@ -43,12 +56,25 @@ def identify(head: bytes) -> JobInfo | None:
         rank=rank,
         world_size=world,
         backend=_text(_BACKEND.search(stated)),
-        group=_group(head, match.end(), world),
+        group=_group(head, match.end(), world) if match else "",
         process=f"{_text(host)}:{events[0][0].decode()}" if events else "",
         start_ns=start_ns,
         clock=clock,
         first_step=min(steps, default=None),
     )
+
+
+def _of_collectives(head: bytes) -> tuple[int | None, int | None]:
+    """The rank and the size of the job (0: not stated), by the place in a list of ranks that collectives state."""
+    ranks: set[int] = set()
+    world = 0
+    for args in _COLLECTIVE.findall(head):
+        listed, place = _RANKS.search(args), _number(_RANK, args)
+        members = [int(rank) for rank in listed[1].split(b",") if rank.strip()] if listed else []
+        if place is not None and place < len(members):
+            ranks.add(members[place])
+            world = len(members) if b'"default_pg"' in args else world
+    return (ranks.pop(), world) if len(ranks) == 1 else (None, None)
 
 
 def _number(pattern: re.Pattern[bytes], text: bytes) -> int | None:

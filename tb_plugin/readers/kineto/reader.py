@@ -20,7 +20,7 @@ from tb_plugin.readers.kineto.completed import bound, completed, dependencies, i
 from tb_plugin.readers.kineto.decoding import Decoding
 from tb_plugin.readers.kineto.device_counters import of_devices
 from tb_plugin.readers.kineto.events import Event
-from tb_plugin.readers.kineto.filenames import READER_ID, find_candidates
+from tb_plugin.readers.kineto.filenames import READER_ID, find_candidates, process_in
 from tb_plugin.readers.kineto.identity import identify
 from tb_plugin.readers.kineto.sniffing import looks_like_trace
 from tb_plugin.readers.kineto.survey import KinetoSurvey
@@ -61,6 +61,8 @@ class KinetoReader:
         """Returns the source's file, or a window of it. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
         reading = Reading(options)
         with passed(source, options, reading, reading.decoding, progress) as (document, stream):
+            if "host_name" not in document.metadata and (process := process_in(source.names()[0])):
+                document.metadata["file_process"] = process
             return reading.finish(document, stream)
 
     def reading(self, options: ReadOptions) -> Reading:

@@ -24,6 +24,7 @@ from tb_plugin.readers.kineto.decoding import INTERNAL, KNOWN, Learned, stated
 from tb_plugin.readers.kineto.events import NO_ARGS, Args
 from tb_plugin.readers.kineto.sections import Sections, scalars, spread
 from tb_plugin.readers.meanings import matches
+from tb_plugin.trace.open import ALLOCATED, DEVICE_NUMBER, DEVICE_TYPE, REQUESTED, RESERVED
 from tb_plugin.trace.order import FAR
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind
 
@@ -46,6 +47,7 @@ _ON_DEVICE = _flags(*DEVICE_WORK, EventKind.DEVICE_ANNOTATION, EventKind.SYNC)
 _WITH_DEVICE_ARGS = _flags(*DEVICE_WORK, EventKind.SYNC, EventKind.UNKNOWN)
 _WITH_COLLECTIVE_ARGS = _flags(EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.KERNEL, EventKind.UNKNOWN)
 _CALLS = _flags(EventKind.RUNTIME)
+_FAILURES = _flags(EventKind.INSTANT)
 _ANY = _flags(*EventKind)
 _Field = tuple[str, str, Any]
 """A field of ``Args``, its name in the file, and what stands in it where nothing is stated."""
@@ -68,6 +70,14 @@ _OF_COLLECTIVES: tuple[_Field, ...] = (
     ("group_size", "Group size", -1),
 )
 """Arguments of collectives, of work that states no name of one: annotations of a graph may state any of them."""
+_OF_FAILURES: tuple[_Field, ...] = (
+    ("memory_bytes", REQUESTED, 0),
+    ("total_allocated", ALLOCATED, -1),
+    ("total_reserved", RESERVED, -1),
+    ("device_type", DEVICE_TYPE, -1),
+    ("device_id", DEVICE_NUMBER, -1),
+)
+"""Arguments of allocator events, of requests that failed."""
 FUNCTION_ID = "Record function id"
 """Number of a call that files recorded beside the trace state as well; 0 in traces without such a file."""
 _WORK = _flags(*DEVICE_WORK)
@@ -129,11 +139,12 @@ class RowColumns:
         met: Sequence[tuple[Learned, int]] = (),
         no_args: Args = NO_ARGS,
         texts: tuple[list[Any], list[Any]] | None = None,
+        kind: EventKind | None = None,
     ) -> None:
         """Appends duration events whose times have been read already.
 
         ``met`` are the arguments without a field of their own that some of them may state, ``no_args`` has all their fields,
-        ``texts`` are their names and categories where the caller has them.
+        ``texts`` are their names and categories where the caller has them, ``kind`` is theirs whatever the category says.
         """
         if not events:
             return
@@ -145,8 +156,11 @@ class RowColumns:
         kinds = self._kind_column(category_ids)
         pids = [event.pid for event in events]
         tids = [event.tid for event in events]
-        self._count_unknown(events, kinds)
+        if kind is None:
+            self._count_unknown(events, kinds)
         self._refine(events, category_ids, kinds, tids)
+        if kind is not None:
+            kinds[:] = kind
         columns["start_ns"].add(start_ns)
         columns["dur_ns"].add(dur_ns)
         columns["name"].add(interner.names.of(names))
@@ -321,6 +335,9 @@ class RowColumns:
             plain = [each.collective is None for each in annotated]
             if any(plain):
                 self._add_known(_OF_COLLECTIVES, graphed[plain], list(compress(annotated, plain)), used)
+        rows, failures = self._chosen(_FAILURES, kinds, args)
+        if failures:
+            self._add_known(_OF_FAILURES, rows, failures, used)
         if not any(likely[EventKind.RUNTIME] for likely in self._stating.values()):
             return  # calls of CUDA state nothing but numbers of the recorder's own
         rows, calls = self._chosen(_CALLS, kinds, args)

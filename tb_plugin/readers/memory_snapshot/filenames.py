@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from tb_plugin.readers.base import Candidate, ListedFile
+from tb_plugin.readers.chrome.filenames import run_and_step
 
 READER_ID = "memory_snapshot"
 ENDINGS = (".pickle", ".pickle.gz", ".pickle.zst", ".pkl", ".pkl.gz", ".pkl.zst", ".html")
 
 _NAME = re.compile(r"(?s)^(?P<worker>.*)\.(?:(?:pickle|pkl)(?:\.gz|\.zst)?|html)\Z")
-# A folder for each time that all ranks wrote one: torchtitan's iteration_20 or step_20.
-_STEP = re.compile(r"^(?:step|iteration|iter)[-_]?(?P<span>\d{1,18})\Z")
 
 
 def find_candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
@@ -27,11 +26,8 @@ def candidate_of(path: str) -> Candidate | None:
 
     A folder that counts steps is the span, and the folder around it the run.
     """
-    pure = PurePosixPath(path)
-    match = _NAME.match(pure.name)
+    match = _NAME.match(PurePosixPath(path).name)
     if match is None:
         return None
-    step = _STEP.match(pure.parent.name)
-    folder = pure.parent.parent if step else pure.parent
-    run = "" if str(folder) == "." else str(folder)
-    return Candidate(READER_ID, run, match["worker"], step["span"] if step else None, (path,), certain=False)
+    run, span = run_and_step(path)
+    return Candidate(READER_ID, run, match["worker"], span, (path,), certain=False)

@@ -6,9 +6,10 @@ itself alone; where the row itself is lost nothing tells the next packet, and th
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -27,6 +28,8 @@ _PACKET = 0x0A
 _BUNDLE = b"\x92\x03"
 """Field 50, with a length: the tag of a bundle of compressed packets."""
 _MAX_VARINT = 10
+_EMPTY = re.compile(rb"(?:\x0a\x80{0,9}\x00)+")
+"""Packets without content, of which a small file may hold millions."""
 _LEAST_HEAD = 4096
 """A packet may be longer than what is looked at of a file, but no text is that begins so."""
 _LENGTH_SHIFTS = range(0, 7 * _MAX_VARINT, 7)
@@ -50,7 +53,10 @@ class Packets:
             yield self.decoded(text, offset)
 
     def texts(self) -> Iterator[tuple[bytes, list[int], int]]:
-        """Yields undecoded packets: a text of whole ones, where each ends in it, and its place in the file."""
+        """Yields undecoded packets: a text of whole ones, where each ends in it, and its place in the file.
+
+        Empty packets are skipped.
+        """
         data = bytearray()
         offset, want = 0, self._chunk_bytes
         while True:
@@ -58,11 +64,13 @@ class Packets:
                 data += block
             at_end = len(data) < want
             ends: list[int] = []
+            size = len(data)
             end, need, intact = _whole_packets(data, ends)
+            skipped = size - len(data)
             if end:
                 yield bytes(memoryview(data)[:end]), ends, offset
                 del data[:end]
-                offset += end
+            offset += end + skipped
             if not intact or need > MAX_PACKET_BYTES:
                 what = "what follows is no packet of a trace" if not intact else "a packet states an impossible length"
                 self._log.add("lost_packets", "dropped", offset, text=f"{what}: the rest of the file was left out")
@@ -94,10 +102,11 @@ class Packets:
             raise UnreadableTrace(
                 "Its packets unpack without end, which those of no trace do.", do="Record another one."
             )
-        end, _, intact = _whole_packets(bytearray(text), [])
-        if not intact or end < len(text) or not unpacking.eof:
+        data = bytearray(text)
+        end, _, intact = _whole_packets(data, [])
+        if not intact or end < len(data) or not unpacking.eof:
             self._log.add("bad_bundle", "dropped")
-        return self._parsed(text[:end], 0)
+        return self._parsed(bytes(memoryview(data)[:end]), 0)
 
     def decoded(self, text: bytes, offset: int) -> list[Any]:
         """Returns the packets of a text, those of bundles among them."""
@@ -110,10 +119,11 @@ class Packets:
         except DecodeError:
             packets = []
             ends: list[int] = []
-            _whole_packets(bytearray(text), ends)
+            data = bytearray(text)
+            _whole_packets(data, ends)
             for start, end in pairwise([0, *ends]):
                 try:
-                    packets += self._messages.FromString(text[start:end]).packet
+                    packets += self._messages.FromString(bytes(data[start:end])).packet
                 except DecodeError:
                     self._log.add("unreadable_packet", "dropped", offset + start)
             return packets
@@ -122,8 +132,20 @@ class Packets:
 def _whole_packets(data: bytearray, ends: list[int]) -> tuple[int, int, bool]:
     """Where the last whole packet ends, how many bytes from there the next takes (0: not known), and whether it is one.
 
-    ``ends`` gets where each whole packet ends.
+    ``ends`` gets where each whole packet ends. Empty packets are removed from the data.
     """
+    empty: list[tuple[int, int]] = []
+    end, need, intact = _scanned(data, ends, empty)
+    if not empty:
+        return end, need, intact
+    kept = pairwise([0, *(place for run in empty for place in run), end])
+    data[:end] = b"".join([data[start:stop] for start, stop in islice(kept, 0, None, 2)])
+    return end - sum(stop - start for start, stop in empty), need, intact
+
+
+def _scanned(data: bytearray, ends: list[int], empty: list[tuple[int, int]]) -> tuple[int, int, bool]:
+    """As ``_whole_packets``, but with the data as they are: ``empty`` gets where runs of empty packets begin and end."""
+    removed = 0
     position, size = 0, len(data)
     add = ends.append
     try:
@@ -138,8 +160,15 @@ def _whole_packets(data: bytearray, ends: list[int]) -> tuple[int, int, bool]:
                     length, body = _varint(data, position + 1)
             if body + length > size:
                 return position, body + length - position, True
+            if not length:
+                run = _EMPTY.match(data, position)
+                assert run is not None  # one was just read
+                empty.append(run.span())
+                removed += run.end() - position
+                position = run.end()
+                continue
             position = body + length
-            add(position)
+            add(position - removed)
     except IndexError:
         return position, 0, True
     except ValueError:
@@ -164,12 +193,14 @@ def looks_like_packets(head: bytes) -> bool:
     data = bytearray(head)
     ends: list[int] = []
     end, _, intact = _whole_packets(data, ends)
-    if not intact or not data:
+    if not intact or not head:
         return False
+    if _EMPTY.match(head):
+        return True
     if not end:
         return data[0] == _PACKET and len(data) > _LEAST_HEAD
     try:
-        Trace.FromString(head[: ends[0]])
+        Trace.FromString(bytes(data[: ends[0]]))
     except DecodeError:
         return False
     return True

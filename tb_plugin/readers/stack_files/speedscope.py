@@ -19,6 +19,7 @@ from tb_plugin.errors import UnreadableTrace
 from tb_plugin.readers.issues import IssueLog
 from tb_plugin.readers.values import storable
 from tb_plugin.stack_profile.table import MAX_DEPTH, Counted, Places, joined, places_of_calls, places_of_stacks
+from tb_plugin.trace.order import YEAR, far_apart
 
 Int64 = npt.NDArray[np.int64]
 
@@ -37,6 +38,7 @@ _MOST = 2.0**61
 MOST_IN_ALL = 2.0**62
 """Sums beyond might turn over."""
 _DEEP = f"frames deeper than {MAX_DEPTH:,} count for that around them"
+_IMPOSSIBLE = "times further than a year from the others, and samples that last longer, were left out"
 _JSON = json.JSONDecoder()
 
 
@@ -173,14 +175,27 @@ def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
     outside = np.bincount(
         np.repeat(np.arange(len(length)), length)[(frame < 0) | (frame >= frames)], minlength=len(length)
     )
-    kept = good & (outside == 0) & (length > 0) & (value >= 0)
+    long = good & (value > YEAR) & (_UNITS.get(profile.unit, ("value", 1, ""))[0] == "ns")
+    if long.all():  # then nothing tells which are wrong
+        long[:] = False
+    if long.any():
+        log.add("impossible_time", "dropped", count=int(long.sum()), text=_IMPOSSIBLE)
+    kept = good & (outside == 0) & (length > 0) & (value >= 0) & ~long
     if float(value[kept].sum(dtype=np.float64)) > MOST_IN_ALL:
         raise UnreadableTrace("Its numbers add up to more than there can be.", do="Export it again.")
-    if not kept.all():
+    if not (kept | long).all():
         text = "samples without frames or weight, or with some that cannot be, were left out"
-        log.add("bad_sample", "dropped", count=int((~kept).sum()), text=text)
+        log.add("bad_sample", "dropped", count=int((~kept & ~long).sum()), text=text)
     first = np.concatenate(([0], np.cumsum(length[kept])))
     return places_of_stacks(frame[np.repeat(kept, length)], first, np.full(len(first) - 1, thread), value[kept])
+
+
+def _impossible(profile: _Profile, at: Int64, good: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which of the good times cannot be right, as in a trace; what counts no time has none."""
+    counted, _, _ = _UNITS.get(profile.unit, ("value", 1, ""))
+    if counted != "ns" or not good.any():
+        return np.zeros(len(at), np.bool_)
+    return good & far_apart(at, good)
 
 
 def _small(number: int) -> int:
@@ -196,12 +211,16 @@ def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
     good &= opens | np.fromiter((event.type == "C" for event in events), np.bool_, len(events))
     frame = np.fromiter((_small(event.frame) for event in events), np.int64, len(events))
     good &= (frame >= 0) & (frame < frames)
+    far = _impossible(profile, at, good)
+    good &= ~far
     at, opens, frame = at[good], opens[good], frame[good]
     # A close of nothing is left out: it would take the depth below what it was at the least.
     least = np.minimum.accumulate(np.minimum(np.cumsum(np.where(opens, 1, -1)), 0)) if len(opens) else at
     real = np.diff(least, prepend=0) == 0
     at, opens, frame = at[real], opens[real], frame[real]
-    if lost := int((~good).sum() + (~real).sum()):
+    if far.any():
+        log.add("impossible_time", "dropped", count=int(far.sum()), text=_IMPOSSIBLE)
+    if lost := int((~good & ~far).sum() + (~real).sum()):
         log.add("bad_event", "dropped", count=lost, text="events that open or close no frame were left out")
     end = at[-1:]
     depth = np.cumsum(np.where(opens, 1, -1))

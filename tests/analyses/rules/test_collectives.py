@@ -10,6 +10,7 @@ import pytest
 from tb_plugin.analyses.rules.savings import MARGIN, findings_of
 from tb_plugin.payloads import Notice
 from tb_plugin.trace.table import TraceTable
+from tests.analyses.rules.test_host_waits import whole
 from tests.builders import TraceBuilder, kernel, memcpy, trace
 
 ENGINE = "autograd::engine::evaluate_function: "
@@ -67,7 +68,7 @@ def test_gradients_on_the_computing_stream_could_run_beneath_the_backward_pass()
     notices = found(serial().table())
     assert notices.keys() == {"serial_collectives"}
     notice = notices["serial_collectives"]
-    assert saving(notice) == (50, 150)
+    assert saving(notice) == (50, whole(150))
     assert figures(notice) == {"serial_ns": 150_000, "serial_ratio": 0.15, "serial_collectives": 2}
 
 
@@ -80,7 +81,7 @@ def test_a_collective_of_the_forward_pass_may_be_needed_at_once() -> None:
     builder.op("aten::mm", 40, 5).launches(kernel("forward", 600, 400))
     notices = found(builder.table())
     assert notices.keys() == {"communication"}
-    assert saving(notices["communication"]) == (0, 100)
+    assert saving(notices["communication"]) == (0, whole(100))
 
 
 def late(bare: int = 200) -> TraceBuilder:
@@ -97,7 +98,7 @@ def test_what_is_reduced_after_the_backward_pass_could_run_beneath_it() -> None:
     """Half of the gradients are there after 200 us of it: the first collective hides, the last one does not."""
     notices = found(late().table())
     assert notices.keys() == {"communication"}
-    assert saving(notices["communication"]) == (100, 200)
+    assert saving(notices["communication"]) == (100, whole(200))
     assert figures(notices["communication"]) == {
         "communication_exposed": 0.2, "communication_ns": 200_000, "step_time_mean_ns": 1_000_000, "could_hide_ns": 800_000
     }  # fmt: skip
@@ -113,7 +114,7 @@ def test_no_more_is_hidden_than_there_is_to_hide_it() -> None:
     builder = trace().step(1, 0, 50).op("aten::mm", 0, 10).launches(kernel("forward", 100, 0))
     waits(builder, 20, 20, 100).op("c10d::allgather_", 20, 5).launches(nccl(600, 100, 20, "AllGather"))
     (notice,) = found(builder.table()).values()
-    assert saving(notice) == (0, 100)
+    assert saving(notice) == (0, whole(100))
 
 
 def test_the_process_group_that_takes_most_is_named() -> None:
@@ -136,7 +137,7 @@ def test_many_small_collectives_go_in_one() -> None:
     """The bucket takes 300 us less 29 times what each takes beside 4 KiB at 10 GB/s: 9.59 us."""
     notices = found(small(30).table())
     assert notices.keys() == {"small_collectives"}
-    assert saving(notices["small_collectives"]) == (29 * 9.59, 300)
+    assert saving(notices["small_collectives"]) == (29 * 9.59, whole(300))
     assert figures(notices["small_collectives"]) == {
         "small_collectives": 30, "small_buckets": 1, "small_mean_bytes": 4096, "collective_latency_ns": 10_000
     }  # fmt: skip

@@ -34,6 +34,11 @@ def saving(each: Finding) -> tuple[float, float]:
     return round(low / US, 3), round(high / US, 3)
 
 
+def whole(microseconds: float) -> float:
+    """An upper bound that is all that can be saved: it has no margin."""
+    return round(microseconds / (1 + MARGIN), 3)
+
+
 def text(each: Finding) -> str:
     return str(finding(each.notice).text)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -340,7 +341,7 @@ def test_a_long_text_that_all_rows_share(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_copy_is_removed_and_progress_may_stop(
     good: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     read(good)
     assert list(tmp_path.iterdir()) == []
 

@@ -90,6 +90,7 @@ function More({ notice, base, onDismiss }: { notice: Notice; base: Query; onDism
         Rule <code className={textCss.mono}>{notice.rule}</code> of docs/findings.md.
         <References notice={notice} />
       </p>
+      {notice.rule in TABLES && <OwnTable name={TABLES[notice.rule] ?? ''} base={base} />}
       <Events notice={notice} base={base} />
       <span className={textCss.row}>
         {evidence && (
@@ -112,6 +113,22 @@ function Threshold({ notice }: { notice: Notice }) {
     <>
       Fires {measure.value < notice.threshold ? 'below' : 'from'} {format(notice.threshold, measure.metric.unit)} (
       <MetricName metric={measure.metric} />, here {format(measure.value, measure.metric.unit)}).{' '}
+    </>
+  )
+}
+
+/** Tables of single findings, by rule. */
+const TABLES: Record<string, string> = { unfused_kernels: 'fusible_kernels' }
+const AS_SENT: TableQuery = { sort: '', desc: true, search: '', where: [] }
+
+function OwnTable({ name, base }: { name: string; base: Query }) {
+  const pages = usePages('findings', name, base, AS_SENT, true)
+  if (pages.problem) return <ProblemPanel problem={pages.problem} />
+  if (!pages.table) return <p className={textCss.none}>Loading its table</p>
+  return (
+    <>
+      <h4 className={css.count}>{pages.table.title}</h4>
+      <SmallTable table={pages.table} nameStyle="sequence" limit={10} className={css.events} />
     </>
   )
 }

@@ -16,6 +16,7 @@ export function CurveCard(props: {
   /** What was live at a moment is known. */
   hasBlocks: boolean
   peak: CurveMarks['peak']
+  failures?: CurveMarks['failures']
   /** What the axis of bytes is about, where lines have names of their own. */
   axis?: string
   /** Stands before the buttons. */
@@ -23,13 +24,13 @@ export function CurveCard(props: {
   /** Lies over the curve. */
   children?: ReactNode
 }) {
-  const { series, profile, hasBlocks, peak, axis, lead, children } = props
+  const { series, profile, hasBlocks, peak, failures, axis, lead, children } = props
   const route = useRoute()
   const moment = route.at_ns ? Number(route.at_ns) : null
   const marks = useMemo<CurveMarks>(() => {
     const bands = profile.steps.map((step) => ({ label: step.label, start: step.host_start_ns, end: step.host_end_ns }))
-    return { bands, peak, moment, axis }
-  }, [profile, peak, moment, axis])
+    return { bands, peak, failures, moment, axis }
+  }, [profile, peak, failures, moment, axis])
   const zoomed = Boolean(route.start_ns || route.end_ns)
   const [start, end] = windowOf(series)
   const zoom = (low: number, high: number) => setRoute({ start_ns: String(low), end_ns: String(high), row: '' }, true)

@@ -58,6 +58,7 @@ export function useExtras(
   drawn: boolean,
   hasDevices: boolean,
   steps: Extras['steps'],
+  failures: Extras['failures'],
 ): TimelineExtras {
   const route = useRoute()
   const window: Query = useMemo(() => ({ ...profile, start_ns: view.start, end_ns: view.end }), [profile, view])
@@ -70,11 +71,12 @@ export function useExtras(
   const arrows = useMemo(() => [...chain, ...arrowsOf(inView)], [chain, inView])
   const bookmarks = useMemo(() => readBookmarks(route.bookmarks), [route.bookmarks])
   const extras = useMemo(
-    () => ({ arrows, gaps, hits, marks, counters, steps, bookmarks }),
-    [arrows, gaps, hits, marks, counters, steps, bookmarks],
+    () => ({ arrows, gaps, hits, marks, counters, steps, bookmarks, failures }),
+    [arrows, gaps, hits, marks, counters, steps, bookmarks, failures],
   )
-  const notes =
-    inView && inView.hidden > 0 ? [`${inView.total.toLocaleString('en-US')} arrows: zoom in to see them`] : []
+  const notes = failures.slice(0, 1).map(({ time, note }) => `${note} at ${format(time, 'ns')}`)
+  if (failures.length > 1) notes[0] += ` (${failures.length.toLocaleString('en-US')} times)`
+  if (inView && inView.hidden > 0) notes.push(`${inView.total.toLocaleString('en-US')} arrows: zoom in to see them`)
   return { extras, selected, found, notes, go }
 }
 

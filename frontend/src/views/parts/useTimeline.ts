@@ -5,6 +5,7 @@ import type { Problem, Profile, Timeline } from '../../api/payloads'
 import { getTiles } from '../../api/tiles'
 import type { Budget } from '../../canvas/tileCache'
 import { type Range, TimelineModel } from '../../canvas/timelineModel'
+import type { Bookmark } from '../../canvas/timelineScene'
 import { parseSteps } from '../../lib/steps'
 import { useActivity } from '../../state/activity'
 import { problemOf, useView } from '../../state/data'
@@ -15,6 +16,8 @@ export interface TimelineData {
   busy: boolean
   /** Everything that is wanted has come at least once. */
   drawn: boolean
+  /** Requests for memory that failed. */
+  failures: readonly Bookmark[]
 }
 
 /** `onTiles` is called when tiles have come. With `enabled` false nothing is asked for; a `budget` is shared with others. */
@@ -52,7 +55,12 @@ export function useTimeline(profile: Query, onTiles: () => void, enabled = true,
   }, [head, key, budget])
   useEffect(() => () => model?.store.destroy(), [model])
   useActivity(busy)
-  return { model, problem: resource.problem ?? problem, busy, drawn: model !== null && drawn === model }
+  const marks = resource.data?.payloads.out_of_memory
+  const failures = useMemo(
+    () => (marks?.kind === 'series' ? marks.x.map((time) => ({ time: Number(time), note: marks.title })) : []),
+    [marks],
+  )
+  return { model, problem: resource.problem ?? problem, busy, drawn: model !== null && drawn === model, failures }
 }
 
 /** What is shown first: the chosen steps, else the first one, else everything. */

@@ -231,12 +231,12 @@ def _group_rows(trace: TraceTable) -> list[dict[str, object]]:
 
 
 def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
-    """Devices that worked, or the host alone; with the node and the rank that the file states."""
+    """Devices that worked, or the host alone; with the node and the rank that the file states or, of the node, its name."""
     if not len(trace):
         return []
     rank = rank_of(trace.metadata)
     where: dict[str, object] = {
-        "node": str(trace.metadata.get("host_name", "")),
+        "node": str(trace.metadata.get("host_name", "")) or _host_of_file(trace, rank),
         "process": "" if rank is None else f"rank {rank}",
     }
     used = set(trace.device[of_kind(trace.kind, *DEVICE_WORK)].tolist())
@@ -249,3 +249,9 @@ def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
         | {"link_peak": None if d.link_bandwidth is None else round(d.link_bandwidth * 10**9)}
         for d in found
     ]
+
+
+def _host_of_file(trace: TraceTable, rank: int | None) -> str:
+    """The host in a file name such as ``host_4711``, whose number must be that of the process or the rank; empty for none."""
+    host, _, number = str(trace.metadata.get("file_process", "")).rpartition("_")
+    return host if number in {str(rank), *(track.pid for track in trace.tracks if not track.is_device)} else ""

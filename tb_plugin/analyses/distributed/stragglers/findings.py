@@ -78,7 +78,8 @@ def _straggler(told: Blame, worker: int, rows: list[Row]) -> Notice:
     if once:
         text = _once(told, worker, figures)
     else:
-        text = f"{{worker}} costs {{lost_ns}} of {told.each} ({{lost_share}}): the others wait until it arrives"
+        per = "per step" if told.count > 1 else f"of {told.each}"
+        text = f"Other ranks wait for {{worker}}, which costs {{lost_ns}} {per} ({{lost_share}})"
         text += _when(told, worker, figures)
     text += _reason(told, worker, cells, figures)
     text += f" It arrives last at {{last_share}} of {_which(told, row, figures)}."
@@ -156,7 +157,7 @@ def _differing(told: Blame, excess: Excess, worker: int, cells: dict[str, object
         _figure(told, worker, "late_cause_ns", excess.ns[excess.main]),
         METRICS.figure("late_cause_share", cells["late_cause_share"]),  # type: ignore[arg-type]
     ]
-    begin = " Before it arrived there, " if told.is_once(worker) else " Before it does, "
+    begin = " Before it arrived there, " if told.is_once(worker) else " Before it arrives, "
     did = {
         COMPUTE: "it computes {late_cause_ns} longer than the others",
         "communication": "it communicates {late_cause_ns} longer in other groups than the others",

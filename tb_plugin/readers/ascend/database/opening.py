@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -18,6 +17,7 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from tb_plugin.errors import StorageError, UnreadableTrace
+from tb_plugin.private import PrivateFolder
 from tb_plugin.readers.ascend.database.cells import Columns, Form, column_of
 from tb_plugin.readers.base import Source
 from tb_plugin.readers.issues import IssueLog
@@ -179,8 +179,8 @@ def opened(source: Source, name: str, log: IssueLog, tell: Callable[[float], Non
 
     ``tell`` gets the fraction that was read, 0..1, and may raise to stop.
     """
-    with tempfile.TemporaryDirectory(prefix="torch-trace-db-") as folder:
-        path = Path(folder) / "copy.db"
+    with PrivateFolder() as folder:
+        path = folder / "copy.db"
         size = _copied(source, name, path, log, tell)
         with closing(_connected(path)) as connection:
             yield Database(connection, size, log, tell)

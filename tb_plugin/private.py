@@ -22,12 +22,22 @@ LOCK = ".lock"
 
 
 class PrivateFolder:
-    """A folder in the system's temporary one that only this user may read. Makes away with those of dead processes."""
+    """A folder in the system's temporary one that only this user may read. Removes those of dead processes."""
 
     def __init__(self) -> None:
-        _remove_abandoned()
+        remove_abandoned()
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
-        self._lock = _locked(self.path / LOCK, os.O_CREAT)
+        # Named when it is held: another process that starts would take a lock that nobody holds yet.
+        unnamed = self.path / f"{LOCK}.new"
+        self._lock = _locked(unnamed, os.O_CREAT)
+        if self._lock is not None:
+            unnamed.rename(self.path / LOCK)
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, *error: object) -> None:
+        self.remove()
 
     def remove(self) -> None:
         """Removes the folder and all that is in it."""
@@ -37,8 +47,8 @@ class PrivateFolder:
             self._lock = None
 
 
-def _remove_abandoned() -> None:
-    """Removes folders whose process has ended. One without a lock is left alone: it may be just being made."""
+def remove_abandoned() -> None:
+    """Removes private folders whose process has ended. One without a lock is left alone: it may be just being made."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
             if folder.is_symlink() or (hasattr(os, "getuid") and folder.stat().st_uid != os.getuid()):
