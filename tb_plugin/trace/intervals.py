@@ -114,8 +114,8 @@ def first_in(*sets: Ranges) -> list[Ranges]:
 class _Sweep:
     """All bounds of some sets (_SETS at most), in order.
 
-    Between two neighbouring ones (``left``, ``right``) membership does not change. ``inside`` has a bit for each set that a
-    piece lies in, the first set's the lowest: each bound turns its bit over.
+    Between two neighbouring ones (``left``, ``right``) membership does not change. ``inside`` has a bit for each
+    set that a piece lies in, the first set's the lowest: each bound turns its bit over.
     """
 
     def __init__(self, *sets: Ranges) -> None:
