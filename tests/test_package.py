@@ -25,6 +25,8 @@ SHARED = {
     "analyses": {
         "advice",
         "failures",
+        "out_of_memory",
+        "recorded_share",
         "recorded_launches",
         "unrecorded_work",
         "left_out_workers",
