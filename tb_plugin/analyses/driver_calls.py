@@ -134,16 +134,25 @@ def creates_context(trace: TraceTable) -> Int64:
     launching[trace.launch] = True
     other = calls & ~launching[:-1] & ~waits_for_device(trace) & ~trace.calls_that(*CallRole)
     others = np.flatnonzero(other)
+    return np.concatenate((others[set_up(trace, others)], _loading_launches(trace)))
+
+
+def _loading_launches(trace: TraceTable) -> Int64:
+    """First launches of a kernel in a process that take far longer than most launches of kernels."""
     kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.launch != MISSING))
-    kernels = kernels[~trace.calls_that(CallRole.GRAPH)[trace.launch[kernels]]]
-    kernels = kernels[np.argsort(trace.launch[kernels], kind="stable")]  # rows are in order of time
     launches = np.unique(trace.launch[kernels]).astype(np.int64)
+    launches = launches[~trace.calls_that(CallRole.GRAPH)[launches]]
+    far = launches[set_up(trace, launches)]
+    if not len(far):
+        return far
+    kernels = kernels[np.isin(trace.name[kernels], trace.name[kernels[np.isin(trace.launch[kernels], far)]])]
     process = np.unique([track.pid for track in trace.tracks], return_inverse=True)[1][
         trace.track[trace.launch[kernels]]
     ]
-    of_name = process.astype(np.int64) * (len(trace.strings) + 1) + trace.name[kernels]
-    first = trace.launch[kernels[np.unique(of_name, return_index=True)[1]]].astype(np.int64)
-    return np.concatenate((others[set_up(trace, others)], np.intersect1d(launches[set_up(trace, launches)], first)))
+    order = np.lexsort((trace.launch[kernels], trace.name[kernels], process))  # rows are in order of time
+    kernels, process = kernels[order], process[order]
+    first = np.append(True, (np.diff(trace.name[kernels]) != 0) | (np.diff(process) != 0))
+    return np.intersect1d(far, trace.launch[kernels[first]]).astype(np.int64)
 
 
 def driver_notice(calls: DriverCalls, recorder: Recorder, evidence: Link) -> Notice | None:

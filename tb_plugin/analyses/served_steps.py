@@ -84,7 +84,7 @@ def served_steps(trace: TraceTable) -> ServedSteps:
     period, work = np.full(count, MISSING, np.int64), np.full(count, MISSING, np.int64)
     period[:-1] = np.diff(steps.start_ns)
     works, unrecorded = join(*device_busy(trace).values()), any_unrecorded(trace)
-    until = np.maximum(np.append(steps.start_ns[1:], steps.end_ns[-1:]), steps.end_ns)
+    until = np.append(steps.start_ns[1:], steps.end_ns[-1:])
     earlier = measure_within(unrecorded, steps.start_ns, until)
     work[:-1] = measure_within(works, steps.start_ns[:-1], steps.start_ns[1:])
     decodes = in_mode(trace, Mode.DECODE)

@@ -94,13 +94,15 @@ def _found(trace: TraceTable, device: int) -> _Found:
         return _Found(EMPTY, none)
     mine = np.flatnonzero((trace.device[launches.row] == device) & (launches.call != MISSING))
     mine = mine[np.argsort(trace.start_ns[launches.row[mine]], kind="stable")]
+    began = _recording_began(trace)
+    # A window keeps launches from before its begin where their work lies in it: what they waited for is unknown.
+    mine = mine[trace.start_ns[launches.call[mine]] >= began[0]]
     row, call = launches.row[mine], launches.call[mine]
     # A copy that the host waits for returns after it.
     waits = (waits_for_device(trace) & trace.calls_that(CallRole.COPY))[call]
     free = np.where(waits, np.minimum(trace.start_ns[call], launches.free_ns[mine]), launches.free_ns[mine])
     start, fresh = trace.start_ns[row], ~launches.is_queued[mine]
     idle = start - free - measure_within(busy, free, start)
-    began = _recording_began(trace)
     part = np.searchsorted(began, trace.start_ns[call], side="right") - 1
     first = np.zeros(len(mine), np.bool_)
     first[np.unique(hardware_streams(trace).of[row].astype(np.int64) * len(began) + part, return_index=True)[1]] = True
@@ -110,7 +112,7 @@ def _found(trace: TraceTable, device: int) -> _Found:
     # What starts on the device meanwhile shows that it takes launches.
     starts = np.sort(trace.start_ns[launches.row[trace.device[launches.row] == device]])
     waited = waited[np.searchsorted(starts, start[waited]) == np.searchsorted(starts, free[waited])]
-    since, launched = began[np.maximum(part[waited], 0)], trace.start_ns[call[waited]]
+    since, launched = began[part[waited]], trace.start_ns[call[waited]]
     proven = ~_follows_another(trace, device, row[waited]) & ~_is_drained(trace, device, since, launched)
     proven &= ~waits[waited] | ~_sets_up(trace, device, since, launched)
     waited, since = waited[proven], since[proven]

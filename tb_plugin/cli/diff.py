@@ -101,13 +101,13 @@ def diff(arguments: argparse.Namespace) -> int:
     for problem in catalog.problems():
         raise problem
     workspace = Workspace(catalog, workers_for(2), open_store())
-    each = ([entry for entry in catalog.entries() if entry.found.root is root] for root in catalog.roots)
-    read_first(workspace, [entries[0] for entries in each if len(entries) == 1])
-    base = _find(catalog, 0, arguments.base, Place(arguments.base_run, arguments.base_worker, arguments.base_span))
-    exp = _find(catalog, 1, arguments.exp, Place(arguments.run, arguments.worker, arguments.span))
-    view_id = _view(base, exp)
-    captures = (arguments.base_capture, arguments.capture)
     try:
+        each = ([entry for entry in catalog.entries() if entry.found.root is root] for root in catalog.roots)
+        read_first(workspace, [entries[0] for entries in each if len(entries) == 1])
+        base = _find(catalog, 0, arguments.base, Place(arguments.base_run, arguments.base_worker, arguments.base_span))
+        exp = _find(catalog, 1, arguments.exp, Place(arguments.run, arguments.worker, arguments.span))
+        view_id = _view(base, exp)
+        captures = (arguments.base_capture, arguments.capture)
         for capture in captures:
             workspace.captures.allow(capture, scanned)
         for entry in (base, exp):

@@ -15,7 +15,7 @@ from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exits import NOTHING, OK, PART_FAILED
 from tb_plugin.cli.printer import Printer, TextPrinter
 from tb_plugin.cli.session import capture_lines, load_all, nothing_here, open_workspace, place_of
-from tb_plugin.errors import PartFailed, TorchTraceError
+from tb_plugin.errors import PartFailed, TorchTraceError, UserError
 from tb_plugin.findings import data_notices
 from tb_plugin.format import format_value
 from tb_plugin.payloads import Profile, View
@@ -32,6 +32,7 @@ def doctor(arguments: argparse.Namespace) -> int:
     workspace, entries, failed = open_workspace(arguments)
     printer = TextPrinter()
     readable = failures = 0
+    errors: list[UserError] = []
     try:
         catalog = workspace.runs()
         looked, found = counted(catalog.scanned_files, "file"), counted(len(entries), "profile")
@@ -39,13 +40,14 @@ def doctor(arguments: argparse.Namespace) -> int:
         for run in catalog.runs:
             if run.grouped_by:
                 printer.line(f"{run.name}: {run.grouped_by}")
-        for entry in load_all(workspace, entries, failed, []):
+        for entry in load_all(workspace, entries, failed, errors):
             readable += 1
             _diagnose(workspace, entry, printer)
             for line in capture_lines(workspace.captures.info(entry, "")):
                 printer.line(line)
             failures += _failures(workspace, entry, printer)
         failures += _failures_of_groups(workspace, entries, printer)
+        failures += sum(isinstance(error, PartFailed) for error in errors)
         rows = [(failure["path"], failure["reason"]) for failure in failed]
         known = {path for path, _ in rows}
         rows += [(skipped.path, skipped.reason) for skipped in catalog.skipped if skipped.path not in known]

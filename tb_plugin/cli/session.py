@@ -91,7 +91,7 @@ def open_workspace(
     store = open_store()
     catalog.ranks = partial(known_ranks, store)
     catalog.split_known()
-    if len(entries) == 1 and not window:
+    if len(catalog.entries()) == 1 and not window:
         workspace = Workspace(catalog, workers_for(1), store)
         read_first(workspace, catalog.entries())
     else:

@@ -162,9 +162,10 @@ class WriteWindow:
     target: str
 
     def answer(self, models: OpenModels, report: Report) -> str:
-        """Returns ``target``. Raises CacheRefused."""
+        """Returns ``target``. Raises CacheRefused, and PartFailed after a bug."""
         trace = models.typed(self.file, TraceTable)
-        put_whole(self.target, lambda partial: write_window(trace, self.start_ns, self.end_ns, str(partial)))
+        write = partial(write_window, trace, self.start_ns, self.end_ns)
+        isolated("Export of events", lambda: put_whole(self.target, lambda file: write(str(file))))
         return self.target
 
 
@@ -178,9 +179,10 @@ class WriteStacks:
     target: str
 
     def answer(self, models: OpenModels, report: Report) -> str:
-        """Returns ``target``. Raises BadRequest, NotFound, CacheRefused."""
+        """Returns ``target``. Raises BadRequest, NotFound, CacheRefused, and PartFailed after a bug."""
         trace = models.typed(self.file, TraceTable)
-        put_whole(self.target, lambda partial: write_stacks(trace, self.params, self.form, str(partial)))
+        write = partial(write_stacks, trace, self.params, self.form)
+        isolated("Export of stacks", lambda: put_whole(self.target, lambda file: write(str(file))))
         return self.target
 
 

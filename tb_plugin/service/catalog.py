@@ -111,24 +111,24 @@ class ProfileCatalog:
         self._take(discovery)
         self._last_scan_unix_ms = time.time_ns() // 1_000_000
         self._first.set()
-        self.changes.note()
 
     def split(self, found: Found, ranks: Sequence[str]) -> None:
         """Puts a worker for each rank of a merged file in the place of the one of the file."""
         self._merged.tell(found, ranks)
-        self._take(self._discovery)
+        self._take()
 
     def split_known(self) -> None:
         """Does so for the files whose ranks ``ranks`` knows already."""
         if self._discovery.found:
             self._merged = Merged()
             self._merged.ask(self._discovery.found, self.ranks)
-            self._take(self._discovery)
+            self._take()
 
-    def _take(self, discovery: Discovery) -> None:
-        """Updates the entries after a scan."""
-        unread = {error.where for error in discovery.problems}
+    def _take(self, scanned: Discovery | None = None) -> None:
+        """Updates the entries after a scan, or from the last one."""
         with self._lock:
+            discovery = scanned or self._discovery
+            unread = {error.where for error in discovery.problems}
             every = self._merged.split(discovery.found)
             fresh = {(found.run, found.worker, found.span): found for found in every}
             gone = []
@@ -207,9 +207,7 @@ class ProfileCatalog:
         if place.names_nothing and not strict:
             return entries[0].at(place.window)
         entries = self.matching(place)
-        if (
-            self._merged.named(place.run, place.worker) is not None
-        ):  # the worker of a file that was split: its first rank
+        if place.worker not in (None, entries[0].found.worker):  # it stood for a merged file: its first rank
             entries = [entry for entry in entries if entry.found.worker == entries[0].found.worker]
         for which in PARTS:
             names = list(dict.fromkeys(getattr(entry.found, which) for entry in entries))
@@ -219,14 +217,17 @@ class ProfileCatalog:
 
     def matching(self, place: Place) -> list[Entry]:
         """Returns all profiles that a request fits. Raises NotFound when there is none."""
-        if (run := self._merged.named(place.run, place.worker)) is not None:
-            place = replace(place, run=run, worker=None)
         entries = self.entries()
+        place = self._renamed(place, entries)
         for which in PARTS:
             wanted = getattr(place, which)
             names = list(dict.fromkeys(getattr(entry.found, which) for entry in entries))
             if wanted is not None and wanted not in names:
-                raise NotFound(f"There is no {which} {wanted}.", wanted, f"There are: {_few(names)}.")
+                by_file = [entry for entry in entries if which == "worker" and entry.found.file_worker == wanted]
+                if not by_file:
+                    raise NotFound(f"There is no {which} {wanted}.", wanted, f"There are: {_few(names)}.")
+                entries = by_file
+                continue
             entries = [entry for entry in entries if wanted in (None, getattr(entry.found, which))]
         return entries
 
@@ -238,8 +239,8 @@ class ProfileCatalog:
         if place.names_nothing:
             place = Place(*self.find(place).key, place.window)
         parse_window(place.window)
-        run = self._merged.named(place.run, place.worker)
-        entries = self.matching(Place(place.run if run is None else run, None, place.span))
+        place = self._renamed(place, self.entries())
+        entries = self.matching(Place(place.run, None, place.span))
         for which in ("run", "span"):
             names = list(dict.fromkeys(getattr(entry.found, which) for entry in entries))
             if len(names) > 1:
@@ -247,6 +248,13 @@ class ProfileCatalog:
         if not entries:
             raise NotFound("No profile was found.", _shown(self.roots), "Check the path, or wait for the scan.")
         return [entry.at(place.window) for entry in entries]
+
+    def _renamed(self, place: Place, entries: Sequence[Entry]) -> Place:
+        """The place of all ranks of a merged file, where a request names the worker that stood for it."""
+        if place.worker is None or any(_fits(place, entry) for entry in entries):
+            return place
+        run = self._merged.run_of(place.run, place.worker, place.span)
+        return place if run is None else replace(place, run=run, worker=None)
 
     def payload(self) -> Catalog:
         """Returns the answer of ``GET runs``."""
@@ -304,6 +312,10 @@ def problem_of(error: BaseException) -> Problem:
 def _is_left(entry: Entry) -> bool:
     """Whether an entry has to go although nothing is listed anew."""
     return entry.gone or (entry.vanished and entry.state != "ready")
+
+
+def _fits(place: Place, entry: Entry) -> bool:
+    return all(getattr(place, which) in (None, getattr(entry.found, which)) for which in PARTS)
 
 
 def _same(new: Found, old: Found) -> bool:

@@ -43,6 +43,8 @@ class Found:
     root: Root
     files: tuple[StoredFile, ...]
     reader: Reader[Any]
+    file_worker: str = ""
+    """Its worker by the name of its file, where the file reports another: links may still hold it."""
     stage: str = ""
     """Part of a recording that its name tells, such as ``DECODE``."""
     place: str = ""

@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 
 from tb_plugin.readers.base import JobInfo, identifying
 from tb_plugin.service.found import Found, Root, run_name
+from tb_plugin.trace.worker_names import rank_worker
 
 GROUP_VARIABLE = "TORCH_TRACE_GROUP"
 """Environment variable: ``folders`` leaves each folder a run of its own."""
@@ -33,11 +34,6 @@ _Recording = tuple[int, int, Found]
 def is_on() -> bool:
     """Returns whether the environment leaves jobs to be joined."""
     return os.environ.get(GROUP_VARIABLE, "").strip().lower() != "folders"
-
-
-def rank_worker(rank: int) -> str:
-    """Returns the name of the worker that is this rank of its job."""
-    return f"rank{rank}"
 
 
 def asked_first(found: Iterable[Found]) -> list[Found]:

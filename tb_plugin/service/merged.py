@@ -21,8 +21,8 @@ class Merged:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ranks: dict[_File, Sequence[str]] = {}
-        self._runs: dict[tuple[str, str], str] = {}
-        """Run of the ranks by the run and worker that stood for the file."""
+        self._runs: dict[tuple[str, str, str], str] = {}
+        """Run of the ranks by the run, worker and span that stood for the file."""
 
     def ask(self, found: Sequence[Found], ranks: Ranks) -> None:
         """Asks for the ranks of files that are new, and forgets files that are gone."""
@@ -44,25 +44,28 @@ class Merged:
         workers: dict[str, set[str]] = defaultdict(set)
         for one in found:
             workers[one.run].add(one.worker)
-        self._runs = {}
+        runs: dict[tuple[str, str, str], str] = {}
         every = []
         for one in found:
             ranks = self._ranks.get(_file(one), ())
             if not ranks:
                 every.append(one)
                 continue
-            run = self._runs[one.run, one.worker] = _run(one, workers)
+            run = runs[one.run, one.worker, one.span] = _run(one, workers)
             why = f"One file was merged from {len(ranks)} ranks: {one.url}."
             every += [
                 replace(one, run=run, worker=rank, rank=rank, summaries=(), grouped_by=one.grouped_by or why)
                 for rank in ranks
             ]
+        self._runs = runs  # at once: others look into it meanwhile
         return every
 
-    def named(self, run: str | None, worker: str | None) -> str | None:
-        """Returns the run of the ranks of a merged file that a worker of this name stood for; None for any other worker."""
-        runs = [ranks for (old, name), ranks in self._runs.items() if name == worker and run in (None, old, ranks)]
-        return runs[0] if runs else None
+    def run_of(self, run: str | None, worker: str, span: str | None) -> str | None:
+        """Returns the run of the ranks of a merged file that such a worker stood for (None = any); None for other workers."""
+        for (old, name, number), found in self._runs.items():
+            if name == worker and run in (None, old, found) and span in (None, number):
+                return found
+        return None
 
 
 def _file(found: Found) -> _File:

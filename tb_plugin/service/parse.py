@@ -81,7 +81,7 @@ class Parse:
     """Rank of a merged file whose summary is returned; empty: that of the first, which names all of them."""
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
-        """Returns the summary of what was read. Raises UserError.
+        """Returns the summary of what was read. Raises UserError: PartFailed after a bug, which costs this profile alone.
 
         The files of all ranks of a merged file are written: it is read once. A window of it is one profile: the survey does
         not tell the steps of ranks apart.
@@ -115,7 +115,7 @@ class Parse:
         """The summary of a profile, or of a rank of it, whose files are written. Raises UserError."""
         target, summary_target = (_of_rank(path, rank) for path in (self.target, self.summary_target))
         report(progress._replace(stage="assembling"))
-        made = model.assemble(make())
+        made = isolated("Assembly of the profile", lambda: model.assemble(make()))
         models.forget(target)
 
         def write(partial: Path) -> Seal:
@@ -123,17 +123,17 @@ class Parse:
             model.write(made, str(partial))
             return seal_of(partial)  # before it is in place: there, another process may take it away at once
 
-        seal = put_whole(target, write)
+        seal = isolated("Writing of the columns", partial(put_whole, target, write))
         del made, write
         report(progress._replace(stage="summarising"))
         file = ModelFile(target, model.id)
         made = models.made(file)
         views = _shown(model)
         for analysis in views:
-            if analysis.traits.kept and _missing(analysis, made) is None:
+            if analysis.traits.kept and missing_of(analysis, made) is None:
                 isolated(analysis.title, partial(models.keep, file, analysis), _nothing)
         _open_beside(model, made, target)
-        summary = _summarise(models, file, views, seal)
+        summary = isolated("Outline of the profile", lambda: _summarise(models, file, views, seal))
         # Last: whoever finds it may ask for all of the others.
         put_whole(summary_target, lambda partial: partial.write_bytes(sealed(to_json(summary))))
         return summary
@@ -142,16 +142,20 @@ class Parse:
         """The raw profile, and how much was read. Raises UserError."""
         reading, paths = _Telling("reading", report), dict(self.files)
         try:
+            raw = isolated("Reading of the file", lambda: self._raw(reader, paths, reading, report))
+        except UnreadableTrace as error:
+            raise _named(error, paths) from error
+        return raw, reading.progress
+
+    def _raw(self, reader: Reader[Any], paths: Mapping[str, str | Located], reading: _Telling, report: Report) -> Any:
+        """What the reader returns. Raises UserError."""
+        try:
             window = None if self.limits is None else _window(reader, paths, self.limits, report, self.own_steps)
             options = ReadOptions(window=window, class_rules=self.class_rules, own_steps=self.own_steps)
             raw = reader.read(FileSource(paths), options, reading.tell)
-            if isinstance(raw, RawTrace):
-                raw = with_own_steps(raw, self.own_steps)
-        except UnreadableTrace as error:
-            raise _named(error, paths) from error
         except RecursionError as error:
             raise UnreadableTrace("The JSON is nested too deeply.", next(iter(paths))) from error
-        return raw, reading.progress
+        return with_own_steps(raw, self.own_steps) if isinstance(raw, RawTrace) else raw
 
 
 def _of_rank(path: str, rank: str) -> str:
@@ -166,7 +170,7 @@ def _named(error: UnreadableTrace, paths: Mapping[str, str | Located]) -> Unread
         return error
     try:
         with FileSource(paths).open(*paths) as file:
-            what = foreign("", unpacked(file.read(HEAD_BYTES)), is_refused=True)
+            what = foreign("", unpacked(file.read(HEAD_BYTES)))
     except (OSError, UserError, zlib.error):
         return error
     return UnreadableTrace(what, error.where) if what else error
@@ -232,8 +236,8 @@ def _open_beside(model: Model[Any, Any], made: Any, path: str) -> None:
     isolated("Timeline", lambda: model.open_beside(made, path), _nothing)
 
 
-def _missing(analysis: Analysis[Any], made: Any) -> Missing | None:
-    """Why a view does not apply. A view that fails to say so is offered: it shows its numbers or its failure."""
+def missing_of(analysis: Analysis[Any], made: Any) -> Missing | None:
+    """Returns why a view does not apply. A view that fails to say so is offered: it shows its numbers or its failure."""
     return isolated(analysis.title, lambda: analysis.missing(made), _nothing)
 
 
@@ -307,7 +311,7 @@ def _view_infos(views: Sequence[Analysis[Any]], made: Any, outline: Outline) -> 
     shown: list[ViewInfo] = []
     absent: list[ViewInfo] = []
     for analysis in views:
-        missing = _missing(analysis, made)
+        missing = missing_of(analysis, made)
         # What no option records, as the kernels of a tool that knows no devices, the trace is not about.
         is_absent = missing is not None and (analysis.traits.hidden or not missing.enable)
         (absent if is_absent else shown).append(_view_info(analysis, missing, outline))

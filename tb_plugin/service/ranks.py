@@ -10,7 +10,8 @@ from itertools import pairwise
 
 from tb_plugin.readers.base import JobInfo, identifying
 from tb_plugin.service.found import Found
-from tb_plugin.service.jobs import SLACK_NS, extent, rank_worker, recorded_together, span_names
+from tb_plugin.service.jobs import SLACK_NS, extent, recorded_together, span_names
+from tb_plugin.trace.worker_names import rank_worker
 
 _NAMED = re.compile(r"rank(\d{1,9})\Z")
 
@@ -114,7 +115,7 @@ def _labelled(profiles: Sequence[Found], infos: Mapping[Found, JobInfo | None]) 
         span = _free(worker, spans.get(one, one.span), places)
         places.add((worker, span))
         if (worker, span) != (one.worker, one.span):
-            new[one] = replace(one, worker=worker, span=span)
+            new[one] = replace(one, worker=worker, span=span, file_worker=one.worker)
     return new
 
 

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from tb_plugin import registry
 from tb_plugin.analyses.base import Analysis, Params, Part
 from tb_plugin.analyses.distributed.shapes import stamp
 from tb_plugin.errors import StorageError, TorchTraceError, UserError
+from tb_plugin.isolation import isolated
 from tb_plugin.private import PrivateFolder
 from tb_plugin.readers.base import JobInfo, Reader, ReadOptions, identifying, no_progress
 from tb_plugin.service import parts, rank_summary
@@ -32,7 +33,7 @@ from tb_plugin.service.heads import read_head
 from tb_plugin.service.need import need_bytes, seen_sizes, unseen_sizes
 from tb_plugin.service.opened import OpenModels
 from tb_plugin.service.own_steps import own_steps, with_own_steps
-from tb_plugin.service.parse import read_info
+from tb_plugin.service.parse import missing_of, read_info
 from tb_plugin.service.question import Report
 from tb_plugin.service.rank_summary import MOST_BYTES, About, Settings, SummaryRefused, Wanted
 from tb_plugin.storage.files import FileSource, Folder
@@ -225,11 +226,12 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
 
 def part_with_borrowed(analysis: Analysis[Any], made: Any) -> Part:
     """Returns the part of a view about everything, with what it borrows of others. Raises UserError."""
-    part = analysis.part(made, Params())
+    part = isolated(analysis.title, lambda: analysis.part(made, Params()))
     for view_id, names in analysis.borrows.items():
         other = registry.analysis_named(view_id)
-        if other.missing(made) is None:
-            part = parts.borrowed(part, other.part(made, Params()), names)
+        if missing_of(other, made) is None:
+            lent = isolated(other.title, partial(other.part, made, Params()))
+            part = parts.borrowed(part, lent, names)
     return part
 
 

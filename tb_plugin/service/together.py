@@ -16,6 +16,7 @@ from tb_plugin.registry import analysis_named
 from tb_plugin.service import mapped, parts
 from tb_plugin.service.budget import MEMORY_VARIABLE, PROCESS_BYTES, budget_bytes
 from tb_plugin.service.opened import ModelFile, OpenModels
+from tb_plugin.service.parse import missing_of
 from tb_plugin.service.question import Report
 from tb_plugin.service.sheets import as_csv, rows_as_arrow
 from tb_plugin.service.step_choice import chosen_steps
@@ -47,7 +48,7 @@ class WritePart:
         """The part of another view, None where that view does not apply."""
         analysis = analysis_named(view_id)
         made = models.made(self.file)
-        if isolated(analysis.title, lambda: analysis.missing(made)):
+        if missing_of(analysis, made) is not None:
             return None
         return models.part(self.file, analysis, self.params)
 

@@ -24,6 +24,8 @@ class Ranges:
 
 _MOST = 2**62
 """A product up to which places of several keys fit on one axis."""
+_SETS = 32
+"""Bits of a number that says which sets a piece lies in."""
 EMPTY = Ranges(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -97,16 +99,23 @@ def subtract(a: Ranges, b: Ranges) -> Ranges:
 
 
 def first_in(*sets: Ranges) -> list[Ranges]:
-    """Returns of each set, 32 at most, what lies in none of the sets before it."""
-    sweep = _Sweep(*sets)
-    first = sweep.inside & (~sweep.inside + np.uint32(1))  # the lowest bit that is set
-    return [sweep.where(first == 1 << place) for place in range(len(sets))]
+    """Returns of each set what lies in none of the sets before it."""
+    found: list[Ranges] = []
+    before = EMPTY
+    for at in range(0, len(sets), _SETS - 1):
+        part = (before, *sets[at : at + _SETS - 1])
+        sweep = _Sweep(*part)
+        first = sweep.inside & (~sweep.inside + np.uint32(1))  # the lowest bit that is set
+        found += [sweep.where(first == 1 << place) for place in range(1, len(part))]
+        before = sweep.where(sweep.inside != 0)
+    return found
 
 
 class _Sweep:
-    """All bounds of some sets in order. Between two neighbouring ones (``left``, ``right``) membership does not change.
+    """All bounds of some sets (_SETS at most), in order.
 
-    ``inside`` has a bit for each set that a piece lies in, the first set's the lowest: each bound turns its bit over.
+    Between two neighbouring ones (``left``, ``right``) membership does not change. ``inside`` has a bit for each
+    set that a piece lies in, the first set's the lowest: each bound turns its bit over.
     """
 
     def __init__(self, *sets: Ranges) -> None:

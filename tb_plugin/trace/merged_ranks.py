@@ -18,6 +18,7 @@ from tb_plugin.trace.open import moved_columns
 from tb_plugin.trace.report import Issue
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.trace.table import RawTrace
+from tb_plugin.trace.worker_names import rank_worker
 
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
@@ -69,7 +70,7 @@ def rank_traces(raw: RawTrace) -> list[RankTrace]:
     pids = _process_of_pids(raw, process)
     left = int((~np.isin(process, ranks)).sum())
     return [
-        RankTrace(name, partial(_only, raw, process == n, pids == n, numbers[n], _issues(name, names, left)))
+        RankTrace(name, partial(_only, raw, process, pids, n, numbers[n], _issues(name, names, left)))
         for n, name in zip(ranks, names, strict=True)
     ]
 
@@ -138,7 +139,7 @@ def _only_one(numbers: set[int]) -> tuple[int, ...]:
 
 def _worker_names(numbers: Sequence[int | None], labels: Sequence[str]) -> list[str]:
     if None not in numbers:
-        return [f"rank {number}" for number in numbers]
+        return [rank_worker(number) for number in numbers if number is not None]
     if not any(label.isdecimal() or label.startswith("#") or len(label) > _LONGEST_LABEL for label in labels):
         return list(labels)
     return [f"process {place} of {len(labels)}" for place in range(1, len(labels) + 1)]
@@ -180,15 +181,17 @@ def _issues(name: str, names: Sequence[str], left: int) -> tuple[Issue, ...]:
     return tuple(told)
 
 
-def _only(raw: RawTrace, rows: Bool, pids: Bool, rank: int | None, issues: tuple[Issue, ...]) -> RawTrace:
-    """The trace with some rows, and with what belongs to some pids."""
-    place = np.flatnonzero(rows)
-    position = places_of(place, len(rows))
+def _only(
+    raw: RawTrace, process: Int32, of_pid: Int32, n: int, rank: int | None, issues: tuple[Issue, ...]
+) -> RawTrace:
+    """The trace with the rows of process ``n``, and with what belongs to its pids."""
+    place, pids = np.flatnonzero(process == n), of_pid == n
+    position = places_of(place, len(process))
     counters = _taken(raw.counters, pids[raw.counters.pid])
     memory = pids[raw.memory.pid]
     flows, arrows = raw.flows, raw.arrows
     arrows = _taken(arrows, pids[arrows.start_pid] & pids[arrows.end_pid])
-    others = len(rows) - len(place) + int((~memory).sum())
+    others = len(process) - len(place) + int((~memory).sum())
     others += len(np.unique(raw.counters.event)) - len(np.unique(counters.event))
     kept = raw.report.events_kept - others
     devices, device = _devices(raw, raw.device[place])

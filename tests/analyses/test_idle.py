@@ -224,7 +224,9 @@ def recount(table: TraceTable) -> dict[int, Cause]:
         latency[i] = (start[i] - free, queued, "Graph" in name[launch[i]])
     threads = Counter(track[launch[i]] for i in work if launch[i] >= 0)
     order = sorted(threads, key=lambda t: (-threads[t], t))
-    on_host = any(kind[i] in (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.PYTHON) for i in numbers)
+    on_host = any(
+        kind[i] in (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.PYTHON) and track[i] in order for i in numbers
+    )
     nothing = Cause.PYTHON if order and on_host else Cause.NOT_RECORDED
 
     def limit(i: int) -> int:

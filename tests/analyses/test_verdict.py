@@ -160,6 +160,13 @@ def test_what_was_not_recorded_is_no_cause() -> None:
     assert limit(bare(host=True)) is Limit.CPU
 
 
+def test_a_thread_of_which_only_calls_are_recorded_is_not_said_to_be_in_python() -> None:
+    """Operators are recorded on another thread, which launches nothing."""
+    builder = bare().op("aten::cpu_work", 0, 1000, tid=2)
+    assert idle(builder.table(), Cause.PYTHON) == 0 and idle(builder.table(), Cause.NOT_RECORDED) > 800_000
+    assert limit(builder) is Limit.CPU_NOT_RECORDED
+
+
 def test_a_cause_stands_before_a_small_saving() -> None:
     """The device idles for 900 of 1,000 us in Python, of which no rule speaks with so few launches; a wait takes 20 us."""
     builder = step().op("aten::mm", 0, 20).launches(kernel("gemm", 50, 20), at=5, dur=5)

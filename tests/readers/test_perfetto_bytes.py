@@ -276,3 +276,25 @@ def test_what_lies_behind_the_name_decides_who_reads_it(tmp_path) -> None:
 def test_its_need_grows_with_what_it_holds() -> None:
     one = PERFETTO.need_bytes({"a": FileSize(1_000_000)})
     assert one < PERFETTO.need_bytes({"a": FileSize(1_000_000, is_packed=True)})
+
+
+@pytest.mark.parametrize("is_name", [True, False])
+def test_long_texts_are_cut_and_counted(is_name: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """20 texts of 100,000 bytes, of which 1,000 each are kept, as names of events and as values of annotations."""
+    monkeypatch.setattr("tb_plugin.readers.perfetto.interned.MAX_TEXT_BYTES", 1000)
+    content = b""
+    for i in range(20):
+        long = f"{i:02}" + "x" * 100_000
+        said = called(long) if is_name else called("n") + annotation("key", long)
+        content += event(10 * i + 1, BEGIN, THREAD, said) + event(10 * i + 2, END, THREAD)
+    raw = read(content)
+    assert issues(raw)["long_text"] == 20
+    if is_name:
+        assert names(raw) == [f"{i:02}" + "x" * 998 for i in range(20)]
+
+
+def test_a_batch_of_events_with_a_long_name_becomes_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(translating, "_PIECE", 1000)
+    pieces = list(translating._in_pieces(["a" * 400, "", "b" * 700, "c", "d" * 999]))
+    assert [len(piece) for piece in pieces] == [1102, 1002]
+    assert ",\n".join(pieces) == ",\n".join(["a" * 400, "b" * 700, "c", "d" * 999])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+import pkgutil
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -336,3 +337,73 @@ def test_what_a_worker_process_logs_reaches_our_log(caplog):
         pool.close()
     assert [record.levelname for record in caplog.records] == ["ERROR"]
     assert "Part failed (error" in caplog.text and "ZeroDivisionError" in caplog.text
+
+
+def exported(workspace: Workspace, place: Place, what: str) -> Any:
+    if what == "stacks":
+        return workspace.stacks(place, Params(), "folded")
+    return workspace.window(place)
+
+
+@pytest.mark.parametrize(("what", "function"), [("stacks", "write_stacks"), ("events", "write_window")])
+def test_an_export_that_fails_leaves_the_views(what, function, file, monkeypatch, caplog):
+    monkeypatch.setattr(f"tb_plugin.service.answers.{function}", boom)
+    workspace, place = workspace_of(file)
+    with pytest.raises(PartFailed, match=f"Export of {what}: this part failed") as failed:
+        exported(workspace, place, what)
+    assert_logged(caplog, failed.value.error_id)
+    assert json.loads(workspace.view(place, "kernels", Params()))["id"] == "kernels"
+    monkeypatch.undo()
+    assert exported(workspace, place, what)
+
+
+BUILDING = {
+    "Reading of the file": "tb_plugin.readers.kineto.reader.KinetoReader.read",
+    "Assembly of the profile": "tb_plugin.models.trace.TraceModel.assemble",
+    "Writing of the columns": "tb_plugin.models.trace.TraceModel.write",
+    "Outline of the profile": "tb_plugin.models.trace.TraceModel.outline",
+}
+
+
+@pytest.mark.parametrize("part", BUILDING)
+def test_a_profile_that_cannot_be_built_leaves_the_others(part, file, monkeypatch, capsys, caplog):
+    from tb_plugin.cli import session
+
+    monkeypatch.setattr(session, "workers_for", lambda profiles: InlineWorkers())
+    (file.parent / "worker1.1.pt.trace.json").write_bytes(file.read_bytes())
+    owner, _, method = BUILDING[part].rpartition(".")
+    kind = pkgutil.resolve_name(owner.rpartition(".")[0] + ":" + owner.rpartition(".")[2])
+    right, calls = getattr(kind, method), []
+
+    def planted(self: Any, *arguments: Any) -> Any:
+        calls.append(self)
+        return boom() if len(calls) == 1 else right(self, *arguments)
+
+    monkeypatch.setattr(kind, method, planted)
+    assert cli.main(["report", str(file.parent), "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    (profile,) = document["profiles"]
+    assert profile["facts"]["overview.steps"] == 2
+    (failure,) = [each for each in document["failed"] if part in each["reason"]]
+    assert_logged(caplog, error_of(failure["reason"]))
+    calls.clear()
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(file.parent.parent / "other"))
+    assert cli.main(["doctor", str(file.parent)]) == 1
+    assert f"{part}: this part failed (error" in capsys.readouterr().out
+
+
+def test_views_that_cannot_tell_whether_they_lend_their_numbers_lend_them(tmp_path, monkeypatch, capsys):
+    from tb_plugin.cli import session
+
+    monkeypatch.setattr(session, "workers_for", lambda profiles: InlineWorkers())
+    folder = str(ROOT / "samples" / "synthetic_ddp")
+    assert cli.main(["report", folder, "--format", "json"]) == 0
+    good = json.loads(capsys.readouterr().out)
+    lenders = {view_id for analysis in ANALYSES for view_id in analysis.borrows}
+    for analysis in ANALYSES:
+        if analysis.id in lenders:
+            plant(monkeypatch, analysis, "missing")
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "other"))
+    assert lenders and cli.main(["report", folder, "--format", "json"]) == 0
+    bad = json.loads(capsys.readouterr().out)
+    assert bad["groups"] and (bad["groups"], bad["failed"]) == (good["groups"], good["failed"])

@@ -61,14 +61,14 @@ def test_a_merged_file_becomes_a_run_with_its_ranks(tmp_path: Path) -> None:
     with workspace_of(tmp_path / "log", tmp_path / "cache") as workspace:
         assert named(workspace.runs()) == [("run", "m", "default")]
         workspace.load(Place("run", "m", "default"))
-        assert named(workspace.runs()) == [("run", "rank 0", "default"), ("run", "rank 1", "default")]
+        assert named(workspace.runs()) == [("run", "rank0", "default"), ("run", "rank1", "default")]
         assert "2 ranks" in workspace.runs().runs[0].grouped_by
-        assert busy(workspace, Place("run", "rank 0")) == {"device.0.busy_ns": 300_000}
-        assert busy(workspace, Place("run", "rank 1")) == {"device.0.busy_ns": 480_000}
+        assert busy(workspace, Place("run", "rank0")) == {"device.0.busy_ns": 300_000}
+        assert busy(workspace, Place("run", "rank1")) == {"device.0.busy_ns": 480_000}
         # A link to the file still opens something: its first rank.
         profile = workspace.profile(Place("run", "m", "default"))
-        assert (profile.worker, profile.state) == ("rank 0", "ready")
-        assert [entry.found.worker for entry in workspace.catalog.workers(Place("run", "m"))] == ["rank 0", "rank 1"]
+        assert (profile.worker, profile.state) == ("rank0", "ready")
+        assert [entry.found.worker for entry in workspace.catalog.workers(Place("run", "m"))] == ["rank0", "rank1"]
         with pytest.raises(BadRequest, match="2 workers"):
             workspace.catalog.find(Place("run"))
 
@@ -80,26 +80,26 @@ def test_known_ranks_are_offered_before_anything_is_read(tmp_path: Path, monkeyp
     with monkeypatch.context() as patched:
         patched.setattr("tb_plugin.service.parse.Parse.answer", None)  # all is in the cache
         with workspace_of(tmp_path / "log", tmp_path / "cache") as workspace:
-            assert [worker for _, worker, _ in named(workspace.runs())] == ["rank 0", "rank 1"]
-            assert busy(workspace, Place("run", "rank 1")) == {"device.0.busy_ns": 480_000}
+            assert [worker for _, worker, _ in named(workspace.runs())] == ["rank0", "rank1"]
+            assert busy(workspace, Place("run", "rank1")) == {"device.0.busy_ns": 480_000}
     # Another file in its place has other ranks.
     merged(path, first=4)
     with workspace_of(tmp_path / "log", tmp_path / "cache") as workspace:
         assert [worker for _, worker, _ in named(workspace.runs())] == ["m"]
         workspace.load(Place())
-        assert [worker for _, worker, _ in named(workspace.runs())] == ["rank 4", "rank 5"]
+        assert [worker for _, worker, _ in named(workspace.runs())] == ["rank4", "rank5"]
         with pytest.raises(NotFound):
-            workspace.catalog.find(Place("run", "rank 0"))
+            workspace.catalog.find(Place("run", "rank0"))
 
 
 def test_a_lost_column_file_is_made_again(tmp_path: Path) -> None:
     merged(tmp_path / "log/run/m.json")
     with workspace_of(tmp_path / "log", tmp_path / "cache") as workspace:
         workspace.load(Place())
-        second = workspace.load(Place("run", "rank 1"))
+        second = workspace.load(Place("run", "rank1"))
         for path in (tmp_path / "cache").glob("*"):
             path.unlink()
-        assert busy(workspace, Place("run", "rank 1")) == {"device.0.busy_ns": 480_000}
+        assert busy(workspace, Place("run", "rank1")) == {"device.0.busy_ns": 480_000}
         assert Path(second.path).exists()
 
 
@@ -123,10 +123,26 @@ def test_ranks_of_one_file_stand_apart_from_the_files_beside_it(tmp_path: Path) 
         assert named(workspace.runs()) == [
             ("run", "TP-0", "default"),
             ("run", "TP-1", "default"),
-            ("run/m", "rank 0", "default"),
-            ("run/m", "rank 1", "default"),
+            ("run/m", "rank0", "default"),
+            ("run/m", "rank1", "default"),
         ]
         assert workspace.profile(Place("run", "m", "default")).run == "run/m"
+
+
+def test_another_recording_of_the_worker_stays_it(tmp_path: Path) -> None:
+    """A merged file and one of a single rank have the name of one worker, beside another one."""
+    merged(tmp_path / "log/run/m.1700000000000.pt.trace.json")
+    write_trace(tmp_path / "log/run/m.1700000100000.pt.trace.json")
+    write_trace(tmp_path / "log/run/n.1700000100000.pt.trace.json")
+    with workspace_of(tmp_path / "log", tmp_path / "cache") as workspace:
+        first = workspace.load(Place("run", "m", "1"))
+        assert first.key == ("run/m", "rank 0", "1")
+        assert workspace.load(Place("run", "m", "2")).key == ("run", "m", "2")
+        assert workspace.load(Place("run", "m")).key == ("run", "m", "2")
+        assert [entry.key for entry in workspace.catalog.workers(Place("run", "m", "1"))] == [
+            ("run/m", "rank 0", "1"),
+            ("run/m", "rank 1", "1"),
+        ]
 
 
 def test_spans_stay_spans(tmp_path: Path) -> None:
@@ -135,7 +151,7 @@ def test_spans_stay_spans(tmp_path: Path) -> None:
     with workspace_of(tmp_path / "log", tmp_path / "cache") as workspace:
         for span in ("1", "2"):
             workspace.load(Place("run", "m", span))
-        assert named(workspace.runs()) == [("run", f"rank {n}", span) for n in (0, 1) for span in ("1", "2")]
+        assert named(workspace.runs()) == [("run", f"rank{n}", span) for n in (0, 1) for span in ("1", "2")]
 
 
 def test_a_window_of_a_merged_file_is_one_worker(tmp_path: Path) -> None:
@@ -155,7 +171,7 @@ def test_a_window_of_a_merged_file_is_one_worker(tmp_path: Path) -> None:
         assert "merged_processes" in codes and named(workspace.runs()) == [("run", "m", "default")]
         workspace.load(Place())
         with pytest.raises(UserError, match="read together"):
-            workspace.load(Place("run", "rank 1", window="2-3"))
+            workspace.load(Place("run", "rank1", window="2-3"))
 
 
 def test_distributed_of_a_merged_file_is_that_of_its_files(tmp_path: Path) -> None:
@@ -164,7 +180,7 @@ def test_distributed_of_a_merged_file_is_that_of_its_files(tmp_path: Path) -> No
     (tmp_path / "log/m.json").write_text(json.dumps(text_pids(files)))
     found, want = api.open(str(tmp_path / "log")), api.open(str(DDP))
     assert isinstance(found, api.Job) and isinstance(want, api.Job)
-    assert found.workers == ["rank 0", "rank 1", "rank 2", "rank 3"]
+    assert found.workers == ["rank0", "rank1", "rank2", "rank3"]
     assert found.facts == want.facts
     assert [one.rule for one in found.findings] == [one.rule for one in want.findings]
     assert found.ranks.drop(columns="worker").equals(want.ranks.drop(columns="worker"))
@@ -179,7 +195,7 @@ def test_distributed_asked_before_the_file_is_read(tmp_path: Path) -> None:
     with workspace_of(tmp_path / "log", tmp_path / "cache") as workspace:
         answer = workspace.group(Place("run"), "distributed", Params(limit=10))
         workers = msgspec.json.decode(answer, type=View).payloads["workers"]
-        assert [row["worker"] for row in workers.rows] == ["rank 0", "rank 1"]  # type: ignore[union-attr]
+        assert [row["worker"] for row in workers.rows] == ["rank0", "rank1"]  # type: ignore[union-attr]
 
 
 def test_a_rank_summary_of_a_merged_file_is_refused(tmp_path: Path) -> None:
@@ -212,25 +228,25 @@ def test_report_has_each_rank(tmp_path: Path, run_json: Json, beside: bool) -> N
     for _ in range(2):  # read, and from the cache
         profiles = run_json("report", target, "--view", "overview")["profiles"]
         busy_ns = {profile["worker"]: profile["facts"].get("device.0.busy_ns") for profile in profiles}
-        assert busy_ns == {"rank 0": 300_000, "rank 1": 480_000} | ({"a": None} if beside else {})
-    (profile,) = run_json("report", target, "--worker", "rank 1", "--view", "overview")["profiles"]
+        assert busy_ns == {"rank0": 300_000, "rank1": 480_000} | ({"a": None} if beside else {})
+    (profile,) = run_json("report", target, "--worker", "rank1", "--view", "overview")["profiles"]
     assert profile["facts"]["device.0.busy_ns"] == 480_000
 
 
 def test_commands_ask_which_rank_is_meant(tmp_path: Path, run_json: Json, capsys: pytest.CaptureFixture[str]) -> None:
     base, exp = str(merged(tmp_path / "base/m.json")), str(merged(tmp_path / "exp/m.json"))
     assert cli.main(["diff", base, exp]) == 2
-    assert "--base-worker: rank 0, rank 1" in capsys.readouterr().err
-    found = run_json("diff", base, exp, "--base-worker", "rank 0", "--worker", "rank 1")
+    assert "--base-worker: rank0, rank1" in capsys.readouterr().err
+    found = run_json("diff", base, exp, "--base-worker", "rank0", "--worker", "rank1")
     assert found["facts"]["device.0.busy_ns"] == {"baseline": 300_000, "experiment": 480_000, "delta": 180_000}
     assert cli.main(["stacks", exp]) == 2
     assert cli.main(["doctor", exp]) == 0
     out = capsys.readouterr().out
-    assert "2 profiles found" in out and "merged from 2 ranks" in out and "This worker is rank 1." in out
+    assert "2 profiles found" in out and "merged from 2 ranks" in out and "This worker is rank1." in out
 
 
 def test_the_api_opens_a_rank(tmp_path: Path) -> None:
     path = str(merged(tmp_path / "m.json"))
-    assert api.open(path, worker="rank 1").facts["device.0.busy_ns"] == 480_000
+    assert api.open(path, worker="rank1").facts["device.0.busy_ns"] == 480_000
     with pytest.raises(UserError):
-        api.open(path, worker="rank 2")
+        api.open(path, worker="rank2")

@@ -9,13 +9,15 @@ import re
 import pytest
 
 from tb_plugin.cli import main
+from tb_plugin.errors import NotFound
 from tb_plugin.readers import READERS
 from tb_plugin.service import discovery
+from tb_plugin.service.catalog import Place
 from tb_plugin.service.discovery import Scanner
 from tb_plugin.service.found import Root
 from tb_plugin.storage.files import Folder
 from tests.conftest import SAMPLES
-from tests.service.fakes import write_trace
+from tests.service.fakes import catalog_of, write_trace
 from tests.service.test_jobs import places, put
 
 
@@ -161,6 +163,17 @@ def test_a_copy_of_a_rank_keeps_its_name_and_so_does_the_rank(tmp_path):
     put(tmp_path / "job" / "copy of w.json", 0)
     put(tmp_path / "job" / "x.json", 1)
     assert {worker for _, worker, _ in places(tmp_path)} == {"w", "copy of w", "rank1"}
+
+
+def test_a_worker_is_found_by_the_name_of_its_file(tmp_path):
+    for rank in range(2):
+        put(tmp_path / "job" / f"host_{7 - rank}.END.pt.trace.json", rank)
+    catalog = catalog_of(tmp_path)
+    catalog.scan()
+    assert catalog.find(Place("job", "host_7")).found.worker == "rank0"
+    assert [entry.found.worker for entry in catalog.matching(Place(worker="host_6", span="1"))] == ["rank1"]
+    with pytest.raises(NotFound, match="host_8"):
+        catalog.find(Place("job", "host_8"))
 
 
 def test_a_file_of_another_format_stays_beside_the_trace_of_its_process(tmp_path):

@@ -9,6 +9,7 @@ from tb_plugin.trace.intervals import (
     EMPTY,
     Ranges,
     covered_before,
+    first_in,
     intersect,
     join,
     measure,
@@ -90,3 +91,12 @@ def test_windows() -> None:
 def test_epoch_nanoseconds_stay_exact() -> None:
     epoch = 1_700_000_000_000_000_001
     assert measure(ranges((epoch, epoch + 3), (epoch + 2, epoch + 10))) == 10
+
+
+@pytest.mark.parametrize("count", [0, 1, 31, 32, 33, 62, 63, 200])
+def test_what_is_first_in_any_number_of_sets(count: int) -> None:
+    """Set i covers [10 i, 10 i + 15) and [5000, 5001 + i): what the sets before it leave is counted by hand."""
+    sets = [union(np.array([10 * i, 5000]), np.array([10 * i + 15, 5001 + i])) for i in range(count)]
+    found = [list(zip(each.start.tolist(), each.end.tolist(), strict=True)) for each in first_in(*sets)]
+    right = [[(10 * i + 5 * (i > 0), 10 * i + 15), (5000 + i, 5001 + i)] for i in range(count)]
+    assert found == right

@@ -119,7 +119,7 @@ def test_ranks_have_the_numbers_of_their_files(merge: Merge) -> None:
     files = [file_of(0), file_of(1)]
     ranks = ranks_of(merge(files))
     known = merge in (text_pids, stated_ranks)
-    assert list(ranks) == (["rank 0", "rank 1"] if known else ["process 1 of 2", "process 2 of 2"])
+    assert list(ranks) == (["rank0", "rank1"] if known else ["process 1 of 2", "process 2 of 2"])
     for table, file in zip(ranks.values(), files, strict=True):
         want, found = numbers_of(assemble(raw_of(file))), numbers_of(table)
         if not known:  # nobody states the rank
@@ -151,8 +151,8 @@ def test_recorded_ranks_have_the_numbers_of_their_files(merge: Merge) -> None:
 @pytest.mark.parametrize(
     ("tags", "names"),
     [
-        (("[TP00] ", "[TP01] "), ["rank 0", "rank 1"]),
-        (("rank7_", "rank12_"), ["rank 7", "rank 12"]),
+        (("[TP00] ", "[TP01] "), ["rank0", "rank1"]),
+        (("rank7_", "rank12_"), ["rank7", "rank12"]),
         (("[TP00-PP00] ", "[TP00-PP01] "), ["TP00-PP00", "TP00-PP01"]),
         (("left ", "right "), ["left", "right"]),
         (("a" * 70 + " ", "b "), ["process 1 of 2", "process 2 of 2"]),
@@ -169,7 +169,7 @@ def test_a_process_name_states_its_rank() -> None:
         {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "ts": 0, "args": {"name": f"Rank {n}"}}
         for pid, n in ((100, 4), (200, 6))
     ]
-    assert [found.label for found in rank_traces(raw_of({"traceEvents": names + events}))] == ["rank 4", "rank 6"]
+    assert [found.label for found in rank_traces(raw_of({"traceEvents": names + events}))] == ["rank4", "rank6"]
 
 
 def _child_without_device_work() -> list[Event]:
@@ -219,5 +219,5 @@ def test_ranks_without_device_work_are_known_by_their_names() -> None:
         if event["cat"] == "cpu_op"
     ]
     ranks = ranks_of({"traceEvents": events})
-    assert {name: len(table) for name, table in ranks.items()} == {"rank 0": 6, "rank 1": 6}
+    assert {name: len(table) for name, table in ranks.items()} == {"rank0": 6, "rank1": 6}
     assert all(np.array_equal(table.start_ns, np.arange(6) * 1_000_000) for table in ranks.values())

@@ -149,7 +149,7 @@ def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call:
     of = np.where(call == MISSING, threads[0], np.append(trace.track, MISSING)[call])
     asking = np.unique(of[asked]).tolist()
     doing = {thread: occupied(trace, thread) for thread in {*threads, *asking}}
-    free = Cause.PYTHON if is_host_recorded(trace) else Cause.NOT_RECORDED
+    free = Cause.PYTHON if is_host_recorded(trace, doing) else Cause.NOT_RECORDED
     parts: list[Pieces] = []
     for thread in asking:
         mine = asked & (of == thread)

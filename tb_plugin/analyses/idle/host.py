@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -50,12 +50,13 @@ def occupied(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
     return found
 
 
-@remembered
-def is_host_recorded(trace: TraceTable) -> bool:
-    """Returns whether operators, Python or annotations of the host are recorded: calls of the runtime tell nothing else."""
+def is_host_recorded(trace: TraceTable, threads: Iterable[int]) -> bool:
+    """Returns whether operators, Python or annotations of any of these threads are recorded.
+
+    Calls of the runtime alone do not tell that a thread is in Python between them: nothing else of it may be recorded.
+    """
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.PYTHON, EventKind.MODULE, EventKind.ANNOTATION)
-    on_device = np.array([track.is_device for track in trace.tracks], np.bool_)
-    return bool((host & ~on_device[trace.track]).any())
+    return bool(np.isin(trace.track[host], list(threads)).any())
 
 
 def rows_in(trace: TraceTable, cause: Cause) -> Int64:

@@ -126,6 +126,7 @@ def eager(trace: TraceTable) -> Recorded:
     return Recorded(sequences, source)
 
 
+@remembered
 def _windows(trace: TraceTable) -> tuple[Int32, Int64, Int64]:
     """Thread, begin and end of each capture, by its begin (longest first): what lies between its two calls."""
     begins, ends = trace.calls_that(CallRole.CAPTURE), trace.calls_that(CallRole.CAPTURED)

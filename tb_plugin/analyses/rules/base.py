@@ -149,13 +149,16 @@ class Scene:
 
     def with_idle(self, ranges: Ranges) -> Ranges:
         """Returns these times and the idle time of devices that directly follows each of them."""
-        found = [ranges]
+        if not len(ranges):
+            return ranges
+        start, end = [ranges.start], [ranges.end]
         for device in device_busy(self.trace):
             gaps = idle_account(self.trace, device).gaps
             at = np.searchsorted(gaps.end_ns, ranges.end, side="right")
             inside = np.append(gaps.start_ns, np.iinfo(np.int64).max)[at] <= ranges.end
-            found.append(union(ranges.end[inside], gaps.end_ns[at[inside]]))
-        return join(*found)
+            start.append(ranges.end[inside])
+            end.append(gaps.end_ns[at[inside]])
+        return union(np.concatenate(start), np.concatenate(end))
 
     @cached_property
     def driver(self) -> DriverCalls:

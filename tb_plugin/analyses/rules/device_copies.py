@@ -29,7 +29,7 @@ MIN_SHARE = 0.02
 NAMED = 3
 """Operators in the sentence: those with most of the time."""
 METRICS = OF_RULES.adding(
-    define(STEPS, "ns", {"device_copy_ns": ("Copies", "Copies within the device, a mean over the steps.")}),
+    define(STEPS, "ns", {"device_copy_ns": ("Copies", "Copies within a device, a mean over steps and devices.")}),
     define(
         STEPS,
         "ratio",
@@ -79,7 +79,7 @@ def _look(s: Scene) -> Seen | None:
         todo=trace.recorder.todo("device_copies"),
         figures=[
             METRICS.figure("device_copies", s.per_step(len(copies))),
-            METRICS.figure("device_copy_ns", s.per_step(time)),
+            METRICS.figure("device_copy_ns", s.per_step(time) / devices),
             METRICS.figure("device_copy_ratio", share),
             METRICS.figure("device_copy_bytes", s.per_step(int(size.sum()))),
             *([METRICS.figure("device_copy_operators", operators)] if operators else []),

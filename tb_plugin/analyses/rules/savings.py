@@ -199,7 +199,9 @@ def _savings(scene: Scene, seen: list[Seen]) -> tuple[list[Saving | None], Savin
 
 def _repeated(scene: Scene, change: Change | None) -> Change:
     """A change without host time that is spent once, whatever the program does afterwards: code is loaded all the same."""
-    return Change() if change is None else dataclasses.replace(change, host=subtract(change.host, scene.once))
+    if change is None or not len(change.host) or not len(scene.once):
+        return change or Change()
+    return dataclasses.replace(change, host=subtract(change.host, scene.once))
 
 
 def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
@@ -213,13 +215,15 @@ def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
     all_of_it = length if takes_ns is None else min(takes_ns, length)
     if missing_computation(trace) is not None:
         return all_of_it
-    host = measure(scene.with_idle(change.host)) if change.worth == 1 else length
+    host = length if change.worth > 1 else measure(scene.with_idle(change.host))
     limits = [] if device_occupied(trace) else [host]
     for device, busy in device_occupied(trace).items():
         idle = length - int(measure_within(busy, steps.start_ns, steps.end_ns).sum())
         shorter = (trace.device[change.row] == device) & (change.less_ns > 0)
         rows = change.row[shorter]
-        less = min(int(change.less_ns[shorter].sum()), measure(union(trace.start_ns[rows], trace.ends(rows))))
+        less = int(change.less_ns[shorter].sum())
+        if len(rows):  # side by side, kernels take less time than their sum
+            less = min(less, measure(union(trace.start_ns[rows], trace.ends(rows))))
         limits.append(min(host, idle) + less)
     return min(all_of_it, min(limits) + int(np.maximum(change.step_ns, 0).sum()))
 

@@ -170,7 +170,7 @@ def _look(s: Scene) -> Seen | None:
     trace, found = s.trace, fusible_runs(s)
     row, of, time = found.row, found.of, trace.dur_ns[found.row]
     total = int(trace.dur_ns[s.kernels].sum())
-    if not len(row) or time.sum() < MIN_SHARE * total:
+    if not time.any() or time.sum() < MIN_SHARE * total:
         return None
     longest = np.maximum.reduceat(time, np.flatnonzero(found.first))
     line = s.line(row)

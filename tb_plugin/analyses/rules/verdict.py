@@ -98,7 +98,7 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     if profiler >= MIN_SHARE * total:
         return found(Limit.PROFILER, part_ns=profiler)
     waits = {each: sum(parts[category] for category in group) for each, group in _WAITING.items()}
-    once = {limit: _of_cause(s, cause) for limit, cause in _ONCE.items()}
+    once = _done_once(s)
     waits[Limit.CPU] = waits[Limit.CPU] - sum(once.values()) if work.any() else 0
     waits |= once
     limit = max(waits, key=lambda each: waits[each])
@@ -109,20 +109,27 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
         return found(Limit.UNKNOWN_KERNELS if mix and is_unknown else Limit.GPU, "kernel")
     if is_sampled(trace) or (limit is Limit.CPU and unmatched >= MIN_UNRECORDED):
         limit = Limit.GPU_NOT_RECORDED
-    elif limit is Limit.CPU and ((trace.launch[work] == MISSING).all() or not is_host_recorded(trace)):
+    elif limit is Limit.CPU and ((trace.launch[work] == MISSING).all() or not is_host_recorded(trace, s.threads)):
         limit = Limit.CPU_NOT_RECORDED
     if limit in once:
         return found(limit, *_NAMED_BY.get(limit, ()), part_ns=once[limit])
     return found(limit, *_WAITING.get(limit, _WAITING[Limit.CPU]))
 
 
-def _of_cause(s: Scene, cause: Cause) -> int:
-    """How long the threads that steps wait for are in a cause of idle time, and no device works nor the profiler."""
-    doing = join(EMPTY, *(occupied(s.trace, thread)[cause] for thread in s.threads))
+def _done_once(s: Scene) -> dict[Limit, int]:
+    """How long the threads that steps wait for do what is done once, and no device works nor the profiler.
+
+    Causes may overlap: such time counts for the first of them.
+    """
     of = shares(s.trace)
     others = (of[each] for each in ("kernel", "memcpy", "memset", "communication", UNRECORDED, "dataloader"))
-    out = join(held_by_profiler(s.trace), *others)
-    return measure(subtract(intersect(doing, union(s.steps.start_ns, s.steps.end_ns)), out))
+    left = subtract(union(s.steps.start_ns, s.steps.end_ns), join(held_by_profiler(s.trace), *others))
+    found = {}
+    for limit, cause in _ONCE.items():
+        doing = join(EMPTY, *(occupied(s.trace, thread)[cause] for thread in s.threads))
+        found[limit] = measure(intersect(doing, left))
+        left = subtract(left, doing)
+    return found
 
 
 def earlier_work(trace: TraceTable, steps: Steps) -> Ranges:

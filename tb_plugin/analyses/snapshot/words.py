@@ -91,7 +91,7 @@ def stack_words(snapshot: Snapshot) -> StackWords:
     most = max(_CUT_TEXT[1], _MAX_STACKS_BYTES // (len(stacks.first) or 1)) if sizes.sum() > _MAX_STACKS_BYTES else None
     for first, end in zip(stacks.first[:-1].tolist(), stacks.first[1:].tolist(), strict=True):
         frames = stacks.frame[first:end]
-        count = None if most is None else int(np.searchsorted(np.cumsum(sizes[first:end]), most)) + 1
+        count = None if most is None else int(np.searchsorted(np.cumsum(sizes[first:end]), most + 2)) + 1
         text = ";".join([texts[frame] for frame in frames[:count].tolist()])
         whole.append((text if most is None or len(text) <= most else text[:most] + _LEFT_OUT) or None)
         lines.append(_line_of(frames, ranks, texts, short, nodes) if len(frames) else None)
@@ -140,7 +140,7 @@ def texts_of(words: pa.Array, stack: Ids) -> pa.Array:
     if sizes[which].sum() > MAX_COLUMN_BYTES:
         most = int(np.clip(_CUT_COLUMN // len(which), *_CUT_TEXT))
         parts = (pc.utf8_slice_codeunits(words, 0, most), *(pa.scalar(each, words.type) for each in (_LEFT_OUT, "")))
-        words = pc.if_else(sizes > most, pc.binary_join_element_wise(*parts), words)
+        words = pc.if_else(pc.greater(pc.utf8_length(words), most), pc.binary_join_element_wise(*parts), words)
     return words.take(pa.array(which))
 
 

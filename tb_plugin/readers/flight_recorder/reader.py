@@ -144,7 +144,7 @@ def _pickle(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
     def read(size: int) -> bytes:
         return pending.pop() if pending else stream.read(size)
 
-    machine = Machine(read, _Nothing(), "flight recorder's dump")
+    machine = Machine(read, _Nothing(), "flight recorder's dump", lambda: stream.file_bytes)
     try:
         return machine.run(), True
     except Ended:

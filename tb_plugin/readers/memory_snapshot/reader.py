@@ -14,7 +14,7 @@ from tb_plugin.readers.memory_snapshot.filenames import ENDINGS, READER_ID, find
 from tb_plugin.readers.memory_snapshot.page import Embedded, is_page
 from tb_plugin.readers.memory_snapshot.rows import Rows
 from tb_plugin.readers.memory_snapshot.store import MAX_US
-from tb_plugin.readers.pickles.machine import Damaged, Ended, Machine
+from tb_plugin.readers.pickles.machine import Damaged, Ended, Machine, TooLarge
 from tb_plugin.readers.stream import TextStream, text_of
 from tb_plugin.readers.values import whole_text
 from tb_plugin.recorders import PYTORCH
@@ -97,13 +97,15 @@ class _Reading:
             self.rows.earn(len(block))
             return block
 
-        machine = Machine(read, self.rows, "snapshot", self._is_fast)
+        machine = Machine(read, self.rows, "snapshot", lambda: stream.file_bytes, self._is_fast)
         try:
             return machine.run()
         except Ended:
             self._broken("truncated_tail", "the file ends inside the snapshot", machine)
         except TooMany:
             self._broken("too_many", "references multiply what the file holds: the rest was left out", machine)
+        except TooLarge as error:
+            self._broken("too_many", f"{error}: the rest was left out", machine)
         except Damaged as error:
             self._broken("damaged", f"the pickle is damaged ({error}): what follows was left out", machine)
         except ValueError as error:  # of a page
@@ -128,7 +130,8 @@ class _Reading:
         found = root if isinstance(root, dict) else {}
         is_snapshot = any(key in found for key in ("segments", "device_traces", "host_segments"))
         if not self.rows.kept and not (is_snapshot and self.is_complete):
-            why = "" if self.is_complete else f" {self.log.issues()[0].text.capitalize()}."
+            told = "" if self.is_complete else self.log.issues()[0].text
+            why = f" {told[0].upper()}{told[1:]}." if told else ""
             raise UnreadableTrace(f"The pickle holds no allocator snapshot.{why}", name, _RECORD)
         annotations = self._annotations(found.get("external_annotations"))
         rows = self.rows

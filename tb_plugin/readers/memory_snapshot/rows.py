@@ -54,17 +54,20 @@ class Rows(Store):
         self.devices = max(self.devices, role.device + 1)
         self._runs.take(role.device, machine)
 
-    def take(self, role: Role, items: list[Any], memo: Memo) -> None:
-        """Takes events or segments that the machine has built."""
+    def take(self, role: Role, items: list[Any], memo: Memo) -> int | None:
+        """Takes events or segments that the machine has built; see ``Sink``. Of segments the memo holds all."""
+        held = None
         if role.kind in ("segments", "host_segments"):
             self.take_segments(items, role.kind == "host_segments")
         else:
             self.take_events(HOST if role.kind == "host_events" else role.device, items)
-            self._forget(items, memo)
+            held = self._forget(items, memo)
         memo.fresh.clear()
+        return held
 
-    def _forget(self, items: list[Any], memo: Memo) -> None:
-        """Lets go of events; of what else they brought into the memo the numbers stay."""
+    def _forget(self, items: list[Any], memo: Memo) -> int:
+        """Lets go of events; of what else they brought into the memo the numbers stay. Returns the words of the rest."""
+        held = 0
         events = {id(item) for item in items}
         stacks = {id(item["frames"]) for item in items if type(item) is dict and type(item.get("frames")) is list}
         for key in memo.fresh:
@@ -75,6 +78,11 @@ class Rows(Store):
                 memo.replace(key, STACK, self.stacks.of(value))
             elif type(value) is tuple and (pool := self.pool(value)) != MISSING:
                 memo.replace(key, POOL_ID, pool)
+            elif (words := _words(value, 2)) is not None:
+                held += words
+            else:  # no stack is nested deeper
+                memo.replace(key, ROW, 0)
+        return held
 
     # -- events
 
@@ -178,3 +186,22 @@ def _context(block: dict[str, Any]) -> tuple[object, object]:
     if "frames" not in block and isinstance(history, list) and history and isinstance(history[0], dict):
         return history[0].get("frames"), history[0].get("real_size")
     return block.get("frames"), block.get("requested_size")
+
+
+def _words(value: object, levels: int) -> int | None:
+    """Words of 8 bytes that a container takes, beside texts; None when it holds containers in so many levels."""
+    if type(value) is dict:
+        values: Iterable[Any] = value.values()
+    elif type(value) in (list, tuple):
+        values = value  # type: ignore[assignment]
+    else:
+        return 8
+    if not levels:
+        return None
+    words = 22
+    for each in values:
+        more = _words(each, levels - 1)
+        if more is None:
+            return None
+        words += more
+    return words

@@ -17,8 +17,11 @@ Value = TypeVar("Value")
 
 MAX_DEPTH = 20
 """So deep lists and objects in an annotation are kept."""
+MAX_TEXT_BYTES = 1 << 20
+"""Bytes of a text that are kept: names of events are cut to as many characters."""
 _REMEMBERED = 50_000
 """Annotations that are remembered as text: shapes and the like repeat, numbers of calls do not."""
+_LONGEST_REMEMBERED = 4096
 _NAME_TAG, _INT_TAG = 10 << 3 | 2, 4 << 3
 """Tags of the name and of a whole number in an annotation."""
 _NUMBERING = (b"R\x06Ev Idx", b"R\x12Record function id")
@@ -26,7 +29,9 @@ _NUMBERING = (b"R\x06Ev Idx", b"R\x12Record function id")
 
 
 def remember(known: dict[bytes, Value], raw: bytes, value: Value) -> Value:
-    """Returns the value, which ``known`` holds afterwards: not much else, where very many differ."""
+    """Returns the value, which ``known`` holds afterwards unless it is long: not much else, where very many differ."""
+    if len(raw) > _LONGEST_REMEMBERED:
+        return value
     if len(known) >= _REMEMBERED:
         known.clear()
     known[raw] = value
@@ -34,7 +39,10 @@ def remember(known: dict[bytes, Value], raw: bytes, value: Value) -> Value:
 
 
 def plain(raw: bytes, log: IssueLog) -> str:
-    """Returns a text of the trace; bytes that are no UTF-8 are replaced and counted."""
+    """Returns a text of the trace. Bytes that are no UTF-8 are replaced and counted, and so are texts that are cut."""
+    if len(raw) > MAX_TEXT_BYTES:
+        log.add("long_text", "repaired", text=f"texts of over {MAX_TEXT_BYTES:,} bytes were cut")
+        return raw[:MAX_TEXT_BYTES].decode(errors="replace")
     try:
         return raw.decode()
     except UnicodeDecodeError:

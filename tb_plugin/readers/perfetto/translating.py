@@ -7,7 +7,7 @@ done twice (docs/decisions/0017-packets-become-chrome-json.md).
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, BinaryIO, cast
@@ -26,6 +26,7 @@ from tb_plugin.readers.perfetto.torch import BASE, TorchText, base_time
 from tb_plugin.readers.stream import BOMB_BYTES, BOMB_RATIO, TextStream
 
 CHOOSE = "Choose a trace that PyTorch or Perfetto wrote."
+_PIECE = 4 << 20
 _LOOK = 0.2
 """Share of the work that looking for descriptions is."""
 
@@ -129,9 +130,8 @@ class Translated:
         separator, written = "", 0
         with self._opened(self.log, text.messages) as (stream, packets):
             for batch in packets.batches():
-                events = separator + ",\n".join(filter(None, text.events(batch)))
-                if len(events) > len(separator):
-                    yield events.encode()
+                for events in _in_pieces(text.events(batch)):
+                    yield (separator + events).encode()
                     separator = ",\n"
                     written += len(events)
                     if written > BOMB_BYTES and written > BOMB_RATIO * stream.file_bytes:
@@ -142,6 +142,20 @@ class Translated:
             last = separator + ",\n".join(text.finish())
             yield (last if len(last) > len(separator) else "").encode() + b"]}"
             self.file_bytes, self.text_bytes, self.complete = stream.file_bytes, stream.text_bytes, packets.complete
+
+
+def _in_pieces(events: Iterable[str]) -> Iterator[str]:
+    """The events that are not empty, joined to pieces of about _PIECE characters: each may repeat a long name."""
+    piece: list[str] = []
+    size = 0
+    for event in filter(None, events):
+        piece.append(event)
+        size += len(event)
+        if size >= _PIECE:
+            yield ",\n".join(piece)
+            piece, size = [], 0
+    if piece:
+        yield ",\n".join(piece)
 
 
 class _Joined(io.RawIOBase):

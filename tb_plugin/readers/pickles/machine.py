@@ -21,6 +21,13 @@ EVENTS = "events"
 BATCH = 1024
 """So many items of a long list are held at most."""
 MAX_TEXT = 64 * 1024 * 1024
+MAX_KEPT_TEXT = 128 * 1024
+"""Bytes of a text that are decoded: no reader keeps more."""
+MAX_INTEGER = 32
+"""Bytes of a number; larger ones stand for no column's value."""
+FREE_WORDS, WORDS_PER_BYTE, WORDS_PER_STORED_BYTE = 16 << 20, 4, 64
+"""Words of 8 bytes that objects may take in any case, and for each byte of the pickle and of its archive (the less of both).
+Objects of snapshots and dumps take up to 2 for each byte."""
 MAX_NUMBER_TEXT = 400
 """Digits of a number that is written as text."""
 MAX_NESTED = 16
@@ -51,8 +58,11 @@ class Sink(Protocol):
         """Returns what the last of some nested lists is that stand under a key (None: under nothing); None: not long."""
         ...
 
-    def take(self, role: Role, items: list[Any], memo: Memo) -> None:
-        """Takes whole items of one list, and says in the memo what became of them."""
+    def take(self, role: Role, items: list[Any], memo: Memo) -> int | None:
+        """Takes whole items of one list, and says in the memo what became of them.
+
+        Returns how many words of them the memo still holds; None where that is unknown.
+        """
         ...
 
     def run(self, role: Role, machine: Machine) -> None:
@@ -64,6 +74,10 @@ class Damaged(Exception):
     """The pickle makes no sense from here on."""
 
 
+class TooLarge(Damaged):
+    """The objects take more memory than those of any real file of its size."""
+
+
 class Ended(Exception):
     """The file ended inside the pickle."""
 
@@ -71,7 +85,9 @@ class Ended(Exception):
 class Machine:
     """Reads one pickle. ``root`` is what it holds, without what went to the sink; partial when the file is cut."""
 
-    def __init__(self, read: Callable[[int], bytes], sink: Sink, noun: str, is_fast: bool = True) -> None:
+    def __init__(
+        self, read: Callable[[int], bytes], sink: Sink, noun: str, stored: Callable[[], int], is_fast: bool = True
+    ) -> None:
         self.buffer = b""
         self.at = 0
         self.base = 0
@@ -80,6 +96,15 @@ class Machine:
         self.has_ended = False
         """All of the file is in the buffer."""
         self._read = read
+        self._stored = stored
+        """Returns the bytes of the archive read so far."""
+        self._words = self._base = 0
+        """Words that objects take, and those of objects older than the open list with a role."""
+        self._most = FREE_WORDS
+        self._fetched: set[int] = set()
+        """Containers of the memo, by identity, that were used since the sink last took something."""
+        self._is_plain = True
+        """Only new containers were filled: what the sink takes is all that was made."""
         self._sink = sink
         self._noun = noun
         """What the file is taken for, in messages: "snapshot"."""
@@ -104,6 +129,9 @@ class Machine:
             begin, code = self.at, self.buffer[self.at]
             self.at += 1
             handler = _HANDLERS[code]
+            self._words += _WORDS[code]
+            if self._words > self._most:
+                self._allow_more()
             if handler is None and code != _STOP:
                 raise self._unknown(code)
             try:
@@ -136,6 +164,14 @@ class Machine:
                 items[-2][items.pop()] = last
         return items[0] if items else None
 
+    def _allow_more(self) -> None:
+        self._most = FREE_WORDS + min(WORDS_PER_BYTE * self.offset, WORDS_PER_STORED_BYTE * self._stored())
+        if self._words > self._most:
+            size = self._stored()
+            raise TooLarge(
+                f"its objects take over {8 * self._most >> 20:,} MiB, too much for {size:,} bytes of a {self._noun}"
+            )
+
     # -- the file
 
     def look_ahead(self) -> None:
@@ -160,9 +196,14 @@ class Machine:
             if self.has_ended:
                 raise Ended
             self._refill(max(_BLOCK, size))
-        found = self.buffer[self.at : self.at + size]
+        found = self.buffer[self.at : self.at + min(size, MAX_KEPT_TEXT)]
         self.at += size
+        self._words += len(found) >> 3
         return found
+
+    def _integer(self, size: int) -> int:
+        raw = self._bytes(size)
+        return int.from_bytes(raw, "little", signed=True) if size <= MAX_INTEGER else 1 << 8 * MAX_INTEGER
 
     def _unsigned(self, size: int) -> int:
         return int.from_bytes(self._bytes(size), "little")
@@ -176,6 +217,7 @@ class Machine:
             self._refill(_BLOCK)
         found = self.buffer[self.at : end]
         self.at = end + 1
+        self._words += min(len(found), MAX_KEPT_TEXT) >> 3
         return found
 
     def _unknown(self, code: int) -> Exception:
@@ -218,6 +260,8 @@ class Machine:
         self._below.append(self._items)
         self._roles.append(self._role)
         self._items, self._role = [], role
+        if role is not None:
+            self._base = self._words
         self._hurry()
 
     def _marked(self) -> list[Any]:
@@ -258,8 +302,14 @@ class Machine:
 
     def _flush(self, count: int) -> None:
         if self._role is not None and count > 0:
-            self._sink.take(self._role, self._items[:count], self.memo)
+            self._give(self._role, self._items[:count])
             del self._items[:count]
+
+    def _give(self, role: Role, items: list[Any]) -> None:
+        held = self._sink.take(role, items, self.memo)
+        self._fetched.clear()
+        if held is not None and self._is_plain:
+            self._words = self._base = self._base + held
 
     def _protocol(self) -> None:
         if (number := self._unsigned(1)) > _PROTOCOL:
@@ -292,12 +342,12 @@ class Machine:
 
     def _set_item(self) -> None:
         value, key = self._popped(), self._popped()
-        fill(self._items[-1], [key, value])
+        fill(self._target(), [key, value])
         self._hurry()
 
     def _set_items(self) -> None:
         items = self._marked()
-        fill(self._items[-1], items)
+        fill(self._target(), items)
         self._hurry()
 
     def _append(self) -> None:
@@ -315,8 +365,14 @@ class Machine:
         items = self._marked()
         self._extend(items)
 
-    def _extend(self, items: list[Any]) -> None:
+    def _target(self) -> Any:
+        """The container that is filled next."""
         target = self._items[-1]
+        self._is_plain &= id(target) not in self._fetched
+        return target
+
+    def _extend(self, items: list[Any]) -> None:
+        target = self._target()
         if type(target) is not list:
             raise TypeError("no list to append to")
         streamed = self._streamed.get(id(target))
@@ -335,7 +391,10 @@ class Machine:
     # -- the memo
 
     def _get(self, key: int) -> None:
-        self._push(self.memo.get(key))
+        value = self.memo.get(key)
+        if type(value) in (dict, list):
+            self._fetched.add(id(value))
+        self._push(value)
 
     def _put(self, key: int) -> None:
         self.memo.put(key, self._items[-1])
@@ -355,17 +414,17 @@ _ACTIONS: dict[str, Handler] = {
     "BININT": lambda m: m._push(int.from_bytes(m._bytes(4), "little", signed=True)),
     "BININT1": lambda m: m._push(m._unsigned(1)),
     "BININT2": lambda m: m._push(m._unsigned(2)),
-    "LONG1": lambda m: m._push(int.from_bytes(m._bytes(m._unsigned(1)), "little", signed=True)),
-    "LONG4": lambda m: m._push(int.from_bytes(m._bytes(min(m._unsigned(4), MAX_TEXT + 1)), "little", signed=True)),
+    "LONG1": lambda m: m._push(m._integer(m._unsigned(1))),
+    "LONG4": lambda m: m._push(m._integer(m._unsigned(4))),
     "INT": lambda m: m._push(number_of(m._line(MAX_NUMBER_TEXT))),
     "LONG": lambda m: m._push(number_of(m._line(MAX_NUMBER_TEXT))),
     "FLOAT": lambda m: m._push(float(m._line(MAX_NUMBER_TEXT))),
     "BINFLOAT": lambda m: m._push(struct.unpack(">d", m._bytes(8))[0]),
-    "UNICODE": lambda m: m._push(m._line(MAX_TEXT).decode("raw-unicode-escape")),
+    "UNICODE": lambda m: m._push(m._line(MAX_TEXT).decode("raw-unicode-escape")[:MAX_KEPT_TEXT]),
     "SHORT_BINUNICODE": lambda m: m._push(text_of(m._bytes(m._unsigned(1)))),
     "BINUNICODE": lambda m: m._push(text_of(m._bytes(m._unsigned(4)))),
     "BINUNICODE8": lambda m: m._push(text_of(m._bytes(m._unsigned(8)))),
-    "STRING": lambda m: m._push(unescaped(m._line(MAX_TEXT))),
+    "STRING": lambda m: m._push(unescaped(m._line(MAX_TEXT))[:MAX_KEPT_TEXT]),
     "BINSTRING": lambda m: m._push(text_of(m._bytes(m._unsigned(4)))),
     "SHORT_BINSTRING": lambda m: m._push(text_of(m._bytes(m._unsigned(1)))),
     "EMPTY_DICT": Machine._empty_dict,
@@ -394,3 +453,18 @@ _HANDLERS: list[Handler | None] = [None] * 256
 for _opcode in pickletools.opcodes:
     if _opcode.name in _ACTIONS:
         _HANDLERS[ord(_opcode.code)] = _ACTIONS[_opcode.name]
+_WORDS_OF = {
+    **dict.fromkeys(
+        ("PROTO", "FRAME", "MARK", "POP", "POP_MARK", "SETITEM", "SETITEMS", "APPEND", "APPENDS", "STOP"), 0
+    ),
+    **dict.fromkeys(("EMPTY_DICT", "DICT", "EMPTY_LIST", "LIST", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"), 10),
+    **dict.fromkeys(
+        ("NONE", "NEWTRUE", "NEWFALSE", "BININT1", "EMPTY_TUPLE", "DUP", "GET", "BINGET", "LONG_BINGET"), 2
+    ),
+    **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"), 12),
+}
+"""Words of 8 bytes that what an opcode makes takes, with its place in a container."""
+_WORDS = [0] * 256
+for _opcode in pickletools.opcodes:
+    if _opcode.name in _ACTIONS:
+        _WORDS[ord(_opcode.code)] = _WORDS_OF.get(_opcode.name, 8)
