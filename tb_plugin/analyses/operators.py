@@ -358,6 +358,8 @@ def _donuts(by_name: Frame, outermost: Frame, has_device: bool) -> dict[str, Pay
     for key in shown:
         if key.endswith("_self_ns"):
             found[key[:-3]] = donut(key[:-3], titles[key], by_name, key, view="operators")
-        elif outermost.data.num_rows:  # of calls that are only stated nobody knows which are outermost
+        elif (
+            outermost.data.num_rows or not by_name.data.num_rows
+        ):  # of calls that are only stated nobody knows which are outermost
             found[key[:-3]] = donut(key[:-3], titles[key], outermost, key, "operators", outermost.name)
     return found
