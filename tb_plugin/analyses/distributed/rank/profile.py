@@ -106,7 +106,12 @@ def frame(
 
 def table(schema: Schema, rows: Sequence[Mapping[str, object]]) -> pa.Table:
     """Returns a table of rows that all have the keys of ``schema``."""
-    return pa.table({key: pa.array([row[key] for row in rows], kind) for key, kind in schema.items()})
+    return pa.table({key: pa.array([_stored(row[key]) for row in rows], kind) for key, kind in schema.items()})
+
+
+def _stored(value: object) -> object:
+    """A value of a column, None for a whole number beyond 64 bits with a sign."""
+    return None if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
 
 
 def _calls_table(trace: TraceTable, calls: Calls, before: Mapping[str, Int64], blocked: Int64) -> pa.Table:
