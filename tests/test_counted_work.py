@@ -284,9 +284,9 @@ def test_every_event_is_collected_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for owner, name in ((collector.Collector, "all"), (collector.RowColumns, "rows"), (collector.Memory, "memory")):
         real = owner.add
 
-        def add(self: Any, events: Any, *rest: Any, real: Any = real, name: str = name) -> Any:
-            taken[name] += len(events)
-            return real(self, events, *rest)
+        def add(self: Any, events: Any, *rest: Any, real: Any = real, of: str = name, **named: Any) -> Any:
+            taken[of] += len(events)
+            return real(self, events, *rest, **named)
 
         monkeypatch.setattr(owner, "add", add)
     raw = read(text_of(FEW))

@@ -150,8 +150,8 @@ def test_ranks_that_move_data_are_told_to_send_less() -> None:
 
 
 def test_one_profile_alone_cannot_tell_waiting_from_transfer() -> None:
-    builder = trace().step(1, 0, 10).op("c10d::allreduce_", 0, 1)
-    work = kernel("add", 800, 10), kernel("ncclDevKernel_AllReduce", 200, 810, stream=20)
+    builder = trace().step(1, 0, 20).op("c10d::allreduce_", 0, 1)
+    work = kernel("add", 800, 20), kernel("ncclDevKernel_AllReduce", 200, 820, stream=20)
     payload: Any = part(builder.launches(*work).table(), "overview").payloads["findings"]
     (notice,) = [notice for notice in payload.notices if notice.rule == "communication"]
     assert "How much of it is waiting for other ranks this trace alone does not tell" in notice.text

@@ -207,8 +207,8 @@ def _repeated(scene: Scene, change: Change | None) -> Change:
 def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
     """The most that a change can save in all steps, nanoseconds.
 
-    Less host time saves no more than itself and the idle time that follows it, nor than all idle time of a device. Shorter
-    device work saves no more than that work.
+    Less host time saves no more than itself and the idle time that follows it, nor than the idle time of a device in the
+    steps, and in that host time where it lies between them. Shorter device work saves no more than that work.
     """
     trace, steps = scene.trace, scene.steps
     length = int((steps.end_ns - steps.start_ns).sum())
@@ -216,9 +216,10 @@ def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
     if missing_computation(trace) is not None:
         return all_of_it
     host = length if change.worth > 1 else measure(scene.with_idle(change.host))
+    between = subtract(change.host, union(steps.start_ns, steps.end_ns))
     limits = [] if device_occupied(trace) else [host]
     for device, busy in device_occupied(trace).items():
-        idle = length - int(measure_within(busy, steps.start_ns, steps.end_ns).sum())
+        idle = length - int(measure_within(busy, steps.start_ns, steps.end_ns).sum()) + measure(subtract(between, busy))
         shorter = (trace.device[change.row] == device) & (change.less_ns > 0)
         rows = change.row[shorter]
         less = int(change.less_ns[shorter].sum())

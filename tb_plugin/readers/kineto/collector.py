@@ -76,7 +76,7 @@ class Collector:
         kinds = {event.ph for event in others}  # most chunks hold one or two kinds of events: look only for those
         if not kinds.isdisjoint(_INSTANTS):
             instants = [event for event in others if event.ph in _INSTANTS]
-            memory = [*memory, *(event for event in instants if event.name == MEMORY_NAME)]
+            memory = [*memory, *[event for event in instants if event.name == MEMORY_NAME]]
             failures += [event for event in instants if event.name == OUT_OF_MEMORY]
         counters: Sequence[Event] = []
         if COUNTER in kinds:

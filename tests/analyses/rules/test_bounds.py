@@ -129,6 +129,9 @@ def check(table: TraceTable) -> int:
             busy = sum(covered(begin.clip(a, b), stop.clip(a, b)) for a, b in zip(start, end, strict=True))
             mine = (table.device[change.row] == device) & (change.less_ns > 0)
             idle = length - busy if len(change.host) or change.worth > 1 else 0
+            if each.rule.id == "decode_gaps":  # which speaks of time between steps as well
+                gaps = [(a, b) for a, b in zip(end[:-1], start[1:], strict=True) if a < b]
+                idle += sum(b - a - covered(begin.clip(a, b), stop.clip(a, b)) for a, b in gaps)
             limits.append(idle + int(change.less_ns[mine].sum()) + known)
         allowed = min(limits) if seen.takes_ns is None else min(*limits, seen.takes_ns)
         assert saving.high_ns * len(start) <= allowed + len(start), each.rule.id
