@@ -39,12 +39,12 @@ METRICS = OF_RULES.adding(
             "rules": ("All rules", "Rules that there are, those that are left out among them."),
             "rules_silent": (
                 "Silent rules",
-                "Rules that did not look because kernels are missing: they judge idle time, or what hides other work.",
+                "Checks of idle time and overlap that were skipped because kernels are missing.",
             ),
         },
     ),
     define(
-        "", "text", {"silent_rules": ("Silent", "Titles of the rules that did not look because kernels are missing.")}
+        "", "text", {"silent_rules": ("Silent", "Titles of the checks that were skipped because kernels are missing.")}
     ),
     define(
         WHOLE,

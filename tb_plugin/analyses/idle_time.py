@@ -194,11 +194,7 @@ def _answer(idle: _Chosen) -> Notice:
     who, runs = ("The device has", "it runs") if len(idle.devices) == 1 else ("The devices have", "they run")
     earlier = idle.unrecorded_ns
     rest = "remaining " if earlier else ""
-    more = (
-        f" For {{unrecorded_ns}} more {runs} work launched before the recording started: that is no idle time."
-        if earlier
-        else ""
-    )
+    more = f" For {{unrecorded_ns}} more {runs} unrecorded work, which is no idle time." if earlier else ""
     return Notice(
         rule="idle_time",
         severity="info",

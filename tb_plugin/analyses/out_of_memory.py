@@ -154,7 +154,7 @@ def notice_of(trace: TraceTable, failures: Failures) -> Notice:
         text=text,
         todo=todo_of(trace, advice),
         figures=figures,
-        why="The program stops there, or starts over with less.",
+        why="The program fails here unless it catches the error.",
         confidence="high",
         references=read_more(trace, advice),
     )

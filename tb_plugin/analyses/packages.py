@@ -25,6 +25,12 @@ _FRAME = re.compile(r"(?P<path>.+?)\(\d+\): |[^(]+ \((?P<file>.+):\d+\)$")
 """As PyTorch writes a call, and as VizTracer does: ``function (path:line)``."""
 _INSTALLED = re.compile(r".*/(?:site|dist)-packages/(?P<rest>.+)")
 _INTERPRETER = re.compile(r"(?:.*/)?(?:lib/python\d[.\d]*|Python\d+/Lib)/")
+_WINDOWS = re.compile(r"[A-Za-z]:/(?:.*/)?Lib/(?P<module>\w+)(?:/|\.py)")
+"""Where Windows keeps the standard library, beside other folders of that name."""
+_CHECKOUT = re.compile(
+    r"/(?:.*/)?(?P<rest>torch/(?:nn|optim|autograd|cuda|distributed|fx|jit|utils/(?:data|checkpoint)|_[a-z]\w*)(?:/|\.py).*)"
+)
+"""PyTorch outside of installed packages: built from source, or in the cache of an installer."""
 _WHOLE = re.compile(r"/|[A-Za-z]:/")
 _SOURCES = re.compile(r"/(?:python|src|lib)/(?P<top>[^/]+)/")
 ADDRESS = r" at 0x[0-9a-fA-F]+"
@@ -39,9 +45,11 @@ def package_of(name: str) -> tuple[str, bool]:
     if found is None:
         return "", False
     path = (found["path"] or found["file"]).replace("\\", "/")
-    installed = _INSTALLED.match(path)
-    if installed is None and _INTERPRETER.match(path):
-        return STANDARD, True
+    installed = _INSTALLED.match(path) or _CHECKOUT.match(path)
+    if installed is None:
+        of_windows = _WINDOWS.match(path)
+        if _INTERPRETER.match(path) or (of_windows and of_windows["module"] in sys.stdlib_module_names):
+            return STANDARD, True
     top = _top(installed["rest"] if installed else path)
     if installed is not None:
         return top, True

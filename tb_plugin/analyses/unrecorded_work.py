@@ -113,7 +113,8 @@ def _found(trace: TraceTable, device: int) -> _Found:
     starts = np.sort(trace.start_ns[launches.row[trace.device[launches.row] == device]])
     waited = waited[np.searchsorted(starts, start[waited]) == np.searchsorted(starts, free[waited])]
     since, launched = began[part[waited]], trace.start_ns[call[waited]]
-    proven = ~_follows_another(trace, device, row[waited]) & ~_is_drained(trace, device, since, launched)
+    # Work that begins after the host waited for it is of a device whose clock is ahead.
+    proven = ~_follows_another(trace, device, row[waited]) & ~_is_drained(trace, device, since, start[waited])
     proven &= ~waits[waited] | ~_sets_up(trace, device, since, launched)
     waited, since = waited[proven], since[proven]
     since = _no_later_launch(trace, device, since, launched[proven])

@@ -178,6 +178,11 @@ FOREIGN = (
         path=r"\.cpuprofile\Z",
     ),
     Foreign(
+        "This is text in UTF-16, as PowerShell's > writes it. Save it as UTF-8: Get-Content a.json | Set-Content -Encoding "
+        "utf8 b.json.",
+        head=rb"\A(?:\xff\xfe|\xfe\xff)",
+    ),
+    Foreign(
         "This is a pickle, and neither a memory snapshot nor a dump of a flight recorder: weights or results, no profile.",
         head=rb"\A\x80[\x02-\x05]",
         is_last=True,
@@ -190,7 +195,7 @@ _UNREAD = (
     ),
     (
         r"\.(?:zst|bz2|xz|lz4|lzma|br|Z)\Z",
-        "Files that are packed like this are not looked into: unpack it, or pack it with gzip.",
+        "This compression is not supported: unpack the file, or compress it with gzip.",
     ),
     (r"\.svgz?(?:\.gz)?\Z", "This is a picture, without numbers: load the recording that it was drawn from."),
     (

@@ -170,7 +170,10 @@ TRAINING = {
         "Start recording after graphs are captured: schedule(wait=1, warmup=1, ...). A graph is captured once."
     ),
     "low_utilization.unlaunched": Advice("Record the CPU as well: profile(activities=[ProfilerActivity.CPU, ...])."),
-    "recording_began_mid_flight": Advice("Start recording earlier: schedule(wait=1, warmup=1, ...)."),
+    "recording_began_mid_flight": Advice(
+        "Start recording while the GPU has no work: call torch.cuda.synchronize() before, or start before a server gets "
+        "requests."
+    ),
     "matrix_units": Advice("Automatic mixed precision runs them in 16 bit.", (AMP,)),
     "matrix_units.bf16": Advice("Automatic mixed precision runs them in 16 bit; bfloat16 needs no loss scaling."),
     "matrix_units.fp16": Advice("Automatic mixed precision runs them in 16 bit: float16, with a gradient scaler."),

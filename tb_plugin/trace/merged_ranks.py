@@ -176,7 +176,7 @@ def _issues(name: str, names: Sequence[str], left: int) -> tuple[Issue, ...]:
     text = f"The file holds traces of {len(names)} processes ({others}). This worker is {name}."
     told = [Issue("merged_processes", "note", text, 1)]
     if left:
-        text = "Events of processes that are no rank, or of unknown processes, belong to no worker."
+        text = "Events without a known rank belong to no worker."
         told.append(Issue("unknown_rank", "note", text, left))
     return tuple(told)
 

@@ -235,6 +235,11 @@ def test_objects_of_one_kind_are_called_alike() -> None:
         ("WeakSet.add (/usr/lib/python3.11/_weakrefset.py:85)", ("standard library", True)),
         ("no path", ("", False)),
         ("", ("", False)),
+        (r"C:\Users\me\miniconda3\envs\t\Lib\functools.py(888): wrapper", ("standard library", True)),
+        (r"D:\proj\Lib\mine.py(3): f", ("Lib", False)),
+        ("/home/dev/pytorch/torch/nn/modules/linear.py(134): forward", ("torch", True)),
+        ("/root/.cache/uv/archive-v0/Zx1/torch/_tensor.py(5): backward", ("torch", True)),
+        ("/home/u/my-torch/train.py(3): f", ("my-torch", False)),
     ],
 )
 def test_whose_code_a_call_is(name: str, expected: tuple[str, bool]) -> None:

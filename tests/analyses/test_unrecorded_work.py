@@ -364,7 +364,7 @@ def test_a_server_neither_works_nor_idles_in_it() -> None:
     assert values["decode_idle_ns"] == pytest.approx((90 - 30 - 32) / 3 * NS)
     assert values["decode_busy_ratio"] == pytest.approx(30 / 58)
     assert values["unrecorded_ns"] == 32 * NS
-    assert "launched before the recording started" in notice.text and notice.todo
+    assert "unrecorded work" in notice.text and notice.todo
 
 
 def test_a_diff_with_a_recording_that_has_none() -> None:

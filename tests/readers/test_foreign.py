@@ -137,8 +137,8 @@ def test_what_is_known_by_its_name_is_told_and_folders_are_one_thing(tmp_path: P
 
 MEANT = {
     "a.csv": "is a table", "a.csv.gz": "is a table", "a.parquet": "is a table", "flame.svg": "is a picture",
-    "a.json.lz4": "unpack it", "a.pickle.bz2": "unpack it", "a.json.gz.part": "copy the file again",
-    "a.pt.trace.JSON": "rename the file", "a.json.bak": "rename the file", "a.json~": "rename the file",
+    "a.json.lz4": "unpack the file", "a.pickle.bz2": "unpack the file", "a.json.gz.part": "copy the file again",
+    "a.json.bak": "rename the file", "a.json~": "rename the file",
     "a.chrome_trace": "rename the file", "train.prof": "rename the file", "host.pb": "rename the file",
     "a.gz": "rename the file", "a.db": "rename the file", "a.htm": "rename the file",
     "dump_rank_99999999999999999999999999": "rename the file", "trace": "rename the file",
@@ -232,3 +232,9 @@ def test_real_profiles_of_ascend_are_never_opened_as_pytorchs(tmp_path: Path) ->
     scan = Scanner([Root(Folder(str(tmp_path)))], READERS).scan()
     assert {(one.reader.id, one.worker) for one in scan.found} == {("ascend", "rank0"), ("ascend", "rank1")}
     assert not scan.skipped
+
+
+def test_text_in_utf_16_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes('{"traceEvents": []}'.encode("utf-16"))
+    (why,) = reasons(tmp_path).values()
+    assert "UTF-16" in why and "UTF-8" in why

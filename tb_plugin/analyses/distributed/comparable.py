@@ -18,17 +18,17 @@ _LARGEST = 1 << 62
 _TOLD: dict[str, tuple[Severity, str, str]] = {
     NO_RANK: (
         "info",
-        "No rank of the job and left out: ",
+        "Left out, not part of this job: ",
         "Put traces that belong to no job into a folder of their own.",
     ),
     OTHER_TIME: (
         "medium",
-        "Recorded at another time than the other workers and left out: ",
+        "Left out, recorded at another time than the other workers: ",
         "Put the traces of each launch into a folder of their own.",
     ),
     SAME_RANK: (
         "medium",
-        "Another worker reports the same rank, so these are left out: ",
+        "Left out, another worker reports the same rank: ",
         "Put the traces of each job into a folder of their own, and delete copies.",
     ),
 }

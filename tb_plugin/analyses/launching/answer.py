@@ -104,7 +104,7 @@ def _answer(all_of: Facts, todo: str) -> Notice:
         " devices idled {starved_ns} until launched work began."
     )
     keys = ["empty_queue_launches", "launches", "starved_ns"]
-    if all_of["short_launches"]:
+    if all_of["short_launches"] and all_of["capture_ns"]:
         text += " {short_launches} took longer than the kernel they launch:"
         text += " capturing those in a graph saves at most {capture_ns}."
         keys += ["short_launches", "capture_ns"]
@@ -112,9 +112,7 @@ def _answer(all_of: Facts, todo: str) -> Notice:
         text += " {late_launches} began unusually late."
         keys += ["late_launches"]
     if all_of["behind_launches"]:
-        text += (
-            " {behind_launches} waited for work launched before the recording started: that is queue time, no latency."
-        )
+        text += " {behind_launches} waited for unrecorded work: that is queue time, no latency."
         keys += ["behind_launches"]
     figures: list[Figure] = [METRICS.figure(key, all_of[key]) for key in keys]
     return Notice("launches", "info", text, todo if all_of["behind_launches"] else "", figures)

@@ -25,8 +25,8 @@ def _partial(trace: TraceTable) -> list[Notice]:
         Notice(
             "capture_partial",
             "low",
-            f"The profiler lost work: {{capture}} agrees with {agreeing:,} of {nodes:,} nodes of {{affected}} of the "
-            "replayed graphs, from the first node on.",
+            f"The profiler lost work: of {nodes:,} nodes in {{affected}} replayed graphs only the first {agreeing:,} agree "
+            "with {capture}.",
             "The nodes behind a lost one have no operator. Record the capture and the replays again to have them.",
             [
                 METRICS.figure("capture", trace.captured.source if sources else source),

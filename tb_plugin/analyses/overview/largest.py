@@ -47,7 +47,8 @@ _TEXTS: dict[Limit, str] = {
     Limit.PROFILER: f"The program waits for the profiler itself for {_PART}",
     Limit.GPU_NOT_RECORDED: "Device work is missing: only {sampled_share} of the recorded launches have a recorded kernel",
     Limit.RECORDING: "The recording holds only {sampled_share} of the operators, so what limits the program is unknown",
-    Limit.UNKNOWN_KERNELS: f"Kernels take {_PART}. No check judges {{unknown_share}} of the kernel time: its kind is unknown",
+    Limit.UNKNOWN_KERNELS: f"Kernels take {_PART}. "
+    "No check covers {unknown_share} of the kernel time: kernels of unknown type",
     Limit.CPU_NOT_RECORDED: f"The device idles for {_PART}. CPU work is not recorded, so the cause is unknown",
     Limit.TRUNCATED: "The file is truncated, so what limits the program is unknown",
 }

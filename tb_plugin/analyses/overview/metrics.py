@@ -93,7 +93,7 @@ METRICS = OF_RULES.adding(
                 "Estimated occupancy of the kernels, weighted by their time in the window.",
             ),
             "unexplained_ratio": (
-                "Unexplained, of the steps",
+                "Nothing recorded, of the steps",
                 "Share of the steps in which nothing runs on a device and no operator or call on the host. Why devices idle "
                 "is another question: what of that has no cause is a share of the idle time.",
             ),

@@ -356,11 +356,11 @@ def _unread_marks(trace: TraceTable) -> list[Notice]:
     ]
 
 
-def _stacks_lost(trace: TraceTable) -> str:
-    """What is said in place of how to record call stacks: they were recorded, or may stand in what is missing of the file."""
-    if trace.metadata.get("with_stack"):
-        return "The file says that call stacks were recorded (with_stack), and what was read of it holds none."
-    return "" if trace.report.complete else "What was read of the file holds no call stacks."
+def _lost(trace: TraceTable, option: str, what: str) -> str:
+    """What is said in place of how to record something: it was recorded, or may stand in what is missing of the file."""
+    if trace.metadata.get(option):
+        return f"The file says that {what} were recorded ({option}), and what was read of it holds none."
+    return "" if trace.report.complete else f"What was read of the file holds no {what}."
 
 
 def _options(trace: TraceTable) -> list[Notice]:
@@ -374,16 +374,12 @@ def _options(trace: TraceTable) -> list[Notice]:
         )
     stacked = (trace.operators.stack != MISSING).any() or (trace.kind == EventKind.PYTHON).any()
     if not stacked:
-        lost, todo = _stacks_lost(trace), trace.recorder.todo("stacks_missing")
+        lost, todo = _lost(trace, "with_stack", "call stacks"), trace.recorder.todo("stacks_missing")
         notices.append(_notice("stacks_missing", "info", lost or "No call stacks were recorded.", "" if lost else todo))
     if not len(trace.memory.time_ns):
+        lost, todo = _lost(trace, "profile_memory", "memory events"), trace.recorder.todo("memory_missing")
         notices.append(
-            _notice(
-                "memory_missing",
-                "info",
-                "No memory events were recorded.",
-                trace.recorder.todo("memory_missing"),
-            )
+            _notice("memory_missing", "info", lost or "No memory events were recorded.", "" if lost else todo)
         )
     return [notice for notice in notices if trace.recorder.todo(notice.rule)]  # other recorders have no such options
 

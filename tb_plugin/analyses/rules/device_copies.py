@@ -89,8 +89,8 @@ def _look(s: Scene) -> Seen | None:
         threshold=MIN_SHARE,
         evidence=Link("kernels", {"group": "copies"}, "Show copies"),
         references=references_of(trace.recorder, "device_copies"),
-        why="Such a copy moves a tensor and computes nothing. The upper bound is without all of them; which of them a "
-        "program needs is not recorded.",
+        why="Such a copy moves a tensor and computes nothing. The upper bound is without all of them. The trace does not say "
+        "which of them the program needs.",
         confidence="medium",
     )
     row = np.sort(copies)

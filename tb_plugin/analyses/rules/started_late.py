@@ -20,7 +20,8 @@ def _look(s: Scene) -> Seen | None:
     notice = Notice(
         rule="started_late",
         severity=severity_of(share),
-        text=f"For {{earlier_work_ns}} of {whole} work from before the recording runs: its kernels are not in the trace.",
+        text=f"For {{earlier_work_ns}} of {whole} the device runs kernels launched before the recording started. "
+        "They are not in the trace.",
         todo=s.todo("recording_began_mid_flight"),
         figures=[
             METRICS.figure("earlier_work_ns", s.per_step(time)),

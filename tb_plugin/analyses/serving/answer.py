@@ -104,8 +104,8 @@ def answer_of(found: Taken) -> list[Notice]:
     if earlier:
         figures.append(METRICS.figure("unrecorded_ns", earlier, window=STEADY))
         texts.append(
-            "These steps contain {unrecorded_ns} in which a device runs work launched before the recording started. "
-            "That is no idle time, and no work of these steps."
+            "For {unrecorded_ns} of these steps a device runs unrecorded work. "
+            "This time counts neither as idle time nor as work of these steps."
         )
     if trace.steps.found == INFERRED:
         texts.append("Steps were inferred from launches that repeat: nothing in the trace marks them.")

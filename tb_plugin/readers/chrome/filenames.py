@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from tb_plugin.readers.base import Candidate
 
 # Browsers and mail programs append ".txt".
-_JSON_NAME = re.compile(r"(?s)^(?P<worker>.*)\.json(?:\.txt)?(?:\.gz|\.zst)?\Z")
+_JSON_NAME = re.compile(r"(?si)^(?P<worker>.*)\.json(?:\.txt)?(?:\.gz|\.zst)?\Z")
 # As torch.profiler.tensorboard_trace_handler calls its JSON, with another ending; the span token is a time in ms or ns.
 # (?s) and \Z: a file name may hold line breaks.
 _PACKETS_NAME = re.compile(

@@ -67,7 +67,10 @@ def test_a_lost_last_kernel_costs_that_kernel_alone() -> None:
     (row,) = rows(table, "graphs")
     assert row["graph_agreement"] == "19 of 20 nodes" and row["graph_tied_ratio"] == 1
     (notice,) = capture_notices(table)
-    assert notice.rule == "capture_partial" and "agrees with 19 of 20 nodes of {affected}" in notice.text
+    assert (
+        notice.rule == "capture_partial"
+        and "of 20 nodes in {affected} replayed graphs only the first 19 agree" in notice.text
+    )
 
 
 def test_behind_a_lost_kernel_nothing_is_told() -> None:

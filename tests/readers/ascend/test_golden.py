@@ -121,7 +121,7 @@ PIE_TIMES = {
 
 @pytest.mark.parametrize("path", PIES, ids=label)
 def test_pies_of_operators(path: Path) -> None:
-    """The four pies: our donuts are of the table by name, and the plugin's pies of all rows are sums of our rows."""
+    """The four pies: the plugin's are of all rows by name. Our donuts of total times leave nested operators out."""
     payloads = of("operators", path).payloads
     rows = of("operators", path).frames["operators"].data.to_pylist()
     for pie, column in PIE_TIMES.items():
@@ -133,7 +133,8 @@ def test_pies_of_operators(path: Path) -> None:
             name = row["name"]
             if row["calls"] and name in theirs and (name not in TWICE or "self" in pie):
                 assert is_close(own, theirs[name], row["calls"]), (pie, name)
-        assert sum(float(part.value) for part in payloads[column[:-3]].parts) == sum(row[column] for row in rows)
+        if "self" in pie:
+            assert sum(float(part.value) for part in payloads[column[:-3]].parts) == sum(row[column] for row in rows)
 
 
 KERNELS = answers("kernel_table_KernelNameAndOpName")
