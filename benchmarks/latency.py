@@ -28,7 +28,7 @@ OF_RANKS = ("distributed", "ranks_kernels")
 """Views about several workers."""
 TABLES = {
     "overview": ("steps", "steps_of_devices", "stated_steps", "longest_ranges", "busiest_threads", "operations"),
-    "findings": ("savings", "finding_events"),
+    "findings": ("savings", "finding_events", "fusible_kernels"),
     "timeline": (),
     "operators": ("operators", "operators_outermost", "operators_by_shape", "no_operator", "stacks"),
     "kernels": ("kernels", "kernels_by_type", "kernels_by_type_shape", "kernels_by_launch", "kernel_rows", "copies"),

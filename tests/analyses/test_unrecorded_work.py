@@ -55,7 +55,7 @@ def test_the_overview_says_it_first_and_names_no_idle_cause() -> None:
     said = part(built.table(), "overview").payloads["largest_costs"]
     assert isinstance(said, Notices)
     (first,) = said.notices
-    assert "launched before the recording started" in first.text and "schedule(wait=1" in first.todo
+    assert "launched before the recording started" in first.text and "synchronize()" in first.todo
     assert {figure.metric.key: figure.value for figure in first.figures}["earlier_work_ns"] == 125 * MS * 1000
 
 
@@ -286,7 +286,7 @@ def test_idle_time_is_without_it() -> None:
     assert (row["idle_ns"], row["unrecorded_ns"]) == (25 * NS, 125 * NS)
     answer = part(table, "idle").payloads["answer"]
     assert isinstance(answer, Notices) and "no idle time" in answer.notices[0].text
-    assert "schedule(wait=1" in answer.notices[0].todo
+    assert "synchronize()" in answer.notices[0].todo
 
 
 def test_launches_wait_in_a_queue_for_it() -> None:
@@ -302,7 +302,7 @@ def test_launches_wait_in_a_queue_for_it() -> None:
     answer = part(table, "launches").payloads["launch_answer"]
     assert isinstance(answer, Notices)
     assert {f.metric.key: f.value for f in answer.notices[0].figures}["behind_launches"] == 1
-    assert "schedule(wait=1" in answer.notices[0].todo
+    assert "synchronize()" in answer.notices[0].todo
 
 
 def test_a_graph_that_waits_for_it_has_no_latency() -> None:

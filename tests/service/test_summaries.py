@@ -187,7 +187,7 @@ def test_the_ranks_are_joined_for_tensorboard_on_this_machine(logs, tmp_path, mo
     more = ["--to", str(shown)] if to else []
     assert cli.main(["summarize", str(logs), "--workers", "0", *more]) == 0
     _, said = capsys.readouterr().out.splitlines()[:2]
-    assert said.startswith("ddp: rank2 costs ")
+    assert said.startswith("ddp: Other ranks wait for rank2")
     noting = Noting()
     workspace = Workspace(catalog_of(shown), noting, FileStore(cache))
     workspace.catalog.scan()
@@ -202,10 +202,10 @@ def test_the_runs_that_were_summarised_are_joined_and_no_others(logs, tmp_path, 
     to = tmp_path / "to"
     asked = ["summarize", "--workers", "0", "--to"]
     assert cli.main([*asked, str(to / "before"), str(logs)]) == 0
-    assert "ddp: rank2 costs " in capsys.readouterr().out
+    assert "ddp: Other ranks wait for rank2" in capsys.readouterr().out
     assert cli.main([*asked, str(to), str(logs / "ddp"), "--run", "ddp"]) == 0
     said = capsys.readouterr()
-    assert said.out.splitlines()[1].startswith("to: rank2 costs ") and "ddp: " not in said.out
+    assert said.out.splitlines()[1].startswith("to: Other ranks wait for rank2") and "ddp: " not in said.out
     assert said.err == ""
 
 
