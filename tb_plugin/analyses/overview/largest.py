@@ -57,7 +57,7 @@ _ONCE = {
     Limit.CAPTURE: "Captured launches run later, when the graph is replayed",
 }
 _WITHOUT_NAME = (Limit.NOTHING, Limit.UNKNOWN_KERNELS, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)
-_SLOW_LAUNCHES = ": a launch takes {launch_every_ns}, half of the kernels at most {kernel_median_ns}"
+_SLOW_LAUNCHES = ": each launch costs the host {launch_every_ns}, half of the kernels take at most {kernel_median_ns}"
 _FUSIBLE = "Fusing {run_classes} kernels could save up to {saving_high_ns} of {step_time_mean_ns} per step"
 MIN_EARLIER = 0.1
 _LARGEST = 3

@@ -26,8 +26,8 @@ def _look(s: Scene) -> Seen | None:
         rule="launch_bound",
         severity=severity_of(float(share or 0)),
         text="Devices wait for launches {launching_ns} of each {step_time_mean_ns} "
-        f"{'step' if s.trace.steps.recorded else 'recording'}: a launch takes the host {{launch_every_ns}}, and half of the "
-        "kernels no more than {kernel_median_ns}.",
+        f"{'step' if s.trace.steps.recorded else 'recording'}: each launch costs the host {{launch_every_ns}}, and half of "
+        "the kernels no more than {kernel_median_ns}.",
         todo=s.todo("launch_bound"),
         figures=list(found.figures),
         measure="launching_ratio",
