@@ -50,7 +50,7 @@ def test_a_block_leads_to_its_operator_and_back(open_tab: Open, logdir: Path) ->
     frame.get_by_role("button", name="Show the operator in the timeline").click()
     frame = tab.settle()
     state = tab.state()
-    assert (state["view"], state["worker"]) == ("timeline", "worker0")
+    assert (state["view"], state["worker"]) == ("timeline", "rank0")
     details = frame.locator("[aria-label='Event details']")
     details.get_by_role("button", name="Blocks in the snapshot").wait_for()
     facts = ask(tab.address, "view/events", run="job", worker="worker0", event=state["event"])["payloads"]["event"]

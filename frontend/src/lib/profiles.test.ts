@@ -243,3 +243,13 @@ it('counts the traces of a run that are here and that nobody has read', () => {
 it('what a question costs stands behind its label; of what is known nothing does', () => {
   expect([0, 1, 1023].map(readsNote)).toEqual(['', ' (reads up to 1 trace)', ' (reads up to 1,023 traces)'])
 })
+
+it('finds a worker by the name of its file, as links have it from before its rank was known', () => {
+  const renamed = catalog({ a: { rank0: ['1'], rank1: ['1'] } })
+  renamed.runs[0].workers[1].spans[0].files = ['a/worker1.17.pt.trace.json.gz']
+  const found = at('a', 'rank1', '1')
+  expect(resolveAddress(renamed, { run: 'a', worker: 'worker1', span: '1' })).toEqual(found)
+  const route = { base_run: 'a', base_worker: 'worker1', base_span: '1' }
+  expect(resolveBaseline(renamed, route, at('a', 'rank0', '1'))).toEqual(found)
+  expect(resolveAddress(renamed, { run: 'a', worker: 'worker' })).toBeNull()
+})

@@ -23,17 +23,25 @@ export const byTime = (runs: readonly RunInfo[]) => [...runs].sort((one, other) 
 /** Whether there may be something to see: a file that could not be read, or holds nothing, is no first picture. */
 const promises = (span: SpanInfo) => span.state !== 'failed' && !span.is_empty
 
+/** The workers of a name; none has it: those whose files begin with it, as before their rank was known. Of merged files the
+ * server knows the first rank. */
+function workersNamed(run: RunInfo, name: string): RunInfo['workers'] {
+  const named = run.workers.filter((worker) => worker.name === name)
+  const begins = (file: string) => file.split('/').at(-1)?.startsWith(`${name}.`)
+  return named.length || isMerged(run)
+    ? named
+    : run.workers.filter(({ spans }) => spans.some(({ files }) => files.some(begins)))
+}
+
 /** The profile the URL means: what it leaves out is the first of the newest run that has something to show, if one has. */
 export function resolveAddress(catalog: Catalog | null, route: Named): Address | null {
   const runs = catalog?.runs.filter((item) => !route.run || item.name === route.run) ?? []
   const places = byTime(runs).flatMap((run) =>
-    run.workers
-      .filter((item) => !route.worker || item.name === route.worker)
-      .flatMap((worker) =>
-        worker.spans
-          .filter((item) => !route.span || item.id === route.span)
-          .map((span) => ({ run: run.name, worker: worker.name, span })),
-      ),
+    (route.worker ? workersNamed(run, route.worker) : run.workers).flatMap((worker) =>
+      worker.spans
+        .filter((item) => !route.span || item.id === route.span)
+        .map((span) => ({ run: run.name, worker: worker.name, span })),
+    ),
   )
   // Another run is another training: nobody is led there because the files of this one are damaged.
   const near = places.filter((place) => place.run === places[0].run)
@@ -170,10 +178,8 @@ export function defaultBaseline(catalog: Catalog, exp: Address): Address | null 
 export function resolveBaseline(catalog: Catalog, route: Named, exp: Address): Address | null {
   if (!route.base_run && !route.base_worker && !route.base_span) return defaultBaseline(catalog, exp)
   const run = catalog.runs.find((item) => item.name === (route.base_run || exp.run))
-  const workers = run?.workers ?? []
-  const worker =
-    workers.find((item) => item.name === (route.base_worker || exp.worker)) ??
-    (route.base_worker ? undefined : workers[0])
+  const [named] = run ? workersNamed(run, route.base_worker || exp.worker) : []
+  const worker = named ?? (route.base_worker ? undefined : run?.workers[0])
   const spans = worker?.spans ?? []
   const span =
     spans.find((item) => item.id === (route.base_span || exp.span)) ?? (route.base_span ? undefined : spans[0])
