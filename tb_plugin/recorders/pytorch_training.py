@@ -167,7 +167,8 @@ TRAINING = {
         "Start recording after the first iterations: schedule(wait=1, warmup=1, ...). A process sets the driver up once."
     ),
     "low_utilization.capture": Advice(
-        "Start recording after graphs are captured: schedule(wait=1, warmup=1, ...). A graph is captured once."
+        "A graph is captured once. To see the steady state, start recording after that: schedule(wait=1, warmup=1, ...). "
+        "This recording names the kernels of replays, if it lies beside theirs in capture_traces/."
     ),
     "low_utilization.unlaunched": Advice("Record the CPU as well: profile(activities=[ProfilerActivity.CPU, ...])."),
     "recording_began_mid_flight": Advice(
