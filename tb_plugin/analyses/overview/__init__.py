@@ -25,7 +25,7 @@ from tb_plugin.analyses.overview.cores import core_facts
 from tb_plugin.analyses.overview.device_cards import cards_of_devices, idle_facts
 from tb_plugin.analyses.overview.device_steps import OfDevices, steps_of_devices
 from tb_plugin.analyses.overview.health import outside_steps, trace_health
-from tb_plugin.analyses.overview.largest import cost_notices, largest_cost
+from tb_plugin.analyses.overview.largest import cost_notices, largest_cost, stated_cost
 from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.overview.quality import crossings, data_notices
 from tb_plugin.analyses.overview.ranges import ranges_payloads
@@ -121,7 +121,9 @@ class Overview:
 
         def largest() -> dict[str, Payload]:
             costs = (
-                cost_notices(trace, steps, cost, findings or Findings.without(verdict), params.steps) if known else []
+                cost_notices(trace, steps, cost, findings or Findings.without(verdict), params.steps)
+                if known
+                else stated_cost(trace, params.steps)
             )
             return {"largest_costs": Notices("largest_costs", "Largest costs", "answer", costs)} if costs else {}
 

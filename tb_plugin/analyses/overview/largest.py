@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.compute as pc
 
 from tb_plugin.analyses.annotations import named_ranges, phases_of
 from tb_plugin.analyses.busy import device_busy
@@ -19,9 +20,10 @@ from tb_plugin.analyses.overview.metrics import METRICS
 from tb_plugin.analyses.replays.behind import operator_names
 from tb_plugin.analyses.rules.limits import Limit
 from tb_plugin.analyses.rules.savings import Findings
-from tb_plugin.analyses.rules.verdict import Verdict
+from tb_plugin.analyses.rules.verdict import MIN_SHARE, Verdict
 from tb_plugin.analyses.selection import Chosen
 from tb_plugin.analyses.stack_frames import thread_numbers
+from tb_plugin.analyses.stated_steps import stated_length, stated_steps
 from tb_plugin.analyses.step_shares import active_rows, shares
 from tb_plugin.analyses.threads import threads_of
 from tb_plugin.analyses.unrecorded_work import unrecorded_work
@@ -236,6 +238,33 @@ def cost_notices(
         text += f". The {word} is {{utilization}} busy"
     sentence = Notice("largest_cost", "info", f"{text}.", "", figures, measure="largest_share", evidence=evidence)
     return [sentence, *earlier]
+
+
+_STATED: dict[Limit, tuple[str, str]] = {
+    Limit.COMMUNICATION: ("exposed_ns", _TEXTS[Limit.COMMUNICATION]),
+    Limit.GPU_NOT_RECORDED: ("free_ns", f"The device idles for {_PART}"),
+    Limit.GPU: ("computing_ns", f"Computation takes {_PART}"),
+}
+"""Parts of stated times of steps by what limits a program whose idle time has no known cause."""
+
+
+def stated_cost(trace: TraceTable, chosen: tuple[str, ...] | None) -> list[Notice]:
+    """Returns the sentence that says what limits the program by the times of steps that the profile states; none without."""
+    table = stated_steps(trace, chosen)
+    length = stated_length(table)
+    if not length:
+        return []
+    means = {limit: pc.mean(table[key]).as_py() or 0.0 for limit, (key, _) in _STATED.items()}
+    waits = {limit: time for limit, time in means.items() if limit is not Limit.GPU and time >= MIN_SHARE * length}
+    limit = max(waits, key=lambda each: waits[each], default=Limit.GPU)
+    figures = [
+        METRICS.figure("largest_ns", means[limit]),
+        METRICS.figure("step_time_mean_ns", length),
+        METRICS.figure("largest_share", means[limit] / length),
+        METRICS.figure("limit", limit.value),
+    ]
+    text = f"{_STATED[limit][1]}, as the profile states. Most kernels are missing from the recording."
+    return [Notice("largest_cost", "info", text, "", figures, measure="largest_share")]
 
 
 def _failure(trace: TraceTable, chosen: tuple[str, ...] | None) -> Notice:
