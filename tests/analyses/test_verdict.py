@@ -267,3 +267,12 @@ def test_the_first_finding_is_about_the_limit() -> None:
     found = findings_of(builder.table(), None)
     assert found.verdict is not None and found.verdict.limit is Limit.DATA_LOADING
     assert found.found[0].rule.limits == (Limit.DATA_LOADING,)
+
+
+def test_an_empty_recording_says_that_nothing_is_known() -> None:
+    builder = trace()
+    window = {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "PyTorch Profiler"}
+    builder.events.append({**window, "ts": 0, "dur": 1000, "args": {"Op count": 0}})
+    assert limit(builder) is Limit.CPU_NOT_RECORDED
+    assert text(builder).startswith("The recording holds no operator and no device work")
+    assert limit(builder.op("aten::mm", 10, 900)) is Limit.CPU_ONLY

@@ -212,6 +212,10 @@ def cost_notices(
         text = f"{capital(word)}-bound. Kernel time: {{class_mix}}. {_FUSIBLE}"
     elif verdict.limit is Limit.GPU:
         text = f"{capital(word)}-bound. Kernels take {_PART}: {{class_mix}}"
+    elif verdict.limit is Limit.CPU_NOT_RECORDED and not device_busy(trace):
+        text = (
+            "The recording holds no operator and no device work, so what took {step_time_mean_ns} per step is unknown"
+        )
     else:
         text = _TEXTS[verdict.limit].replace("the device", f"the {word}")
         if verdict.category == "other":

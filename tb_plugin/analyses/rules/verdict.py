@@ -23,7 +23,7 @@ from tb_plugin.analyses.unrecorded_work import unrecorded_work
 from tb_plugin.analyses.waits import held_by_profiler
 from tb_plugin.trace.intervals import EMPTY, Ranges, intersect, join, measure, subtract, union
 from tb_plugin.trace.memo import remembered
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, CallRole, KernelClass, of_kind
+from tb_plugin.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, KernelClass, of_kind
 from tb_plugin.trace.table import Steps, TraceTable
 
 MIN_SHARE = 0.2
@@ -40,6 +40,10 @@ _WAITING: Mapping[Limit, tuple[str, ...]] = MappingProxyType(
         Limit.CPU: ("runtime", "cpu", "other"),
     }
 )
+_PROGRAM = (
+    EventKind.OPERATOR, EventKind.PYTHON, EventKind.MODULE, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.UNKNOWN,
+)  # fmt: skip
+"""Kinds of events that tell what a program does on the host."""
 _ONCE: Mapping[Limit, Cause] = MappingProxyType(
     {Limit.INITIALISATION: Cause.INITIALISATION, Limit.CAPTURE: Cause.CAPTURE}
 )
@@ -103,6 +107,8 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     waits |= once
     limit = max(waits, key=lambda each: waits[each])
     if waits[limit] < MIN_SHARE * total:
+        if not (work | of_kind(trace.kind, *_PROGRAM)).any():
+            return found(Limit.CPU_NOT_RECORDED, part_ns=total)
         if not work.any():
             return found(Limit.CPU_ONLY, max(("cpu", "other"), key=lambda each: parts[each]))
         is_unknown = mix.get(KernelClass.OTHER, 0) >= MIN_UNKNOWN * sum(mix.values())
