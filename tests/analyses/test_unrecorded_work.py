@@ -194,7 +194,7 @@ def test_only_one_device_is_busy_with_unrecorded_work() -> None:
     assert unrecorded(built, 0) == []
     assert unrecorded(built, 1) == [(0, 125 * MS)]
     text = costs(built.table())[-1]
-    assert "1 device (1) run work launched before the recording started" in text.text
+    assert "device 1 runs work launched before the recording started" in text.text
 
 
 def test_a_device_that_waits_for_what_another_computes() -> None:

@@ -28,7 +28,7 @@ from tb_plugin.analyses.step_shares import active_rows, shares
 from tb_plugin.analyses.threads import threads_of
 from tb_plugin.analyses.unrecorded_work import unrecorded_work
 from tb_plugin.analyses.waits import held_by_profiler
-from tb_plugin.analyses.wording import capital, counted
+from tb_plugin.analyses.wording import capital
 from tb_plugin.payloads import Figure, Link, Notice
 from tb_plugin.trace.intervals import Ranges, intersect, measure, measure_within, subtract, union
 from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
@@ -291,7 +291,7 @@ def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notic
         METRICS.figure("limit", verdict.limit.value),
     ]
     whole = "{step_time_mean_ns} per step" if steps.recorded else "the recorded {step_time_mean_ns}"
-    runs = f"{_devices(trace)} run" if len(device_busy(trace)) > 1 else "the device runs"
+    runs = _that_run(trace) if len(device_busy(trace)) > 1 else "the device runs"
     text = f"For {{earlier_work_ns}} of {whole} {runs} work launched before the recording started."
     todo = trace.recorder.todo("recording_began_mid_flight")
     return [Notice("largest_cost", "info", text, todo, figures, measure="earlier_work_share")]
@@ -306,10 +306,11 @@ def _fusible(verdict: Verdict, findings: Findings) -> list[Figure]:
     return [*classes, METRICS.figure("saving_high_ns", first.notice.saving.high_ns)]
 
 
-def _devices(trace: TraceTable) -> str:
-    """The devices that run unrecorded work, in words."""
+def _that_run(trace: TraceTable) -> str:
+    """The devices that run unrecorded work, in words, with the verb."""
     ids = [trace.devices[each].id for each in device_busy(trace) if len(unrecorded_work(trace, each))]
-    return f"{counted(len(ids), 'device')} ({', '.join(ids[:_LARGEST])}{', ...' if len(ids) > _LARGEST else ''})"
+    named = ", ".join(ids[:_LARGEST]) + (", ..." if len(ids) > _LARGEST else "")
+    return f"device {named} runs" if len(ids) == 1 else f"{len(ids)} devices ({named}) run"
 
 
 def _launching(findings: Findings) -> list[Figure]:
