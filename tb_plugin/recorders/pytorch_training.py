@@ -172,7 +172,7 @@ TRAINING = {
     ),
     "low_utilization.unlaunched": Advice("Record the CPU as well: profile(activities=[ProfilerActivity.CPU, ...])."),
     "recording_began_mid_flight": Advice(
-        "Start recording while the GPU has no work: call torch.cuda.synchronize() before, or start before a server gets "
+        "Start recording while the device has no work: call torch.cuda.synchronize() before, or start before a server gets "
         "requests."
     ),
     "matrix_units": Advice("Automatic mixed precision runs them in 16 bit.", (AMP,)),

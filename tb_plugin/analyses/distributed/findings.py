@@ -63,9 +63,8 @@ def findings(data: Together, rows: list[Row], held: list[Notice], params: Params
         known = "urations of collectives include waiting; no bandwidth is claimed."
         text = f"{present.replace(' are ', ' is ', 1)} D{known}" if missing else f"Only one worker is here: d{known}"
         advice = "Put the traces of all ranks into one run folder."
+        notices += _unsplit(rows[0], bool(data.stated))
         notices.append(Notice("one_worker", "medium" if missing else "info", text, advice, here))
-        if not data.stated:
-            notices += _unsplit(rows[0])
     if bounded:
         figures = [*here, METRICS.figure("bounded", bounded), METRICS.figure("matched", total_of(rows, "matched"))]
         text = f"{present} " if missing else ""
@@ -218,13 +217,14 @@ def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
     return [_about("communication_transfer", middle, len(losing), text, SEND_LESS[0].upper() + SEND_LESS[1:])]
 
 
-def _unsplit(row: Row) -> list[Notice]:
+def _unsplit(row: Row, is_stated: bool) -> list[Notice]:
     """Of one worker alone: that it communicates much, and that nobody knows how much of that is waiting."""
     if _exposed(row) <= COMMUNICATION_SHARE:
         return []
     text = (
-        "In {worker} communication that nothing hides takes {communication_exposed} of the steps. How much of it is waiting "
-        "for others nobody knows: they are not here."
+        f"In {{worker}} communication that nothing hides takes {{communication_exposed}} of the steps"
+        f"{', as the profile states' if is_stated else ''}. How much of it is waiting for other ranks is unknown: they are "
+        "not here."
     )
     figures = [
         METRICS.figure("worker", str(row["worker"])),
