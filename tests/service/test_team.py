@@ -163,7 +163,7 @@ def test_the_view_is_offered_wherever_any_worker_of_the_run_has_communication(lo
     assert offered(workspace, "a") == offered(workspace, "rank0") == (True, "")
     assert not {view.id: view for view in workspace.offered(Place("ddp", "a", "1"))}["distributed"].available
     view = json.loads(workspace.view(Place("ddp", "a", "1"), "distributed", Params()))
-    assert workers(view) == ["rank0", "rank1", "rank2", "rank3"] and findings(view)["no_rank"].endswith("left out: a.")
+    assert workers(view) == ["rank0", "rank1", "rank2", "rank3"] and findings(view)["no_rank"].endswith(": a.")
 
 
 def test_a_run_without_communication_says_so_once_all_of_it_is_read(logs, tmp_path):
