@@ -1,5 +1,7 @@
 """The one trace model: what a reader collects (RawTrace) and what everybody works on (TraceTable).
 
+It is one file because the two hold the same sections, and a new column is added to both.
+
 A RawTrace holds columns in file order, exactly as read. ``assemble`` (assemble.py) sorts it, sets aside impossible
 times, and computes nesting, launches and steps once; the result is immutable and lives in one Arrow file.
 
