@@ -107,3 +107,10 @@ def test_what_security_promises_is_held_by_tests_that_exist() -> None:
 def test_the_readme_is_one_screen() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 60
     assert len((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()) <= 60
+
+
+def test_pictures_are_small_and_shown() -> None:
+    texts = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    pictures = {path.name: path.stat().st_size for path in (ROOT / "docs" / "pictures").iterdir()}
+    assert pictures and {name for name in pictures if f"pictures/{name})" not in texts} == set()
+    assert max(pictures.values()) <= 150_000
