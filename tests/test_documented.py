@@ -16,19 +16,20 @@ import pytest
 
 from tb_plugin import cli
 from tb_plugin.analysis.base import Analysis, Params
-from tb_plugin.errors import NotFound
+from tb_plugin.errors import NotFoundError
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Table
 from tb_plugin.rules import all_rules, rule_ids
 from tb_plugin.views import ANALYSES
 from tests.conftest import SAMPLE_FILES, SAMPLES, sample
+from tests.golden.rewrite import TOLD
+from tests.golden.rewrite import golden as golden_of
 from tests.metrics import ALL
 from tests.samples import OURS, made
 from tests.views.test_stated import stated
 
 ROOT = Path(__file__).resolve().parents[1]
-GOLDEN = ROOT / "tests" / "golden"
 CODE = re.compile(r"`([^`]+)`")
 PLACES = {
     "<id>": r"[^.]+",
@@ -78,11 +79,10 @@ def unlike(sent: set[str], documented: set[str]) -> tuple[list[str], list[str]]:
     return sorted(missing), sorted(absent)
 
 
-def golden(analysis: str) -> Iterator[Mapping[str, Any]]:
-    for path in GOLDEN.glob("*.json"):
-        answers = json.loads(path.read_text(encoding="utf-8"))
-        if analysis in answers:
-            yield answers[analysis]
+@cache
+def golden(analysis: str) -> tuple[Mapping[str, Any], ...]:
+    """The expected answers of a view."""
+    return tuple(views[analysis] for views in (golden_of(sample_.name) for sample_ in TOLD) if analysis in views)
 
 
 def documented_facts() -> set[str]:
@@ -162,7 +162,7 @@ def models_for(analysis: Analysis[Any]) -> list[Any]:
 
 def tables_of_several(analysis: Analysis[Any]) -> set[str]:
     parts = [analysis.part(each, Params()) for each in models_for(analysis)]
-    with pytest.raises(NotFound) as caught:
+    with pytest.raises(NotFoundError) as caught:
         analysis.answer(parts, Params(table="no such table"))
     return set(caught.value.do.removeprefix("It has: ").rstrip(".").split(", "))
 
