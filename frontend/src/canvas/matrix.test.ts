@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Matrix } from '../lib/ranks'
+import type { Matrix } from '../lib/rankMatrix'
 import { cellAt, heightOf, layoutOf } from './matrix'
 
 const plain: Matrix = {

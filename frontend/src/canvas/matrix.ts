@@ -1,6 +1,6 @@
 // A matrix of numbers as coloured cells: numbers where they fit, the largest of several where a pixel holds more than one.
 import { categoryColor, inkOn, mix } from '../lib/color'
-import { apart, type Band, type Domain, folded, largestOf, type Matrix, partOf } from '../lib/ranks'
+import { apart, type Band, type Domain, folded, largestOf, type Matrix, partOf } from '../lib/rankMatrix'
 import { cut, cutApart, FONT, type Theme } from './surface'
 
 const AXIS = 20

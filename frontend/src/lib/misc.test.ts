@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { divisions, multiples, rulerStep, tickLabel } from './scale'
+import { divisions, multiples, rulerStep, tickLabel } from './axisTicks'
+import { pieces } from './noticeTemplate'
 import { matcher, parseSearch } from './search'
-import { pieces } from './template'
 
 it('splits templates', () => {
   expect(pieces('Takes {time} of {step}.')).toEqual([

@@ -1,6 +1,6 @@
 // Which phase a sentence names, and what each took step by step.
 import type { Series, Tree } from '../api/payloads'
-import type { Row } from './pages'
+import type { Row } from './tableRows'
 
 /** Of a root, which is often the step, the largest phase inside is named when it takes so much of it. */
 const SOME = 0.2

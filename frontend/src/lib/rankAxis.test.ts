@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { fromAxis, placement, type RankClock, toAxis } from './rankAxis'
-import { wholeOf } from './wholeOf'
+import { wholeOf } from './rankOverview'
 
 const WALL = 1_790_857_026_000_000_000n
 const clock = (start: bigint, begins_ns?: number, drift_ppb = 0, set = 0): RankClock => ({

@@ -1,9 +1,9 @@
 // Following a link that the server sent: a view and the URL state to open it with.
 import type { Link } from '../api/payloads'
-import { around } from '../lib/around'
+import { around } from '../lib/eventWindow'
 import { joinList, splitList, type Values } from './hash'
-import { decodeHit, encodeHit, rowState } from './hit'
 import { defaultView, leftAs, openView, readRoute, setRoute } from './route'
+import { decodeHit, encodeHit, rowState } from './rowHighlight'
 
 export function followLink(link: Link): void {
   const route = readRoute()

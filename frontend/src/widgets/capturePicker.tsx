@@ -2,7 +2,7 @@
 import { Alert } from '@mantine/core'
 import { useEffect, useMemo, useRef } from 'react'
 import type { Catalog, Profile } from '../api/payloads'
-import { captureChoices, captureSeen } from '../lib/captures'
+import { captureChoices, captureSeen } from '../lib/graphCaptures'
 import { Picker } from './picker'
 import textCss from './text.module.css'
 

@@ -1,6 +1,6 @@
 // An engine that draws on a canvas as long as there are this canvas and this model, and the window that it shows.
 import { type RefObject, useEffect, useRef } from 'react'
-import type { Range } from '../canvas/timelineModel'
+import type { Range } from '../canvas/timeline/model'
 
 interface Engine {
   setView(view: Range): void

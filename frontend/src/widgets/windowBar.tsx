@@ -2,7 +2,7 @@
 import { Button, NativeSelect } from '@mantine/core'
 import type { Profile, WindowInfo } from '../api/payloads'
 import { format } from '../lib/format'
-import { beginOf, begins, earlier, later } from '../lib/window'
+import { beginOf, begins, earlier, later } from '../lib/traceWindows'
 import css from './windowBar.module.css'
 
 /** Nothing for a profile that is open whole. `side` says which of several profiles it is. */

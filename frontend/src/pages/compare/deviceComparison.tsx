@@ -1,0 +1,27 @@
+// What the devices of two profiles did, side by side: the step, families of kernels, communication and memory.
+import type { View } from '../../api/payloads'
+import { pick } from '../../parts/payloadByName'
+import { Card } from '../../widgets/basics'
+import { SmallTable } from '../../widgets/smallTable'
+import layoutCss from '../../widgets/layout.module.css'
+
+/** Tables in the order of the page. */
+const TABLES = [
+  { name: 'overall', subtitle: 'parts of the step that sum to it' },
+  { name: 'computing', subtitle: 'kernels of both sides; concurrent streams add up' },
+  { name: 'communication', subtitle: 'also where something hides it' },
+  { name: 'memory', subtitle: "PyTorch's allocator" },
+]
+
+export function DevicesBeside({ view }: { view: View }) {
+  return TABLES.map(({ name, subtitle }) => {
+    const table = pick(view, name, 'table')
+    return (
+      table && (
+        <Card key={name} className={layoutCss.span12} title={table.title} subtitle={subtitle}>
+          <SmallTable table={table} />
+        </Card>
+      )
+    )
+  })
+}

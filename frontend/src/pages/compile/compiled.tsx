@@ -1,0 +1,96 @@
+// Compiled code: what compiling took, the regions and what each call costs, where they break off, and the kernels they are of.
+import { Button } from '@mantine/core'
+import { useMemo } from 'react'
+import type { Query } from '../../api/client'
+import type { Figure, Table } from '../../api/payloads'
+import { counted, format } from '../../lib/format'
+import type { Row } from '../../lib/tableRows'
+import { HeadlineCard, Say } from '../../parts/headlineCard'
+import type { ViewProps } from '../../parts/page'
+import { pick } from '../../parts/payloadByName'
+import { RowDetail } from '../../parts/rowDetail'
+import { type Group, TableSection } from '../../parts/tableSection'
+import { ViewFrame } from '../../parts/viewFrame'
+import { useView } from '../../state/data'
+import { followLink } from '../../state/links'
+import { Bones } from '../../widgets/basics'
+import { Headline } from '../../widgets/figures'
+import frameCss from '../../parts/viewFrame.module.css'
+
+const GROUPS: Group[] = [
+  { table: 'regions', label: 'Regions', nameStyle: 'plain', filters: ['region'], widest: 260 },
+  { table: 'graph_breaks', label: 'Graph breaks', nameStyle: 'plain', widest: 320 },
+  { table: 'generated_kernels', label: 'Kernels', nameStyle: 'kernel', filters: ['kernel_kind'], widest: 260 },
+  { table: 'compiled_steps', label: 'By step', nameStyle: 'plain' },
+]
+/** How the calls of compiled code are named in the trace. */
+const REGION = 'Torch-Compiled Region: '
+
+export function Compiled({ base }: ViewProps) {
+  const resource = useView('compiled', base)
+  return (
+    <div className={frameCss.page}>
+      <ViewFrame resource={resource} bones={<Bones height={78} />} steps={String(base.steps ?? '')}>
+        {(view) => {
+          const figures = pick(view, 'summary', 'figures')?.figures
+          return (
+            figures && (
+              <HeadlineCard below>
+                <Headline figures={figures} alarms={new Map()} />
+                <Say severity="info">
+                  {answered(figures, pick(view, 'graph_breaks', 'table'))}{' '}
+                  <Button
+                    size="compact-xs"
+                    variant="default"
+                    onClick={() => followLink({ view: 'findings', params: {}, text: '' })}
+                  >
+                    Show findings
+                  </Button>
+                </Say>
+              </HeadlineCard>
+            )
+          )
+        }}
+      </ViewFrame>
+      {(resource.data || !resource.problem) && (
+        <TableSection
+          view="compiled"
+          base={base}
+          groups={GROUPS}
+          placeholder="Search, text or /regex/"
+          detail={(row, table) => <Detail row={row} table={table} base={base} />}
+        />
+      )}
+    </div>
+  )
+}
+
+/** What compiling took, and where compiled code breaks off. */
+function answered(figures: readonly Figure[], breaks: Table | null): string {
+  const value = (key: string) => Number(figures.find(({ metric }) => metric.key === key)?.value ?? 0)
+  const again = value('recompilations')
+  const compiling =
+    value('compilations') > 0
+      ? `Compiling took ${format(value('compile_ns'), 'ns')} in ${counted(value('compilations'), 'compilation')}` +
+        `${again > 0 ? `, with ${counted(again, 'recompilation')} of functions that had been compiled before` : ''}.`
+      : 'Nothing was compiled in what is chosen.'
+  const most = breaks?.rows[0]
+  if (!most) return `${compiling} No compiled code calls other compiled code: there is no graph break.`
+  const where = most.break_at ? `at ${most.break_at}` : `where ${most.break_from} goes on in ${most.break_to}`
+  return (
+    `${compiling} Compiled code breaks off at ${counted(value('graph_breaks'), 'place')}, ` +
+    `${value('graph_breaks') > 1 ? 'most of all ' : ''}${where}: guards and wrappers take ${format(Number(most.break_ns), 'ns')} there.`
+  )
+}
+
+/** Which events stand behind a row: calls of its region (of a break those of the first that goes on), or the kernel. */
+function behind(row: Row): string {
+  if (row.generated_kernel !== undefined) return `name:${row.generated_kernel}`
+  if (row.step !== undefined) return `name:ProfilerStep#${row.step}`
+  return `name:${REGION}${String(row.region ?? row.break_to).split(', ')[0]}`
+}
+
+function Detail({ row, table, base }: { row: Row; table: Table; base: Query }) {
+  const by = useMemo(() => [behind(row)], [row])
+  return <RowDetail row={row} table={table} base={base} stacks={false} by={by} />
+}

@@ -1,0 +1,246 @@
+// Findings: what to change first and what that would save, then every other finding by what it would save.
+import { useMemo, useState } from 'react'
+import type { Query } from '../../api/client'
+import type { Figure, Metric, Notice, Severity, View } from '../../api/payloads'
+import { counted, format, formatRange } from '../../lib/format'
+import { HeadlineCard, Say } from '../../parts/headlineCard'
+import type { ViewProps } from '../../parts/page'
+import { pick } from '../../parts/payloadByName'
+import { ViewFrame } from '../../parts/viewFrame'
+import { useView } from '../../state/data'
+import { setRoute, useRoute } from '../../state/route'
+import { Bones, Card } from '../../widgets/basics'
+import { Headline } from '../../widgets/figures'
+import { NoticeList, Sentence } from '../../widgets/notices'
+import { savingsScale } from '../../widgets/saving'
+import { DISMISSED, restorerOf, useDismissing, useWithout } from './dismissedFindings'
+import { FindingCard } from './findingCard'
+import { comparedIn, InTheJob, useVerdict } from './jobSentence'
+import layoutCss from '../../widgets/layout.module.css'
+import textCss from '../../widgets/text.module.css'
+import css from './findings.module.css'
+
+const LOUDEST: Severity[] = ['high', 'medium', 'low', 'info']
+
+export function FindingsView(props: ViewProps) {
+  const { base, profile } = props
+  const query = useWithout(base)
+  const resource = useView('findings', query)
+  return (
+    <ViewFrame resource={resource} bones={<Bones height={330} />} steps={String(base.steps ?? '')}>
+      {(view) => (
+        <Page view={view} base={query} whole={profile.steps.length > 0 ? 'step' : 'recording'} props={props} />
+      )}
+    </ViewFrame>
+  )
+}
+
+function Page({ view, base, whole, props }: { view: View; base: Query; whole: string; props: ViewProps }) {
+  const figures = pick(view, 'summary', 'figures')?.figures ?? []
+  const together = pick(view, 'together', 'figures')?.figures ?? []
+  const found = pick(view, 'findings', 'notices')?.notices ?? []
+  const dismissed = pick(view, 'dismissed', 'notices')?.notices ?? []
+  const ignored = pick(view, 'ignored', 'notices')?.notices ?? []
+  const about = [pick(view, 'data_quality', 'notices'), pick(view, 'failed', 'notices')].flatMap((each) => each ?? [])
+  const saving = found.filter((notice) => notice.saving)
+  const others = found
+    .filter((notice) => !notice.saving)
+    .sort((a, b) => LOUDEST.indexOf(a.severity) - LOUDEST.indexOf(b.severity))
+  const inJob = comparedIn(props) > 0
+  const verdict = useVerdict(props)
+  const isRead = view.coverage.complete || view.coverage.window !== null
+  // What is loud without a number comes before what surely saves little.
+  const isLouder = others[0]?.severity === 'high' && saving[0]?.severity === 'low'
+  const first = isLouder ? others[0] : (saving[0] ?? others[0])
+  const rulesOf = (notices: readonly Notice[]) => notices.map(({ rule }) => rule)
+  const { dismiss, restore } = useDismissing(rulesOf([...saving, ...others]), rulesOf(dismissed), view)
+  return (
+    <div className={layoutCss.grid}>
+      <HeadlineCard below>
+        {isRead && <Headline figures={[...figures, ...inAll(together, found.length, whole)]} alarms={new Map()} />}
+        <InTheJob {...props} verdict={verdict} findings={found} leads={false} />
+        {first ? (
+          <Say severity={first.severity}>
+            <b>
+              {verdict ? 'On this rank alone mend first' : 'Mend first'}: {first.title}.
+              <Gain notice={first} whole={whole} />
+            </b>{' '}
+            <Sentence notice={first} text={first.todo || first.text} />
+          </Say>
+        ) : (
+          <Say severity="info">
+            {isRead ? nothing(together, whole) : 'The file ends early: no rule speaks about it.'}
+          </Say>
+        )}
+      </HeadlineCard>
+      {saving.length > 0 && (
+        <List
+          title="By what they save"
+          subtitle={`of the mean ${whole}, most first; they do not add up, for mending one changes what the others save`}
+          notices={saving}
+          base={base}
+          inJob={inJob}
+          onDismiss={dismiss}
+        />
+      )}
+      {others.length > 0 && (
+        <List
+          title="Without a number"
+          subtitle="nobody can tell from this trace what they would save"
+          notices={others}
+          base={base}
+          inJob={inJob}
+          onDismiss={dismiss}
+        />
+      )}
+      <Left notices={dismissed} words="dismissed" onRestore={restore} />
+      <Left notices={ignored} words="left out by torch_trace_ignore" />
+      {isRead && <Looked figures={together} whole={whole} isSaid={found.length === 0} />}
+      {about.map(({ name, title, notices }) => (
+        <Card key={name} className={layoutCss.span12} title={title}>
+          <NoticeList notices={notices} onLink={() => undefined} none="" />
+        </Card>
+      ))}
+    </div>
+  )
+}
+
+const numberOf = (figures: readonly Figure[], key: string) => {
+  const value = figures.find((figure) => figure.metric.key === key)?.value
+  return typeof value === 'number' ? value : null
+}
+
+/** What all findings save together, as one range. */
+function inAll(figures: readonly Figure[], count: number, whole: string): Figure[] {
+  const upper = figures.find((figure) => figure.metric.key === 'saving_high_ns')
+  const [low, high, share] = ['saving_low_ns', 'saving_high_ns', 'saving_ratio'].map(
+    (key) => numberOf(figures, key) ?? 0,
+  )
+  if (!upper || high === 0) return []
+  const title = count > 1 ? 'All together save' : 'Mending it saves'
+  const metric: Metric = { ...upper.metric, title, unit: 'text' }
+  return [
+    { metric, value: formatRange(low, high, 'ns'), note: `at most ${format(share, 'ratio')} of the mean ${whole}` },
+  ]
+}
+
+function Gain({ notice, whole }: { notice: Notice; whole: string }) {
+  if (!notice.saving) return null
+  const { low_ns: low, high_ns: high, step_ns: step } = notice.saving
+  return (
+    <>
+      {' '}
+      That saves {formatRange(low, high, 'ns')} of the mean {whole}
+      {step > 0 && ` (at most ${format(high / step, 'ratio')})`}.
+    </>
+  )
+}
+
+/** What was looked for in vain. */
+function nothing(figures: readonly Figure[], whole: string): string {
+  const busy = numberOf(figures, 'utilization')
+  const note = figures.find((figure) => figure.metric.key === 'utilization')?.note
+  const looked = counted(numberOf(figures, 'rules_looked') ?? 0, 'rule')
+  const lacks = silence(figures) && ' Kernels are missing.'
+  return `None of ${looked} applies.${busy === null ? '' : ` The device runs kernels for ${format(busy, 'ratio')} of the ${whole}s${note && ` ${note}`}.`}${lacks}`
+}
+
+/** Which rules did not look because kernels are missing. */
+function silence(figures: readonly Figure[]): string {
+  const count = numberOf(figures, 'rules_silent') ?? 0
+  const titles = figures.find((figure) => figure.metric.key === 'silent_rules')?.value
+  return count ? ` Kernels are missing, so that ${counted(count, 'rule')} did not look: ${titles}.` : ''
+}
+
+/** How much was looked for, and of what nothing can be said: few findings may mean little data. */
+/** `isSaid`: how many looked stands above. */
+function Looked(props: { figures: readonly Figure[]; whole: string; isSaid: boolean }) {
+  const { figures, whole, isSaid } = props
+  const [looked, rules] = ['rules_looked', 'rules'].map((key) => numberOf(figures, key) ?? 0)
+  const lacks = String(figures.find((figure) => figure.metric.key === 'not_recorded')?.value ?? '')
+  const out = rules - looked - (numberOf(figures, 'rules_silent') ?? 0)
+  const left = out > 0 ? ` (${out} left out)` : ''
+  const silent = silence(figures)
+  if (isSaid && !lacks && !left && !silent) return null
+  return (
+    <p className={`${layoutCss.span12} ${css.looked}`}>
+      {looked} of {rules} rules looked at the {whole === 'step' ? 'steps' : whole}
+      {left}.{silent}
+      {lacks && ` Rules are silent about what was not recorded: ${lacks}.`}
+    </p>
+  )
+}
+
+function List(props: {
+  title: string
+  subtitle: string
+  notices: Notice[]
+  base: Query
+  inJob: boolean
+  onDismiss: (rule: string) => void
+}) {
+  const { title, subtitle, notices, base, inJob, onDismiss } = props
+  const { rule } = useRoute()
+  const scale = useMemo(() => savingsScale(notices), [notices])
+  return (
+    <Card className={layoutCss.span12} title={title} subtitle={subtitle}>
+      <ol className={css.list}>
+        {notices.map((notice, i) => (
+          <FindingCard
+            key={notice.rule}
+            notice={notice}
+            rank={notice.saving ? i + 1 : undefined}
+            scale={scale}
+            base={base}
+            inJob={inJob}
+            isOpen={notice.rule === rule}
+            onToggle={() => setRoute({ rule: notice.rule === rule ? '' : notice.rule, sort: '', desc: '' }, true)}
+            onDismiss={() => onDismiss(notice.rule)}
+          />
+        ))}
+      </ol>
+    </Card>
+  )
+}
+
+/** Findings that somebody does not want to hear of: how many, and on demand which. */
+function Left(props: { notices: Notice[]; words: string; onRestore?: (rule: string) => void }) {
+  const { notices, words, onRestore } = props
+  const [isOpen, setOpen] = useState(false)
+  if (notices.length === 0) return null
+  return (
+    <section className={`${layoutCss.span12} ${css.left}`} aria-label={words}>
+      <span className={textCss.mute}>
+        {notices.length} {words}:
+      </span>{' '}
+      <button
+        type="button"
+        id={onRestore && DISMISSED}
+        className={textCss.link}
+        aria-expanded={isOpen}
+        onClick={() => setOpen(!isOpen)}
+      >
+        {isOpen ? 'Hide' : 'Show'}
+      </button>
+      {isOpen && (
+        <ul>
+          {notices.map((notice) => (
+            <li key={notice.rule}>
+              <b>{notice.title}</b> <Sentence notice={notice} text={notice.text} />{' '}
+              {onRestore && (
+                <button
+                  type="button"
+                  id={restorerOf(notice.rule)}
+                  className={textCss.link}
+                  onClick={() => onRestore(notice.rule)}
+                >
+                  Restore
+                </button>
+              )}
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  )
+}

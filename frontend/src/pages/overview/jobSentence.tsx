@@ -1,0 +1,68 @@
+// What the job says of the rank that is open, once its traces were read; before, the way to where that is told.
+import { useMemo } from 'react'
+import type { Query } from '../../api/client'
+import type { Notice } from '../../api/payloads'
+import { counted } from '../../lib/format'
+import { spansBeside, viewInfo } from '../../lib/profiles'
+import { Say } from '../../parts/headlineCard'
+import type { ViewProps } from '../../parts/page'
+import { pick } from '../../parts/payloadByName'
+import { useKnown } from '../../state/data'
+import { useWholeRead } from '../../state/readRuns'
+import { openView, wayTo } from '../../state/route'
+import { Sentence } from '../../widgets/notices'
+import textCss from '../../widgets/text.module.css'
+
+const VIEW = 'distributed'
+
+/** Whether a finding leaves open what the view about all workers tells. */
+const isOpen = ({ evidence }: Notice) => evidence?.view === VIEW
+
+/** How many workers the view about all of them would compare; 0 where it does not apply. */
+export function comparedIn({ catalog, profile }: Pick<ViewProps, 'catalog' | 'profile'>): number {
+  const count = spansBeside(catalog, profile, profile.model).length
+  return count > 1 && viewInfo(profile, VIEW)?.available ? count : 0
+}
+
+/** What the job says of the rank, null while nobody knows it. */
+export function useVerdict(props: ViewProps): Notice | null {
+  const { base, profile } = props
+  const { worker } = profile
+  const query = useMemo<Query>(() => ({ ...base, worker: '', of: worker }), [base, worker])
+  const view = useKnown(VIEW, query, String(useWholeRead(base)), comparedIn(props) > 0)
+  return (view && pick(view, 'verdict', 'notices')?.notices[0]) ?? null
+}
+
+/** `findings`: what is said of the rank alone; where that leaves nothing open, nobody is sent elsewhere. */
+export function InTheJob(props: ViewProps & { verdict: Notice | null; findings: readonly Notice[]; leads: boolean }) {
+  const { profile, verdict, findings, leads } = props
+  const workers = comparedIn(props)
+  if (verdict)
+    return (
+      <Say severity={verdict.severity}>
+        <Sentence notice={verdict} text={verdict.text} wayOf={wayTo(profile)} /> <ToDistributed text="Distributed" />
+      </Say>
+    )
+  if (!leads || workers === 0 || !findings.some(isOpen)) return null
+  return (
+    <Say severity="info">
+      How much of its communication is waiting for other ranks: <ToDistributed text="Distributed" /> tells, as far as
+      the {counted(workers, 'worker')} of the run are ranks of one job.
+    </Say>
+  )
+}
+
+const ToDistributed = ({ text }: { text: string }) => (
+  <button type="button" className={textCss.link} onClick={() => openView(VIEW, {})}>
+    {text}
+  </button>
+)
+
+/** Behind a finding of which this rank's trace alone does not tell how much is waiting. */
+export const WaitingIsToldIn = ({ notice }: { notice: Notice }) =>
+  isOpen(notice) ? (
+    <>
+      {' '}
+      <ToDistributed text="Distributed tells how much of it is waiting" />
+    </>
+  ) : null

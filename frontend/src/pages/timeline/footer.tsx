@@ -1,0 +1,102 @@
+// The line below the timeline: how much is in sight, what was found, and what the colours mean.
+import type { Timeline } from '../../api/payloads'
+import type { ColorBy } from '../../canvas/timeline/colors'
+import type { LegendEntry } from '../../canvas/timeline/legend'
+import type { Range } from '../../canvas/timeline/model'
+import { categoryColor } from '../../lib/color'
+import { format } from '../../lib/format'
+import { shortenMiddle, shortKernel } from '../../lib/names'
+import { Swatch } from '../../widgets/basics'
+import type { TimelineExtras } from './overlays'
+import css from './footer.module.css'
+
+/** What else than operators a trace may hold: the key of colours speaks of nothing else. */
+export interface Holds {
+  device: boolean
+  python: boolean
+  modules: boolean
+  async: boolean
+}
+
+export const holdsOf = ({ busy_is_device, tracks, has_modules }: Timeline): Holds => ({
+  device: busy_is_device,
+  python: tracks.some(({ id }) => id.endsWith('/python')),
+  modules: has_modules,
+  async: tracks.some(({ id }) => id.endsWith('/async')),
+})
+
+export const KINDS: readonly { kind: string; label: string; needs?: keyof Holds }[] = [
+  { kind: 'kernel', label: 'kernel', needs: 'device' },
+  { kind: 'communication', label: 'communication', needs: 'device' },
+  { kind: 'memcpy', label: 'copy', needs: 'device' },
+  { kind: 'operator', label: 'operator' },
+  { kind: 'runtime', label: 'runtime', needs: 'device' },
+  { kind: 'python', label: 'Python', needs: 'python' },
+  { kind: 'module', label: 'module', needs: 'modules' },
+  { kind: 'annotation', label: 'annotation' },
+  { kind: 'async', label: 'asynchronous', needs: 'async' },
+]
+
+export function TimelineFoot(props: {
+  view: Range
+  busy: boolean
+  notes: readonly string[]
+  found: TimelineExtras['found']
+  colors: ColorBy
+  legend: readonly LegendEntry[]
+  holds: Holds
+}) {
+  const { view, busy, notes, found, colors, legend, holds } = props
+  return (
+    <footer data-testid="timeline-foot" className={css.foot}>
+      <span className={css.now}>
+        {format(view.end - view.start, 'ns')} in sight
+        {found && !found.problem && <Found found={found} />}
+        {notes.map((note) => ` · ${note}`)}
+        {busy && ' · loading…'}
+      </span>
+      <span className={css.key} data-testid="timeline-key">
+        {colors === 'kind' ? (
+          <Kinds holds={holds} />
+        ) : (
+          legend.map(({ label, color }) => (
+            <span key={label} title={label}>
+              <Swatch color={color} /> {shortenMiddle(shortKernel(label), 26)}
+            </span>
+          ))
+        )}
+      </span>
+    </footer>
+  )
+}
+
+/** How much was found; which of them is chosen stands in the search field. */
+function Found({ found }: { found: NonNullable<TimelineExtras['found']> }) {
+  const { total, inSight, totalNs } = found
+  const mean = total ? `, mean ${format(totalNs / total, 'ns')}` : ''
+  return (
+    <span
+      data-testid="found"
+      title="Durations of all that was found, added up: what lies inside of another hit counts as well"
+    >{` · ${count(total)} found, ${format(totalNs, 'ns')} in all${mean} · ${count(inSight)} in sight`}</span>
+  )
+}
+
+export const count = (value: number | null) => (value === null ? '…' : value.toLocaleString('en-US'))
+
+function Kinds({ holds }: { holds: Holds }) {
+  return (
+    <>
+      {KINDS.filter(({ needs }) => !needs || holds[needs]).map(({ kind, label }) => (
+        <span key={kind}>
+          <Swatch color={categoryColor(kind)} /> {label}
+        </span>
+      ))}
+      {holds.device && (
+        <span title="The corner of kernels that use matrix units, by their name or by what the trace says">
+          ◥ matrix units
+        </span>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,40 @@
+// How much device time graphs replayed, and what tells which operators or modules stand behind it.
+import type { View } from '../api/payloads'
+import { openView } from '../state/route'
+import { Value } from '../widgets/basics'
+import { pick } from './payloadByName'
+import textCss from '../widgets/text.module.css'
+
+/** Where most device time without an operator is of replays, and none is known. */
+function NotTold({ view }: { view: View }) {
+  const without = pick(view, 'no_operator', 'breakdown')
+  const replays = without?.parts.find(({ metric }) => metric.key === 'graph')
+  if (!without || !replays || 2 * replays.value < without.total) return null
+  return (
+    <p className={textCss.none} data-testid="replayed">
+      <Value value={replays.value} unit={without.unit} /> of device time stands at (no operator): it was replayed from
+      captured graphs, and their capture is not known.{' '}
+      <button type="button" className={textCss.link} onClick={() => openView('graphs')}>
+        Show graphs
+      </button>
+    </p>
+  )
+}
+
+/** One line; nothing without replays. */
+export function Replayed({ view, noun }: { view: View; noun: string }) {
+  const bar = pick(view, 'replayed', 'breakdown')
+  if (!bar) return <NotTold view={view} />
+  return (
+    <p className={textCss.none} data-testid="replayed">
+      <Value value={bar.total} unit={bar.unit} /> of device time was replayed from captured graphs. {noun} behind it:{' '}
+      {bar.parts.map((part, i) => (
+        <span key={part.metric.key} title={part.metric.definition}>
+          {i > 0 && ', '}
+          {part.metric.title.toLowerCase()} <Value value={part.value} unit={bar.unit} />
+        </span>
+      ))}
+      .
+    </p>
+  )
+}
