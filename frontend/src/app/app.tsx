@@ -3,32 +3,32 @@ import { Alert, Button, MantineProvider } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Catalog, Problem, Profile, ReadInfo, SpanInfo, ViewInfo } from '../api/payloads'
-import { nounOf } from '../lib/modelNouns'
+import { modelNoun } from '../lib/modelNouns'
 import { shortenMiddle } from '../lib/names'
 import {
   type Address,
-  askedAddress,
   isAnsweredByOthers,
-  missingIn,
-  offered,
+  missingPart,
+  offeredViews,
   openedView,
+  requestAddress,
   resolveAddress,
   sameAddress,
-  seenAs,
   spanOf,
+  spanVersion,
   viewInfo,
   wantedAddress,
 } from '../lib/profiles'
-import { viewOf } from '../pages'
+import { pageOfView } from '../pages'
 import { useCatalog, useProfile } from '../state/data'
 import { openProfile, openView, setDefaultView, setRoute, useRoute } from '../state/route'
-import { Bones } from '../widgets/basics'
+import { Placeholder } from '../widgets/basics'
 import { CaptureProblem } from '../widgets/capturePicker'
 import { ProblemPanel } from '../widgets/problem'
 import { FailedPanel, LoadingPanel } from '../widgets/profileState'
 import { WindowBar } from '../widgets/windowBar'
 import { Boundary } from './boundary'
-import { EmptyPanel, PassedOverButton } from './emptyStates'
+import { EmptyPanel, SkippedFilesButton } from './emptyStates'
 import { HelpModal } from './help'
 import { Nav } from './nav'
 import { QualityDrawer } from './quality'
@@ -59,8 +59,8 @@ function Frame() {
   const span = spanOf(catalog, address)
   const part = route.window ?? ''
   const capture = route.capture ?? ''
-  const asked = askedAddress(catalog, address, wanted)
-  const { profile: read, problem, reload } = useProfile(asked, seenAs(span), part, capture, route.view)
+  const asked = requestAddress(catalog, address, wanted)
+  const { profile: read, problem, reload } = useProfile(asked, spanVersion(span), part, capture, route.view)
   const other = read?.worker && !sameAddress(read, asked) ? read : null
   useEffect(() => {
     // Once a merged file is read, a worker for each of its ranks stands for it.
@@ -68,7 +68,7 @@ function Frame() {
     if (route.worker) setRoute({ run: other.run, worker: other.worker, span: other.span })
     refresh()
   }, [other, route.worker, refresh])
-  const profile = useMemo(() => offered(read, catalog, address), [read, catalog, address])
+  const profile = useMemo(() => offeredViews(read, catalog, address), [read, catalog, address])
   const [quality, setQuality] = useState(false)
   const [help, setHelp] = useState(false)
   useShortcuts(profile, () => setHelp(true))
@@ -116,7 +116,7 @@ function Frame() {
       <Nav
         views={profile?.views ?? []}
         active={view}
-        foot={catalog && catalog.runs.length > 0 && <PassedOverButton catalog={catalog} />}
+        foot={catalog && catalog.runs.length > 0 && <SkippedFilesButton catalog={catalog} />}
         onActive={() => document.getElementById('main')?.scrollTo(0, 0)}
       />
       <main id="main" className={css.main} tabIndex={-1} aria-label={viewInfo(profile, view)?.title ?? 'View'}>
@@ -146,7 +146,7 @@ function Frame() {
               offline ? (
                 <ProblemPanel problem={offline} />
               ) : (
-                <Bones height={300} />
+                <Placeholder height={300} />
               )
             ) : address === null ? (
               <NoProfile catalog={catalog} wanted={wanted} />
@@ -180,7 +180,7 @@ const CutBanner = ({ read, model, onMore }: { read: ReadInfo; model: string; onM
     {model === 'trace' && read.cut_files.length === 0 && ': often the work of the devices, so that they seem idle'}. No
     rule speaks about what may be missing.{' '}
     <button type="button" className={textCss.link} onClick={onMore}>
-      About this {nounOf(model)}
+      About this {modelNoun(model)}
     </button>
   </Alert>
 )
@@ -218,7 +218,7 @@ function Body(props: {
   ) : undefined
   if (!profile)
     return problem ? <ProblemPanel problem={problem} action={elsewhere} /> : <LoadingPanel profile={null} span={span} />
-  const View = viewOf(view)
+  const View = pageOfView(view)
   if (profile.state === 'failed') {
     if (isAnsweredByOthers(view, catalog, profile))
       return <View id={view} catalog={catalog} profile={profile} base={base} />
@@ -260,7 +260,7 @@ function NoProfile({ catalog, wanted }: { catalog: Catalog; wanted: Address }) {
       </>
     )
   }
-  const missing = missingIn(catalog, wanted)
+  const missing = missingPart(catalog, wanted)
   const run = missing === 'run' ? '' : wanted.run
   return (
     <ProblemPanel

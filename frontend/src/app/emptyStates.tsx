@@ -25,7 +25,7 @@ with profile(
 const MOST_PASSED = 50
 
 /** How many files and folders are no profiles, below the list of views, and what they are one click away. */
-export function PassedOverButton({ catalog }: { catalog: Catalog }) {
+export function SkippedFilesButton({ catalog }: { catalog: Catalog }) {
   const [open, setOpen] = useState(false)
   const count = catalog.skipped.length
   if (count === 0) return null
@@ -47,14 +47,14 @@ export function PassedOverButton({ catalog }: { catalog: Catalog }) {
         classNames={{ title: css.title }}
         closeButtonProps={{ 'aria-label': 'Close' }}
       >
-        <PassedOver catalog={catalog} />
+        <SkippedFiles catalog={catalog} />
       </Drawer>
     </>
   )
 }
 
 /** Files of the log directory that are no profiles, and what they are; nothing where there are none. */
-function PassedOver({ catalog }: { catalog: Catalog }) {
+function SkippedFiles({ catalog }: { catalog: Catalog }) {
   const folder = `${catalog.logdir.replace(/\/+$/, '')}/`
   if (catalog.skipped.length === 0) return null
   return (
@@ -99,7 +99,7 @@ export function EmptyPanel({ catalog }: { catalog: Catalog }) {
         {catalog.last_scan_unix_ms !== null && <>, last at {formatTime(catalog.last_scan_unix_ms)}</>}. The page looks
         again by itself.
       </p>
-      <PassedOver catalog={catalog} />
+      <SkippedFiles catalog={catalog} />
       <h3>Record one</h3>
       <div className={css.code}>
         <pre>{hint}</pre>

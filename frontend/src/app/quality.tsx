@@ -3,10 +3,10 @@ import { Drawer } from '@mantine/core'
 import type { Query } from '../api/client'
 import type { IssueInfo, Profile, ReadInfo, SpanInfo } from '../api/payloads'
 import { counted, format } from '../lib/format'
-import { nounOf } from '../lib/modelNouns'
+import { modelNoun } from '../lib/modelNouns'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
-import { Bones, CopyIconButton } from '../widgets/basics'
+import { CopyIconButton, Placeholder } from '../widgets/basics'
 import { NoticeList } from '../widgets/notices'
 import { ProblemPanel } from '../widgets/problem'
 import figuresCss from '../widgets/figures.module.css'
@@ -30,7 +30,7 @@ export function QualityDrawer(props: {
       onClose={onClose}
       position="right"
       size={520}
-      title={`About this ${nounOf(profile.model)}`}
+      title={`About this ${modelNoun(profile.model)}`}
       transitionProps={{ duration: 120 }}
       classNames={{ title: css.title }}
       closeButtonProps={{ 'aria-label': 'Close' }}
@@ -38,7 +38,7 @@ export function QualityDrawer(props: {
       {span && <Files span={span} />}
       <h3>What the numbers stand on</h3>
       {resource.problem && <ProblemPanel problem={resource.problem} />}
-      {!resource.data && !resource.problem && <Bones height={120} />}
+      {!resource.data && !resource.problem && <Placeholder height={120} />}
       {quality?.kind === 'notices' && (
         <NoticeList
           notices={quality.notices}

@@ -3,7 +3,7 @@ import { Button, Menu, Tooltip } from '@mantine/core'
 import { originalUrl, type Query, windowUrl } from '../api/client'
 import type { Catalog, Profile } from '../api/payloads'
 import { format } from '../lib/format'
-import { nounOf } from '../lib/modelNouns'
+import { modelNoun } from '../lib/modelNouns'
 import { type Address, spanOf } from '../lib/profiles'
 import { useCurrent } from '../state/current'
 import { openProfile, setRoute, shareUrl } from '../state/route'
@@ -65,7 +65,7 @@ export function TopBar(props: {
               leftSection={<InfoIcon />}
             >
               {notices > 0 && `${notices} `}
-              <span className={css.wide}>&nbsp;{`${notesText(notices, isRead)} this ${nounOf(profile.model)}`}</span>
+              <span className={css.wide}>&nbsp;{`${notesText(notices, isRead)} this ${modelNoun(profile.model)}`}</span>
             </Button>
           </Tooltip>
         )}

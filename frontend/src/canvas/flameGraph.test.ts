@@ -1,10 +1,16 @@
 import { expect, it } from 'vitest'
-import { aroundOf, icicleOf, lineOf, linesOf, neighbour, nodeAt, strengthOf } from './flameGraph'
+import { colorStrength, flameModel, lineCount, lineOf, neighbour, nodeAt, parentsText } from './flameGraph'
 import { LIGHT } from './surface'
 
 const node = (label: string, parent: number, value: number) => ({ label, parent, value, category: 'cpu' })
 // model > (a > a1), b; b claims more than its parent has left
-const MODEL = icicleOf([node('model', -1, 10), node('a', 0, 4), node('a1', 1, 3), node('b', 0, 8), node('loss', -1, 5)])
+const MODEL = flameModel([
+  node('model', -1, 10),
+  node('a', 0, 4),
+  node('a1', 1, 3),
+  node('b', 0, 8),
+  node('loss', -1, 5),
+])
 
 it('gives every node a place inside its parent', () => {
   expect([...MODEL.width]).toEqual([12, 4, 3, 8, 5])
@@ -34,14 +40,14 @@ it('walks by arrow keys', () => {
 
 it('lets what a search does not find fade', () => {
   const scene = { model: MODEL, found: null, zoom: -1, selected: -1, hover: -1, width: 170, theme: LIGHT }
-  const strengths = (found: boolean[] | null) => MODEL.nodes.map((_, i) => strengthOf({ ...scene, found }, i))
+  const strengths = (found: boolean[] | null) => MODEL.nodes.map((_, i) => colorStrength({ ...scene, found }, i))
   expect(strengths([true, false, true, false, false])).toEqual([1, 0.25, 1, 0.25, 0.25])
   expect(strengths(null)).toEqual([1, 0.88, 0.75, 0.88, 1])
 })
 
 it('gives the rows of what is around a zoomed node to what is beneath it', () => {
-  expect([-1, 0, 1, 2, 4].map((zoom) => linesOf(MODEL, zoom))).toEqual([3, 3, 3, 2, 1])
+  expect([-1, 0, 1, 2, 4].map((zoom) => lineCount(MODEL, zoom))).toEqual([3, 3, 3, 2, 1])
   expect([0, 1, 2, 3, 4].map((node) => lineOf(MODEL, 1, node))).toEqual([-1, 1, 2, -1, -1])
   expect([0, 1, 2, 3, 4].map((node) => lineOf(MODEL, -1, node))).toEqual([0, 1, 2, 1, 0])
-  expect(aroundOf(MODEL, 2)).toBe('\u25b2 2 frames around it: a \u2039 model')
+  expect(parentsText(MODEL, 2)).toBe('\u25b2 2 frames around it: a \u2039 model')
 })

@@ -1,16 +1,16 @@
 // Icicle chart: roots on top, children below in proportion of one value. A zoomed node gives its rows to what is beneath it:
 // all around it is one line.
-import { box, FONT, paint, type Theme } from './surface'
+import { boxColors, drawBox, FONT, type Theme } from './surface'
 
-export interface IcicleNode {
+export interface FlameNode {
   label: string
   parent: number
   value: number
   category: string
 }
 
-export interface IcicleModel {
-  nodes: readonly IcicleNode[]
+export interface FlameModel {
+  nodes: readonly FlameNode[]
   depth: Int32Array
   /** Left edge and width in units of the value. */
   left: Float64Array
@@ -31,7 +31,7 @@ export const LEVEL = 22
 const SHADES = [1, 0.88, 0.75, 0.63, 0.75, 0.88]
 
 /** Nodes come in pre-order. A node is at least as wide as its children together. */
-export function icicleOf(nodes: readonly IcicleNode[]): IcicleModel {
+export function flameModel(nodes: readonly FlameNode[]): FlameModel {
   const n = nodes.length
   const depth = new Int32Array(n)
   const width = new Float64Array(n)
@@ -75,8 +75,8 @@ export function icicleOf(nodes: readonly IcicleNode[]): IcicleModel {
   return { nodes, depth, left, width, total, last, height, levels, children, roots }
 }
 
-export interface IcicleScene {
-  model: IcicleModel
+export interface FlameScene {
+  model: FlameModel
   /** Which nodes a search found; the others fade. null = nothing is searched. */
   found: readonly boolean[] | null
   /** Node that fills the width; -1 = all roots. */
@@ -87,29 +87,29 @@ export interface IcicleScene {
   theme: Theme
 }
 
-const frameOf = ({ model, zoom }: IcicleScene): [number, number] =>
+const frameOf = ({ model, zoom }: FlameScene): [number, number] =>
   zoom < 0 ? [0, model.total] : [model.left[zoom], model.width[zoom]]
 
 /** Level of the first line of a zoom, and whether a line for all around it stands above. */
-function topOf({ model, zoom }: Pick<IcicleScene, 'model' | 'zoom'>): { first: number; line: number } {
+function topOf({ model, zoom }: Pick<FlameScene, 'model' | 'zoom'>): { first: number; line: number } {
   const first = zoom < 0 ? 0 : model.depth[zoom]
   return { first, line: first > 0 ? 1 : 0 }
 }
 
 /** How many lines a picture has. */
-export function linesOf(model: IcicleModel, zoom: number): number {
+export function lineCount(model: FlameModel, zoom: number): number {
   return zoom < 0 ? model.levels : model.height[zoom] + topOf({ model, zoom }).line
 }
 
 /** The line that a node stands in, from 0; -1 where it is not in the picture: beside the zoomed one, or around it. */
-export function lineOf(model: IcicleModel, zoom: number, node: number): number {
+export function lineOf(model: FlameModel, zoom: number, node: number): number {
   if (zoom >= 0 && (node < zoom || node >= model.last[zoom])) return -1
   const { first, line } = topOf({ model, zoom })
   return model.depth[node] - first + line
 }
 
 /** What the line above a zoomed node says: how much is around it, nearest first. */
-export function aroundOf(model: IcicleModel, zoom: number): string {
+export function parentsText(model: FlameModel, zoom: number): string {
   const names: string[] = []
   for (let at = model.nodes[zoom].parent; at >= 0; at = model.nodes[at].parent) names.push(model.nodes[at].label)
   return `\u25b2 ${names.length} ${names.length === 1 ? 'frame' : 'frames'} around it: ${names.join(' \u2039 ')}`
@@ -118,14 +118,14 @@ export function aroundOf(model: IcicleModel, zoom: number): string {
 const FADED = 0.25
 
 /** How strong a node's colour is (0..1): the found ones stand out. */
-export function strengthOf({ model, found }: IcicleScene, node: number): number {
+export function colorStrength({ model, found }: FlameScene, node: number): number {
   return found ? (found[node] ? 1 : FADED) : SHADES[model.depth[node] % SHADES.length]
 }
 
 /** A chosen node is at least so wide: a search goes to it however little time it has. */
 const CHOSEN_WIDTH = 3
 
-export function drawIcicle(context: CanvasRenderingContext2D, scene: IcicleScene, height: number): void {
+export function drawFlameGraph(context: CanvasRenderingContext2D, scene: FlameScene, height: number): void {
   const { model, theme, width, zoom } = scene
   context.fillStyle = theme.panel
   context.fillRect(0, 0, width, height)
@@ -135,7 +135,7 @@ export function drawIcicle(context: CanvasRenderingContext2D, scene: IcicleScene
   if (span <= 0) return
   const scale = width / span
   const { first, line } = topOf(scene)
-  if (line) box(context, 0, 0, width - 1, LEVEL - 2, paint('other', AROUND, theme), aroundOf(model, zoom))
+  if (line) drawBox(context, 0, 0, width - 1, LEVEL - 2, boxColors('other', AROUND, theme), parentsText(model, zoom))
   const [begin, end] = zoom < 0 ? [0, model.nodes.length] : [zoom, model.last[zoom]]
   for (let i = begin; i < end; i++) {
     const x = (model.left[i] - from) * scale
@@ -143,8 +143,8 @@ export function drawIcicle(context: CanvasRenderingContext2D, scene: IcicleScene
     const marked = i === scene.selected || i === scene.hover
     if (w < 0.4 && !marked) continue
     const y = (model.depth[i] - first + line) * LEVEL
-    const colors = paint(model.nodes[i].category, strengthOf(scene, i), theme)
-    box(context, x, y, Math.max(0.6, w - 1), LEVEL - 2, colors, model.nodes[i].label)
+    const colors = boxColors(model.nodes[i].category, colorStrength(scene, i), theme)
+    drawBox(context, x, y, Math.max(0.6, w - 1), LEVEL - 2, colors, model.nodes[i].label)
   }
   for (const node of [scene.hover, scene.selected]) {
     const at = node < 0 ? -1 : lineOf(model, zoom, node)
@@ -160,7 +160,7 @@ export function drawIcicle(context: CanvasRenderingContext2D, scene: IcicleScene
 const AROUND = 0.3
 
 /** The node at a point; on the line above a zoomed one, the one around it. */
-export function nodeAt(scene: IcicleScene, x: number, y: number): number {
+export function nodeAt(scene: FlameScene, x: number, y: number): number {
   const { model, zoom, width } = scene
   const { first, line } = topOf(scene)
   const level = Math.floor(y / LEVEL) - line + first
@@ -175,7 +175,7 @@ export function nodeAt(scene: IcicleScene, x: number, y: number): number {
 }
 
 /** The neighbour that an arrow key means. */
-export function neighbour(model: IcicleModel, from: number, key: string): number {
+export function neighbour(model: FlameModel, from: number, key: string): number {
   if (from < 0) return model.roots[0] ?? -1
   const parent = model.nodes[from].parent
   const siblings = parent < 0 ? model.roots : model.children[parent]

@@ -11,7 +11,7 @@ const plain: Matrix = {
   rowMarks: [],
   columnMarks: [],
   marked: [],
-  named: [],
+  labelFirst: [],
   rankOf: (row) => row,
 }
 

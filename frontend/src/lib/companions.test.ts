@@ -1,6 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import type { Catalog } from '../api/payloads'
-import { allocatedIn, candidatesBeside, EXECUTION, ofWorker, overlapOf, rankOf, translated } from './companions'
+import {
+  allocationRange,
+  companionCandidates,
+  EXECUTION,
+  ofWorker,
+  overlapOf,
+  rankOf,
+  translateTime,
+} from './companions'
 
 const span = (id: string, model: string) => ({
   id,
@@ -35,7 +43,9 @@ function catalog(workers: Record<string, string[]>): Catalog {
 }
 
 const beside = (workers: Record<string, string[]>, worker: string, model = 'snapshot') =>
-  candidatesBeside(catalog(workers), { run: 'r', worker, span: '1' }, model).map((one) => `${one.worker}/${one.span}`)
+  companionCandidates(catalog(workers), { run: 'r', worker, span: '1' }, model).map(
+    (one) => `${one.worker}/${one.span}`,
+  )
 
 describe('what lies beside a profile', () => {
   it('reads ranks of names', () => {
@@ -50,7 +60,7 @@ describe('what lies beside a profile', () => {
     expect(beside({ rank0: ['trace', 'snapshot'] }, 'rank0', 'trace')).toEqual(['rank0/2'])
     expect(beside({ rank0: ['trace'] }, 'rank0', 'numbers')).toEqual([])
     const workers = { host_77: ['trace'], 'host_77.et': [EXECUTION], 'host_78.et': [EXECUTION] }
-    const there = candidatesBeside(catalog(workers), { run: 'r', worker: 'host_77', span: '1' }, 'trace', EXECUTION)
+    const there = companionCandidates(catalog(workers), { run: 'r', worker: 'host_77', span: '1' }, 'trace', EXECUTION)
     expect(there.map(({ worker }) => worker)).toEqual(['host_77.et'])
   })
 })
@@ -72,12 +82,12 @@ describe('two clocks', () => {
     expect(overlapOf(one, { ...other, start_unix_ns: '1795194000000001100' })).toBe(0)
   })
   it('translate to the nanosecond', () => {
-    expect(translated(750, one, other)).toBe(250)
-    expect(translated(250, other, one)).toBe(750)
+    expect(translateTime(750, one, other)).toBe(250)
+    expect(translateTime(250, other, one)).toBe(750)
   })
   it('a stretch of a trace is whole microseconds of a snapshot', () => {
     const snapshot = { start_unix_ns: '1795194000000000000', length_ns: 100_000 }
-    expect(allocatedIn(2950, 4100, one, snapshot)).toEqual([3000, 4000])
-    expect(allocatedIn(2850, 4100, one, snapshot)).toEqual([2000, 4000])
+    expect(allocationRange(2950, 4100, one, snapshot)).toEqual([3000, 4000])
+    expect(allocationRange(2850, 4100, one, snapshot)).toEqual([2000, 4000])
   })
 })

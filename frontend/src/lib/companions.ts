@@ -20,7 +20,7 @@ interface Candidate extends Address {
  * Profiles of the other kind that may be of the same process: in the same run, of the worker of that name, else of that rank,
  * else of the only worker there is. Nothing in the files names their process: their clocks have to overlap as well.
  */
-export function candidatesBeside(catalog: Catalog, address: Address, model: string, partner = ''): Candidate[] {
+export function companionCandidates(catalog: Catalog, address: Address, model: string, partner = ''): Candidate[] {
   const run = catalog.runs.find(({ name }) => name === address.run)
   const wanted = partner || (Object.hasOwn(PARTNER, model) ? PARTNER[model] : null)
   const workers = (run?.workers ?? []).flatMap((worker) => {
@@ -56,16 +56,16 @@ export function overlapOf(one: ClockInfo, other: ClockInfo): number {
 }
 
 /** A time of one profile as a time of the other, in ns. */
-export const translated = (at: number, from: ClockInfo, to: ClockInfo): number =>
+export const translateTime = (at: number, from: ClockInfo, to: ClockInfo): number =>
   at + Number(BigInt(from.start_unix_ns) - BigInt(to.start_unix_ns))
 
 const MICROSECOND_NS = 1000
 
 /** The first and the last time of a snapshot, in its own ns, at which what a trace did from `start` to `end` may have allocated. */
-export function allocatedIn(start: number, end: number, trace: ClockInfo, snapshot: ClockInfo): [number, number] {
+export function allocationRange(start: number, end: number, trace: ClockInfo, snapshot: ClockInfo): [number, number] {
   // A snapshot tells whole microseconds: what was allocated in one is told at its begin.
   const [first, last] = [start, end].map(
-    (time) => Math.floor(translated(time, trace, snapshot) / MICROSECOND_NS) * MICROSECOND_NS,
+    (time) => Math.floor(translateTime(time, trace, snapshot) / MICROSECOND_NS) * MICROSECOND_NS,
   )
   return [Math.max(0, first), last]
 }

@@ -4,7 +4,7 @@
 const ROOM_NS = 500
 
 /** The event takes half of the picture. tests/around_cases.json says the same for the links of the server. */
-export function around(start: number, dur: number): { start: number; end: number } {
+export function eventWindow(start: number, dur: number): { start: number; end: number } {
   const room = Math.max(Math.floor(dur / 2), ROOM_NS)
   return { start: Math.max(0, Math.round(start - room)), end: Math.round(start + dur + room) }
 }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { CaptureInfo, Catalog, Profile } from '../api/payloads'
-import { captureChoices, captureSeen } from './graphCaptures'
+import { captureChoices, captureState } from './graphCaptures'
 
 const span = (id: string, more = {}) => ({ id, model: 'trace', state: 'found', size_bytes: 1, ...more })
 const run = (name: string, ...spans: object[]) => ({ name, workers: [{ name: 'w', spans }] })
@@ -49,6 +49,6 @@ it('says that the trace holds the capture itself', () => {
 })
 
 it('changes when a capture does', () => {
-  expect(captureSeen(catalog, [beside[0]])).toBe('run/capture_traces/w/1 found 1')
-  expect(captureSeen(catalog, [])).toBe('none')
+  expect(captureState(catalog, [beside[0]])).toBe('run/capture_traces/w/1 found 1')
+  expect(captureState(catalog, [])).toBe('none')
 })

@@ -6,11 +6,11 @@ export const NONE = 'none'
 /** The model of profiles that tell of graphs. */
 const MODEL = 'trace'
 
-interface Named {
+interface CaptureChoice {
   value: string
   label: string
   note?: string
-  about?: string
+  hint?: string
   tone?: 'bad'
 }
 
@@ -18,18 +18,18 @@ interface Named {
 const shortened = (name: string, run: string) =>
   (name.startsWith(`${run}/`) ? name.slice(run.length + 1) : name).replace(/\/default$/, '')
 
-function found({ capture, run }: Profile): string {
+function captureLabel({ capture, run }: Profile): string {
   const names = capture?.names ?? []
   if (names.length > 1) return `${names.length} recordings`
   return names.length === 1 ? shortened(names[0], run) : 'none'
 }
 
 /** What the choice is without a person: known where nobody chose, else nobody asked. */
-function automatic(profile: Profile, value: string): Named {
+function automaticChoice(profile: Profile, value: string): CaptureChoice {
   const { names = [], beside = [] } = profile.capture ?? {}
   if (value !== '') return { value: '', label: 'automatic', note: 'what lies beside the trace' }
   if (names.length > 0)
-    return { value: '', label: found(profile), note: 'found beside the trace', about: names.join('\n') }
+    return { value: '', label: captureLabel(profile), note: 'found beside the trace', hint: names.join('\n') }
   const several =
     beside.length > 0 ? `${beside.length} lie beside the trace: choose one` : 'nothing lies beside the trace'
   const own = profile.capture?.own ?? false
@@ -38,7 +38,7 @@ function automatic(profile: Profile, value: string): Named {
 }
 
 /** The choices of a trace that replays graphs: automatic, none, what lies beside it, all other traces. */
-export function captureChoices(catalog: Catalog, profile: Profile, value: string): Named[] {
+export function captureChoices(catalog: Catalog, profile: Profile, value: string): CaptureChoice[] {
   const beside = profile.capture?.beside ?? []
   const own = [profile.run, profile.worker, profile.span].join('/')
   const all = catalog.runs.flatMap((run) =>
@@ -49,19 +49,19 @@ export function captureChoices(catalog: Catalog, profile: Profile, value: string
     ),
   )
   const problems = new Map(all.map(({ name, problem }) => [name, problem]))
-  const choice = (name: string, note?: string): Named => {
+  const choice = (name: string, note?: string): CaptureChoice => {
     const problem = problems.get(name)
     const told = problem ? { note: 'cannot be used', about: problem.what, tone: 'bad' as const } : { note }
     return { value: name, label: shortened(name, profile.run), ...told }
   }
   const others = all.flatMap(({ name }) => (name === own || beside.includes(name) ? [] : [choice(name)]))
   // What was recorded in the same folder is more often the capture than what lies elsewhere.
-  const near = ({ value: name }: Named) => name.startsWith(`${profile.run.split('/')[0]}/`)
+  const near = ({ value: name }: CaptureChoice) => name.startsWith(`${profile.run.split('/')[0]}/`)
   const ordered = [...others.filter(near), ...others.filter((each) => !near(each))]
   const listed = [...beside.map((name) => choice(name, 'beside the trace')), ...ordered]
   const known = value === '' || value === NONE || listed.some((each) => each.value === value)
   return [
-    automatic(profile, value),
+    automaticChoice(profile, value),
     { value: NONE, label: 'none', note: 'only what the trace itself tells' },
     ...(known ? [] : [{ value, label: value }]),
     ...listed,
@@ -69,7 +69,7 @@ export function captureChoices(catalog: Catalog, profile: Profile, value: string
 }
 
 /** Changes when the state of a capture does. */
-export function captureSeen(catalog: Catalog, names: readonly string[]): string {
+export function captureState(catalog: Catalog, names: readonly string[]): string {
   const wanted = new Set(names)
   const states = catalog.runs.flatMap((run) =>
     run.workers.flatMap((worker) =>

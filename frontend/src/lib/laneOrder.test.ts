@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { arrange, joinIds, move, splitIds } from './laneOrder'
+import { arrangeLanes, joinIds, moveLane, splitIds } from './laneOrder'
 
 const LANES = ['a', 'b', 'c', 'd'].map((id) => ({ id, title: `Track ${id}`, subtitle: id === 'd' ? 'waits' : '' }))
 const NONE = { pinned: [], moved: [], filter: '' }
-const ids = (wish: Parameters<typeof arrange>[1]) => arrange(LANES, wish).order.map((i) => LANES[i].id)
+const ids = (wish: Parameters<typeof arrangeLanes>[1]) => arrangeLanes(LANES, wish).order.map((i) => LANES[i].id)
 
 test('as they come', () => {
   expect(ids(NONE)).toEqual(['a', 'b', 'c', 'd'])
@@ -11,7 +11,7 @@ test('as they come', () => {
 
 test('pinned ones first, in the order of pinning; unknown ids mean nothing', () => {
   expect(ids({ ...NONE, pinned: ['d', 'gone', 'b'] })).toEqual(['d', 'b', 'a', 'c'])
-  expect(arrange(LANES, { ...NONE, pinned: ['d', 'gone', 'b'] }).pinned).toBe(2)
+  expect(arrangeLanes(LANES, { ...NONE, pinned: ['d', 'gone', 'b'] }).pinned).toBe(2)
 })
 
 test('a filter keeps what is pinned', () => {
@@ -19,12 +19,12 @@ test('a filter keeps what is pinned', () => {
 })
 
 test('one step up and down, said as shortly as possible', () => {
-  const up = move(LANES, NONE, 'c', -1)
+  const up = moveLane(LANES, NONE, 'c', -1)
   expect(up).toEqual(['a', 'c', 'b'])
   expect(ids({ ...NONE, moved: up })).toEqual(['a', 'c', 'b', 'd'])
-  expect(move(LANES, { ...NONE, moved: up }, 'c', 1)).toEqual([])
-  expect(move(LANES, NONE, 'a', -1)).toEqual([])
-  expect(ids({ ...NONE, pinned: ['a'], moved: move(LANES, { ...NONE, pinned: ['a'] }, 'd', -1) })).toEqual([
+  expect(moveLane(LANES, { ...NONE, moved: up }, 'c', 1)).toEqual([])
+  expect(moveLane(LANES, NONE, 'a', -1)).toEqual([])
+  expect(ids({ ...NONE, pinned: ['a'], moved: moveLane(LANES, { ...NONE, pinned: ['a'] }, 'd', -1) })).toEqual([
     'a',
     'b',
     'd',

@@ -1,6 +1,6 @@
 // Which lanes of the timeline are shown, in which order: what a person pinned, moved, and filtered.
 
-export interface Named {
+export interface NamedLane {
   id: string
   title: string
   subtitle: string
@@ -16,7 +16,7 @@ export interface Arrangement {
 }
 
 /** Positions of the lanes in the order in which they are drawn, and how many of them are pinned. */
-export function arrange(lanes: readonly Named[], wish: Arrangement): { order: number[]; pinned: number } {
+export function arrangeLanes(lanes: readonly NamedLane[], wish: Arrangement): { order: number[]; pinned: number } {
   const place = new Map(lanes.map((lane, i) => [lane.id, i]))
   const known = (ids: readonly string[]) => ids.flatMap((id) => place.get(id) ?? [])
   const pinned = new Set(known(wish.pinned))
@@ -27,8 +27,8 @@ export function arrange(lanes: readonly Named[], wish: Arrangement): { order: nu
 }
 
 /** The order after one step up or down among the lanes that are not pinned. */
-export function move(lanes: readonly Named[], wish: Arrangement, id: string, by: -1 | 1): string[] {
-  const { order, pinned } = arrange(lanes, { ...wish, filter: '' })
+export function moveLane(lanes: readonly NamedLane[], wish: Arrangement, id: string, by: -1 | 1): string[] {
+  const { order, pinned } = arrangeLanes(lanes, { ...wish, filter: '' })
   const ids = order.slice(pinned).map((i) => lanes[i].id)
   const at = ids.indexOf(id)
   const to = at + by

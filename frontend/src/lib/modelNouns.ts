@@ -2,4 +2,4 @@
 
 const NOUNS: Record<string, string> = { trace: 'trace', snapshot: 'snapshot' }
 
-export const nounOf = (model: string): string => (Object.hasOwn(NOUNS, model) ? NOUNS[model] : 'file')
+export const modelNoun = (model: string): string => (Object.hasOwn(NOUNS, model) ? NOUNS[model] : 'file')

@@ -13,7 +13,7 @@ const TITLES = ['Single nodes', 'Pairs of nodes', 'Three and more nodes']
 const SLOW = 1.1
 
 /** Rows of as many nodes together, of three and more all: only those of as many are compared with each other. */
-export function bySets(rows: readonly Row[]): NodeSets[] {
+export function nodeSets(rows: readonly Row[]): NodeSets[] {
   const sets = TITLES.map((title): NodeSets => ({ title, rows: [] }))
   for (const row of rows) sets[Math.min(Math.max(Number(row.node_count), 1), 3) - 1].rows.push(row)
   return sets.filter((set) => set.rows.length > 0)

@@ -2,7 +2,7 @@
 
 export type Piece = { kind: 'text'; text: string } | { kind: 'figure'; key: string }
 
-export function pieces(template: string): Piece[] {
+export function templatePieces(template: string): Piece[] {
   const out: Piece[] = []
   let last = 0
   for (const match of template.matchAll(/\{([a-z_0-9.]+)\}/gi)) {

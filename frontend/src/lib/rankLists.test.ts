@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ranksOf, ranksShort } from './rankLists'
+import { parseRanks, ranksShort } from './rankLists'
 
 test('a row of ranks is its ends, anything else what it was', () => {
   expect(ranksShort('[0, 1, 2, 3]')).toBe('0-3')
@@ -11,7 +11,7 @@ test('a row of ranks is its ends, anything else what it was', () => {
   expect(ranksShort('0-1023')).toBe('0-1023')
 })
 
-const listed = (text: string) => [...(ranksOf(text) ?? [])]
+const listed = (text: string) => [...(parseRanks(text) ?? [])]
 
 test('ranks of a group as tables spell them, short or not', () => {
   expect(listed('0, 1, 2')).toEqual([0, 1, 2])
@@ -23,5 +23,5 @@ test('ranks of a group as tables spell them, short or not', () => {
 
 test('a list that is cut names nobody, and none is no group', () => {
   for (const text of ['0, 1, 2, 3, … (64)', '[0, 1, ..., 63]', '', 'all ranks', '9-3', '0-999999999'])
-    expect(ranksOf(text)).toBeNull()
+    expect(parseRanks(text)).toBeNull()
 })

@@ -15,7 +15,7 @@ export function ranksShort(text: string): string {
 const MOST = 1 << 20
 
 /** The ranks of `0, 1, 2`, of `[0, 1]`, of `0-7` and of `0-56 by 8`; null where a list is cut, or none. */
-export function ranksOf(text: string): ReadonlySet<number> | null {
+export function parseRanks(text: string): ReadonlySet<number> | null {
   if (/…|\.\.\./.test(text)) return null
   const [, first, last, by] = /^(\d{1,9})-(\d{1,9})(?: by (\d{1,9}))?$/.exec(text) ?? []
   if (first === undefined) {

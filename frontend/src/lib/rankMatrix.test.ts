@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest'
 import type { Heat, Metric } from '../api/payloads'
 import {
-  apart,
-  beside,
   byPlace,
   byStep,
   domainOf,
-  folded,
+  foldLines,
   largestOf,
-  ordered,
-  orders,
+  missingRanks,
+  neighbourCell,
   partOf,
-  skipped,
+  sortChoices,
+  sortRanks,
+  spreadLabels,
 } from './rankMatrix'
 
 const metric = (key: string): Metric => ({ key, title: key, unit: 'ns', definition: '', window: '' })
@@ -53,25 +53,25 @@ const HEAT: Heat = {
 }
 
 test('ranks are sorted by mean, those without one last, and by group or place with what is together', () => {
-  expect(ordered(HEAT, 'name').ranks).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
-  expect(ordered(HEAT, 'value').ranks).toEqual([4, 7, 6, 5, 2, 1, 0, 3])
-  expect(ordered(HEAT, 'node').bands.map((band) => [band.title, band.from, band.to])).toEqual([
+  expect(sortRanks(HEAT, 'name').ranks).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
+  expect(sortRanks(HEAT, 'value').ranks).toEqual([4, 7, 6, 5, 2, 1, 0, 3])
+  expect(sortRanks(HEAT, 'node').bands.map((band) => [band.title, band.from, band.to])).toEqual([
     ['a', 0, 4],
     ['b', 4, 8],
   ])
-  expect(ordered(HEAT, 'group1').ranks).toEqual([0, 4, 1, 5, 2, 6, 3, 7])
-  expect(ordered(HEAT, 'group1').bands[1].title).toBe('pp 1, 5')
-  const places = ordered(HEAT, 'group0.place')
+  expect(sortRanks(HEAT, 'group1').ranks).toEqual([0, 4, 1, 5, 2, 6, 3, 7])
+  expect(sortRanks(HEAT, 'group1').bands[1].title).toBe('pp 1, 5')
+  const places = sortRanks(HEAT, 'group0.place')
   expect(places.ranks).toEqual([0, 2, 4, 6, 1, 3, 5, 7])
   expect(places.bands.map((band) => band.title)).toEqual(['place 0', 'place 1'])
-  expect(ordered(HEAT, 'no such order')).toEqual(ordered(HEAT, 'name'))
-  expect(orders(HEAT).map(({ value }) => value)).toContain('group1.place')
+  expect(sortRanks(HEAT, 'no such order')).toEqual(sortRanks(HEAT, 'name'))
+  expect(sortChoices(HEAT).map(({ value }) => value)).toContain('group1.place')
 })
 
 test('who is in no group stands last, in a part of its own', () => {
   const [node] = HEAT.groupings
   const odd = { ...HEAT, groupings: [{ ...node, of: [-1, ...node.of.slice(1)], place: [-1, ...node.place.slice(1)] }] }
-  const { ranks, bands } = ordered(odd, 'node')
+  const { ranks, bands } = sortRanks(odd, 'node')
   expect(ranks.at(-1)).toBe(0)
   expect(bands.at(-1)).toEqual({ title: 'no group', from: 7, to: 8 })
 })
@@ -97,8 +97,8 @@ test('ranks stand by group and place; stages that follow each other are parts, n
 })
 
 test('of lines that share a pixel the largest is found, the first where nothing is known', () => {
-  expect(folded(3, 10)).toEqual([0, 1, 2, 3])
-  expect(folded(8, 4)).toEqual([0, 2, 4, 6, 8])
+  expect(foldLines(3, 10)).toEqual([0, 1, 2, 3])
+  expect(foldLines(8, 4)).toEqual([0, 2, 4, 6, 8])
   const matrix = byStep(HEAT, 'name')
   expect(matrix.values[largestOf(matrix, [3, 6], [0, 2])]).toBe(90)
   const unknown = { ...matrix, values: matrix.values.map(() => null) }
@@ -124,27 +124,27 @@ test('colours span from 0, from the smallest of values that lie close together, 
 })
 
 test('ranks without a row are known where all rows are ranks', () => {
-  const none = { count: 0, named: [] }
-  expect(skipped(['rank0', 'rank1', 'rank4'])).toEqual({ count: 2, named: [2, 3] })
-  expect(skipped(['rank9', 'rank8'])).toEqual({ count: 8, named: [0, 1, 2, 3, 4, 5, 6, 7] })
-  expect(skipped(['rank2', 'rank20'])).toEqual({ count: 19, named: [0, 1, 3, 4, 5, 6, 7, 8] })
-  expect(skipped(['rank0', 'rank1'])).toEqual(none)
-  expect(skipped(['main', 'rank4'])).toEqual(none)
-  expect(skipped([])).toEqual(none)
+  const none = { count: 0, first: [] }
+  expect(missingRanks(['rank0', 'rank1', 'rank4'])).toEqual({ count: 2, first: [2, 3] })
+  expect(missingRanks(['rank9', 'rank8'])).toEqual({ count: 8, first: [0, 1, 2, 3, 4, 5, 6, 7] })
+  expect(missingRanks(['rank2', 'rank20'])).toEqual({ count: 19, first: [0, 1, 3, 4, 5, 6, 7, 8] })
+  expect(missingRanks(['rank0', 'rank1'])).toEqual(none)
+  expect(missingRanks(['main', 'rank4'])).toEqual(none)
+  expect(missingRanks([])).toEqual(none)
   // Numbers that are no ranks: an array up to them took seconds, or was no valid one.
-  expect(skipped(['rank0', 'rank20261128'])).toEqual(none)
-  expect(skipped(['rank0', 'rank1700000000000'])).toEqual(none)
+  expect(missingRanks(['rank0', 'rank20261128'])).toEqual(none)
+  expect(missingRanks(['rank0', 'rank1700000000000'])).toEqual(none)
 })
 
 test('arrow keys walk over all cells and stop at the edges', () => {
   const matrix = byStep(HEAT, 'name')
-  expect(beside(matrix, -1, 'ArrowDown')).toBe(0)
-  expect(beside(matrix, 0, 'ArrowUp')).toBe(0)
-  expect(beside(matrix, 0, 'ArrowDown')).toBe(2)
-  expect(beside(matrix, 1, 'ArrowRight')).toBe(1)
-  expect(beside(matrix, 3, 'ArrowLeft')).toBe(2)
-  expect(beside(matrix, 14, 'End')).toBe(15)
-  expect(beside(matrix, 15, 'ArrowDown')).toBe(15)
+  expect(neighbourCell(matrix, -1, 'ArrowDown')).toBe(0)
+  expect(neighbourCell(matrix, 0, 'ArrowUp')).toBe(0)
+  expect(neighbourCell(matrix, 0, 'ArrowDown')).toBe(2)
+  expect(neighbourCell(matrix, 1, 'ArrowRight')).toBe(1)
+  expect(neighbourCell(matrix, 3, 'ArrowLeft')).toBe(2)
+  expect(neighbourCell(matrix, 14, 'End')).toBe(15)
+  expect(neighbourCell(matrix, 15, 'ArrowDown')).toBe(15)
 })
 
 test('on a logarithmic scale a band does not look like the few that are many times as large', () => {
@@ -173,12 +173,12 @@ test('the column with the rank that stands out comes first of those that are nam
     place: rows.map((_, i) => i % 4),
   }
   const heat = { ...HEAT, rows, means, groupings: [grouping] }
-  expect(byPlace(heat, 'tp')?.named).toEqual([7, 1])
-  expect(byPlace({ ...heat, means: rows.map(() => 5) }, 'tp')?.named).toEqual([])
-  expect(byPlace({ ...heat, means: rows.map(() => null) }, 'tp')?.named).toEqual([])
+  expect(byPlace(heat, 'tp')?.labelFirst).toEqual([7, 1])
+  expect(byPlace({ ...heat, means: rows.map(() => 5) }, 'tp')?.labelFirst).toEqual([])
+  expect(byPlace({ ...heat, means: rows.map(() => null) }, 'tp')?.labelFirst).toEqual([])
 })
 
 test('labels keep apart and within the picture', () => {
-  expect(apart([10, 12, 50], 14, 100)).toEqual([10, 24, 50])
-  expect(apart([90, 95, 99], 14, 100)).toEqual([72, 86, 100])
+  expect(spreadLabels([10, 12, 50], 14, 100)).toEqual([10, 24, 50])
+  expect(spreadLabels([90, 95, 99], 14, 100)).toEqual([72, 86, 100])
 })

@@ -26,39 +26,39 @@ export interface Matrix {
   /** Rows that are to be found however thin they are. */
   marked: readonly number[]
   /** Columns whose labels come before those of the others where there is no room for all, the most important first. */
-  named: readonly number[]
+  labelFirst: readonly number[]
   /** Position of the rank in the heat of each cell, -1 where none stands. */
   rankOf: (row: number, column: number) => number
 }
 
-/** So many of the ranks that are not there are named. */
-const MOST_NAMED = 8
+/** Missing ranks that are listed at most. */
+const MAX_LISTED = 8
 /** Numbers so many times as large as there are rows are dates or processes, not ranks. */
 const FAR_BEYOND = 16
 
 /** Ranks that no row is of, from 0 to the last of those that are there: how many they are, and the first of them. */
-export function skipped(rows: readonly string[]): { count: number; named: number[] } {
+export function missingRanks(rows: readonly string[]): { count: number; first: number[] } {
   const ranks = [...new Set(rows.flatMap((row) => rankOf(row) ?? []))].sort((a, b) => a - b)
   const last = ranks.at(-1) ?? 0
-  const none = { count: 0, named: [] }
+  const none = { count: 0, first: [] }
   // Names of another kind say nothing of ranks.
   if (ranks.length < rows.length || ranks.length < 2 || last > FAR_BEYOND * rows.length) return none
-  const named: number[] = []
+  const first: number[] = []
   let next = 0
   for (const rank of ranks) {
-    for (; next < rank && named.length < MOST_NAMED; next++) named.push(next)
+    for (; next < rank && first.length < MAX_LISTED; next++) first.push(next)
     next = rank + 1
   }
-  return { count: last + 1 - ranks.length, named }
+  return { count: last + 1 - ranks.length, first }
 }
 
-export interface Choice {
+export interface SortChoice {
   value: string
   label: string
 }
 
 /** Ways to sort the rows: by name, by value, by group, and by the place within one. */
-export function orders(heat: Heat): Choice[] {
+export function sortChoices(heat: Heat): SortChoice[] {
   const found = [
     { value: 'name', label: 'Name' },
     { value: 'value', label: 'Mean, largest first' },
@@ -70,7 +70,7 @@ export function orders(heat: Heat): Choice[] {
   return found
 }
 
-const named = (grouping: Grouping, group: number) =>
+const groupTitle = (grouping: Grouping, group: number) =>
   group < 0
     ? 'no group'
     : grouping.key === 'node'
@@ -78,7 +78,7 @@ const named = (grouping: Grouping, group: number) =>
       : `${grouping.title} ${grouping.groups[group]}`
 
 /** Positions of the ranks in the order asked for, and what is together in it. An unknown order is that by name. */
-export function ordered(heat: Heat, order: string): { ranks: number[]; bands: Band[] } {
+export function sortRanks(heat: Heat, order: string): { ranks: number[]; bands: Band[] } {
   const ranks = heat.rows.map((_, rank) => rank)
   if (order === 'value') {
     const mean = (rank: number) => heat.means[rank] ?? Number.NEGATIVE_INFINITY
@@ -91,7 +91,7 @@ export function ordered(heat: Heat, order: string): { ranks: number[]; bands: Ba
   const [main, then] = place ? [grouping.place, grouping.of] : [grouping.of, grouping.place]
   const last = (value: number) => (value < 0 ? Number.MAX_SAFE_INTEGER : value)
   ranks.sort((a, b) => last(main[a]) - last(main[b]) || last(then[a]) - last(then[b]) || a - b)
-  const title = (value: number) => (place ? (value < 0 ? 'no place' : `place ${value}`) : named(grouping, value))
+  const title = (value: number) => (place ? (value < 0 ? 'no place' : `place ${value}`) : groupTitle(grouping, value))
   return {
     ranks,
     bands: bandsOf(
@@ -113,7 +113,7 @@ export function bandsOf(values: readonly number[], title: (value: number) => str
 
 /** Ranks by steps. */
 export function byStep(heat: Heat, order: string): Matrix {
-  const { ranks, bands } = ordered(heat, order)
+  const { ranks, bands } = sortRanks(heat, order)
   const width = heat.x.length
   const values: (number | null)[] = []
   for (const rank of ranks) for (let at = 0; at < width; at++) values.push(heat.values[rank * width + at])
@@ -126,7 +126,7 @@ export function byStep(heat: Heat, order: string): Matrix {
     rowMarks: [],
     columnMarks: [],
     marked: markedOf(heat, ranks),
-    named: [],
+    labelFirst: [],
     rankOf: (row) => ranks[row],
   }
 }
@@ -174,7 +174,7 @@ export function byPlace(heat: Heat, key: string): (Matrix & { isTurned: boolean;
     if (group >= 0 && place >= 0) ranks[isTurned ? group * width + place : place * width + group] = rank
   })
   const places = Array.from({ length: size }, (_, place) => String(place))
-  const { bands, outer } = outerOf(heat, grouping)
+  const { bands, outer } = outerPlace(heat, grouping)
   const node = heat.groupings.find((each) => each.key === 'node' && each !== grouping)
   const nodes = node && sharedBy(grouping, node.of)
   const starts = nodes ? bandsOf(nodes, String).map((band) => band.from) : []
@@ -189,7 +189,7 @@ export function byPlace(heat: Heat, key: string): (Matrix & { isTurned: boolean;
     rowMarks: isTurned ? marks : [],
     columnMarks: isTurned ? [] : marks,
     marked: worstLines(heat, ranks, (cell) => Math.floor(cell / width)).sort((a, b) => a - b),
-    named: worstLines(heat, ranks, (cell) => cell % width),
+    labelFirst: worstLines(heat, ranks, (cell) => cell % width),
     rankOf: (row, at) => ranks[row * width + at],
     isTurned,
     outer,
@@ -200,7 +200,7 @@ export function byPlace(heat: Heat, key: string): (Matrix & { isTurned: boolean;
 const MOST_BANDS = 32
 
 /** Neighbouring groups that have a place in another grouping, or a node, in common: the fewest such parts. */
-function outerOf(heat: Heat, grouping: Grouping): { bands: Band[]; outer: string } {
+function outerPlace(heat: Heat, grouping: Grouping): { bands: Band[]; outer: string } {
   let best = { bands: [] as Band[], outer: '' }
   for (const other of heat.groupings) {
     if (other === grouping) continue
@@ -229,7 +229,7 @@ function sharedBy(grouping: Grouping, values: readonly number[]): number[] | nul
 }
 
 /** What is folded where there are more rows (or columns) than pixels: the first of each line, and the end. */
-export function folded(count: number, most: number): number[] {
+export function foldLines(count: number, most: number): number[] {
   const lines = Math.max(1, Math.min(count, most))
   return Array.from({ length: lines + 1 }, (_, line) => Math.round((line * count) / lines))
 }
@@ -298,7 +298,7 @@ export function partOf({ low, high, isLog }: Pick<Domain, 'low' | 'high' | 'isLo
 }
 
 /** The cell beside another one, as arrow keys walk; the first where none is chosen. */
-export function beside(matrix: Matrix, cell: number, key: string): number {
+export function neighbourCell(matrix: Matrix, cell: number, key: string): number {
   const [height, width] = [matrix.rows.length, matrix.columns.length]
   if (cell < 0) return 0
   const [row, column] = [Math.floor(cell / width), cell % width]
@@ -312,7 +312,7 @@ export function beside(matrix: Matrix, cell: number, key: string): number {
 }
 
 /** Places of labels, in order, so near to where they belong as `gap` between them and the end `most` allow. */
-export function apart(places: readonly number[], gap: number, most: number): number[] {
+export function spreadLabels(places: readonly number[], gap: number, most: number): number[] {
   const found: number[] = []
   for (const place of places) found.push(Math.max(place, found.length > 0 ? found[found.length - 1] + gap : 0))
   for (let at = found.length - 1, end = most; at >= 0; at--, end -= gap) found[at] = Math.min(found[at], end)

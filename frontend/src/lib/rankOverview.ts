@@ -11,7 +11,7 @@ interface Part {
 
 const SLICES = 400
 
-export function wholeOf(parts: readonly Part[]): { start: number; end: number; busy: number[] } {
+export function rankOverview(parts: readonly Part[]): { start: number; end: number; busy: number[] } {
   const start = Math.floor(Math.min(...parts.map((part) => toAxis(part.placement, part.start))))
   const end = Math.ceil(Math.max(...parts.map((part) => toAxis(part.placement, part.end))))
   const width = (end - start) / SLICES

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Catalog } from '../api/payloads'
-import { besideOf, chosenRanks, inOrder, orderOf, rankFilter, rankKey, rankName, ranksText } from './rankSelection'
+import { inOrder, orderOf, rankFilter, rankKey, rankName, ranksText, selectedRanks, tracesOfRun } from './rankSelection'
 
 const span = (id: string, model = 'trace', file = 'r.json') => ({ id, model, files: [file] })
 const run = (name: string, workers: Record<string, ReturnType<typeof span>[]>) => ({
@@ -21,7 +21,7 @@ const catalog = {
 } as unknown as Catalog
 const open = { run: 'a', worker: 'r0', span: '1' }
 const workers = (text: string | undefined) =>
-  chosenRanks(catalog, open, text).map(({ run: of, worker }) => `${of}:${worker}`)
+  selectedRanks(catalog, open, text).map(({ run: of, worker }) => `${of}:${worker}`)
 
 test('nothing chosen is the open profile alone', () => {
   expect(workers(undefined)).toEqual(['a:r0'])
@@ -29,9 +29,9 @@ test('nothing chosen is the open profile alone', () => {
 })
 
 test('a sign stands for all traces of the run and span, and no other model or summary alone', () => {
-  expect(besideOf(catalog, open).map(({ worker }) => worker)).toEqual(['r0', 'r1', 'r/2,x'])
+  expect(tracesOfRun(catalog, open).map(({ worker }) => worker)).toEqual(['r0', 'r1', 'r/2,x'])
   expect(workers('*')).toEqual(['a:r0', 'a:r1', 'a:r/2,x'])
-  expect(ranksText(catalog, open, chosenRanks(catalog, open, '*'))).toBe('*')
+  expect(ranksText(catalog, open, selectedRanks(catalog, open, '*'))).toBe('*')
 })
 
 test('a rank that is chosen twice stands once in the address', () => {
@@ -49,7 +49,7 @@ test('names with signs of their own, other runs and spans come back as they were
     ],
   ]) {
     const text = ranksText(catalog, open, [open, ...others])
-    expect(chosenRanks(catalog, open, text)).toEqual([open, ...others])
+    expect(selectedRanks(catalog, open, text)).toEqual([open, ...others])
   }
   expect(rankName(rankKey(open, { run: 'b run', worker: 'r0', span: '1' }))).toBe('r0 of b run')
   expect(rankName(rankKey(open, { run: 'a', worker: 'r/2,x', span: '1' }))).toBe('r/2,x')

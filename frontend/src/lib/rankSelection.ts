@@ -40,7 +40,7 @@ function addressOf(open: Address, key: string): Address | null {
 export const isTrace = (span: SpanInfo) => span.model === 'trace' && !isSummary(span)
 
 /** The traces of a run that were recorded with the open one, in the order of the catalog. */
-export function besideOf(catalog: Catalog, open: Address): Address[] {
+export function tracesOfRun(catalog: Catalog, open: Address): Address[] {
   const workers = catalog.runs.find(({ name }) => name === open.run)?.workers ?? []
   return workers
     .filter(({ spans }) => spans.some((one) => one.id === open.span && isTrace(one)))
@@ -48,9 +48,9 @@ export function besideOf(catalog: Catalog, open: Address): Address[] {
 }
 
 /** The open profile first, then those that the URL names, each once; what no run has stays, and says so when it is asked for. */
-export function chosenRanks(catalog: Catalog, open: Address, text: string | undefined): Address[] {
+export function selectedRanks(catalog: Catalog, open: Address, text: string | undefined): Address[] {
   const keys = splitIds(text)
-  const named = keys.flatMap((key) => (key === EVERY ? besideOf(catalog, open) : (addressOf(open, key) ?? [])))
+  const named = keys.flatMap((key) => (key === EVERY ? tracesOfRun(catalog, open) : (addressOf(open, key) ?? [])))
   const found: Address[] = [open]
   const seen = new Set([JSON.stringify([open.run, open.worker, open.span])])
   for (const one of named) {
@@ -65,7 +65,7 @@ export function chosenRanks(catalog: Catalog, open: Address, text: string | unde
 /** What the URL says of ranks: all of the run are one sign, the open one is never named. */
 export function ranksText(catalog: Catalog, open: Address, ranks: readonly Address[]): string {
   const others = ranks.filter((one) => !sameAddress(one, open))
-  const beside = besideOf(catalog, open).filter((one) => !sameAddress(one, open))
+  const beside = tracesOfRun(catalog, open).filter((one) => !sameAddress(one, open))
   const all = beside.length > 1 && beside.every((one) => others.some((other) => sameAddress(one, other)))
   const rest = all ? others.filter((one) => !beside.some((other) => sameAddress(one, other))) : others
   return joinIds([...new Set([...(all ? [EVERY] : []), ...rest.map((one) => rankKey(open, one))])])

@@ -2,7 +2,7 @@
 import type { Row } from './tableRows'
 
 /** Its worst step, and the tracks in which the cause lies. */
-export interface Sight {
+export interface RankZoom {
   steps: string
   detail: '' | 'all'
 }
@@ -15,7 +15,7 @@ const ON_HOST = ['more_input_ns', 'more_host_ns']
 const most = (row: Row, keys: readonly string[]) => Math.max(0, ...keys.map((key) => Number(row[key] ?? 0)))
 
 /** `row`: of a straggler; `isHost`: nothing of it computes on a device. */
-export const sightOf = (row: Row | undefined, isHost: boolean): Sight => ({
+export const rankZoom = (row: Row | undefined, isHost: boolean): RankZoom => ({
   steps: typeof row?.worst_step === 'string' ? row.worst_step : '',
   detail: isHost || (row && most(row, ON_HOST) > most(row, ON_DEVICE)) ? 'all' : '',
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { shareRoom } from './shareWidth'
+import { shareWidth } from './shareWidth'
 
 test.each([
   { needs: [50, 80], room: 200, least: 10, given: [50, 80] },
@@ -8,5 +8,5 @@ test.each([
   { needs: [300, 5, 300], room: 40, least: 30, given: [30, 5, 30] },
   { needs: [], room: 40, least: 30, given: [] },
 ])('$needs share $room: $given', ({ needs, room, least, given }) => {
-  expect(shareRoom(needs, room, least)).toEqual(given)
+  expect(shareWidth(needs, room, least)).toEqual(given)
 })

@@ -1,7 +1,7 @@
 // Room that several things share.
 
 /** What each gets of `room`: all that it needs, or where that is too much a fair share, at least `least`. Sums stay whole. */
-export function shareRoom(needs: readonly number[], room: number, least: number): number[] {
+export function shareWidth(needs: readonly number[], room: number, least: number): number[] {
   const given = [...needs]
   let left = room
   const bySize = needs.map((need, i) => ({ need, i })).sort((a, b) => a.need - b.need)

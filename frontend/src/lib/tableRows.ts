@@ -27,4 +27,4 @@ export interface Pages {
 export const rowId = (row: Row, keys: readonly string[]) => keys.map((key) => String(row[key] ?? '')).join('\u001e')
 
 /** Whether the events of a frame can be asked for by its name: one without the addresses of its objects is no event's name. */
-export const canBeShown = (row: Row) => !/^<.* object>$/.test(String(row.name))
+export const hasTimelineEvents = (row: Row) => !/^<.* object>$/.test(String(row.name))

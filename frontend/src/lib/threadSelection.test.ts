@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { chosenThreads, sayThreads, threadsOf, writeThreads } from './threadSelection'
+import { selectedThreads, threadsOf, threadsText, writeThreads } from './threadSelection'
 
 const row = (key: string, name: string, idle = false) => ({
   thread: name,
@@ -29,7 +29,7 @@ describe('threads', () => {
     ['monitor,2', ['1:2', '1:0']],
     ['nobody', []],
   ])('a choice of %j', (text, keys) => {
-    expect([...chosenThreads(THREADS, text)]).toEqual(keys)
+    expect([...selectedThreads(THREADS, text)]).toEqual(keys)
   })
 
   test.each([
@@ -39,17 +39,17 @@ describe('threads', () => {
     [[], ''],
   ])('%j is written', (keys, text) => {
     expect(writeThreads(THREADS, new Set(keys))).toBe(text)
-    if (keys.length > 0) expect(chosenThreads(THREADS, text)).toEqual(new Set(keys))
+    if (keys.length > 0) expect(selectedThreads(THREADS, text)).toEqual(new Set(keys))
   })
 
   test('are said in a word', () => {
-    expect(['', 'all', '1:2', '1:2,1:0', 'nobody'].map((text) => sayThreads(THREADS, text))).toEqual([
+    expect(['', 'all', '1:2', '1:2,1:0', 'nobody'].map((text) => threadsText(THREADS, text))).toEqual([
       'Threads that work',
       'All threads, idle ones too',
       'worker (1:2)',
       '2 of 4 threads',
       '0 of 4 threads',
     ])
-    expect(['', '1:1'].map((text) => sayThreads(WORKING, text))).toEqual(['All threads', 'Main thread'])
+    expect(['', '1:1'].map((text) => threadsText(WORKING, text))).toEqual(['All threads', 'Main thread'])
   })
 })

@@ -25,7 +25,7 @@ export function threadsOf(rows: readonly Row[]): Thread[] {
 }
 
 /** Keys of the threads that a choice means: it may hold keys, names and ids, as a person writes them. */
-export function chosenThreads(threads: readonly Thread[], text: string): ReadonlySet<string> {
+export function selectedThreads(threads: readonly Thread[], text: string): ReadonlySet<string> {
   if (text === '') return new Set(threads.filter(({ idle }) => !idle).map(({ key }) => key))
   const wanted = new Set(splitIds(text))
   if (wanted.has(ALL)) return new Set(threads.map(({ key }) => key))
@@ -44,10 +44,10 @@ export function writeThreads(threads: readonly Thread[], chosen: ReadonlySet<str
 }
 
 /** The choice in a word. */
-export function sayThreads(threads: readonly Thread[], text: string): string {
+export function threadsText(threads: readonly Thread[], text: string): string {
   const anyIdle = threads.some(({ idle }) => idle)
   if (text === '') return anyIdle ? 'Threads that work' : 'All threads'
-  const chosen = chosenThreads(threads, text)
+  const chosen = selectedThreads(threads, text)
   if (chosen.size === threads.length) return anyIdle ? 'All threads, idle ones too' : 'All threads'
   const only = threads.find(({ key }) => chosen.has(key))
   return chosen.size === 1 && only ? only.name : `${chosen.size} of ${threads.length} threads`

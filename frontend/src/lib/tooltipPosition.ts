@@ -14,7 +14,7 @@ export interface Size {
 const AWAY = { x: 14, y: 16 }
 
 /** Right of the pointer and below it, where there is no room left of it and above; inside of the window in any case. */
-export function placeTip(pointer: Point, box: Size, window: Size): Point {
+export function tooltipPosition(pointer: Point, box: Size, window: Size): Point {
   const along = (at: number, away: number, length: number, room: number) => {
     const behind = at + away + length <= room
     return clamp(behind ? at + away : at - away - length, 0, Math.max(0, room - length))

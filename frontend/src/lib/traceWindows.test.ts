@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { WindowInfo } from '../api/payloads'
-import { beginOf, begins, earlier, later } from './traceWindows'
+import { nextWindow, previousWindow, windowStart, windowStarts } from './traceWindows'
 
 const STEPS = ['3', '4', '5', '6', '7', '8']
 
@@ -24,29 +24,29 @@ function window(change: Partial<WindowInfo>): WindowInfo {
 const some = (first_step: string, last_step: string, steps: number) => window({ first_step, last_step, steps })
 
 it('goes by whole steps', () => {
-  expect(later(some('3', '4', 2), STEPS)).toBe('5')
-  expect(earlier(some('7', '8', 2), STEPS)).toBe('5-6')
-  expect(earlier(some('4', '6', 3), STEPS)).toBe('3-3')
-  expect(begins(some('3', '4', 2), STEPS).map(({ value }) => value)).toEqual(STEPS)
-  expect(beginOf(some('4', '6', 3))).toBe('4')
+  expect(nextWindow(some('3', '4', 2), STEPS)).toBe('5')
+  expect(previousWindow(some('7', '8', 2), STEPS)).toBe('5-6')
+  expect(previousWindow(some('4', '6', 3), STEPS)).toBe('3-3')
+  expect(windowStarts(some('3', '4', 2), STEPS).map(({ value }) => value)).toEqual(STEPS)
+  expect(windowStart(some('4', '6', 3))).toBe('4')
 })
 
 it('ends with the trace', () => {
-  expect(later(some('7', '8', 2), STEPS)).toBeNull()
-  expect(earlier(some('3', '4', 2), STEPS)).toBeNull()
-  expect(later(window({ end_ns: 1000 }), [])).toBeNull()
-  expect(earlier(window({ start_ns: 0 }), [])).toBeNull()
+  expect(nextWindow(some('7', '8', 2), STEPS)).toBeNull()
+  expect(previousWindow(some('3', '4', 2), STEPS)).toBeNull()
+  expect(nextWindow(window({ end_ns: 1000 }), [])).toBeNull()
+  expect(previousWindow(window({ start_ns: 0 }), [])).toBeNull()
 })
 
 it('goes by time where no step is inside', () => {
-  expect(later(window({}), STEPS)).toBe('300ns')
-  expect(earlier(window({}), STEPS)).toBe('0ns-100ns')
-  expect(begins(window({}), STEPS).map(({ value }) => value)).toEqual(
+  expect(nextWindow(window({}), STEPS)).toBe('300ns')
+  expect(previousWindow(window({}), STEPS)).toBe('0ns-100ns')
+  expect(windowStarts(window({}), STEPS).map(({ value }) => value)).toEqual(
     [0, 100, 200, 400, 600, 800].map((at) => `${at}ns`),
   )
-  expect(beginOf(window({}))).toBe('100ns')
+  expect(windowStart(window({}))).toBe('100ns')
 })
 
 it('never lists more begins than one can scroll through', () => {
-  expect(begins(window({ start_ns: 0, end_ns: 1, trace_ns: 1e12 }), []).length).toBeLessThanOrEqual(201)
+  expect(windowStarts(window({ start_ns: 0, end_ns: 1, trace_ns: 1e12 }), []).length).toBeLessThanOrEqual(201)
 })

@@ -2,7 +2,7 @@
 import type { WindowInfo } from '../api/payloads'
 import { format } from './format'
 
-export interface Begin {
+export interface WindowStart {
   /** The `window` of a request. */
   value: string
   label: string
@@ -12,7 +12,7 @@ export interface Begin {
 const MOST_TIMES = 200
 
 /** Steps to begin at; times where the trace has none, or where not even one step fits. */
-export function begins(window: WindowInfo, steps: readonly string[]): Begin[] {
+export function windowStarts(window: WindowInfo, steps: readonly string[]): WindowStart[] {
   if (window.steps > 0) return steps.map((label) => ({ value: label, label: `Step ${label}` }))
   const length = Math.max(window.end_ns - window.start_ns, Math.ceil(window.trace_ns / MOST_TIMES), 1)
   const times = new Set([window.start_ns])
@@ -21,10 +21,10 @@ export function begins(window: WindowInfo, steps: readonly string[]): Begin[] {
 }
 
 /** Where the window begins, as one of `begins`. */
-export const beginOf = (window: WindowInfo) => window.first_step ?? `${window.start_ns}ns`
+export const windowStart = (window: WindowInfo) => window.first_step ?? `${window.start_ns}ns`
 
 /** The window of the same length before this one; null at the beginning of the trace. */
-export function earlier(window: WindowInfo, steps: readonly string[]): string | null {
+export function previousWindow(window: WindowInfo, steps: readonly string[]): string | null {
   if (window.first_step !== null) {
     const at = steps.indexOf(window.first_step)
     return at > 0 ? `${steps[Math.max(0, at - window.steps)]}-${steps[at - 1]}` : null
@@ -34,7 +34,7 @@ export function earlier(window: WindowInfo, steps: readonly string[]): string | 
 }
 
 /** The window that begins where this one ends; null at the end of the trace. */
-export function later(window: WindowInfo, steps: readonly string[]): string | null {
+export function nextWindow(window: WindowInfo, steps: readonly string[]): string | null {
   if (window.last_step !== null) return steps[steps.indexOf(window.last_step) + 1] ?? null
   return window.end_ns < window.trace_ns ? `${window.end_ns}ns` : null
 }

@@ -1,5 +1,5 @@
 // What a search finds in a tree: which nodes, and how much of a value they stand for.
-export interface Hits {
+export interface TreeHits {
   /** Positions of the matching nodes, in the order of the tree. */
   nodes: readonly number[]
   /** Sum of the value of those with no match around them: what calls itself counts once. */
@@ -9,12 +9,12 @@ export interface Hits {
 }
 
 /** Nodes come in pre-order: a parent stands before its children. */
-export function hitsOf(
+export function treeHits(
   names: readonly string[],
   parent: readonly number[],
   values: readonly number[],
   match: (name: string) => boolean,
-): Hits {
+): TreeHits {
   const nodes: number[] = []
   const inside: boolean[] = []
   let sum = 0

@@ -6,7 +6,7 @@ const FEW = 4
 const WITHIN = 0.02
 
 /** Whether each part of all bars, of more than a few, is as long as that of the others but for 2 % of a bar. */
-export function areAlike({ x, lines }: Pick<Series, 'x' | 'lines'>): boolean {
+export function areUniform({ x, lines }: Pick<Series, 'x' | 'lines'>): boolean {
   if (x.length <= FEW) return false
   const totals = x.map((_, at) => lines.reduce((sum, { values }) => sum + (values[at] ?? 0), 0))
   const room = WITHIN * Math.max(...totals)

@@ -1,11 +1,11 @@
 // One view an analysis id. A new view: a file here and a line; without one the fallback draws it.
 import type { ComponentType } from 'react'
-import type { ViewProps } from '../parts/page'
+import type { PageProps } from '../parts/page'
 import { Diff } from './compare/diff'
 import { SnapshotDiff } from './compare/snapshotDiff'
 import { Compiled } from './compile/compiled'
 import { Graphs } from './compile/graphs'
-import { Fallback } from './generic/genericPage'
+import { GenericPage } from './generic/genericPage'
 import { Idle } from './idle/idle'
 import { Launches } from './idle/launches'
 import { AllocationStacks } from './memory/allocationStacks'
@@ -21,7 +21,7 @@ import { BackwardPass } from './operators/backward'
 import { ExecutionNodes } from './operators/executionNodes'
 import { Kernels } from './operators/kernels'
 import { Operators } from './operators/operators'
-import { FindingsView } from './overview/findings'
+import { Findings } from './overview/findings'
 import { Overview } from './overview/overview'
 import { Cluster } from './ranks/cluster'
 import { Collectives, RanksCollectives } from './ranks/collectives'
@@ -32,13 +32,13 @@ import { RanksMemory } from './ranks/ranksMemory'
 import { Serving } from './serving/serving'
 import { StackProfile } from './stacks/stackProfile'
 import { Stacks } from './stacks/stacks'
-import { TimelineView } from './timeline/timeline'
+import { TimelinePage } from './timeline/timeline'
 
-const VIEWS: Record<string, ComponentType<ViewProps>> = {
+const PAGES: Record<string, ComponentType<PageProps>> = {
   overview: Overview,
-  findings: FindingsView,
+  findings: Findings,
   serving: Serving,
-  timeline: TimelineView,
+  timeline: TimelinePage,
   operators: Operators,
   kernels: Kernels,
   modules: Modules,
@@ -70,4 +70,4 @@ const VIEWS: Record<string, ComponentType<ViewProps>> = {
 }
 
 /** An id comes from the address: it may name what every object has. */
-export const viewOf = (id: string): ComponentType<ViewProps> => (Object.hasOwn(VIEWS, id) ? VIEWS[id] : Fallback)
+export const pageOfView = (id: string): ComponentType<PageProps> => (Object.hasOwn(PAGES, id) ? PAGES[id] : GenericPage)

@@ -7,13 +7,13 @@ import type { Row } from '../lib/tableRows'
 import { type Resource, useView } from '../state/data'
 import { followLink } from '../state/links'
 import { setPrefs, usePrefs } from '../state/prefs'
-import { Bones, Card } from '../widgets/basics'
+import { Card, Placeholder } from '../widgets/basics'
 import { FigureList, Headline } from '../widgets/figures'
 import { NoticeList, Sentence } from '../widgets/notices'
 import { EditorSetting, StackFrames } from '../widgets/stack'
 import { DetailBlock } from './detailBlock'
-import { HeadlineCard, Say } from './headlineCard'
-import { pick } from './payloadByName'
+import { HeadlineCard, HeadlineSentence } from './headlineCard'
+import { payloadByName } from './payloadByName'
 import { type Group, TableSection } from './tableSection'
 import { ViewFrame } from './viewFrame'
 import layoutCss from '../widgets/layout.module.css'
@@ -40,7 +40,7 @@ export function AnswerPage(props: {
   const resource = useView(id, query)
   return (
     <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={bones?.(resource) ?? <Bones height={220} />}>
+      <ViewFrame resource={resource} bones={bones?.(resource) ?? <Placeholder height={220} />}>
         {(view) => <Top view={view} action={action} isDone={isDone} />}
       </ViewFrame>
       {resource.data && (
@@ -51,9 +51,9 @@ export function AnswerPage(props: {
 }
 
 function Top({ view, action, isDone = false }: { view: View; action?: ReactNode; isDone?: boolean }) {
-  const figures = pick(view, 'headline', 'figures') ?? pick(view, 'summary', 'figures')
-  const answer = pick(view, 'answer', 'notices')?.notices ?? []
-  const notes = pick(view, 'data_quality', 'notices')
+  const figures = payloadByName(view, 'headline', 'figures') ?? payloadByName(view, 'summary', 'figures')
+  const answer = payloadByName(view, 'answer', 'notices')?.notices ?? []
+  const notes = payloadByName(view, 'data_quality', 'notices')
   return (
     <div className={layoutCss.column}>
       {figures && (
@@ -78,7 +78,7 @@ function Answer({ notice, isDone }: { notice: Notice; isDone: boolean }) {
   const { evidence } = notice
   const todo = isDone ? '' : notice.todo
   return (
-    <Say severity={notice.severity}>
+    <HeadlineSentence severity={notice.severity}>
       <Sentence notice={notice} text={notice.text} />
       {todo && ' '}
       {todo && <Sentence notice={notice} text={todo} />}{' '}
@@ -87,7 +87,7 @@ function Answer({ notice, isDone }: { notice: Notice; isDone: boolean }) {
           {evidence.text}
         </Button>
       )}
-    </Say>
+    </HeadlineSentence>
   )
 }
 

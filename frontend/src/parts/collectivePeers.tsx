@@ -4,13 +4,13 @@ import { useEffect, useMemo, useState } from 'react'
 import { getTable, type Query } from '../api/client'
 import type { Catalog, Figure, Profile, Table } from '../api/payloads'
 import { counted, format } from '../lib/format'
-import { noTraceOf, readsNote, readsText, spansBeside, unread, withoutTraces } from '../lib/profiles'
+import { missingTraceText, readsNote, readsText, spansOfRun, unreadCount, withoutTraces } from '../lib/profiles'
 import type { Row } from '../lib/tableRows'
 import { useResource } from '../state/data'
-import { timelineAt } from '../state/links'
-import { setWholeRead, useWholeRead } from '../state/readRuns'
-import { openElsewhere, openView } from '../state/route'
-import { Bones } from '../widgets/basics'
+import { timelineState } from '../state/links'
+import { setRunRead, useRunRead } from '../state/readRuns'
+import { openView, openViewOfProfile } from '../state/route'
+import { Placeholder } from '../widgets/basics'
 import { SmallTable } from '../widgets/smallTable'
 import textCss from '../widgets/text.module.css'
 import css from './detailBlock.module.css'
@@ -26,7 +26,7 @@ export interface Call {
 }
 
 /** Where a call of another worker is, in its own time. */
-export interface Partner {
+export interface PeerCall {
   worker: string
   event: number | null
   start: number
@@ -36,21 +36,21 @@ export interface Partner {
 const figureOf = (figures: readonly Figure[], key: string) => figures.find(({ metric }) => metric.key === key)?.value
 
 /** Of an event that is (part of) a collective; nothing for others, and where a run has one worker alone. */
-export function OnOtherRanks(props: {
+export function CollectivePeers(props: {
   base: Query
   catalog: Catalog
   profile: Profile
   /** What is said of the event, and of the work that it launched. */
   figures: readonly Figure[]
   launched: readonly Figure[]
-  onPartner?: (partner: Partner) => void
+  onPartner?: (partner: PeerCall) => void
 }) {
   const { base, catalog, profile, figures, launched, onPartner } = props
   // Of a run that was read the next event needs no button.
-  const isRead = useWholeRead(base)
+  const isRead = useRunRead(base)
   const [asked, ask] = useState(false)
-  const workers = spansBeside(catalog, profile, profile.model).length
-  const reads = unread(catalog, profile)
+  const workers = spansOfRun(catalog, profile, profile.model).length
+  const reads = unreadCount(catalog, profile)
   // What a device did is the call; the host only launched it.
   const about = figureOf(launched, 'kind') === 'kernel' ? launched : figures
   const [event, start] = ['event', 'start_ns'].map((key) => figureOf(about, key))
@@ -59,7 +59,7 @@ export function OnOtherRanks(props: {
     <div className={css.wide} data-testid="event-partners">
       <h3>On other ranks</h3>
       {asked || isRead || reads === 0 ? (
-        <Partners
+        <PeerCalls
           base={base}
           catalog={catalog}
           call={{ worker: profile.worker, event: typeof event === 'number' ? event : null, start }}
@@ -76,12 +76,12 @@ export function OnOtherRanks(props: {
 }
 
 /** The calls of one collective, the latest first. */
-export function Partners(props: {
+export function PeerCalls(props: {
   base: Query
   catalog: Catalog
   call: Call
   /** Shows a call where the page has its worker beside others; absent: its worker is opened alone. */
-  onPartner?: (partner: Partner) => void
+  onPartner?: (partner: PeerCall) => void
 }) {
   const { base, catalog, call, onPartner } = props
   const query = useMemo<Query>(
@@ -94,7 +94,7 @@ export function Partners(props: {
     getTable('distributed', 'partners', query, signal),
   )
   useEffect(() => {
-    if (data) setWholeRead(base)
+    if (data) setRunRead(base)
   }, [data, base])
   if (problem) return <p className={textCss.none}>{problem.what}</p>
   if (!data) {
@@ -105,19 +105,19 @@ export function Partners(props: {
             Reading the traces of all workers: {format(fraction, 'ratio')}
           </p>
         )}
-        <Bones height={80} />
+        <Placeholder height={80} />
       </>
     )
   }
-  return <Found table={data} base={base} catalog={catalog} worker={call.worker} onPartner={onPartner} />
+  return <PeersTable table={data} base={base} catalog={catalog} worker={call.worker} onPartner={onPartner} />
 }
 
-function Found(props: {
+function PeersTable(props: {
   table: Table
   base: Query
   catalog: Catalog
   worker: string
-  onPartner?: (partner: Partner) => void
+  onPartner?: (partner: PeerCall) => void
 }) {
   const { table, base, catalog, worker, onPartner } = props
   if (table.rows.length === 0) {
@@ -137,8 +137,8 @@ function Found(props: {
       onPartner({ worker: String(row.worker), event, start, end: start + dur })
       return
     }
-    const at = timelineAt(event, start, dur)
-    openElsewhere({ run: String(base.run), worker: String(row.worker), span: String(base.span) }, 'timeline', at)
+    const at = timelineState(event, start, dur)
+    openViewOfProfile({ run: String(base.run), worker: String(row.worker), span: String(base.span) }, 'timeline', at)
   }
   return (
     <>
@@ -152,7 +152,7 @@ function Found(props: {
           here: 'this one',
           of: (row) => {
             const name = String(row.worker)
-            return name === worker ? null : absent.has(name) ? noTraceOf(name) : () => go(row)
+            return name === worker ? null : absent.has(name) ? missingTraceText(name) : () => go(row)
           },
         }}
       />

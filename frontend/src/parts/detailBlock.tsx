@@ -3,7 +3,7 @@ import { type ReactNode, useMemo } from 'react'
 import type { Query } from '../api/client'
 import type { Row } from '../lib/tableRows'
 import { usePages } from '../state/tablePages'
-import { Bones } from '../widgets/basics'
+import { Placeholder } from '../widgets/basics'
 import { ProblemPanel } from '../widgets/problem'
 import { SmallTable } from '../widgets/smallTable'
 import type { NameStyle } from '../widgets/tableCells'
@@ -57,7 +57,7 @@ export function FirstRows(props: {
   const pages = usePages(view, props.table, base, query)
   const { table } = pages
   if (pages.problem) return <ProblemPanel problem={pages.problem} />
-  if (!table) return <Bones height={170} />
+  if (!table) return <Placeholder height={170} />
   const shown = Math.min(limit, table.rows.length)
   return (
     <DetailBlock

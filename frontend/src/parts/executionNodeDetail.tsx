@@ -4,22 +4,22 @@ import type { Query } from '../api/client'
 import type { View } from '../api/payloads'
 import type { Row } from '../lib/tableRows'
 import { SmallTable } from '../widgets/smallTable'
-import { firstHit } from './firstEvent'
-import { pick } from './payloadByName'
+import { firstEvent } from './firstEvent'
+import { payloadByName } from './payloadByName'
 import textCss from '../widgets/text.module.css'
 
 const WITHOUT = ['function_id', 'node_number']
 
 /** `show`: the way from one of those operators into the timeline; `onName`: opens it where it stands. */
-export function NodeTensors(props: {
+export function ExecutionNodeDetail(props: {
   view: View
   show?: { label: string; of: (row: Row) => (() => void) | null }
   onName?: (row: Row) => void
   heading: (text: string) => ReactNode
 }) {
   const { view, show, onName, heading } = props
-  const tensors = pick(view, 'node_tensors', 'table')
-  const links = pick(view, 'node_links', 'table')
+  const tensors = payloadByName(view, 'node_tensors', 'table')
+  const links = payloadByName(view, 'node_links', 'table')
   return (
     <>
       {tensors && tensors.rows.length > 0 ? (
@@ -45,6 +45,6 @@ export interface Call {
 
 /** The event of a call in a trace that was recorded with it; null where that has none. */
 export const eventOf = ({ name, function_id }: Call, trace: Query) =>
-  firstHit({ ...trace, search: String(function_id), in: 'args', exact: 1, where: [`name:${name}`] })
+  firstEvent({ ...trace, search: String(function_id), in: 'args', exact: 1, where: [`name:${name}`] })
 
 export const callOf = (row: Row): Call => ({ name: String(row.name), function_id: Number(row.function_id) })

@@ -2,19 +2,19 @@
 import { getView, type Query } from '../api/client'
 import type { Range } from '../canvas/timeline/model'
 import { whenReady } from '../state/data'
-import { pick } from './payloadByName'
+import { payloadByName } from './payloadByName'
 
-export interface Hit extends Range {
+export interface FoundEvent extends Range {
   event: number
 }
 
 /** However long the trace is still being read; null where there is none. */
-export async function firstHit(asked: Query): Promise<Hit | null> {
+export async function firstEvent(asked: Query): Promise<FoundEvent | null> {
   const found = await whenReady(
     () => getView('find', { ...asked, limit: 1 }),
     () => false,
   ).catch(() => null)
-  const hit = found && pick(found, 'hits', 'table')?.rows[0]
+  const hit = found && payloadByName(found, 'hits', 'table')?.rows[0]
   if (!hit) return null
   return { event: Number(hit.event), start: Number(hit.start_ns), end: Number(hit.start_ns) + Number(hit.dur_ns) }
 }

@@ -2,12 +2,12 @@
 import type { View } from '../api/payloads'
 import { openView } from '../state/route'
 import { Value } from '../widgets/basics'
-import { pick } from './payloadByName'
+import { payloadByName } from './payloadByName'
 import textCss from '../widgets/text.module.css'
 
 /** Where most device time without an operator is of replays, and none is known. */
-function NotTold({ view }: { view: View }) {
-  const without = pick(view, 'no_operator', 'breakdown')
+function UnattributedReplays({ view }: { view: View }) {
+  const without = payloadByName(view, 'no_operator', 'breakdown')
   const replays = without?.parts.find(({ metric }) => metric.key === 'graph')
   if (!without || !replays || 2 * replays.value < without.total) return null
   return (
@@ -22,9 +22,9 @@ function NotTold({ view }: { view: View }) {
 }
 
 /** One line; nothing without replays. */
-export function Replayed({ view, noun }: { view: View; noun: string }) {
-  const bar = pick(view, 'replayed', 'breakdown')
-  if (!bar) return <NotTold view={view} />
+export function GraphReplays({ view, noun }: { view: View; noun: string }) {
+  const bar = payloadByName(view, 'replayed', 'breakdown')
+  if (!bar) return <UnattributedReplays view={view} />
   return (
     <p className={textCss.none} data-testid="replayed">
       <Value value={bar.total} unit={bar.unit} /> of device time was replayed from captured graphs. {noun} behind it:{' '}

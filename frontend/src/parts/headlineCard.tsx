@@ -22,7 +22,7 @@ const SAYS: Record<Severity, string> = {
   info: css.say,
 }
 
-export const Say = ({ severity, children }: { severity: Severity; children: ReactNode }) => (
+export const HeadlineSentence = ({ severity, children }: { severity: Severity; children: ReactNode }) => (
   <p className={SAYS[severity]} data-testid="answer">
     {children}
   </p>

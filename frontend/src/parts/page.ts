@@ -2,7 +2,7 @@
 import type { Query } from '../api/client'
 import type { Catalog, Profile } from '../api/payloads'
 
-export interface ViewProps {
+export interface PageProps {
   id: string
   catalog: Catalog
   profile: Profile

@@ -1,7 +1,7 @@
 // A payload of a view by name, if it is of the kind that the page draws there.
 import type { Payload, View } from '../api/payloads'
 
-export function pick<K extends Payload['kind']>(
+export function payloadByName<K extends Payload['kind']>(
   view: View,
   name: string,
   kind: K,

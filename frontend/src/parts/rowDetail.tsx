@@ -9,7 +9,7 @@ import { useView } from '../state/data'
 import { showHits, showInTimeline } from '../state/links'
 import { setPrefs, usePrefs } from '../state/prefs'
 import { usePages } from '../state/tablePages'
-import { Bones, useCopied, Value } from '../widgets/basics'
+import { Placeholder, useCopied, Value } from '../widgets/basics'
 import { Chart } from '../widgets/chart'
 import { FigureList } from '../widgets/figures'
 import { TimelineIcon } from '../widgets/icons'
@@ -114,7 +114,7 @@ export function RowDetail(props: {
         </span>
       </div>
       {events.problem && <ProblemPanel problem={events.problem} />}
-      {!events.data && !events.problem && <Bones height={170} />}
+      {!events.data && !events.problem && <Placeholder height={170} />}
       {untimed && !replayed && <p className={textCss.none}>The trace does not say when these calls were.</p>}
       {events.data && !untimed && <Distribution distribution={payloads.distribution} summary={payloads.summary} />}
       {!untimed && payloads.instances?.kind === 'table' && <Instances table={payloads.instances} />}
@@ -130,7 +130,7 @@ function ReplayedWork({ where, base, row }: { where: string[]; base: Query; row:
   const events = useView('events', { ...base, where })
   const { distribution, summary, instances } = events.data?.payloads ?? {}
   if (events.problem) return <ProblemPanel problem={events.problem} />
-  if (instances?.kind !== 'table') return <Bones height={170} />
+  if (instances?.kind !== 'table') return <Placeholder height={170} />
   if (instances.total_rows === 0) return null
   const show = (
     <Button
@@ -206,7 +206,7 @@ function Stacks({ where, base }: { where: string[]; base: Query }) {
   const { table } = pages
   const column = table?.columns.find(({ metric }) => metric.key === 'call_stack' || metric.key === 'stack')
   if (pages.problem) return <ProblemPanel problem={pages.problem} />
-  if (!table) return <Bones height={120} />
+  if (!table) return <Placeholder height={120} />
   const rows = table.rows.slice(0, MOST_STACKS)
   const shown = table.columns.filter(
     ({ metric, hidden }) =>

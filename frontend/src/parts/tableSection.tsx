@@ -41,7 +41,7 @@ export function SearchBox({
   placeholder,
   onStep,
   error,
-  found,
+  searchNote,
 }: {
   value: string
   onChange: (value: string) => void
@@ -51,7 +51,7 @@ export function SearchBox({
   /** Why nothing can be found. */
   error?: string | null
   /** Stands at the end of the field, in so many pixels: what is found takes no room from anything else. */
-  found?: { width: number; content: ReactNode }
+  searchNote?: { width: number; content: ReactNode }
 }) {
   const [text, setText] = useState(value)
   const timer = useRef(0)
@@ -76,8 +76,8 @@ export function SearchBox({
       value={text}
       error={search.kind === 'bad' ? search.reason : error}
       classNames={{ wrapper: toolbarCss.field, error: toolbarCss.error }}
-      rightSection={found?.content}
-      rightSectionWidth={found?.width}
+      rightSection={searchNote?.content}
+      rightSectionWidth={searchNote?.width}
       onChange={(event) => change(event.currentTarget.value)}
       onKeyDown={(event) => {
         if (event.key === 'Escape') change('')

@@ -6,12 +6,12 @@ import { counted, format } from '../lib/format'
 import { matcher } from '../lib/search'
 import type { Row } from '../lib/tableRows'
 import { type TreeOrder, treeSequence } from '../lib/treeOrder'
-import { hitsOf, stepHit } from '../lib/treeSearch'
+import { stepHit, treeHits } from '../lib/treeSearch'
 import { showHits } from '../state/links'
 import { setRoute, useRoute } from '../state/route'
 import { Card } from '../widgets/basics'
 import { ColorKey } from '../widgets/colorKey'
-import { Icicle } from '../widgets/flameGraph'
+import { FlameGraph } from '../widgets/flameGraph'
 import { DownIcon, UpIcon } from '../widgets/icons'
 import { type TreeExtra, TreeTable } from '../widgets/tree'
 import { SearchBox } from './tableSection'
@@ -68,12 +68,12 @@ export function TreePage(props: {
   /** What the colour of a node means; absent: all have one. */
   labelOf?: (row: Row) => string
   /** More about the chosen node. */
-  about?: (row: Row) => ReactNode
+  details?: (row: Row) => ReactNode
   /** A column of pictures of the table, and what else can be done with the chosen node. */
   extra?: TreeExtra
   actions?: (row: Row) => ReactNode
 }) {
-  const { tree, lead, trail, note, noun, whereOf, ordered, tall, categoryOf, labelOf, about, extra, actions } = props
+  const { tree, lead, trail, note, noun, whereOf, ordered, tall, categoryOf, labelOf, details, extra, actions } = props
   const route = useRoute()
   const [opened, setOpened] = useState<{ tree: Tree; nodes: ReadonlySet<number> } | null>(null)
   const first = useMemo(() => firstOpen(tree), [tree])
@@ -104,7 +104,7 @@ export function TreePage(props: {
   const found = useMemo(
     () =>
       match &&
-      hitsOf(
+      treeHits(
         tree.rows.map((row) => String(row[tree.label_column] ?? '')),
         tree.parent,
         tree.rows.map((row) => Number(row[value] ?? 0)),
@@ -240,7 +240,7 @@ export function TreePage(props: {
           }
         >
           <div className={tall ? `${css.frame} ${css.tall}` : css.frame}>
-            <Icicle
+            <FlameGraph
               tree={tree}
               valueKey={value}
               noun={noun}
@@ -253,7 +253,7 @@ export function TreePage(props: {
             />
           </div>
           {labelOf && <ColorKey tree={tree} value={value} categoryOf={categoryOf} labelOf={labelOf} />}
-          {about && selected >= 0 && about(tree.rows[selected])}
+          {details && selected >= 0 && details(tree.rows[selected])}
         </Card>
       )}
       <TreeTable

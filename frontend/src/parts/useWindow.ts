@@ -13,7 +13,7 @@ const TOGETHER_MS = 1200
 export interface TimelineWindow {
   view: Range
   /** The last window that the canvas itself brought into the URL: by then it may have moved on. */
-  told: RefObject<Range | null>
+  lastSent: RefObject<Range | null>
   onView: (view: Range, move: Move) => void
   undo: () => void
 }
@@ -42,12 +42,12 @@ export function useWindow(first: Range, whole: Range): TimelineWindow {
     setCurrent({ window: view })
     return () => setCurrent({ window: null })
   }, [view])
-  return useMoving(view, putTimes)
+  return useMovableWindow(view, putTimes)
 }
 
 /** A window that the URL holds and a canvas moves; `put` brings one into the URL, as a step of its own for Back or not. */
-export function useMoving(view: Range, put: (next: Range, push: boolean) => void): TimelineWindow {
-  const told = useRef<Range | null>(null)
+export function useMovableWindow(view: Range, put: (next: Range, push: boolean) => void): TimelineWindow {
+  const lastSent = useRef<Range | null>(null)
   const written = useRef<Range | null>(null)
   const waiting = useRef<{ view: Range; push: boolean; timer: number } | null>(null)
   const zoomed = useRef(Number.NEGATIVE_INFINITY)
@@ -55,7 +55,7 @@ export function useMoving(view: Range, put: (next: Range, push: boolean) => void
     (next: Range, push: boolean) => {
       if (waiting.current) window.clearTimeout(waiting.current.timer)
       waiting.current = null
-      told.current = next
+      lastSent.current = next
       written.current = next
       put(next, push)
     },
@@ -95,5 +95,5 @@ export function useMoving(view: Range, put: (next: Range, push: boolean) => void
     written.current = view
   }, [view])
   useEffect(() => () => window.clearTimeout(waiting.current?.timer), [])
-  return { view, told, onView, undo }
+  return { view, lastSent, onView, undo }
 }

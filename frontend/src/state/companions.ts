@@ -2,10 +2,10 @@
 import { useEffect, useMemo, useState } from 'react'
 import { getProfile } from '../api/client'
 import type { Catalog, Profile } from '../api/payloads'
-import { candidatesBeside, overlapOf } from '../lib/companions'
+import { companionCandidates, overlapOf } from '../lib/companions'
 import type { Address } from '../lib/profiles'
 
-export interface Beside {
+export interface Companion {
   address: Address
   /** Null until it is loaded: nobody knows before whether both were recorded together. */
   profile: Profile | null
@@ -19,11 +19,11 @@ const AGAIN_MS = 1000
  * Profiles beside the one that is open: those recorded together with it, and those that nobody has loaded yet. Nothing is
  * loaded unless `load` names it.
  */
-export function useBeside(catalog: Catalog, profile: Profile, load: string): Beside[] {
+export function useCompanions(catalog: Catalog, profile: Profile, load: string): Companion[] {
   const { run, worker, span, model, clock } = profile
   // The catalog is new every few seconds: what it says of these alone counts.
   const found = useMemo(
-    () => JSON.stringify(candidatesBeside(catalog, { run, worker, span }, model)),
+    () => JSON.stringify(companionCandidates(catalog, { run, worker, span }, model)),
     [catalog, run, worker, span, model],
   )
   const [known, setKnown] = useState<Record<string, Profile>>({})
@@ -50,7 +50,7 @@ export function useBeside(catalog: Catalog, profile: Profile, load: string): Bes
   }, [found, load])
   return useMemo(
     () =>
-      (JSON.parse(found) as (Address & { state: string })[]).flatMap(({ state: _, ...address }): Beside[] => {
+      (JSON.parse(found) as (Address & { state: string })[]).flatMap(({ state: _, ...address }): Companion[] => {
         const there = known[JSON.stringify(address)]
         if (there?.state !== 'ready') return [{ address, profile: null, overlap_ns: 0 }]
         const overlap_ns = clock && there.clock ? overlapOf(clock, there.clock) : 0

@@ -3,7 +3,7 @@ import { useSyncExternalStore } from 'react'
 import type { Query } from '../api/client'
 
 /** What is known of runs by their names, and who wants to know when that changes. */
-function kept<T>() {
+function valueStore<T>() {
   const values = new Map<string, T>()
   const listeners = new Set<() => void>()
   return {
@@ -23,19 +23,19 @@ function kept<T>() {
 }
 
 /** What somebody said to reading all: what was stopped is not begun again by itself, however little is left. */
-export type Wish = 'wanted' | 'stopped'
+export type ReadRequest = 'wanted' | 'stopped'
 
-const read = kept<true>()
-const wishes = kept<Wish>()
+const read = valueStore<true>()
+const wishes = valueStore<ReadRequest>()
 
 const nameOf = ({ run, span, window }: Query, view = '') => JSON.stringify([run ?? '', span ?? '', window ?? '', view])
 
 /** Takes in that an answer about all workers of a run has come. */
-export const setWholeRead = (run: Query): void => read.set(nameOf(run), true)
+export const setRunRead = (run: Query): void => read.set(nameOf(run), true)
 
-export const useWholeRead = (run: Query): boolean => read.use(nameOf(run)) ?? false
+export const useRunRead = (run: Query): boolean => read.use(nameOf(run)) ?? false
 
 /** Takes in whether somebody wants all of a run to be read for a view. */
-export const setWish = (run: Query, view: string, wish: Wish): void => wishes.set(nameOf(run, view), wish)
+export const setReadRequest = (run: Query, view: string, wish: ReadRequest): void => wishes.set(nameOf(run, view), wish)
 
-export const useWish = (run: Query, view: string): Wish | undefined => wishes.use(nameOf(run, view))
+export const useReadRequest = (run: Query, view: string): ReadRequest | undefined => wishes.use(nameOf(run, view))

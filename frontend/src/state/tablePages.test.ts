@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Column, Table } from '../api/payloads'
-import { EMPTY, merge } from './tablePages'
+import { mergePages, NO_ROWS } from './tablePages'
 
 const column = (key: string) => ({ metric: { key } }) as Column
 const page = (rows: Table['rows'], total_rows = rows.length) =>
@@ -20,11 +20,11 @@ const [bare, noted] = [
 
 test('a column that is empty in some steps is not in others, and stays empty while one searches', () => {
   const steps = { steps: '1' }
-  const first = merge(EMPTY, 'all', steps, page([bare]))
+  const first = mergePages(NO_ROWS, 'all', steps, page([bare]))
   expect([...first.empty]).toEqual(['note'])
-  const searched = merge(first, 'some', steps, page([], 1))
+  const searched = mergePages(first, 'some', steps, page([], 1))
   expect([...searched.empty]).toEqual(['note'])
-  expect([...merge(searched, 'other', { steps: '2' }, page([bare, noted])).empty]).toEqual([])
+  expect([...mergePages(searched, 'other', { steps: '2' }, page([bare, noted])).empty]).toEqual([])
   // Of other steps nobody knows it where a search stands from before.
-  expect([...merge(searched, 'other', { steps: '2' }, page([bare], 2)).empty]).toEqual([])
+  expect([...mergePages(searched, 'other', { steps: '2' }, page([bare], 2)).empty]).toEqual([])
 })

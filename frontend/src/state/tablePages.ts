@@ -20,9 +20,9 @@ interface Loaded {
 }
 
 const NO_KEYS: ReadonlySet<string> = new Set()
-export const EMPTY: Loaded = { key: '', table: null, rows: [], base: null, empty: NO_KEYS, problem: null }
+export const NO_ROWS: Loaded = { key: '', table: null, rows: [], base: null, empty: NO_KEYS, problem: null }
 
-export function merge(old: Loaded, key: string, base: Query, table: Table): Loaded {
+export function mergePages(old: Loaded, key: string, base: Query, table: Table): Loaded {
   const rows = old.key === key ? old.rows.slice() : []
   table.rows.forEach((row, i) => {
     rows[table.offset + i] = row
@@ -44,7 +44,7 @@ export function usePages(view: string, table: string, base: Query, query: TableQ
     [base, query],
   )
   const key = enabled ? JSON.stringify([view, table, ask]) : ''
-  const [loaded, setLoaded] = useState<Loaded>(EMPTY)
+  const [loaded, setLoaded] = useState<Loaded>(NO_ROWS)
   const pending = useRef(new Set<number>())
   const current = useRef({ key, abort: new AbortController() })
 
@@ -59,7 +59,7 @@ export function usePages(view: string, table: string, base: Query, query: TableQ
           () => abort.signal.aborted,
         )
         if (page === null) return
-        setLoaded((old) => merge(old, mine, base, page))
+        setLoaded((old) => mergePages(old, mine, base, page))
       } catch (error) {
         if (abort.signal.aborted) return
         setLoaded((old) => ({ ...old, key: mine, problem: problemOf(error), rows: old.key === mine ? old.rows : [] }))

@@ -1,21 +1,21 @@
 // The active-memory timeline's React shell: hands model, window and selection to the engine, shows what is under the pointer.
 import { type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
-import { type BandColor, type BandEntry, envelopeColor, lineOf } from '../canvas/blocks/colors'
-import { BandsEngine, type BandsModel } from '../canvas/blocks/engine'
-import type { BandEvents } from '../canvas/blocks/input'
-import type { BandMarks, BandSpot, BandsLayer } from '../canvas/blocks/scene'
+import { type BlockColoring, type ColorKeyEntry, envelopeColor, lineOf } from '../canvas/blocks/colors'
+import { BlocksEngine, type BlocksModel } from '../canvas/blocks/engine'
+import type { BlocksEvents } from '../canvas/blocks/input'
+import type { BlockSpot, HistoryLayer, HistoryMarks } from '../canvas/blocks/scene'
 import type { Move } from '../canvas/timeline/input'
 import type { Range } from '../canvas/timeline/model'
 import { format } from '../lib/format'
 import { type CodeFrame, parseStack, shortFrame } from '../lib/frames'
 import { Swatch, useTheme } from './basics'
-import { FloatTip } from './floatingTooltip'
+import { FloatingTooltip } from './floatingTooltip'
 import { useEngine, type Windowed } from './useEngine'
 import css from './blocksCanvas.module.css'
 import textCss from './text.module.css'
 import tipCss from './tip.module.css'
 
-export interface BandsHandle {
+export interface BlocksHandle {
   zoom(factor: number): void
   pan(fraction: number): void
   reset(): void
@@ -24,13 +24,13 @@ export interface BandsHandle {
   pointed(): number | null
   /** The event after which the state is that a place of the axis shows. */
   eventAt(unit: number): number | null
-  legend(most: number): BandEntry[]
+  legend(most: number): ColorKeyEntry[]
 }
 
-export interface BandsProps extends Windowed {
-  model: BandsModel
-  colors: BandColor
-  marks: BandMarks
+export interface BlocksProps extends Windowed {
+  model: BlocksModel
+  colors: BlockColoring
+  marks: HistoryMarks
   /** Row of the block that is kept. */
   selected: number | null
   onView: (view: Range, move: Move) => void
@@ -39,28 +39,28 @@ export interface BandsProps extends Windowed {
   onUndo: () => void
   /** The whole stack of a block or segment, one frame after the other; empty where none is recorded. */
   stackOf: (row: number, signal: AbortSignal) => Promise<string>
-  handle: Ref<BandsHandle>
+  handle: Ref<BlocksHandle>
 }
 
 interface Hover {
-  spot: BandSpot
+  spot: BlockSpot
   color: string
   /** Where the pointer is in the window. */
   x: number
   y: number
 }
 
-export function BandsCanvas(props: BandsProps) {
+export function BlocksCanvas(props: BlocksProps) {
   const { model, colors, marks, selected, handle } = props
   const theme = useTheme()
   const canvas = useRef<HTMLCanvasElement>(null)
-  const engine = useRef<BandsEngine | null>(null)
+  const engine = useRef<BlocksEngine | null>(null)
   const [hover, setHover] = useState<Hover | null>(null)
   const latest = useRef(props)
   latest.current = props
 
   useEngine(engine, canvas, model, props, (on) => {
-    const events: BandEvents = {
+    const events: BlocksEvents = {
       onView: (next, move) => latest.current.onView(next, move),
       onPick: (row) => latest.current.onPick(row),
       onMoment: (event) => latest.current.onMoment(event),
@@ -77,7 +77,7 @@ export function BandsCanvas(props: BandsProps) {
         setHover(spot && { spot, color, x: box.left + x, y: box.top + y })
       },
     }
-    const made = new BandsEngine(on, model, theme, latest.current.view, events)
+    const made = new BlocksEngine(on, model, theme, latest.current.view, events)
     return made
   })
   // Each depends on the model as well: a new one has a new engine.
@@ -120,7 +120,7 @@ const NO_FRAMES: readonly CodeFrame[] = []
 
 const count = (value: number) => value.toLocaleString('en-US')
 
-function linesOf({ tile, column, block }: BandSpot, layer: BandsLayer): [string, string][] {
+function linesOf({ tile, column, block }: BlockSpot, layer: HistoryLayer): [string, string][] {
   const event = tile.event[column]
   const lines: [string, string][] = []
   if (typeof block === 'number') {
@@ -147,14 +147,18 @@ function linesOf({ tile, column, block }: BandSpot, layer: BandsLayer): [string,
 }
 
 /** Stacks that were asked for, by their number. */
-const known = new WeakMap<BandsModel, Map<number, CodeFrame[]>>()
+const stacksByModel = new WeakMap<BlocksModel, Map<number, CodeFrame[]>>()
 
 /** The stack of what the pointer rests on, once it is there. */
-function useStack({ block, tile }: BandSpot, model: BandsModel, stackOf: BandsProps['stackOf']): readonly CodeFrame[] {
+function useStack(
+  { block, tile }: BlockSpot,
+  model: BlocksModel,
+  stackOf: BlocksProps['stackOf'],
+): readonly CodeFrame[] {
   const [, setCount] = useState(0)
   const [row, stack] = typeof block === 'number' ? [tile.block[block], tile.stack_number[tile.stack[block]]] : [-1, -1]
-  const stacks = known.get(model) ?? new Map<number, CodeFrame[]>()
-  known.set(model, stacks)
+  const stacks = stacksByModel.get(model) ?? new Map<number, CodeFrame[]>()
+  stacksByModel.set(model, stacks)
   // biome-ignore lint/correctness/useExhaustiveDependencies: one block of a stack is as good as another
   useEffect(() => {
     if (stack < 0 || stacks.has(stack)) return
@@ -176,12 +180,12 @@ function useStack({ block, tile }: BandSpot, model: BandsModel, stackOf: BandsPr
   return stacks.get(stack) ?? NO_FRAMES
 }
 
-function HoverTip(props: Hover & { model: BandsModel; stackOf: BandsProps['stackOf'] }) {
+function HoverTip(props: Hover & { model: BlocksModel; stackOf: BlocksProps['stackOf'] }) {
   const { spot, color, x, y, model, stackOf } = props
   const { block, tile } = spot
   const frames = useStack(spot, model, stackOf)
   return (
-    <FloatTip x={x} y={y}>
+    <FloatingTooltip x={x} y={y}>
       {block !== null && (
         <div className={`${tipCss.head} ${textCss.mono}`}>
           <Swatch color={color} />
@@ -206,6 +210,6 @@ function HoverTip(props: Hover & { model: BandsModel; stackOf: BandsProps['stack
       {typeof block === 'number' && (
         <div className={tipCss.foot}>click keeps it · Shift-click: look at this moment</div>
       )}
-    </FloatTip>
+    </FloatingTooltip>
   )
 }

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from 'react'
 import type { Metric, Tree } from '../api/payloads'
 import { childrenOf, type Level, type LevelRow, levelView, nodeAt, type Order, pathOf } from '../lib/callTree'
 import { categoryColor } from '../lib/color'
-import { columnScale, exact, format, formatNumber, type Scale, signed } from '../lib/format'
+import { columnScale, exactText, format, formatNumber, type Scale, signed } from '../lib/format'
 import { shortCall } from '../lib/names'
 import { MetricName, Swatch, trendClass, Value } from './basics'
 import { ChevronRight } from './icons'
@@ -81,13 +81,13 @@ export function CallTree(props: {
       {view.rows.length > 0 ? (
         <LevelTable
           tree={tree}
-          whole={view.whole}
+          whole={view.total}
           rows={view.rows}
           onDown={go}
           onUp={node < 0 ? null : () => go(tree.parent[node])}
         />
       ) : (
-        <Leaf level={view.whole} />
+        <Leaf level={view.total} />
       )}
       {view.rows.some((row) => row.role === 'rest') && (
         <button type="button" className={textCss.link} onClick={() => setShown({ node, limit: limit + MORE })}>
@@ -264,7 +264,7 @@ const Bar = ({ side, share }: { side: 'base' | 'exp'; share: number }) => (
 function Calls({ row, scale }: { row: Level; scale: Scale }) {
   if (row.baseCalls === null || row.expCalls === null) return null
   const [base, exp] = [formatNumber(row.baseCalls, scale), formatNumber(row.expCalls, scale)]
-  const title = `Baseline ${exact(row.baseCalls, 'number')}, experiment ${exact(row.expCalls, 'number')}`
+  const title = `Baseline ${exactText(row.baseCalls, 'number')}, experiment ${exactText(row.expCalls, 'number')}`
   return (
     <span className={textCss.num} title={title}>
       {base === exp ? base : `${base} → ${exp}`}
@@ -286,7 +286,7 @@ function Numbers({ level, scale }: { level: Level; scale: Scale }) {
       <td>
         <span
           className={`${textCss.num} ${trendClass(level.delta, 'ns')}`}
-          title={[exact(level.delta, 'ns'), ratio].filter(Boolean).join(' · ')}
+          title={[exactText(level.delta, 'ns'), ratio].filter(Boolean).join(' · ')}
         >
           {signed(formatNumber(level.delta, scale), level.delta)}
         </span>

@@ -1,12 +1,21 @@
 // The icicle chart of a tree: width by one value; a click zooms; arrow keys walk; the tree table is its text form.
 import { type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
 import type { Tree } from '../api/payloads'
-import { drawIcicle, type IcicleScene, icicleOf, LEVEL, lineOf, linesOf, neighbour, nodeAt } from '../canvas/flameGraph'
-import { fit as sharpen } from '../canvas/surface'
+import {
+  drawFlameGraph,
+  type FlameScene,
+  flameModel,
+  LEVEL,
+  lineCount,
+  lineOf,
+  neighbour,
+  nodeAt,
+} from '../canvas/flameGraph'
+import { fitCanvas as sharpen } from '../canvas/surface'
 import { format } from '../lib/format'
 import type { Row } from '../lib/tableRows'
 import { useTheme } from './basics'
-import { FloatTip } from './floatingTooltip'
+import { FloatingTooltip } from './floatingTooltip'
 import { useWidth } from './useSize'
 import css from './flameGraph.module.css'
 import textCss from './text.module.css'
@@ -15,7 +24,7 @@ import tipCss from './tip.module.css'
 /** A canvas has its limits; what a recursion calls deeper down stands in the table. */
 const MAX_LEVELS = 400
 
-export function Icicle(props: {
+export function FlameGraph(props: {
   tree: Tree
   valueKey: string
   /** What a node is, in the plural. */
@@ -36,7 +45,7 @@ export function Icicle(props: {
   const [hover, setHover] = useState<{ node: number; x: number; y: number } | null>(null)
   const model = useMemo(
     () =>
-      icicleOf(
+      flameModel(
         tree.rows.map((row, i) => ({
           label: String(row[tree.label_column] ?? ''),
           parent: tree.parent[i],
@@ -47,18 +56,18 @@ export function Icicle(props: {
     [tree, valueKey, categoryOf],
   )
   const found = useMemo(() => (match ? model.nodes.map((node) => match(node.label)) : null), [model, match])
-  const height = Math.max(LEVEL, Math.min(linesOf(model, zoom), MAX_LEVELS) * LEVEL)
+  const height = Math.max(LEVEL, Math.min(lineCount(model, zoom), MAX_LEVELS) * LEVEL)
   const line = selected < 0 ? -1 : lineOf(model, zoom, selected)
   const mark = useRef<HTMLSpanElement>(null)
   // biome-ignore lint/correctness/useExhaustiveDependencies: another line, or another node in it, is to be in sight
   useEffect(() => {
     if (line >= 0) mark.current?.scrollIntoView({ block: 'nearest' })
   }, [line, selected])
-  const scene: IcicleScene = { model, found, zoom, selected, hover: hover?.node ?? -1, width, theme }
+  const scene: FlameScene = { model, found, zoom, selected, hover: hover?.node ?? -1, width, theme }
   useEffect(() => {
     if (!canvas.current || width === 0) return
     const context = sharpen(canvas.current, width, height)
-    if (context) drawIcicle(context, scene, height)
+    if (context) drawFlameGraph(context, scene, height)
   })
   const find = (event: PointerEvent) => nodeAt(scene, event.nativeEvent.offsetX, event.nativeEvent.offsetY)
   const onKey = (event: KeyboardEvent) => {
@@ -110,7 +119,7 @@ export function Icicle(props: {
           `${tree.rows[selected][tree.label_column]}: ${format(tree.rows[selected][valueKey] ?? null, metric?.unit ?? 'ns')}`}
       </span>
       {hover && (
-        <FloatTip x={hover.x} y={hover.y}>
+        <FloatingTooltip x={hover.x} y={hover.y}>
           <div className={`${tipCss.head} ${textCss.mono}`}>
             {String(tree.rows[hover.node][tree.label_column] ?? '')}
           </div>
@@ -120,7 +129,7 @@ export function Icicle(props: {
               <span className={textCss.num}>{line.value}</span>
             </div>
           ))}
-        </FloatTip>
+        </FloatingTooltip>
       )}
     </div>
   )

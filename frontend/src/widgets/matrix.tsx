@@ -1,18 +1,18 @@
 // A matrix of ranks on a canvas: stronger is more. A click keeps a cell; arrow keys walk from cell to cell.
 import { type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
 import type { Unit } from '../api/payloads'
-import { cellAt, drawMatrix, hasNumbers, heightOf, layoutOf, shadesOf } from '../canvas/matrix'
-import { fit as sharpen } from '../canvas/surface'
+import { cellAt, cellShades, drawMatrix, hasNumbers, heightOf, layoutOf } from '../canvas/matrix'
+import { fitCanvas as sharpen } from '../canvas/surface'
 import { columnScale, format, formatNumber } from '../lib/format'
-import { beside, domainOf, type Matrix } from '../lib/rankMatrix'
+import { domainOf, type Matrix, neighbourCell } from '../lib/rankMatrix'
 import { useTheme } from './basics'
-import { FloatTip } from './floatingTooltip'
+import { FloatingTooltip } from './floatingTooltip'
 import { useWidth } from './useSize'
 import css from './matrix.module.css'
 import textCss from './text.module.css'
 import tipCss from './tip.module.css'
 
-export interface Told {
+export interface CellTooltip {
   title: string
   lines: readonly [string, string][]
 }
@@ -35,7 +35,7 @@ export function MatrixPicture(props: {
   onSelect: (cell: number) => void
   /** Absent: a cell leads nowhere. */
   onOpen?: (cell: number) => void
-  tell: (cell: number) => Told
+  tell: (cell: number) => CellTooltip
   /** What the columns are. */
   axis: string
   /** What a cell without a value is. */
@@ -53,7 +53,7 @@ export function MatrixPicture(props: {
   const layout = useMemo(() => layoutOf(matrix, width, height, tallest, axis), [matrix, width, height, tallest, axis])
   const domain = useMemo(() => domainOf(matrix.values), [matrix])
   const scale = useMemo(() => columnScale(unit, matrix.values), [unit, matrix])
-  const shades = useMemo(() => shadesOf(category, theme), [category, theme])
+  const shades = useMemo(() => cellShades(category, theme), [category, theme])
   const drawn = heightOf(layout)
   const textOf = (value: number) => formatNumber(value, scale)
   // Beside numbers in the cells the ends are told in their unit.
@@ -68,7 +68,7 @@ export function MatrixPicture(props: {
   const onKey = (event: KeyboardEvent) => {
     setHover(null)
     if (event.key.startsWith('Arrow') || event.key === 'Home' || event.key === 'End') {
-      onSelect(beside(matrix, selected, event.key))
+      onSelect(neighbourCell(matrix, selected, event.key))
     } else if (event.key === 'Escape') onSelect(-1)
     else if (event.key === 'Enter' && onOpen && selected >= 0) onOpen(selected)
     else return
@@ -122,9 +122,9 @@ export function MatrixPicture(props: {
   )
 }
 
-function Tip({ told, x, y }: { told: Told; x: number; y: number }) {
+function Tip({ told, x, y }: { told: CellTooltip; x: number; y: number }) {
   return (
-    <FloatTip x={x} y={y} wide>
+    <FloatingTooltip x={x} y={y} wide>
       <div className={tipCss.head}>{told.title}</div>
       {told.lines.map(([name, value]) => (
         <div className={tipCss.row} key={name}>
@@ -132,6 +132,6 @@ function Tip({ told, x, y }: { told: Told; x: number; y: number }) {
           <span className={`${textCss.num} ${css.value}`}>{value}</span>
         </div>
       ))}
-    </FloatTip>
+    </FloatingTooltip>
   )
 }

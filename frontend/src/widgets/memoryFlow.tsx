@@ -1,11 +1,19 @@
 // Tensors over memory and time on a canvas. A drag is the part to look at; arrow keys walk from tensor to tensor.
 import { type CSSProperties, type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
 import type { MemoryFlowMap } from '../api/payloads'
-import { addressAt, drawFlow, drawingOrder, FlowAxes, labelled, neighbour, tensorAt } from '../canvas/memoryFlow'
-import { fit as sharpen } from '../canvas/surface'
+import {
+  addressAt,
+  drawFlow,
+  drawingOrder,
+  FlowAxes,
+  neighbour,
+  tensorAt,
+  tensorsWithLabels,
+} from '../canvas/memoryFlow'
+import { fitCanvas as sharpen } from '../canvas/surface'
 import { counted, format } from '../lib/format'
 import { useTheme } from './basics'
-import { FloatTip } from './floatingTooltip'
+import { FloatingTooltip } from './floatingTooltip'
 import { useWidth } from './useSize'
 import css from './memoryFlow.module.css'
 import textCss from './text.module.css'
@@ -46,7 +54,7 @@ export function MemoryFlowPicture(props: {
   const [drag, setDrag] = useState<{ from: Point; to: Point } | null>(null)
   const order = useMemo(() => drawingOrder(flow), [flow])
   const axes = useMemo(() => new FlowAxes({ flow, width, height }), [flow, width, height])
-  const labels = useMemo(() => labelled(axes, order), [axes, order])
+  const labels = useMemo(() => tensorsWithLabels(axes, order), [axes, order])
   const selected = props.selected < 0 ? -1 : flow.row.indexOf(props.selected)
   const hovered = hover && hover.at < flow.row.length ? hover.at : -1
   useEffect(() => {
@@ -139,7 +147,7 @@ function Tip({ flow, at, x, y }: { flow: MemoryFlowMap; at: number; x: number; y
     ['Address', addressAt(flow, flow.offset[at]) ?? ''],
   ]
   return (
-    <FloatTip x={x} y={y}>
+    <FloatingTooltip x={x} y={y}>
       <div className={`${tipCss.head} ${textCss.mono}`}>{nameOf(flow, at)}</div>
       {lines.map(([name, value]) => (
         <div className={tipCss.row} key={name}>
@@ -147,6 +155,6 @@ function Tip({ flow, at, x, y }: { flow: MemoryFlowMap; at: number; x: number; y
           <span className={textCss.num}>{value}</span>
         </div>
       ))}
-    </FloatTip>
+    </FloatingTooltip>
   )
 }

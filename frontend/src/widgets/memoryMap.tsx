@@ -13,10 +13,10 @@ import {
   rowOf,
   type Spot,
 } from '../canvas/memoryMap'
-import { fit as sharpen } from '../canvas/surface'
+import { fitCanvas as sharpen } from '../canvas/surface'
 import { columnScale, counted, format, formatNumber } from '../lib/format'
 import { useTheme } from './basics'
-import { FloatTip } from './floatingTooltip'
+import { FloatingTooltip } from './floatingTooltip'
 import { useWidth } from './useSize'
 import css from './memoryMap.module.css'
 import textCss from './text.module.css'
@@ -140,7 +140,7 @@ function Tip({ map, spot, x, y }: { map: MemoryMap; spot: Spot; x: number; y: nu
   const state = piece < 0 ? 'Free' : map.piece_is_pending[piece] ? 'Pending free' : 'Allocated'
   const line = piece < 0 ? '' : (map.lines[map.piece_line[piece]] ?? '(no stack recorded)')
   return (
-    <FloatTip x={x} y={y}>
+    <FloatingTooltip x={x} y={y}>
       <div className={tipCss.head}>
         {state}
         {piece >= 0 && map.piece_in_way[piece] ? ', in the way of the request' : ''}
@@ -152,6 +152,6 @@ function Tip({ map, spot, x, y }: { map: MemoryMap; spot: Spot; x: number; y: nu
           <span className={textCss.num}>{value}</span>
         </div>
       ))}
-    </FloatTip>
+    </FloatingTooltip>
   )
 }

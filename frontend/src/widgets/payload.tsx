@@ -8,7 +8,7 @@ import { Card, Value } from './basics'
 import { BreakdownBar, BreakdownTable, Donut } from './breakdown'
 import { Chart } from './chart'
 import { FiguresBlock } from './figures'
-import { Icicle } from './flameGraph'
+import { FlameGraph } from './flameGraph'
 import { NoticeList } from './notices'
 import { ScatterPlot } from './scatter'
 import { SmallTable } from './smallTable'
@@ -126,7 +126,7 @@ function TreeBlock({ tree }: { tree: Tree }) {
   return (
     <>
       {value && (
-        <Icicle
+        <FlameGraph
           tree={tree}
           valueKey={value}
           noun="nodes"

@@ -1,8 +1,8 @@
 // The React shell of several ranks on one axis: hands sections, links and selection to the engine.
 import { type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
 import { type RankSpot, RanksEngine, type RanksEvents } from '../canvas/ranks/engine'
-import { pointedMeeting, takePart } from '../canvas/ranks/links'
-import type { Meeting, RanksScene } from '../canvas/ranks/scene'
+import { hoveredCollective, linkedRanksText } from '../canvas/ranks/links'
+import type { Collective, RanksScene } from '../canvas/ranks/scene'
 import type { Placing } from '../canvas/ranks/tracks'
 import type { ColorBy } from '../canvas/timeline/colors'
 import { GUTTER } from '../canvas/timeline/layout'
@@ -19,7 +19,7 @@ export type RanksHandle = Omit<TimelineHandle, 'legend'>
 
 interface RanksProps extends Windowed, Omit<RanksEvents, 'onHover' | 'onOpen'> {
   placing: Placing
-  meetings: readonly Meeting[]
+  collectives: readonly Collective[]
   matches: ((name: string) => boolean) | null
   colors: ColorBy
   classes: KernelClasses | null
@@ -38,7 +38,7 @@ interface RanksProps extends Windowed, Omit<RanksEvents, 'onHover' | 'onOpen'> {
 const ONE = {}
 
 export function RanksCanvas(props: RanksProps) {
-  const { placing, meetings, matches, colors, classes, selected, range, steps, bookmarks, gutter, handle } = props
+  const { placing, collectives, matches, colors, classes, selected, range, steps, bookmarks, gutter, handle } = props
   const theme = useTheme()
   const canvas = useRef<HTMLCanvasElement>(null)
   const engine = useRef<RanksEngine | null>(null)
@@ -65,7 +65,7 @@ export function RanksCanvas(props: RanksProps) {
   useEffect(() => engine.current?.setGutter(gutter || GUTTER), [gutter])
   useEffect(() => engine.current?.setSearch(matches), [matches])
   useEffect(() => engine.current?.setPlacing(placing), [placing])
-  useEffect(() => engine.current?.setMeetings(meetings), [meetings])
+  useEffect(() => engine.current?.setCollectives(collectives), [collectives])
   useEffect(() => engine.current?.setSelected(selected), [selected])
   // biome-ignore lint/correctness/useExhaustiveDependencies: a range is its two ends
   useEffect(() => engine.current?.setRange(range), [range?.start, range?.end])
@@ -89,20 +89,21 @@ export function RanksCanvas(props: RanksProps) {
         role="application"
         aria-label="Timelines of several ranks. W and S zoom, A and D or the arrow keys move, 0 shows everything, Z goes back to the window before, B sets a bookmark. A click on the name of a rank opens or closes its tracks. With an event selected the arrow keys walk to its neighbours, F fits it into the window and M marks its time."
       />
-      {hover && <HoverTip hover={hover} more={engine.current ? saidOf(engine.current.scene, hover) : []} />}
+      {hover && <HoverTip hover={hover} more={engine.current ? sectionTexts(engine.current.scene, hover) : []} />}
     </div>
   )
 }
 
 /** Whose event it is, and of a collective who took part and who came last. */
-function saidOf(scene: RanksScene, { item }: Hover): [string, string][] {
+function sectionTexts(scene: RanksScene, { item }: Hover): [string, string][] {
   const title = (key: string) => scene.sections.find(({ section }) => section.key === key)?.section.title
   const said: [string, string][] = [['Rank', title(item?.rank ?? '') ?? '']]
-  const meeting = item?.rank === undefined ? undefined : pointedMeeting(scene)
-  if (meeting) said.push(['Collective', `${meeting.collective}, ${takePart(scene.sections, meeting.calls.length)}`])
-  const last = meeting && title(meeting.last)
+  const collective = item?.rank === undefined ? undefined : hoveredCollective(scene)
+  if (collective)
+    said.push(['Collective', `${collective.name}, ${linkedRanksText(scene.sections, collective.calls.length)}`])
+  const last = collective && title(collective.last)
   if (last) said.push(['Came last', last])
-  const late = meeting?.calls.find(({ rank }) => rank === item?.rank)?.lateness ?? null
+  const late = collective?.calls.find(({ rank }) => rank === item?.rank)?.lateness ?? null
   if (late !== null) said.push(['Began', `${format(Math.abs(late), 'ns')} ${late < 0 ? 'before' : 'after'} the median`])
   return said
 }

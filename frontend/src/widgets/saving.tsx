@@ -1,6 +1,6 @@
 // What mending a finding would save: its bounds in words, and beside the whole step as a bar.
 import type { Notice, Saving } from '../api/payloads'
-import { columnScale, exact, format, formatRange, type Scale } from '../lib/format'
+import { columnScale, exactText, format, formatRange, type Scale } from '../lib/format'
 import css from './saving.module.css'
 
 const share = (part: number, whole: number) => `${whole > 0 ? Math.min(100, (100 * part) / whole) : 0}%`
@@ -44,7 +44,7 @@ export function SavingText({ saving, scale, short }: { saving: Saving; scale: Sc
   const { low_ns: low, high_ns: high, step_ns: step } = saving
   return (
     <span className={short ? `${css.text} ${css.short}` : css.text}>
-      <span title={`${exact(low, 'ns')} to ${exact(high, 'ns')}`}>
+      <span title={`${exactText(low, 'ns')} to ${exactText(high, 'ns')}`}>
         {!short && 'saves '}
         <b>{formatRange(low, high, 'ns', scale)}</b>
       </span>

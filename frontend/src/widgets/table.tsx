@@ -24,7 +24,7 @@ import { isDrawn } from '../lib/columns'
 import { counted, familyScales, isNumeric, type Scale } from '../lib/format'
 import { labelsOf } from '../lib/names'
 import { type Pages, type Row, rowId, type TableQuery } from '../lib/tableRows'
-import { Bones } from './basics'
+import { Placeholder } from './basics'
 import { ProblemPanel } from './problem'
 import { fittingWidths, type NameStyle, readableName, roomOf, shortOf, startWidth } from './tableCells'
 import { HeaderCell, RowCells, widthProperty } from './tableRow'
@@ -68,7 +68,7 @@ export function DataTable(props: DataTableProps) {
   const { pages, query, shown, onClear, label } = props
   const { table } = pages
   if (!table) {
-    return pages.problem ? <ProblemPanel problem={pages.problem} /> : <Bones height="80vh" />
+    return pages.problem ? <ProblemPanel problem={pages.problem} /> : <Placeholder height="80vh" />
   }
   return (
     <div className={props.inPage ? `${css.frame} ${css.inPage}` : css.frame} aria-busy={pages.busy}>

@@ -1,7 +1,7 @@
 // The timeline's React shell: hands model, window and selection to the engine, shows what is under the pointer.
 import { type Ref, type RefObject, useEffect, useImperativeHandle, useRef, useState } from 'react'
 import type { ColorBy } from '../canvas/timeline/colors'
-import { type Extras, TimelineEngine } from '../canvas/timeline/engine'
+import { type Overlays, TimelineEngine } from '../canvas/timeline/engine'
 import type { Move, TimelineEvents } from '../canvas/timeline/input'
 import { GUTTER } from '../canvas/timeline/layout'
 import type { LegendEntry } from '../canvas/timeline/legend'
@@ -11,7 +11,7 @@ import { format } from '../lib/format'
 import { classOf, type KernelClass, type KernelClasses } from '../lib/kernelClasses'
 import type { Arrangement } from '../lib/laneOrder'
 import { Swatch, useTheme } from './basics'
-import { FloatTip } from './floatingTooltip'
+import { FloatingTooltip } from './floatingTooltip'
 import { useEngine, type Windowed } from './useEngine'
 import textCss from './text.module.css'
 import css from './timelineCanvas.module.css'
@@ -39,7 +39,7 @@ export interface TimelineProps extends Windowed {
   range: Range | null
   arrangement: Arrangement
   collapsed: ReadonlySet<string>
-  extras: Extras
+  extras: Overlays
   /** Pixels of the names of tracks; 0 = as at first. */
   gutter: number
   /** Windows whose keys are heard. */
@@ -160,9 +160,9 @@ export function HoverTip(props: {
   const names = arrow && <div className={`${tipCss.row} ${textCss.mono}`}>→ {arrow.name}</div>
   if (!item) {
     return (
-      <FloatTip x={hover.x} y={hover.y}>
+      <FloatingTooltip x={hover.x} y={hover.y}>
         {names}
-      </FloatTip>
+      </FloatingTooltip>
     )
   }
   const merged = item.count > 1
@@ -183,7 +183,7 @@ export function HoverTip(props: {
   // Last, for why it is that one follows.
   if (kernelClass) lines.push(['Class', kernelClass.title])
   return (
-    <FloatTip x={hover.x} y={hover.y}>
+    <FloatingTooltip x={hover.x} y={hover.y}>
       <div className={`${tipCss.head} ${textCss.mono}`}>
         <Swatch color={hover.color} />
         {merged ? `${item.name} and others` : item.name}
@@ -200,6 +200,6 @@ export function HoverTip(props: {
         {item.category}
         {merged ? ' · too small at this zoom: click to zoom in' : ' · click for details'}
       </div>
-    </FloatTip>
+    </FloatingTooltip>
   )
 }

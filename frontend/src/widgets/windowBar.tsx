@@ -2,7 +2,7 @@
 import { Button, NativeSelect } from '@mantine/core'
 import type { Profile, WindowInfo } from '../api/payloads'
 import { format } from '../lib/format'
-import { beginOf, begins, earlier, later } from '../lib/traceWindows'
+import { nextWindow, previousWindow, windowStart, windowStarts } from '../lib/traceWindows'
 import css from './windowBar.module.css'
 
 /** Nothing for a profile that is open whole. `side` says which of several profiles it is. */
@@ -10,13 +10,13 @@ export function WindowBar(props: { profile: Profile; side?: string; onWindow: (w
   const { profile, side, onWindow } = props
   const { window, trace_steps: steps } = profile
   if (!window) return null
-  const [before, after] = [earlier(window, steps), later(window, steps)]
+  const [before, after] = [previousWindow(window, steps), nextWindow(window, steps)]
   const name = [side, 'Window of the trace'].filter(Boolean).join(': ')
   return (
     <section className={css.window} aria-label={name}>
       <p role="status">
         {side && <b>{side}: </b>}
-        <b>{shownText(window)}</b> {reasonText(window)}
+        <b>{windowText(window)}</b> {reasonText(window)}
       </p>
       <Button size="xs" variant="default" disabled={before === null} onClick={() => onWindow(before ?? '')}>
         Earlier
@@ -24,9 +24,9 @@ export function WindowBar(props: { profile: Profile; side?: string; onWindow: (w
       <NativeSelect
         size="xs"
         aria-label={`${name}: begins at`}
-        value={beginOf(window)}
+        value={windowStart(window)}
         onChange={(event) => onWindow(event.currentTarget.value)}
-        data={begins(window, steps)}
+        data={windowStarts(window, steps)}
       />
       <Button size="xs" variant="default" disabled={after === null} onClick={() => onWindow(after ?? '')}>
         Later
@@ -35,7 +35,7 @@ export function WindowBar(props: { profile: Profile; side?: string; onWindow: (w
   )
 }
 
-function shownText(window: WindowInfo): string {
+function windowText(window: WindowInfo): string {
   const [first, last] = [window.first_step, window.last_step]
   const steps = first === last ? `Step ${first}` : `Steps ${first} to ${last}`
   const times = `${format(window.start_ns, 'ns')} to ${format(window.end_ns, 'ns')} of ${format(window.trace_ns, 'ns')}`

@@ -3,9 +3,9 @@ import type { Bands } from '../../api/payloads'
 import { categoryColor, mix } from '../../lib/color'
 import { HUES } from '../../lib/tokens'
 import type { Theme } from '../surface'
-import type { Paints } from './layout'
+import type { BlockPixels } from './layout'
 
-export type BandColor = 'stack' | 'line' | 'module' | 'category'
+export type BlockColoring = 'stack' | 'line' | 'module' | 'category'
 
 const { grey, pale, stone, ...LIVELY } = HUES
 const PALETTE = Object.values(LIVELY)
@@ -45,17 +45,17 @@ export const envelopeColor = (theme: Theme) => mix(stone, theme.panel, 0.45)
 const strengthOf = (row: number) => Math.floor(((row * GOLDEN) % 1) * STRENGTHS.length)
 
 /** What of a tile has one colour, by block: its stack or its category. */
-const groupOf = (by: BandColor, tile: Bands): readonly number[] => (by === 'category' ? tile.category : tile.stack)
+const groupOf = (by: BlockColoring, tile: Bands): readonly number[] => (by === 'category' ? tile.category : tile.stack)
 
 /** A line of the key. */
-export interface BandEntry {
+export interface ColorKeyEntry {
   label: string
   color: string
   /** It says that nothing is known. */
   isNothing: boolean
 }
 
-export const isNothing = (label: string) => NOTHING.has(label)
+export const isPlaceholder = (label: string) => NOTHING.has(label)
 
 /** What a colour stands for in words, how many bytes over how many units, and a block of it. */
 export interface Area {
@@ -66,7 +66,7 @@ export interface Area {
 }
 
 /** What the colours of some columns of a tile stand for. */
-export function areasOf(colors: { by: BandColor }, tile: Bands, from: number, to: number): Area[] {
+export function areasOf(colors: { by: BlockColoring }, tile: Bands, from: number, to: number): Area[] {
   // By stack or category of the tile first: there are fewer of them than blocks.
   const group = groupOf(colors.by, tile)
   const areas: number[] = []
@@ -85,14 +85,14 @@ export function areasOf(colors: { by: BandColor }, tile: Bands, from: number, to
 }
 
 /** What stands for a block in the key: a line, a module, or a category. */
-function labelOf(by: BandColor, tile: Bands, block: number): string {
+function labelOf(by: BlockColoring, tile: Bands, block: number): string {
   if (by === 'category') return tile.categories[tile.category[block]] || NO_CATEGORY
   if (by === 'module') return tile.modules[tile.stack[block]] || NO_MODULE
   return lineOf(tile, block)
 }
 
-export class BandColors {
-  readonly by: BandColor
+export class BlockColors {
+  readonly by: BlockColoring
   readonly theme: Theme
   private readonly looks = new Map<string, Look>()
   /** Labels by what they have of the whole history, then as they are met: as many as there are hues have one each. */
@@ -101,7 +101,7 @@ export class BandColors {
   private readonly stacks = new Map<string, Map<number, number>>()
 
   /** `head`: the whole history. */
-  constructor(by: BandColor, theme: Theme, head: Bands) {
+  constructor(by: BlockColoring, theme: Theme, head: Bands) {
     this.by = by
     this.theme = theme
     const sums = new Map<string, number>()
@@ -115,7 +115,7 @@ export class BandColors {
     return this.lookOf(tile, block).fill
   }
 
-  paintsOf(tile: Bands): Paints {
+  paintsOf(tile: Bands): BlockPixels {
     // Blocks of a tile are many times as many as its stacks.
     const group = groupOf(this.by, tile)
     const looks: Look[] = []

@@ -4,12 +4,12 @@ import { multiples, rulerStep, tickLabel } from '../../lib/axisTicks'
 import { type Scale, scaleFor } from '../../lib/format'
 import { FONT } from '../surface'
 import type { Range } from '../timeline/model'
-import { columnsOf, groundOf, placeOf } from './layout'
+import { bytesBelow, columnsOf, indexOfBlock } from './layout'
 import {
-  type BandScene,
-  type BandsLayer,
+  type BlocksScene,
   BOTTOM,
   byteTicks,
+  type HistoryLayer,
   LEFT,
   plotHeight,
   plotWidth,
@@ -19,16 +19,16 @@ import {
   toX,
   toY,
 } from './scene'
-import type { Picture } from './tileStore'
+import type { TilePicture } from './tileStore'
 
 /** A tile to draw, as far as `part` goes; its picture may be an older one. */
-export interface Drawn {
+export interface DrawnTile {
   tile: Bands
-  picture: Picture
+  picture: TilePicture
   part: Range
 }
 
-export function drawBands(context: CanvasRenderingContext2D, scene: BandScene, drawn: readonly Drawn[]): void {
+export function drawBlocks(context: CanvasRenderingContext2D, scene: BlocksScene, drawn: readonly DrawnTile[]): void {
   const { theme, width, height } = scene
   context.fillStyle = theme.panel
   context.fillRect(0, 0, width, height)
@@ -49,7 +49,7 @@ export function drawBands(context: CanvasRenderingContext2D, scene: BandScene, d
   drawAxes(context, scene)
 }
 
-function drawTile(context: CanvasRenderingContext2D, scene: BandScene, { tile, picture, part }: Drawn): void {
+function drawTile(context: CanvasRenderingContext2D, scene: BlocksScene, { tile, picture, part }: DrawnTile): void {
   const start = tile.tile * tileWidth(tile.level)
   const columns = columnsOf(tile)
   const from = Math.max(part.start, scene.view.start, start)
@@ -76,8 +76,8 @@ function drawTile(context: CanvasRenderingContext2D, scene: BandScene, { tile, p
 /** The edge of a block over its life, as far as it is seen: one line through all tiles. */
 function outline(
   context: CanvasRenderingContext2D,
-  scene: BandScene,
-  drawn: readonly Drawn[],
+  scene: BlocksScene,
+  drawn: readonly DrawnTile[],
   row: number,
   kept: boolean,
 ): void {
@@ -110,12 +110,12 @@ interface Part {
 }
 
 /** The columns of a block that are seen, those that follow each other as one run. */
-function runsOf(scene: BandScene, drawn: readonly Drawn[], row: number): Part[][] {
+function runsOf(scene: BlocksScene, drawn: readonly DrawnTile[], row: number): Part[][] {
   const runs: Part[][] = []
   for (const { tile, part } of drawn) {
-    const place = placeOf(tile, row)
+    const place = indexOfBlock(tile, row)
     if (place < 0) continue
-    const ground = groundOf(tile, place)
+    const ground = bytesBelow(tile, place)
     const size = tile.size_bytes[place]
     const start = tile.tile * tileWidth(tile.level) + tile.first[place] * tile.width
     const [first, end] = [Math.max(part.start, scene.view.start), Math.min(part.end, scene.view.end)]
@@ -133,7 +133,7 @@ function runsOf(scene: BandScene, drawn: readonly Drawn[], row: number): Part[][
   return runs
 }
 
-function drawGrid(context: CanvasRenderingContext2D, scene: BandScene): void {
+function drawGrid(context: CanvasRenderingContext2D, scene: BlocksScene): void {
   // Faint: a light line across the bands would look like the edge of a block.
   context.fillStyle = scene.theme.ink
   context.globalAlpha = 0.12
@@ -141,19 +141,19 @@ function drawGrid(context: CanvasRenderingContext2D, scene: BandScene): void {
   context.globalAlpha = 1
 }
 
-function heightsOf(scene: BandScene): { ticks: number[]; step: number; scale: Scale } {
+function heightsOf(scene: BlocksScene): { ticks: number[]; step: number; scale: Scale } {
   const scale = scaleFor('bytes', scene.heights.high)
   return { ...byteTicks(scene.heights, scale.factor, plotHeight(scene) / 45), scale }
 }
 
 /** What the heights of a layer are. */
-const TITLES: Record<BandsLayer, string> = { '': 'Active', pools: 'Active and pools', segments: 'Reserved' }
+const TITLES: Record<HistoryLayer, string> = { '': 'Active', pools: 'Active and pools', segments: 'Reserved' }
 
 /** Making one costs more than using it, and an axis is labelled anew in every frame. */
 const NUMBER = new Intl.NumberFormat('en-US')
 const count = (value: number) => NUMBER.format(value)
 
-function drawAxes(context: CanvasRenderingContext2D, scene: BandScene): void {
+function drawAxes(context: CanvasRenderingContext2D, scene: BlocksScene): void {
   const { theme, width, height, view } = scene
   const bottom = height - BOTTOM
   const { ticks, step, scale } = heightsOf(scene)
@@ -185,7 +185,7 @@ function drawAxes(context: CanvasRenderingContext2D, scene: BandScene): void {
   context.textAlign = 'left'
 }
 
-function drawSteps(context: CanvasRenderingContext2D, scene: BandScene): void {
+function drawSteps(context: CanvasRenderingContext2D, scene: BlocksScene): void {
   const { theme, height } = scene
   for (const [i, step] of scene.marks.steps.entries()) {
     const from = Math.max(LEFT, toX(scene, step.start))
@@ -202,7 +202,7 @@ function drawSteps(context: CanvasRenderingContext2D, scene: BandScene): void {
   }
 }
 
-function drawMarks(context: CanvasRenderingContext2D, scene: BandScene): void {
+function drawMarks(context: CanvasRenderingContext2D, scene: BlocksScene): void {
   const { theme, marks } = scene
   const bottom = TOP + plotHeight(scene)
   for (const { at } of marks.ooms) {

@@ -1,21 +1,22 @@
 // The engine of the active-memory timeline: a scene, the canvas that shows it, and the tiles that it wants. A frame only
-// copies pictures of tiles: they are painted once for a vertical scale (bandsLayout.ts). Its hands are bandsHands.ts.
+// copies pictures of tiles: they are painted once for a vertical scale (layout.ts). Its hands are input.ts.
 import type { Bands } from '../../api/payloads'
 import { clamp } from '../../lib/axisTicks'
-import { fit as sharpen, type Theme } from '../surface'
+import { fitCanvas as sharpen, type Theme } from '../surface'
 import type { Move } from '../timeline/input'
 import type { Range } from '../timeline/model'
-import { areasOf, type BandColor, BandColors, type BandEntry, isNothing } from './colors'
-import { type Drawn, drawBands } from './draw'
-import { type BandEvents, BandHands } from './input'
-import { besideOf, blockAt, columnsOf, type Heights, placeOf } from './layout'
+import { areasOf, type BlockColoring, BlockColors, type ColorKeyEntry, isPlaceholder } from './colors'
+import { type DrawnTile, drawBlocks } from './draw'
+import { type BlocksEvents, BlocksInput } from './input'
+import { adjacentBlock, blockAt, columnsOf, type Heights, indexOfBlock } from './layout'
 import {
-  type BandMarks,
-  type BandScene,
-  type BandSpot,
-  type BandsAxis,
-  type BandsLayer,
+  type BlockSpot,
+  type BlocksScene,
   boundHeights,
+  fullHeights,
+  type HistoryAxis,
+  type HistoryLayer,
+  type HistoryMarks,
   LEFT,
   levelFor,
   plotHeight,
@@ -25,33 +26,32 @@ import {
   toBytes,
   toUnit,
   toX,
-  wholeHeights,
 } from './scene'
-import type { BandStore, Picture } from './tileStore'
+import type { BlockTileStore, TilePicture } from './tileStore'
 
 /** Units of the closest zoom. */
-const NARROWEST: Record<BandsAxis, number> = { events: 8, time: 1000 }
+const NARROWEST: Record<HistoryAxis, number> = { events: 8, time: 1000 }
 /** Milliseconds of a frame for painting tiles; what is not ready by then shows its last picture, or a coarser one. */
 const PAINT_MS = 7
 
 /** What there is to be seen: the first tile that came says it. */
-export interface BandsModel {
-  axis: BandsAxis
-  layer: BandsLayer
+export interface BlocksModel {
+  axis: HistoryAxis
+  layer: HistoryLayer
   head: Bands
-  store: BandStore
+  store: BlockTileStore
 }
 
-export class BandsEngine {
+export class BlocksEngine {
   private readonly canvas: HTMLCanvasElement
-  private readonly model: BandsModel
-  private readonly events: BandEvents
-  private readonly hands: BandHands
+  private readonly model: BlocksModel
+  private readonly events: BlocksEvents
+  private readonly hands: BlocksInput
   private readonly observer: ResizeObserver
-  readonly scene: BandScene
+  readonly scene: BlocksScene
   private frame = 0
 
-  constructor(canvas: HTMLCanvasElement, model: BandsModel, theme: Theme, view: Range, events: BandEvents) {
+  constructor(canvas: HTMLCanvasElement, model: BlocksModel, theme: Theme, view: Range, events: BlocksEvents) {
     this.canvas = canvas
     this.model = model
     this.events = events
@@ -63,12 +63,12 @@ export class BandsEngine {
       levels: head.levels,
       peak: head.peak_bytes,
       view,
-      heights: wholeHeights(head.peak_bytes),
+      heights: fullHeights(head.peak_bytes),
       level: 0,
       width: 0,
       height: 0,
       theme,
-      colors: new BandColors('stack', theme, head),
+      colors: new BlockColors('stack', theme, head),
       selected: null,
       hovered: null,
       cursor: null,
@@ -76,7 +76,7 @@ export class BandsEngine {
     }
     this.observer = new ResizeObserver(() => this.redraw())
     this.observer.observe(canvas)
-    this.hands = new BandHands(canvas, this, events)
+    this.hands = new BlocksInput(canvas, this, events)
   }
 
   destroy(): void {
@@ -85,13 +85,13 @@ export class BandsEngine {
     cancelAnimationFrame(this.frame)
   }
 
-  setLook(theme: Theme, by: BandColor): void {
+  setLook(theme: Theme, by: BlockColoring): void {
     this.scene.theme = theme
-    this.scene.colors = new BandColors(by, theme, this.model.head)
+    this.scene.colors = new BlockColors(by, theme, this.model.head)
     this.redraw()
   }
 
-  setMarks(marks: BandMarks): void {
+  setMarks(marks: HistoryMarks): void {
     this.scene.marks = marks
     this.redraw()
   }
@@ -126,7 +126,7 @@ export class BandsEngine {
 
   /** Everything, in both directions. */
   reset(): void {
-    this.setHeights(wholeHeights(this.scene.peak))
+    this.setHeights(fullHeights(this.scene.peak))
     this.move(0, this.scene.extent)
   }
 
@@ -163,7 +163,7 @@ export class BandsEngine {
       this.hands.look()
       const context = sharpen(this.canvas, scene.width, scene.height)
       const ratio = window.devicePixelRatio || 1
-      if (context) drawBands(context, scene, this.drawn(Math.round(plotHeight(scene) * ratio)))
+      if (context) drawBlocks(context, scene, this.drawn(Math.round(plotHeight(scene) * ratio)))
       this.want()
     })
   }
@@ -182,9 +182,9 @@ export class BandsEngine {
    * The tiles in sight with their pictures. What cannot be painted in this frame shows its last picture, or that of a
    * coarser tile, and is painted in the next one.
    */
-  private drawn(height: number): Drawn[] {
+  private drawn(height: number): DrawnTile[] {
     const { scene, model } = this
-    const found: Drawn[] = []
+    const found: DrawnTile[] = []
     const until = performance.now() + PAINT_MS
     let isLate = false
     let painted = 0
@@ -206,7 +206,7 @@ export class BandsEngine {
     return found
   }
 
-  private fits({ canvas, heights, colors }: Picture, height: number): boolean {
+  private fits({ canvas, heights, colors }: TilePicture, height: number): boolean {
     const { low, high } = this.scene.heights
     return colors === this.scene.colors && canvas.height === height && heights.low === low && heights.high === high
   }
@@ -260,7 +260,7 @@ export class BandsEngine {
   }
 
   /** What lies at a point; null beside the bands. */
-  hit(x: number, y: number): BandSpot | null {
+  hit(x: number, y: number): BlockSpot | null {
     const { scene } = this
     const unit = toUnit(scene, x)
     if (x < LEFT || x > LEFT + plotWidth(scene) || unit < 0 || unit >= scene.extent) return null
@@ -277,7 +277,7 @@ export class BandsEngine {
     const { scene } = this
     if (scene.selected === null) return null
     for (const [tile] of this.shown()) {
-      const place = placeOf(tile, scene.selected)
+      const place = indexOfBlock(tile, scene.selected)
       if (place < 0) continue
       if (key === 'ArrowLeft' || key === 'ArrowRight') return tile.block[place + (key === 'ArrowLeft' ? -1 : 1)] ?? null
       const start = tile.tile * tileWidth(tile.level)
@@ -285,14 +285,14 @@ export class BandsEngine {
       const low = Math.max(tile.first[place], column(scene.view.start))
       const high = Math.min(tile.end[place] - 1, column(scene.view.end - 1))
       if (high < low) continue
-      const next = besideOf(tile, Math.floor((low + high) / 2), place, key === 'ArrowUp' ? 1 : -1)
+      const next = adjacentBlock(tile, Math.floor((low + high) / 2), place, key === 'ArrowUp' ? 1 : -1)
       return next === null ? null : tile.block[next]
     }
     return null
   }
 
   /** What the colours in sight stand for: those of most bytes over time first. */
-  legend(most: number): BandEntry[] {
+  legend(most: number): ColorKeyEntry[] {
     const { view, colors } = this.scene
     if (!this.measure()) return []
     const found = new Map<string, { color: string; area: number; largest: number }>()
@@ -308,7 +308,7 @@ export class BandsEngine {
       }
     }
     const entries = [...found].sort(([, one], [, other]) => other.area - one.area)
-    return entries.slice(0, most).map(([label, { color }]) => ({ label, color, isNothing: isNothing(label) }))
+    return entries.slice(0, most).map(([label, { color }]) => ({ label, color, isNothing: isPlaceholder(label) }))
   }
 
   /** The event after which the state is that a place of the axis shows. */

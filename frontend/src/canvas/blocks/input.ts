@@ -2,15 +2,15 @@
 import { clamp } from '../../lib/axisTicks'
 import type { Move } from '../timeline/input'
 import type { Range } from '../timeline/model'
-import type { BandsEngine } from './engine'
-import { type BandSpot, LEFT, plotHeight, plotWidth, TOP, toUnit } from './scene'
+import type { BlocksEngine } from './engine'
+import { type BlockSpot, LEFT, plotHeight, plotWidth, TOP, toUnit } from './scene'
 
-export interface BandEvents {
+export interface BlocksEvents {
   /** The window moved (already clamped, in whole units); called on every change. */
   onView(view: Range, move: Move): void
   /** A click or a key chose the block of a row; null = nothing. */
   onPick(row: number | null): void
-  onHover(spot: BandSpot | null, x: number, y: number): void
+  onHover(spot: BlockSpot | null, x: number, y: number): void
   /** Everything is to be seen after an event, -1 = before the first one. */
   onMoment(event: number): void
   /** Back to the window before the last zoom or jump. */
@@ -29,17 +29,17 @@ interface Drag {
   moved: boolean
 }
 
-export class BandHands {
+export class BlocksInput {
   private readonly canvas: HTMLCanvasElement
-  private readonly engine: BandsEngine
-  private readonly events: BandEvents
+  private readonly engine: BlocksEngine
+  private readonly events: BlocksEvents
   private readonly abort = new AbortController()
   private readonly pointers = new Map<number, number>()
   private drag: Drag | null = null
   private pinch: { view: Range; distance: number; unit: number } | null = null
   private told: { x: number; y: number } | null = null
 
-  constructor(canvas: HTMLCanvasElement, engine: BandsEngine, events: BandEvents) {
+  constructor(canvas: HTMLCanvasElement, engine: BlocksEngine, events: BlocksEvents) {
     this.canvas = canvas
     this.engine = engine
     this.events = events

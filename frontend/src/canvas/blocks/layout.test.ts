@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Bands } from '../../api/payloads'
 import { DARK, LIGHT } from '../surface'
-import { areasOf, type BandColor, BandColors, pixelOf } from './colors'
-import { besideOf, blockAt, groundOf, paintTile, placeOf } from './layout'
-import { boundHeights, byteTicks, levelFor, tilesIn, wholeHeights } from './scene'
+import { areasOf, type BlockColoring, BlockColors, pixelOf } from './colors'
+import { adjacentBlock, blockAt, bytesBelow, indexOfBlock, paintTile } from './layout'
+import { boundHeights, byteTicks, fullHeights, levelFor, tilesIn } from './scene'
 
 /** Three columns: block 10 (2 bytes) in all, 11 (3 bytes) in the first two, 14 (1 byte) in the last; 1 byte of rest in the middle. */
 const TILE: Bands = {
@@ -101,9 +101,13 @@ describe('a private pool', () => {
     expect([0, 2.5, 3, 4, 6, 7].map((at) => blockAt(POOLED, 1, at))).toEqual([
       ...[1, 1, POOLED.envelopes[0], 0, 'rest', null],
     ])
-    expect([...groundOf(POOLED, 0)]).toEqual([0, 4, 4])
-    expect([...groundOf(POOLED, 1)]).toEqual([0])
-    expect([besideOf(POOLED, 1, 1, 1), besideOf(POOLED, 1, 0, -1), besideOf(POOLED, 1, 0, 1)]).toEqual([0, 1, null])
+    expect([...bytesBelow(POOLED, 0)]).toEqual([0, 4, 4])
+    expect([...bytesBelow(POOLED, 1)]).toEqual([0])
+    expect([adjacentBlock(POOLED, 1, 1, 1), adjacentBlock(POOLED, 1, 0, -1), adjacentBlock(POOLED, 1, 0, 1)]).toEqual([
+      0,
+      1,
+      null,
+    ])
   })
 })
 
@@ -114,11 +118,15 @@ describe('from a place to the block', () => {
     expect([2.5, 3].map((at) => blockAt(TILE, 2, at))).toEqual([2, null])
   })
   it('knows the neighbours of a block, its place and what lies below it', () => {
-    expect([besideOf(TILE, 0, 0, 1), besideOf(TILE, 2, 0, 1), besideOf(TILE, 2, 0, -1)]).toEqual([1, 2, null])
-    expect([9, 10, 11, 12, 14, 15].map((row) => placeOf(TILE, row))).toEqual([-1, 0, 1, -1, 2, -1])
-    expect([...groundOf(TILE, 1)]).toEqual([2, 2])
-    expect([...groundOf(TILE, 2)]).toEqual([2])
-    expect([...groundOf(TILE, 0)]).toEqual([0, 0, 0])
+    expect([adjacentBlock(TILE, 0, 0, 1), adjacentBlock(TILE, 2, 0, 1), adjacentBlock(TILE, 2, 0, -1)]).toEqual([
+      1,
+      2,
+      null,
+    ])
+    expect([9, 10, 11, 12, 14, 15].map((row) => indexOfBlock(TILE, row))).toEqual([-1, 0, 1, -1, 2, -1])
+    expect([...bytesBelow(TILE, 1)]).toEqual([2, 2])
+    expect([...bytesBelow(TILE, 2)]).toEqual([2])
+    expect([...bytesBelow(TILE, 0)]).toEqual([0, 0, 0])
   })
 })
 
@@ -135,7 +143,7 @@ describe('what is asked for', () => {
 
 describe('heights', () => {
   it('stay within what there is', () => {
-    const whole = wholeHeights(1e6)
+    const whole = fullHeights(1e6)
     expect(boundHeights({ low: -5e6, high: 5e6 }, 1e6)).toEqual(whole)
     expect(boundHeights({ low: 9e5, high: 1.4e6 }, 1e6)).toEqual({ low: whole.high - 5e5, high: whole.high })
     expect(boundHeights({ low: 5000, high: 5001 }, 1e6)).toEqual({ low: 5000, high: 9096 })
@@ -149,7 +157,7 @@ describe('heights', () => {
 })
 
 describe('colours', () => {
-  const colors = (by: BandColor, head = TILE) => new BandColors(by, LIGHT, head)
+  const colors = (by: BlockColoring, head = TILE) => new BlockColors(by, LIGHT, head)
   it('are one for a line, and shades of it for its stacks', () => {
     const tile = { ...TILE, lines: ['a.py(1): f', 'a.py(1): f'] }
     const [byStack, byLine] = [colors('stack', tile), colors('line', tile)]
@@ -175,7 +183,7 @@ describe('colours', () => {
     for (const theme of [LIGHT, DARK]) {
       for (const apart of [1, 2, 4, 5]) {
         const tile = { ...TILE, block: [10, 11, 10 + apart] }
-        const paints = new BandColors('line', theme, tile).paintsOf(tile)
+        const paints = new BlockColors('line', theme, tile).paintsOf(tile)
         expect(new Set([0, 2].flatMap((i) => [paints.fill(i), paints.edge(i)])).size).toBe(4)
       }
     }

@@ -9,7 +9,7 @@ export interface Heights {
 }
 
 /** Colours as pixels of an ImageData: 0xAABBGGRR. */
-export interface Paints {
+export interface BlockPixels {
   ground: number
   rest: number
   /** What private pools ever took, and no block that is drawn singly. */
@@ -52,7 +52,13 @@ function zonesOf(tile: Bands): readonly Zone[] {
 }
 
 /** Fills the pixels of a tile: `columnsOf(tile)` wide, `height` high, the first row on top. */
-export function paintTile(tile: Bands, pixels: Uint32Array, height: number, heights: Heights, paints: Paints): void {
+export function paintTile(
+  tile: Bands,
+  pixels: Uint32Array,
+  height: number,
+  heights: Heights,
+  paints: BlockPixels,
+): void {
   const width = columnsOf(tile)
   const perByte = height / (heights.high - heights.low)
   function rowOf(at: number): number {
@@ -108,7 +114,7 @@ export function blockAt(tile: Bands, column: number, at: number): number | 'rest
 }
 
 /** The block above (1) or below (-1) another one in a column; null where none is listed. */
-export function besideOf(tile: Bands, column: number, block: number, by: 1 | -1): number | null {
+export function adjacentBlock(tile: Bands, column: number, block: number, by: 1 | -1): number | null {
   const order = zonesOf(tile).flatMap(({ blocks }) => blocks)
   for (let at = order.indexOf(block) + by; at >= 0 && at < order.length; at += by) {
     const i = order[at]
@@ -118,7 +124,7 @@ export function besideOf(tile: Bands, column: number, block: number, by: 1 | -1)
 }
 
 /** Place in the tile of a block of the device; -1 where it is not listed. Rows of blocks ascend. */
-export function placeOf(tile: Bands, row: number): number {
+export function indexOfBlock(tile: Bands, row: number): number {
   let low = 0
   let high = tile.block.length
   while (low < high) {
@@ -130,7 +136,7 @@ export function placeOf(tile: Bands, row: number): number {
 }
 
 /** In each column of a block: the bytes that lie below it. */
-export function groundOf(tile: Bands, block: number): Float64Array {
+export function bytesBelow(tile: Bands, block: number): Float64Array {
   const [from, to] = [tile.first[block], tile.end[block]]
   const change = new Float64Array(to - from + 1)
   const zone = zonesOf(tile).find(({ blocks }) => blocks.includes(block))

@@ -3,7 +3,7 @@ import type { Bands, BandsEnvelope } from '../../api/payloads'
 import { clamp } from '../../lib/axisTicks'
 import type { Theme } from '../surface'
 import type { Range } from '../timeline/model'
-import type { BandColors } from './colors'
+import type { BlockColors } from './colors'
 import type { Heights } from './layout'
 import { COLUMNS } from './tileStore'
 
@@ -14,10 +14,10 @@ export const TOP = 18
 export const BOTTOM = 22
 
 /** What x counts: states of the history (0 is before the first event), or nanoseconds. */
-export type BandsAxis = 'events' | 'time'
+export type HistoryAxis = 'events' | 'time'
 
 /** What is drawn: blocks, the same with private pools apart, or segments. */
-export type BandsLayer = '' | 'pools' | 'segments'
+export type HistoryLayer = '' | 'pools' | 'segments'
 
 export interface Mark {
   at: number
@@ -31,22 +31,22 @@ export interface Span {
 }
 
 /** What is marked beside the bands, in units of the axis. */
-export interface BandMarks {
+export interface HistoryMarks {
   steps: readonly Span[]
   ooms: readonly Mark[]
   moment: number | null
 }
 
 /** A place in the picture: a column of a tile, and what lies there. */
-export interface BandSpot {
+export interface BlockSpot {
   tile: Bands
   column: number
   block: number | 'rest' | BandsEnvelope | null
 }
 
-export interface BandScene {
-  axis: BandsAxis
-  layer: BandsLayer
+export interface BlocksScene {
+  axis: HistoryAxis
+  layer: HistoryLayer
   /** Units of the axis in all. */
   extent: number
   levels: number
@@ -57,33 +57,33 @@ export interface BandScene {
   width: number
   height: number
   theme: Theme
-  colors: BandColors
+  colors: BlockColors
   /** Row of the block that is kept, and of the one under the pointer. */
   selected: number | null
   hovered: number | null
   cursor: { x: number; y: number } | null
-  marks: BandMarks
+  marks: HistoryMarks
 }
 
-export const plotWidth = (scene: BandScene) => Math.max(50, scene.width - LEFT - RIGHT)
-export const plotHeight = (scene: BandScene) => Math.max(20, scene.height - TOP - BOTTOM)
+export const plotWidth = (scene: BlocksScene) => Math.max(50, scene.width - LEFT - RIGHT)
+export const plotHeight = (scene: BlocksScene) => Math.max(20, scene.height - TOP - BOTTOM)
 
-export function toX(scene: BandScene, at: number): number {
+export function toX(scene: BlocksScene, at: number): number {
   const { start, end } = scene.view
   return LEFT + ((at - start) / (end - start)) * plotWidth(scene)
 }
 
-export function toUnit(scene: BandScene, x: number): number {
+export function toUnit(scene: BlocksScene, x: number): number {
   const { start, end } = scene.view
   return start + ((x - LEFT) / plotWidth(scene)) * (end - start)
 }
 
-export function toY(scene: BandScene, bytes: number): number {
+export function toY(scene: BlocksScene, bytes: number): number {
   const { low, high } = scene.heights
   return TOP + plotHeight(scene) * (1 - (bytes - low) / (high - low))
 }
 
-export function toBytes(scene: BandScene, y: number): number {
+export function toBytes(scene: BlocksScene, y: number): number {
   const { low, high } = scene.heights
   return low + (1 - (y - TOP) / plotHeight(scene)) * (high - low)
 }
@@ -105,11 +105,11 @@ export function tilesIn(level: number, range: Range, extent: number): number[] {
 }
 
 /** Heights that hold everything, with a little room above. */
-export const wholeHeights = (peak: number): Heights => ({ low: 0, high: Math.ceil(peak * 1.04) + 1 })
+export const fullHeights = (peak: number): Heights => ({ low: 0, high: Math.ceil(peak * 1.04) + 1 })
 
 /** Heights moved into what there is, and never closer than a page of memory. */
 export function boundHeights({ low, high }: Heights, peak: number): Heights {
-  const most = wholeHeights(peak).high
+  const most = fullHeights(peak).high
   // Whole bytes: what is painted for these heights fits the same ones again.
   const tall = Math.round(clamp(high - low, Math.min(most, 4096), most))
   const from = Math.round(clamp(low, 0, most - tall))

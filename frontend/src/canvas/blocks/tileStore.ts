@@ -2,7 +2,7 @@
 import type { Bands } from '../../api/payloads'
 import type { TileKey } from '../../lib/tiles'
 import { TileCache } from '../tileCache'
-import type { BandColors } from './colors'
+import type { BlockColors } from './colors'
 import { columnsOf, type Heights, paintTile } from './layout'
 
 /** Columns of a tile. */
@@ -14,14 +14,14 @@ const COLUMN_BYTES = 32
 const PICTURES = 24
 
 /** A picture of a tile: for which heights and colours it was made. */
-export interface Picture {
+export interface TilePicture {
   canvas: HTMLCanvasElement
   heights: Heights
-  colors: BandColors
+  colors: BlockColors
 }
 
-export class BandStore extends TileCache<Bands, Bands> {
-  private readonly pictures = new Map<Bands, Picture>()
+export class BlockTileStore extends TileCache<Bands, Bands> {
+  private readonly pictures = new Map<Bands, TilePicture>()
 
   protected make(_key: TileKey, tile: Bands): Bands {
     return tile
@@ -32,7 +32,7 @@ export class BandStore extends TileCache<Bands, Bands> {
   }
 
   /** The last picture of a tile, and whether it is of these heights and colours. */
-  pictureOf(tile: Bands): Picture | undefined {
+  pictureOf(tile: Bands): TilePicture | undefined {
     const picture = this.pictures.get(tile)
     if (picture) {
       this.pictures.delete(tile)
@@ -42,7 +42,7 @@ export class BandStore extends TileCache<Bands, Bands> {
   }
 
   /** Makes the picture of a tile. */
-  paint(tile: Bands, height: number, heights: Heights, colors: BandColors): Picture {
+  paint(tile: Bands, height: number, heights: Heights, colors: BlockColors): TilePicture {
     const canvas = this.pictures.get(tile)?.canvas ?? document.createElement('canvas')
     canvas.width = Math.max(1, columnsOf(tile))
     canvas.height = height

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { workOf } from './bars'
+import { workCategories } from './bars'
 
 const categories = ['unknown', 'operator', 'annotation', 'python', 'runtime', 'overhead', 'window']
 
 test('steps, Python and the profiler are no work of the host', () => {
-  expect(workOf({ busy: [0, 0.5], categories })).toEqual([true, true, false, false, true, false, false])
+  expect(workCategories({ busy: [0, 0.5], categories })).toEqual([true, true, false, false, true, false, false])
 })
 
 test('where nothing else is known to be work, all of it counts', () => {
-  expect(workOf({ busy: [0, 0], categories })).toEqual(categories.map(() => true))
+  expect(workCategories({ busy: [0, 0], categories })).toEqual(categories.map(() => true))
 })

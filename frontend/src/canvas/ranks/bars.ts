@@ -9,7 +9,13 @@ export const HOST_ROWS = 24
 const AROUND = new Set(['annotation', 'window', 'overhead', 'python', 'module', 'device_annotation'])
 
 /** Which categories of a thread's events count as work; all where the trace tells of no other work on the host. */
-export function workOf({ busy, categories }: { busy: readonly number[]; categories: readonly string[] }): boolean[] {
+export function workCategories({
+  busy,
+  categories,
+}: {
+  busy: readonly number[]
+  categories: readonly string[]
+}): boolean[] {
   const knows = busy.some((share) => share > 0)
   return categories.map((category) => !knows || !AROUND.has(category))
 }

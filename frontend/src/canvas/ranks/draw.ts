@@ -1,23 +1,23 @@
 // Draws the sections of several ranks: a head each, with how busy its devices are, and the tracks of those that are open.
 
-import { cut, FONT, FONT_TITLE } from '../surface'
+import { cutText, FONT, FONT_TITLE } from '../surface'
 import type { Strip } from '../timeline/colors'
 import { drawGrid, drawOver, drawRegion, hatch, triangle } from '../timeline/draw'
 import { drawCursor, drawFlags, drawHead, drawRange } from '../timeline/head'
 import { HEAD } from '../timeline/layout'
 import { firstEndingAfter, type Piece } from '../timeline/model'
-import { type Scene, toX, inSight as tracksInSight } from '../timeline/scene'
-import { BUSY, COMMUNICATION, HOST_ROWS, workOf } from './bars'
-import { inSight, SECTION } from './layout'
-import { drawChosen, drawLinks } from './links'
-import { isSame, type RanksScene, type Shown } from './scene'
+import { type Scene, toX, visibleTracks as tracksInSight } from '../timeline/scene'
+import { BUSY, COMMUNICATION, HOST_ROWS, workCategories } from './bars'
+import { SECTION, visibleRange } from './layout'
+import { drawActiveLink, drawLinks } from './links'
+import { isEqualList, type RanksScene, type VisibleSection } from './scene'
 
 export function drawRanks(context: CanvasRenderingContext2D, scene: RanksScene, bars: Strip): void {
   const { width, height, theme, scroll } = scene
   context.fillStyle = theme.panel
   context.fillRect(0, 0, width, height)
   const { step, marks } = drawGrid(context, scene)
-  const [first, last] = inSight(scene.places, scroll, height - HEAD)
+  const [first, last] = visibleRange(scene.places, scroll, height - HEAD)
   const shown = scene.sections.slice(first, last)
   const tops = scene.places.slice(first, last).map(({ top }) => HEAD + top - scroll)
   context.save()
@@ -37,7 +37,7 @@ export function drawRanks(context: CanvasRenderingContext2D, scene: RanksScene, 
   shown.forEach((one, i) => {
     drawName(context, scene, one, tops[i])
   })
-  drawChosen(context, scene, [first, last], pieces)
+  drawActiveLink(context, scene, [first, last], pieces)
   for (const one of shown) if (one.scene && one.scene.arrows.length > 0) drawOver(context, one.scene)
   context.restore()
   drawHead(context, scene, marks, step)
@@ -47,7 +47,7 @@ export function drawRanks(context: CanvasRenderingContext2D, scene: RanksScene, 
 }
 
 /** The tiles of what is in sight of an open section, and of what its head sums up. */
-function piecesOf({ scene, isOpen, overview }: Shown): Map<number, Piece[]> {
+function piecesOf({ scene, isOpen, overview }: VisibleSection): Map<number, Piece[]> {
   const pieces = new Map<number, Piece[]>()
   if (!scene || !isOpen) return pieces
   const { model, level, view } = scene
@@ -62,7 +62,7 @@ function piecesOf({ scene, isOpen, overview }: Shown): Map<number, Piece[]> {
 /** The tracks of an open section. */
 function drawTracks(
   context: CanvasRenderingContext2D,
-  { scene, isOpen }: Shown,
+  { scene, isOpen }: VisibleSection,
   top: number,
   { height }: RanksScene,
   pieces: Map<number, Piece[]>,
@@ -76,7 +76,7 @@ function drawTracks(
 function drawBars(
   context: CanvasRenderingContext2D,
   scene: RanksScene,
-  shown: readonly Shown[],
+  shown: readonly VisibleSection[],
   tops: readonly number[],
   pieces: readonly Map<number, Piece[]>[],
   bars: Strip,
@@ -89,15 +89,15 @@ function drawBars(
     const rows = [bars.row(tops[i] + BUSY.top), bars.row(tops[i] + COMMUNICATION)]
     const { view, level, colors, match, model } = one.scene
     const isHost = !model.head.busy_is_device
-    const of = [view.start, view.end, level, pixels, colors, match, model.store.version, isHost && scene.meetings]
-    const isAgain = one.kept !== null && isSame(one.kept.of, of)
-    if (isAgain && one.kept?.pixels) {
-      bars.paste(rows[0], one.kept.pixels)
+    const of = [view.start, view.end, level, pixels, colors, match, model.store.version, isHost && scene.collectives]
+    const isAgain = one.drawn !== null && isEqualList(one.drawn.of, of)
+    if (isAgain && one.drawn?.pixels) {
+      bars.paste(rows[0], one.drawn.pixels)
       return
     }
     const isWhole = fillBars(context, one.scene, one.overview, pieces[i], bars, rows, pixels, tops[i])
     if (isHost) putCalls(scene, one, bars, rows[1], pixels)
-    one.kept = isWhole ? { of, pixels: isAgain ? bars.copy(rows.length) : null } : null
+    one.drawn = isWhole ? { of, pixels: isAgain ? bars.copy(rows.length) : null } : null
   })
   bars.draw(context, scene.gutter, wide, BUSY.height)
 }
@@ -116,7 +116,7 @@ function fillBars(
   const { model, view, colors, match } = scene
   let isWhole = true
   const communication = model.head.categories.indexOf('communication')
-  const work = workOf(model.head)
+  const work = workCategories(model.head)
   const fine = pixels / (view.end - view.start)
   for (const lane of lanes) {
     const { group, rows: deep, isDevice } = model.lanes[lane]
@@ -160,12 +160,18 @@ function fillBars(
 }
 
 /** Where the host communicates, events do not tell it apart: the collectives do. */
-function putCalls({ meetings }: RanksScene, { section, scene }: Shown, bars: Strip, row: number, pixels: number): void {
+function putCalls(
+  { collectives }: RanksScene,
+  { section, scene }: VisibleSection,
+  bars: Strip,
+  row: number,
+  pixels: number,
+): void {
   if (!scene) return
   const { view, model, colors } = scene
   const fine = pixels / (view.end - view.start)
   const pixel = colors.paint(model.head.categories.indexOf('communication'), 1).pixel
-  for (const { calls } of meetings)
+  for (const { calls } of collectives)
     for (const { rank, start, end } of calls)
       if (rank === section.key && end >= view.start && start <= view.end)
         bars.put(row, Math.floor((start - view.start) * fine), Math.round((end - view.start) * fine), pixel)
@@ -174,7 +180,7 @@ function putCalls({ meetings }: RanksScene, { section, scene }: Shown, bars: Str
 export function drawName(
   context: CanvasRenderingContext2D,
   scene: Pick<RanksScene, 'theme' | 'width' | 'gutter'>,
-  { section, isOpen }: Pick<Shown, 'section' | 'isOpen'>,
+  { section, isOpen }: Pick<VisibleSection, 'section' | 'isOpen'>,
   top: number,
 ): void {
   const { theme, width, gutter } = scene
@@ -193,7 +199,7 @@ export function drawName(
   context.fill()
   context.font = FONT_TITLE
   context.fillStyle = theme.ink
-  const title = cut(context, section.title, gutter - 32)
+  const title = cutText(context, section.title, gutter - 32)
   const left = 22 + context.measureText(title).width + 8
   context.font = FONT
   // What does not fit beside the name stands below it.
@@ -203,8 +209,8 @@ export function drawName(
   context.font = FONT
   context.fillStyle = theme.mute
   if (isBeside) context.fillText(section.subtitle, left, middle)
-  else context.fillText(cut(context, section.subtitle, gutter - 32), 22, middle + 8)
+  else context.fillText(cutText(context, section.subtitle, gutter - 32), 22, middle + 8)
   if (section.note === '') return
   context.fillStyle = section.isFailed ? theme.high : theme.mute
-  context.fillText(cut(context, section.note, width - gutter - 20), gutter + 10, middle)
+  context.fillText(cutText(context, section.note, width - gutter - 20), gutter + 10, middle)
 }

@@ -3,24 +3,31 @@
 import { clamp } from '../../lib/axisTicks'
 import type { KernelClasses } from '../../lib/kernelClasses'
 import { fromAxis, toAxis } from '../../lib/rankAxis'
-import { fit as sharpen, type Theme } from '../surface'
+import { fitCanvas as sharpen, type Theme } from '../surface'
 import { type ColorBy, Colors, Strip } from '../timeline/colors'
-import { NO_EXTRAS, STILL } from '../timeline/engine'
-import { type Movable, type Move, type TimelineEvents, TimelineHands } from '../timeline/input'
+import { INITIAL_SCENE, NO_OVERLAYS } from '../timeline/engine'
+import { type MovableWindow, type Move, type TimelineEvents, TimelineInput } from '../timeline/input'
 import { TimelineKeys } from '../timeline/keys'
-import { GUTTERS, HEAD, layout, rowTop } from '../timeline/layout'
+import { GUTTERS, HEAD, layoutTracks, rowTop } from '../timeline/layout'
 import type { Item, Range, Spot, TimelineModel } from '../timeline/model'
 import { type Arrow, arrowAt, type Scene, type Step, toTime } from '../timeline/scene'
 import { TimelineWindow } from '../timeline/window'
 import { COMMUNICATION } from './bars'
 import { drawRanks } from './draw'
-import { inHead, inTracks, spotsOf } from './hit'
-import { inSight, nearSight, SECTION, sectionAt, stack } from './layout'
-import { chosenMeeting, linksOf } from './links'
-import { type Meeting, ownView, partnersOf, type RankSection, type RanksScene, type Shown } from './scene'
+import { hitInHead, hitInTracks, spotsOf } from './hit'
+import { nearbyRange, SECTION, sectionAt, stackSections, visibleRange } from './layout'
+import { activeCollective, collectiveLinks } from './links'
+import {
+  type Collective,
+  collectivesByCall,
+  type RankSection,
+  type RanksScene,
+  rankView,
+  type VisibleSection,
+} from './scene'
 import { restTiles, wantTiles } from './tiles'
-import { NO_PLACING, type Placing, trackId, tracksOf, works } from './tracks'
-import { Sight } from './visibleSections'
+import { isWorkLane, NO_PLACING, type Placing, trackId, tracksOf } from './tracks'
+import { VisibleSections } from './visibleSections'
 
 export interface RanksEvents extends TimelineEvents {
   /** Keys of the sections that are in sight, or soon will be. */
@@ -39,16 +46,16 @@ export interface RankSpot {
 /** While something moves tiles are asked for this often, and none ahead: what is passed on the way needs few. */
 const ASK_MS = 60
 
-export class RanksEngine extends TimelineWindow implements Movable {
+export class RanksEngine extends TimelineWindow implements MovableWindow {
   private readonly canvas: HTMLCanvasElement
   protected readonly events: RanksEvents
-  private readonly hands: TimelineHands
+  private readonly hands: TimelineInput
   private readonly keys: TimelineKeys
   private readonly observer: ResizeObserver
   readonly scene: RanksScene
   private readonly bars = new Strip()
   private readonly strip = new Strip()
-  private readonly sight: Sight
+  private readonly sight: VisibleSections
   private placing = NO_PLACING
   private colorBy: ColorBy = 'kind'
   private classes: KernelClasses | null = null
@@ -65,11 +72,11 @@ export class RanksEngine extends TimelineWindow implements Movable {
     super()
     this.canvas = canvas
     this.events = events
-    this.sight = new Sight((keys) => events.onSight(keys))
-    const { arrows, marks, bookmarks } = NO_EXTRAS
+    this.sight = new VisibleSections((keys) => events.onSight(keys))
+    const { arrows, marks, bookmarks } = NO_OVERLAYS
     this.scene = {
       model: { ...NO_PLACING.whole, head: NO_PLACING.busy },
-      ...STILL,
+      ...INITIAL_SCENE,
       view,
       theme,
       bookmarks,
@@ -79,7 +86,7 @@ export class RanksEngine extends TimelineWindow implements Movable {
       sections: [],
       places: [],
       content: 0,
-      meetings: [],
+      collectives: [],
       links: [],
       partners: new Map(),
       rank: '',
@@ -87,7 +94,7 @@ export class RanksEngine extends TimelineWindow implements Movable {
     }
     this.observer = new ResizeObserver(() => this.scroll(0))
     this.observer.observe(canvas)
-    this.hands = new TimelineHands(canvas, this, events)
+    this.hands = new TimelineInput(canvas, this, events)
     this.keys = new TimelineKeys(canvas, this, events, keysFrom)
   }
 
@@ -122,38 +129,38 @@ export class RanksEngine extends TimelineWindow implements Movable {
     this.placing = placing
     const { scene } = this
     const before = new Map(scene.sections.map((one) => [one.section.key, one]))
-    const [top] = inSight(scene.places, scene.scroll, 1)
+    const [top] = visibleRange(scene.places, scene.scroll, 1)
     const held = scene.sections[top]?.section.key
     const away = scene.scroll - (scene.places[top]?.top ?? 0)
     scene.sections = placing.sections.map((section) => this.shown(section, before.get(section.key)))
-    const { places, content } = stack(
+    const { places, content } = stackSections(
       scene.sections.map(({ isOpen, scene }) => (isOpen && scene ? scene.layout.content : 0)),
     )
     scene.places = places
     scene.content = content
     scene.model = { ...placing.whole, head: placing.busy }
-    scene.links = linksOf(scene.sections, scene.meetings)
+    scene.links = collectiveLinks(scene.sections, scene.collectives)
     const now = scene.sections.findIndex(({ section }) => section.key === held)
     if (now > 0) scene.scroll = places[now].top + Math.min(away, places[now].height - 1)
     this.scroll(0)
     if (this.isAwaited && this.chosen) this.isAwaited = !this.bring(this.chosen.rank, this.chosen.spot)
   }
 
-  private shown(section: RankSection, before: Shown | undefined): Shown {
+  private shown(section: RankSection, before: VisibleSection | undefined): VisibleSection {
     const isOpen = this.placing.open.has(section.key)
     const { model } = section
-    if (!model) return { section, isOpen, scene: null, overview: [], kept: null, asked: null }
+    if (!model) return { section, isOpen, scene: null, overview: [], drawn: null, requested: null }
     const isKnown = before?.scene?.model === model
     const scene = isKnown && before.scene ? before.scene : this.sceneOf(model)
     scene.layout = tracksOf(section.key, model, this.placing)
-    const devices = model.lanes.flatMap((one, lane) => (works(one) ? [lane] : []))
+    const devices = model.lanes.flatMap((one, lane) => (isWorkLane(one) ? [lane] : []))
     return {
       section,
       isOpen,
       scene,
       overview: devices.length > 0 ? devices : model.lanes.map((_, lane) => lane),
-      kept: isKnown ? before.kept : null,
-      asked: isKnown ? before.asked : null,
+      drawn: isKnown ? before.drawn : null,
+      requested: isKnown ? before.requested : null,
     }
   }
 
@@ -161,11 +168,11 @@ export class RanksEngine extends TimelineWindow implements Movable {
     const { view } = this.scene
     return {
       ...this.scene,
-      ...NO_EXTRAS,
+      ...NO_OVERLAYS,
       model,
       view,
       level: 0,
-      layout: layout([], [], 0, new Set(), 0),
+      layout: layoutTracks([], [], 0, new Set(), 0),
       colors: this.colorsOf(model),
       strip: this.strip,
       match: this.matchOf(model),
@@ -207,10 +214,10 @@ export class RanksEngine extends TimelineWindow implements Movable {
     this.redraw()
   }
 
-  setMeetings(meetings: readonly Meeting[]): void {
-    this.scene.meetings = meetings
-    this.scene.links = linksOf(this.scene.sections, meetings)
-    this.scene.partners = partnersOf(meetings)
+  setCollectives(collectives: readonly Collective[]): void {
+    this.scene.collectives = collectives
+    this.scene.links = collectiveLinks(this.scene.sections, collectives)
+    this.scene.partners = collectivesByCall(collectives)
     this.redraw()
   }
 
@@ -295,11 +302,11 @@ export class RanksEngine extends TimelineWindow implements Movable {
   /** Sections in sight take the window, in their own time. */
   private look(): void {
     const { scene } = this
-    const [first, last] = inSight(scene.places, scene.scroll, scene.height - HEAD)
+    const [first, last] = visibleRange(scene.places, scene.scroll, scene.height - HEAD)
     for (let at = first; at < last; at++) {
       const { section, scene: own } = scene.sections[at]
       if (!own) continue
-      own.view = ownView(scene, section.placement)
+      own.view = rankView(scene, section.placement)
       own.level = own.model.levelFor((own.view.end - own.view.start) / this.plotWidth)
       own.scroll = scene.scroll - scene.places[at].top - SECTION
       own.gutter = scene.gutter
@@ -314,8 +321,8 @@ export class RanksEngine extends TimelineWindow implements Movable {
   private standOut(): void {
     const { scene, chosen } = this
     const { hover } = scene
-    const partners = chosenMeeting(scene)?.calls ?? []
-    const [first, last] = inSight(scene.places, scene.scroll, scene.height - HEAD)
+    const partners = activeCollective(scene)?.calls ?? []
+    const [first, last] = visibleRange(scene.places, scene.scroll, scene.height - HEAD)
     for (const { section, scene: own } of scene.sections.slice(first, last)) {
       if (!own) continue
       const { placement } = section
@@ -333,7 +340,7 @@ export class RanksEngine extends TimelineWindow implements Movable {
   private want(): void {
     const { scene } = this
     const room = scene.height - HEAD
-    const [first, last] = inSight(scene.places, scene.scroll, room)
+    const [first, last] = visibleRange(scene.places, scene.scroll, room)
     const now = performance.now()
     const isMoving = scene.view !== this.wanted.view || scene.scroll !== this.wanted.scroll
     if (isMoving) this.asking ||= window.setTimeout(() => this.askLate(), ASK_MS)
@@ -355,7 +362,7 @@ export class RanksEngine extends TimelineWindow implements Movable {
   /** Tells the page which sections are in sight, once they are others. */
   private watch(room: number): void {
     const { scene } = this
-    const [from, to] = nearSight(scene.places, scene.scroll, room)
+    const [from, to] = nearbyRange(scene.places, scene.scroll, room)
     const keys = scene.sections.slice(from, to).map(({ section }) => section.key)
     this.sight.see(keys)
   }
@@ -385,8 +392,8 @@ export class RanksEngine extends TimelineWindow implements Movable {
     const slack = ((own.view.end - own.view.start) / (own.width - own.gutter)) * 3
     const item =
       found.inside < SECTION
-        ? inHead(own, overview, found.inside >= COMMUNICATION, time, slack)
-        : inTracks(own, found.inside - SECTION, time, slack)
+        ? hitInHead(own, overview, found.inside >= COMMUNICATION, time, slack)
+        : hitInTracks(own, found.inside - SECTION, time, slack)
     return item && { ...item, start: toAxis(section.placement, item.start), rank: section.key }
   }
 

@@ -4,11 +4,11 @@ import { rowAt, rowTop } from '../timeline/layout'
 import { firstEndingAfter, type Item, type Spot } from '../timeline/model'
 import type { Scene } from '../timeline/scene'
 import type { Tile } from '../timeline/tileStore'
-import { HOST_ROWS, workOf } from './bars'
+import { HOST_ROWS, workCategories } from './bars'
 import type { Call } from './scene'
 
 /** The event in the head of a section: of all lanes that it sums up what communicates, or what does not. */
-export function inHead(
+export function hitInHead(
   own: Scene,
   lanes: readonly number[],
   communicates: boolean,
@@ -16,7 +16,7 @@ export function inHead(
   slack: number,
 ): Item | null {
   const { categories } = own.model.head
-  const work = workOf(own.model.head)
+  const work = workCategories(own.model.head)
   for (const lane of lanes) {
     const { isDevice, rows } = own.model.lanes[lane]
     for (let row = 0; row < (isDevice ? rows : Math.min(rows, HOST_ROWS)); row++) {
@@ -28,7 +28,7 @@ export function inHead(
   return null
 }
 
-export function inTracks(own: Scene, inside: number, time: number, slack: number): Item | null {
+export function hitInTracks(own: Scene, inside: number, time: number, slack: number): Item | null {
   const placed = own.layout.rest.find(({ top, height }) => inside >= top && inside < top + height)
   if (placed?.track.kind !== 'lane') return null
   const row = rowAt(placed, inside)

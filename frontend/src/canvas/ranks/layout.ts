@@ -10,14 +10,14 @@ const LEAST = 2
 /** Pixels beyond the edge in which a section is made ready. */
 const NEAR = 120
 
-export interface Placed {
+export interface PlacedSection {
   /** Pixels from the top of all sections. */
   top: number
   height: number
 }
 
 /** Sections from top to bottom: each has its head, and its tracks below it where it is open. */
-export function stack(tracks: readonly number[]): { places: Placed[]; content: number } {
+export function stackSections(tracks: readonly number[]): { places: PlacedSection[]; content: number } {
   let content = 0
   const places = tracks.map((height) => {
     const placed = { top: content, height: SECTION + height }
@@ -28,7 +28,12 @@ export function stack(tracks: readonly number[]): { places: Placed[]; content: n
 }
 
 /** First and one after the last of the sections that touch what is in sight, by `near` pixels at least. */
-export function inSight(places: readonly Placed[], scroll: number, room: number, near = 0): [number, number] {
+export function visibleRange(
+  places: readonly PlacedSection[],
+  scroll: number,
+  room: number,
+  near = 0,
+): [number, number] {
   const first = firstEndingAfter(places, scroll - near)
   let last = first
   while (last < places.length && places[last].top < scroll + room + near) last++
@@ -36,10 +41,10 @@ export function inSight(places: readonly Placed[], scroll: number, room: number,
 }
 
 /** Sections that may soon be in sight. */
-export const nearSight = (places: readonly Placed[], scroll: number, room: number) =>
-  inSight(places, scroll, room, NEAR)
+export const nearbyRange = (places: readonly PlacedSection[], scroll: number, room: number) =>
+  visibleRange(places, scroll, room, NEAR)
 
-function firstEndingAfter(places: readonly Placed[], y: number): number {
+function firstEndingAfter(places: readonly PlacedSection[], y: number): number {
   let [low, high] = [0, places.length]
   while (low < high) {
     const mid = (low + high) >> 1
@@ -50,13 +55,13 @@ function firstEndingAfter(places: readonly Placed[], y: number): number {
 }
 
 /** Which section is at a height; -1 = none. */
-export function sectionAt(places: readonly Placed[], y: number): number {
+export function sectionAt(places: readonly PlacedSection[], y: number): number {
   const found = y < 0 ? -1 : firstEndingAfter(places, y)
   return found < places.length ? found : -1
 }
 
 /** How many sections, from the first on, are open by themselves; `tracks`: how high those of one stand. */
-export function openFirst(count: number, tracks: number): number {
+export function defaultOpenCount(count: number, tracks: number): number {
   if (count > OPEN) return 0
   const fitting = Math.floor((ROOM - count * SECTION) / Math.max(1, tracks))
   return Math.min(count, Math.max(LEAST, fitting))
@@ -66,11 +71,15 @@ export function openFirst(count: number, tracks: number): number {
 const stateId = (key: string, isOpen: boolean) => `${key}.${isOpen ? 'open' : 'closed'}`
 
 /** The sections that are open: as `turned` says of each, else the first ones. In the order of choice: another order opens none. */
-export const openOf = (keys: readonly string[], first: number, turned: ReadonlySet<string>): ReadonlySet<string> =>
+export const openSections = (
+  keys: readonly string[],
+  first: number,
+  turned: ReadonlySet<string>,
+): ReadonlySet<string> =>
   new Set(keys.filter((key, at) => turned.has(stateId(key, true)) || (at < first && !turned.has(stateId(key, false)))))
 
 /** `turned` once a section was opened or closed. */
-export function withTurned(turned: ReadonlySet<string>, key: string, isOpen: boolean): Set<string> {
+export function toggleSection(turned: ReadonlySet<string>, key: string, isOpen: boolean): Set<string> {
   const next = new Set(turned)
   next.delete(stateId(key, !isOpen))
   return next.add(stateId(key, isOpen))

@@ -1,25 +1,25 @@
 import { expect, test } from 'vitest'
 import type { Tile } from '../timeline/tileStore'
 import { itemOf } from './hit'
-import { COLORS, lastOf, linksOf, OTHERS, takePart } from './links'
-import { type Call, isSame, type Meeting, meetingOf, partnersOf, type Shown } from './scene'
+import { COLORS, collectiveLinks, lateRanks, linkedRanksText, OTHER_RANKS } from './links'
+import { type Call, type Collective, collectiveOf, collectivesByCall, isEqualList, type VisibleSection } from './scene'
 
 const call = (rank: string, start: number, event: number): Call => ({ rank, start, end: start + 5, event, lateness: 7 })
-const meeting = (match: number, ...calls: Call[]): Meeting => ({
+const collective = (match: number, ...calls: Call[]): Collective => ({
   match,
-  collective: 'allreduce',
+  name: 'allreduce',
   last: 'c',
   lateness: 7,
   calls,
 })
-const meetings = [
-  meeting(3, call('a', 10, 100), call('c', 20, -1)),
-  meeting(4, call('a', 30, 101), call('gone', 30, 9)),
+const collectives = [
+  collective(3, call('a', 10, 100), call('c', 20, -1)),
+  collective(4, call('a', 30, 101), call('gone', 30, 9)),
 ]
-const sections = ['c', 'b', 'a'].map((key) => ({ section: { key } }) as unknown as Shown)
+const sections = ['c', 'b', 'a'].map((key) => ({ section: { key } }) as unknown as VisibleSection)
 
 test('calls of a collective are linked from top to bottom, in the colour of the rank that came last', () => {
-  const links = linksOf(sections, meetings)
+  const links = collectiveLinks(sections, collectives)
   expect(links.map(({ ends }) => ends.map(({ at, call }) => [at, call.start]))).toEqual([
     [
       [0, 20],
@@ -28,15 +28,15 @@ test('calls of a collective are linked from top to bottom, in the colour of the 
     [[2, 30]],
   ])
   expect(links.map(({ kind }) => kind)).toEqual(['last0', 'last0'])
-  expect(linksOf(sections.slice(1), meetings)[0].kind).toBe('other')
+  expect(collectiveLinks(sections.slice(1), collectives)[0].kind).toBe('other')
 })
 
 test('those that came last by most have a colour of their own, if it can be that of their place; of more ranks than colours the rest share one', () => {
   const keys = Array.from({ length: 12 }, (_, at) => `r${at}`)
   const came = (...lasts: [last: string, lateness: number][]) =>
-    lastOf(
+    lateRanks(
       keys,
-      lasts.map(([last, lateness], at) => ({ ...meeting(at), last, lateness })),
+      lasts.map(([last, lateness], at) => ({ ...collective(at), last, lateness })),
     )
   expect(came(['r7', 5], ['r0', 1], ['r2', 4], ['r2', 4], ['gone', 99], ['r1', 0])).toEqual([
     { key: 'r2', kind: 'last2', count: 2, lateness: 8 },
@@ -48,7 +48,7 @@ test('those that came last by most have a colour of their own, if it can be that
   expect(all.map(({ key }) => key)).toEqual(keys)
   const kinds = all.map(({ kind }) => kind)
   expect(new Set(kinds.slice(0, COLORS)).size).toBe(COLORS)
-  expect(new Set(kinds.slice(COLORS))).toEqual(new Set([OTHERS]))
+  expect(new Set(kinds.slice(COLORS))).toEqual(new Set([OTHER_RANKS]))
   // Noise that is last more often takes no colour from the costliest one, and leaves it its own.
   const noise = ['r0', 'r1', 'r2', 'r3', 'r4', 'r5', 'r6'].flatMap((key): [string, number][] => [
     [key, 2],
@@ -59,21 +59,23 @@ test('those that came last by most have a colour of their own, if it can be that
 
 test('what failed is not waited for, and ranks of another run take no part', () => {
   const shown = (key: string, isRead: boolean, isFailed = false) =>
-    ({ section: { key, isFailed }, scene: isRead ? {} : null }) as unknown as Shown
+    ({ section: { key, isFailed }, scene: isRead ? {} : null }) as unknown as VisibleSection
   const all = [shown('', true), shown('a', true)]
-  expect(takePart(all, 2)).toBe('linked on all 2 ranks here')
-  expect(takePart([...all, shown('b', false)], 2)).toBe('linked on 2 of the ranks here, 1 rank not read yet')
-  expect(takePart([...all, shown('b', true), shown('c', true)], 2)).toBe('linked on 2 of the ranks here')
-  expect(takePart([...all, shown('b', false, true)], 2)).toBe('linked on 2 of the ranks here')
-  expect(takePart([...all, shown('other/a/1', true), shown('other/b/1', false)], 2)).toBe('linked on all 2 ranks here')
+  expect(linkedRanksText(all, 2)).toBe('linked on all 2 ranks here')
+  expect(linkedRanksText([...all, shown('b', false)], 2)).toBe('linked on 2 of the ranks here, 1 rank not read yet')
+  expect(linkedRanksText([...all, shown('b', true), shown('c', true)], 2)).toBe('linked on 2 of the ranks here')
+  expect(linkedRanksText([...all, shown('b', false, true)], 2)).toBe('linked on 2 of the ranks here')
+  expect(linkedRanksText([...all, shown('other/a/1', true), shown('other/b/1', false)], 2)).toBe(
+    'linked on all 2 ranks here',
+  )
 })
 
 test('an event is known by its number, by its start only where nothing tells its number', () => {
-  const scene = { partners: partnersOf(meetings) }
-  expect(meetingOf(scene, 'a', 100, 10)?.match).toBe(3)
+  const scene = { partners: collectivesByCall(collectives) }
+  expect(collectiveOf(scene, 'a', 100, 10)?.match).toBe(3)
   // Another event that begins at the same time is no collective.
-  expect(meetingOf(scene, 'a', 55, 10)).toBeUndefined()
-  expect(meetingOf(scene, 'c', 55, 20)?.match).toBe(3)
+  expect(collectiveOf(scene, 'a', 55, 10)).toBeUndefined()
+  expect(collectiveOf(scene, 'c', 55, 20)?.match).toBe(3)
 })
 
 test('the item of a call is that of its event, among others that begin with it', () => {
@@ -90,7 +92,7 @@ test('the item of a call is that of its event, among others that begin with it',
 
 test('what is kept is drawn again only of the same', () => {
   const match = () => true
-  expect(isSame([1, match, null], [1, match, null])).toBe(true)
-  expect(isSame([1, match, null], [1, () => true, null])).toBe(false)
-  expect(isSame([1], [1, 2])).toBe(false)
+  expect(isEqualList([1, match, null], [1, match, null])).toBe(true)
+  expect(isEqualList([1, match, null], [1, () => true, null])).toBe(false)
+  expect(isEqualList([1], [1, 2])).toBe(false)
 })

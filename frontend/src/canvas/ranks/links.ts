@@ -2,25 +2,25 @@
 import { counted } from '../../lib/format'
 import { toAxis } from '../../lib/rankAxis'
 import { isOfOtherRun } from '../../lib/rankSelection'
-import { paint } from '../surface'
+import { boxColors } from '../surface'
 import { BAR, HEAD, rowTop } from '../timeline/layout'
 import type { Piece } from '../timeline/model'
 import { toX } from '../timeline/scene'
 import { BUSY, COMMUNICATION } from './bars'
 import { itemOf } from './hit'
 import { SECTION } from './layout'
-import { type Call, type Meeting, meetingOf, type RanksScene, type Shown } from './scene'
+import { type Call, type Collective, collectiveOf, type RanksScene, type VisibleSection } from './scene'
 
 /** More collectives than these in sight are not linked: nobody could follow a band. */
 export const LINKED = 120
 /** So many ranks that came last have a colour of their own; more could not be told apart. */
 export const COLORS = 5
 /** The colour of the bands of all others. */
-export const OTHERS = 'other'
+export const OTHER_RANKS = 'other'
 
 /** A collective and its calls from top to bottom, each with the number of its section. */
 export interface Link {
-  meeting: Meeting
+  collective: Collective
   /** Names the colour of the rank that came last. */
   kind: string
   ends: readonly { at: number; call: Call }[]
@@ -37,20 +37,20 @@ interface End {
 type Band = [from: End, to: End]
 
 /** The collective of the event under the pointer. */
-export function pointedMeeting(scene: RanksScene): Meeting | undefined {
+export function hoveredCollective(scene: RanksScene): Collective | undefined {
   const { hover, sections } = scene
   const placed = sections.find(({ section }) => section.key === hover?.rank)?.section.placement
-  return hover && placed ? meetingOf(scene, hover.rank ?? '', hover.event, hover.start, placed) : undefined
+  return hover && placed ? collectiveOf(scene, hover.rank ?? '', hover.event, hover.start, placed) : undefined
 }
 
 /** The collective of the event under the pointer, else of the selected one. */
-export function chosenMeeting(scene: RanksScene): Meeting | undefined {
+export function activeCollective(scene: RanksScene): Collective | undefined {
   const { selected, rank, event } = scene
-  return pointedMeeting(scene) ?? (selected ? meetingOf(scene, rank, event, selected.start) : undefined)
+  return hoveredCollective(scene) ?? (selected ? collectiveOf(scene, rank, event, selected.start) : undefined)
 }
 
 /** On how many of the sections a collective is linked: who else is a member is not known here. Another run or span has no part in it. */
-export function takePart(sections: readonly Pick<Shown, 'section' | 'scene'>[], calls: number): string {
+export function linkedRanksText(sections: readonly Pick<VisibleSection, 'section' | 'scene'>[], calls: number): string {
   const own = sections.filter(({ section }) => !isOfOtherRun(section.key))
   const unread = own.filter(({ section, scene }) => !scene && !section.isFailed).length
   const on = own.length > calls ? `linked on ${calls} of the ranks here` : `linked on all ${own.length} ranks here`
@@ -58,7 +58,7 @@ export function takePart(sections: readonly Pick<Shown, 'section' | 'scene'>[], 
 }
 
 /** A rank that came last: at how many collectives, and by how much in all. */
-export interface Last {
+export interface LateRank {
   key: string
   kind: string
   count: number
@@ -69,10 +69,10 @@ export interface Last {
  * Ranks that are shown and came last, those first whose lateness there sums to most: of noise there is more, and it costs nothing.
  * The first ones have a colour each, as far as that can be the one of their place: it stays theirs while others come and go.
  */
-export function lastOf(keys: readonly string[], meetings: readonly Meeting[]): Last[] {
+export function lateRanks(keys: readonly string[], collectives: readonly Collective[]): LateRank[] {
   const place = new Map(keys.map((key, at) => [key, at]))
   const found = new Map<string, { key: string; at: number; count: number; lateness: number }>()
-  for (const { last, lateness: late } of meetings) {
+  for (const { last, lateness: late } of collectives) {
     const at = place.get(last)
     if (at === undefined) continue
     const { count, lateness } = found.get(last) ?? { count: 0, lateness: 0 }
@@ -82,7 +82,7 @@ export function lastOf(keys: readonly string[], meetings: readonly Meeting[]): L
   const slots = slotsOf(all.slice(0, COLORS).map(({ at }) => at % COLORS))
   return all.map(({ key, count, lateness }, i) => ({
     key,
-    kind: i < COLORS ? `last${slots[i]}` : OTHERS,
+    kind: i < COLORS ? `last${slots[i]}` : OTHER_RANKS,
     count,
     lateness,
   }))
@@ -94,14 +94,14 @@ function slotsOf(wishes: readonly number[]): number[] {
   return wishes.map((wish, i) => (wishes.indexOf(wish) === i ? wish : (left.shift() ?? wish)))
 }
 
-/** What is linked, worked out once for meetings and sections: every picture of them takes it from here. */
-export function linksOf(sections: readonly Shown[], meetings: readonly Meeting[]): Link[] {
+/** What is linked, worked out once for collectives and sections: every picture of them takes it from here. */
+export function collectiveLinks(sections: readonly VisibleSection[], collectives: readonly Collective[]): Link[] {
   const place = new Map(sections.map(({ section }, at) => [section.key, at]))
-  const kinds = new Map(lastOf([...place.keys()], meetings).map(({ key, kind }) => [key, kind]))
-  return meetings.map((meeting) => ({
-    meeting,
-    kind: kinds.get(meeting.last) ?? OTHERS,
-    ends: meeting.calls
+  const kinds = new Map(lateRanks([...place.keys()], collectives).map(({ key, kind }) => [key, kind]))
+  return collectives.map((collective) => ({
+    collective,
+    kind: kinds.get(collective.last) ?? OTHER_RANKS,
+    ends: collective.calls
       .flatMap((call) => {
         const at = place.get(call.rank)
         return at === undefined ? [] : [{ at, call }]
@@ -117,19 +117,19 @@ export function drawLinks(
   [first, last]: [number, number],
   pieces: readonly Map<number, Piece[]>[],
 ): void {
-  const chosen = chosenMeeting(scene)
+  const chosen = activeCollective(scene)
   const many = scene.links.length > LINKED
   within(context, scene)
   // All bands of a colour are one path: a path of its own for each of thousands costs more than what is in it.
   const bands = new Map<string, Band[]>()
   for (const link of scene.links) {
-    if (link.meeting === chosen || many) continue
+    if (link.collective === chosen || many) continue
     const own = bands.get(link.kind) ?? []
     if (own.length === 0) bands.set(link.kind, own)
     bandsOf(scene, link, first, last, pieces, own)
   }
   for (const [kind, own] of bands) {
-    const color = paint(kind, 1, scene.theme).fill
+    const color = boxColors(kind, 1, scene.theme).fill
     fillBands(context, own, color, 0.18)
     drawEdges(context, own, color, 0.8, 1)
   }
@@ -137,30 +137,30 @@ export function drawLinks(
   if (link) {
     const own: Band[] = []
     bandsOf(scene, link, first, last, pieces, own)
-    fillBands(context, own, paint(link.kind, 1, scene.theme).fill, 0.4)
+    fillBands(context, own, boxColors(link.kind, 1, scene.theme).fill, 0.4)
   }
   context.restore()
 }
 
 /** The edges of the chosen collective's bands and its partners, over all else. */
-export function drawChosen(
+export function drawActiveLink(
   context: CanvasRenderingContext2D,
   scene: RanksScene,
   [first, last]: [number, number],
   pieces: readonly Map<number, Piece[]>[],
 ): void {
-  const link = linkOf(scene, chosenMeeting(scene))
+  const link = linkOf(scene, activeCollective(scene))
   if (!link) return
   within(context, scene)
   const own: Band[] = []
   const ends = bandsOf(scene, link, first, last, pieces, own)
-  drawEdges(context, own, paint(link.kind, 1, scene.theme).fill, 1, 1.5)
+  drawEdges(context, own, boxColors(link.kind, 1, scene.theme).fill, 1, 1.5)
   for (const { at, end } of ends) if (at >= first && at < last) outline(context, scene, at, end)
   context.restore()
 }
 
-const linkOf = ({ links }: RanksScene, chosen: Meeting | undefined) =>
-  chosen && links.find(({ meeting }) => meeting === chosen)
+const linkOf = ({ links }: RanksScene, chosen: Collective | undefined) =>
+  chosen && links.find(({ collective }) => collective === chosen)
 
 function within(context: CanvasRenderingContext2D, { gutter, width, height }: RanksScene): void {
   context.save()
@@ -185,13 +185,13 @@ function bandsOf(
     const before = found.at(-1)
     if (before && before.at >= last) break
     const end = endOf(scene, at, call, pieces[at - first])
-    if (before && isSeen(scene, before.end, end)) bands.push([before.end, end])
+    if (before && isVisible(scene, before.end, end)) bands.push([before.end, end])
     found.push({ at, end })
   }
   return found
 }
 
-const isSeen = ({ gutter, width }: RanksScene, one: End, other: End) =>
+const isVisible = ({ gutter, width }: RanksScene, one: End, other: End) =>
   Math.max(one.x1, other.x1) >= gutter - 1 && Math.min(one.x0, other.x0) <= width + 1
 
 function fillBands(context: CanvasRenderingContext2D, bands: readonly Band[], color: string, alpha: number): void {
@@ -253,7 +253,7 @@ function endOf(scene: RanksScene, at: number, call: Call, pieces: Map<number, Pi
 }
 
 /** Where the event of a call is drawn among the tracks of its section. */
-function rowOf({ scene, isOpen }: Shown, call: Call, pieces: Map<number, Piece[]>): number | undefined {
+function rowOf({ scene, isOpen }: VisibleSection, call: Call, pieces: Map<number, Piece[]>): number | undefined {
   if (!scene || !isOpen) return undefined
   const { model } = scene
   for (const [lane, { placed }] of scene.layout.lanes)

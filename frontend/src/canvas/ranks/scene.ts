@@ -2,7 +2,7 @@
 import { fromAxis, type Placement, SAME } from '../../lib/rankAxis'
 import type { TimelineModel } from '../timeline/model'
 import type { HeadStage, Scene } from '../timeline/scene'
-import type { Placed } from './layout'
+import type { PlacedSection } from './layout'
 import type { Link } from './links'
 
 /** A rank, as far as it is known. */
@@ -19,25 +19,25 @@ export interface RankSection {
 }
 
 /** A section as it is drawn: its scene shows the window in the rank's own time. */
-export interface Shown {
+export interface VisibleSection {
   section: RankSection
   isOpen: boolean
   scene: Scene | null
   /** Lanes that the head of the section sums up. */
   overview: readonly number[]
   /** The bars of its head as they were drawn last; null = not all of them was there. */
-  kept: Kept | null
+  drawn: DrawnSection | null
   /** What its tiles were asked for last; null = they rest. */
-  asked: readonly unknown[] | null
+  requested: readonly unknown[] | null
 }
 
 /** What was drawn, and from the second picture of the same on its pixels: of a window that moves nothing is drawn twice. */
-export interface Kept {
+export interface DrawnSection {
   of: readonly unknown[]
   pixels: Uint32Array | null
 }
 
-export const isSame = (one: readonly unknown[], other: readonly unknown[]) =>
+export const isEqualList = (one: readonly unknown[], other: readonly unknown[]) =>
   one.length === other.length && one.every((value, i) => Object.is(value, other[i]))
 
 /** The call of one rank in a collective, in the rank's own time. */
@@ -52,9 +52,9 @@ export interface Call {
 }
 
 /** One collective on several of the ranks. */
-export interface Meeting {
+export interface Collective {
   match: number
-  collective: string
+  name: string
   /** Key of the rank that came last; '' = nobody knows, or it is not shown. */
   last: string
   /** How late that one was, whether or not its call is among these; 0 = not known. */
@@ -63,14 +63,14 @@ export interface Meeting {
 }
 
 export interface RanksScene extends HeadStage {
-  sections: readonly Shown[]
-  places: readonly Placed[]
+  sections: readonly VisibleSection[]
+  places: readonly PlacedSection[]
   content: number
-  meetings: readonly Meeting[]
-  /** The meetings by sections. */
+  collectives: readonly Collective[]
+  /** The collectives by sections. */
   links: readonly Link[]
   /** By rank and event, else by rank and begin: what links an event to its partners. */
-  partners: ReadonlyMap<string, Meeting>
+  partners: ReadonlyMap<string, Collective>
   /** Whose event is selected, and which. */
   rank: string
   event: number
@@ -79,27 +79,27 @@ export interface RanksScene extends HeadStage {
 const byEvent = (rank: string, event: number) => `${rank} ${event}`
 const byStart = (rank: string, start: number) => `${rank} @${start}`
 
-export function partnersOf(meetings: readonly Meeting[]): Map<string, Meeting> {
-  const found = new Map<string, Meeting>()
-  for (const meeting of meetings)
-    for (const { rank, event, start } of meeting.calls)
-      found.set(event < 0 ? byStart(rank, start) : byEvent(rank, event), meeting)
+export function collectivesByCall(collectives: readonly Collective[]): Map<string, Collective> {
+  const found = new Map<string, Collective>()
+  for (const collective of collectives)
+    for (const { rank, event, start } of collective.calls)
+      found.set(event < 0 ? byStart(rank, start) : byEvent(rank, event), collective)
   return found
 }
 
 /** The collective of an event of a rank; its start is on the axis where a placement is given, else in the rank's own time. */
-export function meetingOf(
+export function collectiveOf(
   { partners }: Pick<RanksScene, 'partners'>,
   rank: string,
   event: number,
   start: number,
   placement: Placement = SAME,
-): Meeting | undefined {
+): Collective | undefined {
   return partners.get(byEvent(rank, event)) ?? partners.get(byStart(rank, Math.round(fromAxis(placement, start))))
 }
 
 /** The window as a rank's own times. */
-export const ownView = ({ view }: Pick<HeadStage, 'view'>, placement: Placement) => ({
+export const rankView = ({ view }: Pick<HeadStage, 'view'>, placement: Placement) => ({
   start: fromAxis(placement, view.start),
   end: fromAxis(placement, view.end),
 })

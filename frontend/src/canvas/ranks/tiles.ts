@@ -1,14 +1,14 @@
 // Which tiles the sections of ranks want: those in sight and some around them, asked for when something changed.
 
-import { inSight } from '../timeline/scene'
-import { isSame, type Shown } from './scene'
+import { visibleTracks } from '../timeline/scene'
+import { isEqualList, type VisibleSection } from './scene'
 
 /** Tiles asked for ahead: of one section at most, and of all that are in sight. */
 const AHEAD = 24
 const AHEAD_ALL = 96
 
 /** `still`: so many sections are in sight and rest; 0 = they move, and nothing is asked for ahead. */
-export function wantTiles(shown: Shown, still: number): void {
+export function wantTiles(shown: VisibleSection, still: number): void {
   const { scene, overview, isOpen } = shown
   if (!scene) return
   const { model, level, view } = scene
@@ -21,14 +21,15 @@ export function wantTiles(shown: Shown, still: number): void {
     isOpen && scene.scroll,
     still,
   ]
-  if (shown.asked && isSame(shown.asked, asked)) {
+  if (shown.requested && isEqualList(shown.requested, asked)) {
     model.store.stay()
     return
   }
-  shown.asked = asked
+  shown.requested = asked
   const groups = new Set(overview.map((lane) => model.lanes[lane].group))
   if (isOpen)
-    for (const { track } of inSight(scene, false)) if (track.kind === 'lane') groups.add(model.lanes[track.lane].group)
+    for (const { track } of visibleTracks(scene, false))
+      if (track.kind === 'lane') groups.add(model.lanes[track.lane].group)
   const span = view.end - view.start
   const around = { start: view.start - span / 2, end: view.end + span / 2 }
   const coarsest = model.head.levels.length - 1
@@ -44,8 +45,8 @@ export function wantTiles(shown: Shown, still: number): void {
 }
 
 /** What is out of sight wants none; what is there stays as long as there is room. */
-export function restTiles(shown: Shown): void {
-  if (!shown.asked) return
-  shown.asked = null
+export function restTiles(shown: VisibleSection): void {
+  if (!shown.requested) return
+  shown.requested = null
   shown.scene?.model.store.rest()
 }

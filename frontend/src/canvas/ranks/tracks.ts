@@ -1,6 +1,6 @@
 // The tracks of an open section: which there are, and how high they stand.
 
-import { type Layout, layout, tracksOf as timelineTracks } from '../timeline/layout'
+import { type Layout, layoutTracks, tracksOf as timelineTracks } from '../timeline/layout'
 import type { Lane, Range, TimelineModel } from '../timeline/model'
 import type { RankSection } from './scene'
 
@@ -11,7 +11,7 @@ export type Detail = 'streams' | 'all'
 export const trackId = (rank: string, track: string) => `${encodeURIComponent(rank)} ${track}`
 export const isTrackId = (id: string) => id.includes(' ')
 /** Whether a lane of a device holds its work, and not notes about it. */
-export const works = ({ id, isDevice }: Lane) => isDevice && id.endsWith('/work')
+export const isWorkLane = ({ id, isDevice }: Lane) => isDevice && id.endsWith('/work')
 
 /** `turned` names tracks that are not as high as `detail` makes them. */
 export function tracksOf(
@@ -20,12 +20,12 @@ export function tracksOf(
   { detail, turned }: { detail: Detail; turned: ReadonlySet<string> },
 ): Layout {
   const tracks = timelineTracks(model.lanes, [])
-  const some = detail === 'streams' && model.lanes.some(works)
+  const some = detail === 'streams' && model.lanes.some(isWorkLane)
   const order = tracks.flatMap((track, i) =>
-    some && track.kind === 'lane' && !works(model.lanes[track.lane]) ? [] : [i],
+    some && track.kind === 'lane' && !isWorkLane(model.lanes[track.lane]) ? [] : [i],
   )
   const thin = tracks.filter((track) => (detail === 'streams') !== turned.has(trackId(rank, track.id)))
-  return layout(tracks, order, 0, new Set(thin.map(({ id }) => id)), 0)
+  return layoutTracks(tracks, order, 0, new Set(thin.map(({ id }) => id)), 0)
 }
 
 export interface Placing {

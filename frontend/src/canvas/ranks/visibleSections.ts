@@ -4,7 +4,7 @@
 const REST_MS = 120
 const TELL_MS = 500
 
-export class Sight {
+export class VisibleSections {
   private readonly tell: (keys: readonly string[]) => void
   private text = ''
   private timer = 0

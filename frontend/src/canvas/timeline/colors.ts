@@ -2,7 +2,7 @@
 // those too narrow for a box.
 
 import { COPY, classOf, isKernel, type KernelClasses } from '../../lib/kernelClasses'
-import { paint, type Theme } from '../surface'
+import { boxColors, type Theme } from '../surface'
 import type { Item } from './model'
 import type { Tile, TileStore } from './tileStore'
 
@@ -110,7 +110,7 @@ export class Colors {
     let found = this.paints[at]
     if (!found) {
       const share = (level / STRENGTHS) * (slot === this.neutral ? NEUTRAL_STRENGTH : 1)
-      const { fill, ink } = paint(this.kinds[slot], share, this.theme)
+      const { fill, ink } = boxColors(this.kinds[slot], share, this.theme)
       found = { fill, ink, pixel: pixelOf(fill) }
       this.paints[at] = found
     }

@@ -1,5 +1,5 @@
 // Charts of counters: the mean of each slice of time as an area, between its lowest and its highest value.
-import { paint, type Theme } from '../surface'
+import { boxColors, type Theme } from '../surface'
 
 export interface CounterSeries {
   key: string
@@ -68,7 +68,7 @@ export function drawCounter(
     [far, 0.3],
     [series.mean, 0.75],
   ] as const) {
-    context.fillStyle = paint(series.color, strength, theme).fill
+    context.fillStyle = boxColors(series.color, strength, theme).fill
     context.beginPath()
     let open = false
     for (let i = 0; i < slices; i++) {

@@ -3,12 +3,12 @@
 import { multiples, rulerStep, tickLabel } from '../../lib/axisTicks'
 import { format } from '../../lib/format'
 import { shortKernel } from '../../lib/names'
-import { box, cut, FONT, FONT_TITLE, paint, type Theme } from '../surface'
+import { boxColors, cutText, drawBox, FONT, FONT_TITLE, type Theme } from '../surface'
 import { drawCounter, rangeText, sliceAt } from './counters'
 import { drawCursor, drawFlags, drawHead, drawRange } from './head'
 import { BAR, HEAD, type Placed, rowTop } from './layout'
 import { firstEndingAfter, type Piece, type Spot, type TimelineModel } from './model'
-import { curveOf, inSight, type Scene, type Stage, toX } from './scene'
+import { curveOf, type Scene, type Stage, toX, visibleTracks } from './scene'
 import type { Tile } from './tileStore'
 
 const NARROW = 3
@@ -17,13 +17,13 @@ const MOMENT = 4
 /** Pixels between the labels of the ruler. */
 const LABEL_PAD = 20
 
-export function draw(context: CanvasRenderingContext2D, scene: Scene): void {
+export function drawTimeline(context: CanvasRenderingContext2D, scene: Scene): void {
   const { width, height, theme, layout } = scene
   context.fillStyle = theme.panel
   context.fillRect(0, 0, width, height)
   const { step, marks } = drawGrid(context, scene)
   const pieces = new Map<number, Piece[]>()
-  drawRegion(context, scene, inSight(scene, false), HEAD + layout.fixed, height, -scene.scroll, pieces)
+  drawRegion(context, scene, visibleTracks(scene, false), HEAD + layout.fixed, height, -scene.scroll, pieces)
   if (layout.pinned.length > 0) {
     drawRegion(context, scene, layout.pinned, HEAD, HEAD + layout.fixed, 0, pieces)
     context.fillStyle = theme.mute
@@ -170,7 +170,7 @@ function drawLine(
     const x = scene.gutter + (start[i] - view.start) * perNs
     const left = Math.max(x, scene.gutter - 4)
     const visible = Math.min(x + w - 1, width + 4) - left
-    box(context, left, y, visible, BAR, look, w < 24 ? '' : labelOf(model, tile, i, isDevice), scene.gutter)
+    drawBox(context, left, y, visible, BAR, look, w < 24 ? '' : labelOf(model, tile, i, isDevice), scene.gutter)
     if (tile.matrix[i] === 1 && !merged && w > 12) badge(context, scene.theme, Math.min(x + w - 1, width), y)
   }
 }
@@ -253,8 +253,9 @@ function drawGaps(context: CanvasRenderingContext2D, scene: Scene, lane: number,
     const from = Math.max(scene.gutter, toX(scene, gap.start))
     const to = Math.min(scene.width, toX(scene, gap.end))
     if (to - from < 2) continue
-    hatch(context, from, to, y, BAR, paint(gap.cause || 'wait', 0.55, scene.theme).fill)
-    const text = to - from > 40 ? cut(context, `${format(gap.end - gap.start, 'ns')} ${gap.why}`, to - from - 10) : ''
+    hatch(context, from, to, y, BAR, boxColors(gap.cause || 'wait', 0.55, scene.theme).fill)
+    const text =
+      to - from > 40 ? cutText(context, `${format(gap.end - gap.start, 'ns')} ${gap.why}`, to - from - 10) : ''
     if (text === '') continue
     const wide = context.measureText(text).width
     context.fillStyle = scene.theme.panel
@@ -309,12 +310,12 @@ function drawTitle(context: CanvasRenderingContext2D, scene: Scene, placed: Plac
   context.fill()
   context.font = FONT_TITLE
   context.fillStyle = theme.ink
-  context.fillText(cut(context, track.title, scene.gutter - 32), 22, middle)
+  context.fillText(cutText(context, track.title, scene.gutter - 32), 22, middle)
   const subtitle = track.kind === 'counter' ? counterText(scene, track.counter) || track.subtitle : track.subtitle
   if (!small && subtitle) {
     context.font = FONT
     context.fillStyle = theme.mute
-    context.fillText(cut(context, subtitle, scene.gutter - 32), 22, middle + 16)
+    context.fillText(cutText(context, subtitle, scene.gutter - 32), 22, middle + 16)
   }
 }
 
@@ -362,7 +363,7 @@ export function drawOver(context: CanvasRenderingContext2D, scene: Scene): void 
     const curve = curveOf(scene, arrow)
     if (curve === null) continue
     const { x0, y0: a, x1, y1: b, bend } = curve
-    context.strokeStyle = paint(ARROW[arrow.kind] ?? 'other', 1, scene.theme).fill
+    context.strokeStyle = boxColors(ARROW[arrow.kind] ?? 'other', 1, scene.theme).fill
     context.beginPath()
     context.moveTo(x0, a)
     context.bezierCurveTo(x0 + bend, a, x1 - bend, b, x1 - 1, b)

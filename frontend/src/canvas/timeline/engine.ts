@@ -1,23 +1,23 @@
-// The timeline's engine: a scene, the canvas that shows it, and the tiles that it wants. Its hands are timelineHands.ts.
+// The timeline's engine: a scene, the canvas that shows it, and the tiles that it wants. Its hands are input.ts.
 
 import { clamp } from '../../lib/axisTicks'
 import type { KernelClasses } from '../../lib/kernelClasses'
-import { type Arrangement, arrange } from '../../lib/laneOrder'
+import { type Arrangement, arrangeLanes } from '../../lib/laneOrder'
 import type { TileKey } from '../../lib/tiles'
-import { fit as sharpen, type Theme } from '../surface'
+import { fitCanvas as sharpen, type Theme } from '../surface'
 import { type ColorBy, Colors, Strip } from './colors'
 import type { Counters } from './counters'
-import { draw } from './draw'
-import { type Movable, type Move, type TimelineEvents, TimelineHands } from './input'
+import { drawTimeline } from './draw'
+import { type MovableWindow, type Move, type TimelineEvents, TimelineInput } from './input'
 import { TimelineKeys } from './keys'
-import { GUTTER, GUTTERS, HEAD, layout, type Placed, rowAt, rowTop, tracksOf } from './layout'
+import { GUTTER, GUTTERS, HEAD, layoutTracks, type Placed, rowAt, rowTop, tracksOf } from './layout'
 import { type LegendEntry, legendOf } from './legend'
 import type { Item, Range, Spot, TimelineModel } from './model'
-import { type Arrow, arrowAt, type Bookmark, type Gap, inSight, type Scene, type Step, toTime } from './scene'
+import { type Arrow, arrowAt, type Bookmark, type Gap, type Scene, type Step, toTime, visibleTracks } from './scene'
 import { TimelineWindow } from './window'
 
 /** What is shown besides the items. */
-export interface Extras {
+export interface Overlays {
   arrows: readonly Arrow[]
   gaps: readonly Gap[]
   hits: readonly Spot[]
@@ -29,7 +29,7 @@ export interface Extras {
   failures: readonly Bookmark[]
 }
 
-export const NO_EXTRAS: Extras = {
+export const NO_OVERLAYS: Overlays = {
   arrows: [],
   gaps: [],
   hits: [],
@@ -41,7 +41,7 @@ export const NO_EXTRAS: Extras = {
 }
 
 /** Where a picture begins: at its top, as wide as nobody has said yet, with nothing chosen. */
-export const STILL = {
+export const INITIAL_SCENE = {
   scroll: 0,
   gutter: GUTTER,
   width: 0,
@@ -59,11 +59,11 @@ const PINNED = 0.75
 /** Tiles asked for ahead at the most. */
 const AHEAD = 200
 
-export class TimelineEngine extends TimelineWindow implements Movable {
+export class TimelineEngine extends TimelineWindow implements MovableWindow {
   private readonly canvas: HTMLCanvasElement
   readonly model: TimelineModel
   protected readonly events: TimelineEvents
-  private readonly hands: TimelineHands
+  private readonly hands: TimelineInput
   private readonly keys: TimelineKeys
   private readonly observer: ResizeObserver
   readonly scene: Scene
@@ -87,18 +87,18 @@ export class TimelineEngine extends TimelineWindow implements Movable {
       model,
       view,
       level: 0,
-      layout: layout([], [], 0, this.collapsed, 0),
+      layout: layoutTracks([], [], 0, this.collapsed, 0),
       theme,
       colors: new Colors(theme, 'kind', model.head.categories, model.store),
       strip: new Strip(),
       match: null,
-      ...STILL,
-      ...NO_EXTRAS,
+      ...INITIAL_SCENE,
+      ...NO_OVERLAYS,
     }
     this.place()
     this.observer = new ResizeObserver(() => this.place())
     this.observer.observe(canvas)
-    this.hands = new TimelineHands(canvas, this, events)
+    this.hands = new TimelineInput(canvas, this, events)
     this.keys = new TimelineKeys(canvas, this, events, keysFrom)
   }
 
@@ -168,7 +168,7 @@ export class TimelineEngine extends TimelineWindow implements Movable {
     this.place()
   }
 
-  setExtras(extras: Extras): void {
+  setExtras(extras: Overlays): void {
     const charts = this.scene.counters?.series.length !== extras.counters?.series.length
     Object.assign(this.scene, extras)
     if (charts) this.place()
@@ -234,9 +234,9 @@ export class TimelineEngine extends TimelineWindow implements Movable {
     const top = selected && this.topOf(selected.lane, selected.row)
     const stays = top !== null && this.isWithin(top, this.roomOf(height))
     const tracks = tracksOf(this.model.lanes, this.scene.counters?.series ?? [])
-    const { order, pinned } = arrange(tracks, this.arrangement)
+    const { order, pinned } = arrangeLanes(tracks, this.arrangement)
     const room = (this.canvas.clientHeight - HEAD) * PINNED
-    this.scene.layout = layout(tracks, order, pinned, this.collapsed, room)
+    this.scene.layout = layoutTracks(tracks, order, pinned, this.collapsed, room)
     this.scrollBy(0)
     if (selected && stays) this.scrollTo(selected.lane, selected.row)
   }
@@ -252,7 +252,7 @@ export class TimelineEngine extends TimelineWindow implements Movable {
       scene.level = this.model.levelFor((scene.view.end - scene.view.start) / this.plotWidth)
       this.hands.look()
       const context = sharpen(this.canvas, scene.width, scene.height)
-      if (context) draw(context, scene)
+      if (context) drawTimeline(context, scene)
       this.want()
     })
   }
@@ -262,7 +262,7 @@ export class TimelineEngine extends TimelineWindow implements Movable {
     const { scene, model } = this
     const { view, level } = scene
     const groups = new Set<number>()
-    for (const { track } of [...inSight(scene, true), ...inSight(scene, false)])
+    for (const { track } of [...visibleTracks(scene, true), ...visibleTracks(scene, false)])
       if (track.kind === 'lane') groups.add(model.lanes[track.lane].group)
     const now = model.tiles(level, groups, view)
     const span = view.end - view.start

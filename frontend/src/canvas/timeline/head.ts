@@ -2,7 +2,7 @@
 
 import { divisions, multiples, tickLabel } from '../../lib/axisTicks'
 import { format } from '../../lib/format'
-import { box, cut, FONT, FONT_TITLE, paint } from '../surface'
+import { boxColors, cutText, drawBox, FONT, FONT_TITLE } from '../surface'
 import { AXIS, HEAD, STRIP } from './layout'
 import type { Range } from './model'
 import { type Bookmark, type HeadStage, type Stage, toX } from './scene'
@@ -72,8 +72,8 @@ function drawSteps(context: CanvasRenderingContext2D, scene: Stage): void {
     if (step.end < view.start || step.start > view.end) continue
     const [x, to] = [toX(scene, step.start), toX(scene, step.end)]
     const left = Math.max(x, scene.gutter - 4)
-    const look = paint('annotation', i % 2 === 0 ? 0.35 : 0.2, theme)
-    box(
+    const look = boxColors('annotation', i % 2 === 0 ? 0.35 : 0.2, theme)
+    drawBox(
       context,
       left,
       AXIS + 1,
@@ -94,7 +94,7 @@ function drawStrip(context: CanvasRenderingContext2D, scene: HeadStage): void {
   const perBin = wide / Math.max(1, busy.length)
   for (let b = 0; b < busy.length; b++) {
     if (busy[b] <= 0) continue
-    context.fillStyle = paint(device ? 'kernel' : 'cpu', 0.35 + 0.65 * busy[b], theme).fill
+    context.fillStyle = boxColors(device ? 'kernel' : 'cpu', 0.35 + 0.65 * busy[b], theme).fill
     const tall = Math.max(2, busy[b] * (STRIP - 12))
     context.fillRect(scene.gutter + b * perBin, STRIP - 5 - tall, Math.max(1, perBin), tall)
   }
@@ -116,7 +116,7 @@ function drawStrip(context: CanvasRenderingContext2D, scene: HeadStage): void {
   context.font = FONT
   context.fillStyle = theme.mute
   const title = device ? 'Device busy, start to end' : 'Host busy, start to end'
-  context.fillText(cut(context, title, scene.gutter - 30), 22, STRIP / 2)
+  context.fillText(cutText(context, title, scene.gutter - 30), 22, STRIP / 2)
 }
 
 /** The pointer's time, as exactly as a pixel says it. */
@@ -183,7 +183,7 @@ export function drawFlags(
     context.lineTo(x, STRIP + 10)
     context.fill()
     const room = Math.min(flags[i + 1]?.x ?? width, width) - x - 16
-    const text = note === '' || room < 24 ? '' : cut(context, note, Math.min(room, 220))
+    const text = note === '' || room < 24 ? '' : cutText(context, note, Math.min(room, 220))
     if (text === '') continue
     context.fillRect(x, STRIP + 2, context.measureText(text).width + 10, AXIS - STRIP - 5)
     context.fillStyle = theme.panel

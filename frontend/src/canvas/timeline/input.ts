@@ -1,4 +1,4 @@
-// The timeline's hands: wheel, drag, pinch and clicks, told to the engine (keys: timelineKeys.ts). One state machine of the
+// The timeline's hands: wheel, drag, pinch and clicks, told to the engine (keys: keys.ts). One state machine of the
 // pointer: splitting it would only pass the same fields around.
 import { clamp } from '../../lib/axisTicks'
 import { AXIS, GUTTER, HEAD, STRIP } from './layout'
@@ -31,7 +31,7 @@ export interface TimelineEvents {
 }
 
 /** What hands and keys move: the timeline of one profile, or those of several ranks on one axis. */
-export interface Movable {
+export interface MovableWindow {
   readonly scene: Stage
   /** Everything there is to see. */
   readonly model: Range
@@ -75,9 +75,9 @@ type Drag = {
 }
 type Pinch = { view: Range; distance: number; time: number }
 
-export class TimelineHands {
+export class TimelineInput {
   private readonly canvas: HTMLCanvasElement
-  private readonly engine: Movable
+  private readonly engine: MovableWindow
   private readonly events: TimelineEvents
   private readonly abort = new AbortController()
   private drag: Drag | null = null
@@ -91,7 +91,7 @@ export class TimelineHands {
   private told: { x: number; y: number } | null = null
   private zoomedAt = Number.NEGATIVE_INFINITY
 
-  constructor(canvas: HTMLCanvasElement, engine: Movable, events: TimelineEvents) {
+  constructor(canvas: HTMLCanvasElement, engine: MovableWindow, events: TimelineEvents) {
     this.canvas = canvas
     this.engine = engine
     this.events = events

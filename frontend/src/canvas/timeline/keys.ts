@@ -1,7 +1,7 @@
 // The timeline's keys. They work wherever no text field has the focus; the arrows only where nothing else needs them.
 
-import { typing } from '../typing'
-import type { Movable, TimelineEvents } from './input'
+import { isTyping } from '../typing'
+import type { MovableWindow, TimelineEvents } from './input'
 import type { Spot } from './model'
 
 /** Keys that other things on the page have a use for: they are the timeline's when the canvas or nothing has the focus. */
@@ -21,7 +21,7 @@ MOVING.delete('Escape')
 
 export class TimelineKeys {
   private readonly canvas: HTMLCanvasElement
-  private readonly engine: Movable
+  private readonly engine: MovableWindow
   private readonly events: TimelineEvents
   private readonly abort = new AbortController()
   private readonly calm = window.matchMedia('(prefers-reduced-motion: reduce)').matches
@@ -29,7 +29,7 @@ export class TimelineKeys {
   private holding = 0
 
   /** `from`: the windows whose keys are heard, which are ours and that of the page around it. */
-  constructor(canvas: HTMLCanvasElement, engine: Movable, events: TimelineEvents, from: readonly Window[]) {
+  constructor(canvas: HTMLCanvasElement, engine: MovableWindow, events: TimelineEvents, from: readonly Window[]) {
     this.canvas = canvas
     this.engine = engine
     this.events = events
@@ -69,7 +69,7 @@ export class TimelineKeys {
     const { key } = event
     const [target = null] = event.composedPath()
     // Another tab of TensorBoard, or a dialog over everything.
-    if (this.canvas.clientWidth === 0 || typing(target)) return false
+    if (this.canvas.clientWidth === 0 || isTyping(target)) return false
     const element = target as Partial<Element> | null
     if (element?.closest?.('[aria-modal="true"]')) return false
     return !SHARED.has(key) || target === this.canvas || element?.tagName === 'BODY'

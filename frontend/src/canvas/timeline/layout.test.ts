@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { CounterSeries } from './counters'
-import { layout, ROW, rowAt, rowTop, tracksOf } from './layout'
+import { layoutTracks, ROW, rowAt, rowTop, tracksOf } from './layout'
 import type { Lane } from './model'
 
 const lane = (id: string, isDevice: boolean, rows = 1): Lane => ({
@@ -59,7 +59,7 @@ describe('places', () => {
   const order = [4, 0, 1, 2, 3]
 
   test('pinned tracks and the others are stacked each from their own top', () => {
-    const { pinned, rest, fixed, content, lanes } = layout(tracks, order, 1, new Set(), 500)
+    const { pinned, rest, fixed, content, lanes } = layoutTracks(tracks, order, 1, new Set(), 500)
     expect(pinned.map(({ track, top }) => [track.id, top])).toEqual([['1/2/calls', 0]])
     expect(fixed).toBe(pinned[0].height)
     expect(fixed).toBeGreaterThanOrEqual(5 * ROW)
@@ -70,13 +70,13 @@ describe('places', () => {
   })
 
   test('of a collapsed lane one row is left, of a collapsed chart its title', () => {
-    const { pinned, rest } = layout(tracks, order, 1, new Set(['1/2/calls', 'counter/host']), 500)
+    const { pinned, rest } = layoutTracks(tracks, order, 1, new Set(['1/2/calls', 'counter/host']), 500)
     expect([pinned[0].rows, pinned[0].small]).toEqual([1, true])
     expect([rest[3].rows, rest[3].height]).toEqual([0, pinned[0].height])
   })
 
   test('pinned tracks that leave no room for others scroll with them, in their order', () => {
-    const { pinned, rest, fixed } = layout(tracks, [0, 1, 4, 2, 3], 4, new Set(), 80)
+    const { pinned, rest, fixed } = layoutTracks(tracks, [0, 1, 4, 2, 3], 4, new Set(), 80)
     expect(pinned.map(({ track }) => track.id)).toEqual(['0/7/work', '0/20/work'])
     expect(fixed).toBe(58)
     expect(rest.map(({ track, top }) => [track.id, top])).toEqual([
@@ -87,12 +87,12 @@ describe('places', () => {
   })
 
   test('what the filter left out has no place', () => {
-    expect(layout(tracks, [0, 1], 0, new Set(), 500).lanes.has(3)).toBe(false)
+    expect(layoutTracks(tracks, [0, 1], 0, new Set(), 500).lanes.has(3)).toBe(false)
   })
 
   test('each pixel of a row leads to it, also in a collapsed lane', () => {
     for (const collapsed of [new Set<string>(), new Set(['1/2/calls'])]) {
-      const placed = layout(tracks, order, 1, collapsed, 500).pinned[0]
+      const placed = layoutTracks(tracks, order, 1, collapsed, 500).pinned[0]
       for (let row = 0; row < placed.rows; row++) {
         expect(rowAt(placed, rowTop(placed, row))).toBe(row)
         expect(rowAt(placed, rowTop(placed, row) + ROW - 1)).toBe(row)

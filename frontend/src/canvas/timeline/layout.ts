@@ -65,7 +65,7 @@ export function tracksOf(lanes: readonly Lane[], counters: readonly CounterSerie
 }
 
 /** Pinned tracks that do not fit into `room` pixels scroll with the others, or none of those could be seen. */
-export function layout(
+export function layoutTracks(
   tracks: readonly Track[],
   order: readonly number[],
   pinned: number,

@@ -1,6 +1,6 @@
 // What the colours mean when they stand for names, modules or classes: those in sight that take most time.
 import { firstEndingAfter } from './model'
-import { inSight, type Scene } from './scene'
+import { type Scene, visibleTracks } from './scene'
 
 export interface LegendEntry {
   label: string
@@ -12,7 +12,7 @@ export function legendOf(scene: Scene, most: number): LegendEntry[] {
   const { model, view, colors } = scene
   if (colors.by === 'kind') return []
   const time = new Map<number, number>()
-  for (const { track, rows } of [...inSight(scene, true), ...inSight(scene, false)]) {
+  for (const { track, rows } of [...visibleTracks(scene, true), ...visibleTracks(scene, false)]) {
     if (track.kind !== 'lane') continue
     const { group } = model.lanes[track.lane]
     for (const { tile, start, end } of model.pieces(scene.level, group, view)) {

@@ -42,7 +42,7 @@ export interface Gap extends Range {
 }
 
 /** Of gaps on one lane those that lie in no other: a device stands still within gaps of its streams. */
-export function outermost(gaps: readonly Gap[]): readonly Gap[] {
+export function topLevelGaps(gaps: readonly Gap[]): readonly Gap[] {
   const inOrder = [...gaps].sort((a, b) => a.lane - b.lane || a.start - b.start || b.end - a.end)
   let last: Gap | undefined
   return inOrder.filter((gap) => {
@@ -152,7 +152,7 @@ function isOn(curve: ReturnType<typeof curveOf>, x: number, y: number): boolean 
 }
 
 /** The tracks of a region that are in sight. */
-export function inSight(scene: Scene, pinned: boolean): Placed[] {
+export function visibleTracks(scene: Scene, pinned: boolean): Placed[] {
   if (pinned) return scene.layout.pinned
   const low = scene.scroll
   const high = scene.scroll + scene.height - HEAD - scene.layout.fixed

@@ -7,9 +7,9 @@ import { columnScale, isNumeric } from '../../lib/format'
 import type { Address } from '../../lib/profiles'
 import { type Row, rowId } from '../../lib/tableRows'
 import { joinList, type Values } from '../../state/hash'
-import { openElsewhere } from '../../state/route'
+import { openViewOfProfile } from '../../state/route'
 import { usePages } from '../../state/tablePages'
-import { Bones, useCopied, Value } from '../../widgets/basics'
+import { Placeholder, useCopied, Value } from '../../widgets/basics'
 import { ProblemPanel } from '../../widgets/problem'
 import { rowText } from '../../widgets/tableRow'
 import detailBlockCss from '../../parts/detailBlock.module.css'
@@ -42,14 +42,14 @@ const whereOf = (row: Row, table: Table) => table.row_key.map((key) => `${key}:$
 
 function openRow(side: Side, row: Row, table: Table): void {
   const { view, state } = HOMES[table.name]
-  openElsewhere({ ...side }, view, {
+  openViewOfProfile({ ...side }, view, {
     ...state,
     where: joinList(whereOf(row, table)),
     row: rowId(row, table.row_key),
   })
 }
 
-export function BothSides(props: { row: Row; table: Table; query: Query; base: Side; exp: Side }) {
+export function ComparedRow(props: { row: Row; table: Table; query: Query; base: Side; exp: Side }) {
   const { row, table, query, base, exp } = props
   const all = useMemo(() => ({ ...query, measure: 'all' }), [query])
   const ask = useMemo(() => ({ sort: '', desc: true, search: '', where: whereOf(row, table) }), [row, table])
@@ -77,7 +77,7 @@ export function BothSides(props: { row: Row; table: Table; query: Query; base: S
         </span>
       </div>
       {pages.problem && <ProblemPanel problem={pages.problem} />}
-      {!pages.table && !pages.problem && <Bones height={130} />}
+      {!pages.table && !pages.problem && <Placeholder height={130} />}
       {pages.table && pages.row(0) && <Numbers table={pages.table} row={pages.row(0) ?? {}} />}
     </div>
   )

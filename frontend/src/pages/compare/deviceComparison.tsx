@@ -1,6 +1,6 @@
 // What the devices of two profiles did, side by side: the step, families of kernels, communication and memory.
 import type { View } from '../../api/payloads'
-import { pick } from '../../parts/payloadByName'
+import { payloadByName } from '../../parts/payloadByName'
 import { Card } from '../../widgets/basics'
 import { SmallTable } from '../../widgets/smallTable'
 import layoutCss from '../../widgets/layout.module.css'
@@ -13,9 +13,9 @@ const TABLES = [
   { name: 'memory', subtitle: "PyTorch's allocator" },
 ]
 
-export function DevicesBeside({ view }: { view: View }) {
+export function DeviceComparison({ view }: { view: View }) {
   return TABLES.map(({ name, subtitle }) => {
-    const table = pick(view, name, 'table')
+    const table = payloadByName(view, name, 'table')
     return (
       table && (
         <Card key={name} className={layoutCss.span12} title={table.title} subtitle={subtitle}>

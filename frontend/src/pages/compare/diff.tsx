@@ -8,24 +8,24 @@ import {
   type Address,
   addressText,
   defaultBaseline,
-  hasOther,
+  hasOtherProfile,
   ofModel,
   resolveBaseline,
   sameAddress,
-  seenAs,
   spanOf,
+  spanVersion,
 } from '../../lib/profiles'
 import { parseSteps } from '../../lib/stepSelection'
-import { HeadlineCard, Say } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useProfile, useView } from '../../state/data'
 import { joinList, splitList, type Values } from '../../state/hash'
 import { followLink } from '../../state/links'
 import { setRoute, useRoute } from '../../state/route'
-import { Bones, Card } from '../../widgets/basics'
+import { Card, Placeholder } from '../../widgets/basics'
 import { CallTree } from '../../widgets/callTree'
 import { CaptureProblem } from '../../widgets/capturePicker'
 import { Headline } from '../../widgets/figures'
@@ -36,10 +36,10 @@ import { SmallTable } from '../../widgets/smallTable'
 import { Waterfall, WaterfallTable } from '../../widgets/waterfall'
 import { WindowBar } from '../../widgets/windowBar'
 import { baselineState, CompareBar, MEASURES, setBaseline } from './compareBar'
-import { KernelsBeside } from './comparedKernel'
-import { BothSides, type Side } from './comparedRow'
-import { DevicesBeside } from './deviceComparison'
-import { BESIDE, groupsOf } from './diffTables'
+import { ComparedKernel } from './comparedKernel'
+import { ComparedRow, type Side } from './comparedRow'
+import { DeviceComparison } from './deviceComparison'
+import { diffTables, KERNELS_BY_OPERATOR } from './diffTables'
 import basicsCss from '../../widgets/basics.module.css'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
@@ -60,10 +60,12 @@ function measureOf(route: Values, exp: Profile, base: Profile | null) {
 }
 
 /** The time that the server compared. */
-const measureShown = (view: View) =>
-  String(pick(view, 'compared', 'figures')?.figures.find(({ metric }) => metric.key === 'measure')?.value ?? '')
+const measureLabel = (view: View) =>
+  String(
+    payloadByName(view, 'compared', 'figures')?.figures.find(({ metric }) => metric.key === 'measure')?.value ?? '',
+  )
 
-export function Diff({ catalog: all, profile, base }: ViewProps) {
+export function Diff({ catalog: all, profile, base }: PageProps) {
   const route = useRoute()
   const catalog = useMemo(() => ofModel(all, profile.model), [all, profile.model])
   const { run, worker, span } = profile
@@ -71,7 +73,7 @@ export function Diff({ catalog: all, profile, base }: ViewProps) {
   const baseline = useMemo(() => resolveBaseline(catalog, route, exp), [catalog, route, exp])
   const baseWindow = route.base_window ?? ''
   const baseCapture = route.base_capture ?? ''
-  const ask = useProfile(baseline, seenAs(spanOf(catalog, baseline)), baseWindow, baseCapture)
+  const ask = useProfile(baseline, spanVersion(spanOf(catalog, baseline)), baseWindow, baseCapture)
   const steps = String(base.steps ?? '')
   const window = String(base.window ?? '')
   const capture = String(base.capture ?? '')
@@ -81,7 +83,8 @@ export function Diff({ catalog: all, profile, base }: ViewProps) {
   useEffect(() => {
     if (baseline && !named) setRoute(baselineState(baseline, baseSteps, baseWindow, baseCapture))
   }, [baseline, named, baseSteps, baseWindow, baseCapture])
-  if (!baseline && !named && !hasOther(catalog, exp)) return <Alone profile={profile} exp={exp} catalog={catalog} />
+  if (!baseline && !named && !hasOtherProfile(catalog, exp))
+    return <NoBaseline profile={profile} exp={exp} catalog={catalog} />
   return (
     <div className={css.diff}>
       <CompareBar
@@ -104,7 +107,12 @@ export function Diff({ catalog: all, profile, base }: ViewProps) {
       {!baseline && !named ? (
         <Question />
       ) : !baseline ? (
-        <Unknown catalog={catalog} isOther={resolveBaseline(all, route, exp) !== null} route={route} exp={exp} />
+        <MissingBaseline
+          catalog={catalog}
+          isOther={resolveBaseline(all, route, exp) !== null}
+          route={route}
+          exp={exp}
+        />
       ) : ask.problem ? (
         <ProblemPanel problem={ask.problem} title={`Baseline: ${addressText(baseline)}`} />
       ) : ask.profile?.state === 'failed' ? (
@@ -125,7 +133,7 @@ export function Diff({ catalog: all, profile, base }: ViewProps) {
 }
 
 /** There is no second profile. */
-function Alone({ profile, exp, catalog }: { profile: Profile; exp: Address; catalog: Catalog }) {
+function NoBaseline({ profile, exp, catalog }: { profile: Profile; exp: Address; catalog: Catalog }) {
   return (
     <div className={basicsCss.panel}>
       <h2>One profile: nothing to compare with</h2>
@@ -156,7 +164,7 @@ const Question = () => (
 )
 
 /** The baseline that is named is not there, or is about something else (`isOther`). */
-function Unknown(props: { catalog: Catalog; isOther: boolean; route: Values; exp: Address }) {
+function MissingBaseline(props: { catalog: Catalog; isOther: boolean; route: Values; exp: Address }) {
   const { catalog, isOther, route, exp } = props
   const wanted = [route.base_run, route.base_worker, route.base_span].filter(Boolean).join(' · ')
   const other = defaultBaseline(catalog, exp)
@@ -239,13 +247,13 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
         <TableSection
           view="diff"
           base={query}
-          groups={groupsOf(resource.data)}
+          groups={diffTables(resource.data)}
           placeholder="Search names, text or /regex/"
           detail={(row, table) =>
-            table.name === BESIDE.table ? (
-              <KernelsBeside row={row} base={base} exp={exp} />
+            table.name === KERNELS_BY_OPERATOR.table ? (
+              <ComparedKernel row={row} base={base} exp={exp} />
             ) : (
-              <BothSides row={row} table={table} query={query} base={base} exp={exp} />
+              <ComparedRow row={row} table={table} query={query} base={base} exp={exp} />
             )
           }
         />
@@ -262,20 +270,20 @@ function Reading({ fraction }: { fraction: number | null }) {
           Reading both traces: {format(fraction, 'ratio')}
         </p>
       )}
-      <Bones height={78} />
-      <Bones height={300} />
-      <Bones height={300} />
+      <Placeholder height={78} />
+      <Placeholder height={300} />
+      <Placeholder height={300} />
     </div>
   )
 }
 
 function Page({ view }: { view: View }) {
-  const headline = pick(view, 'headline', 'figures')
-  const findings = pick(view, 'findings', 'notices')?.notices ?? []
-  const waterfall = pick(view, 'waterfall', 'breakdown')
-  const idle = pick(view, 'idle_waterfall', 'breakdown')
-  const tree = pick(view, 'call_tree', 'tree')
-  const settings = pick(view, 'settings', 'table')
+  const headline = payloadByName(view, 'headline', 'figures')
+  const findings = payloadByName(view, 'findings', 'notices')?.notices ?? []
+  const waterfall = payloadByName(view, 'waterfall', 'breakdown')
+  const idle = payloadByName(view, 'idle_waterfall', 'breakdown')
+  const tree = payloadByName(view, 'call_tree', 'tree')
+  const settings = payloadByName(view, 'settings', 'table')
   const first = headline ? findings[0] : undefined
   const others = first ? findings.slice(1) : findings
   const differs = settings !== null && settings.total_rows > 0
@@ -285,7 +293,7 @@ function Page({ view }: { view: View }) {
     </Card>
   )
   // Of unlike devices they say what the times below mean.
-  const isFirst = pick(view, BESIDE.table, 'table') !== null
+  const isFirst = payloadByName(view, KERNELS_BY_OPERATOR.table, 'table') !== null
   const aside = (mind && !isFirst) || differs
   // Many bars need the whole width for their names.
   const narrow = aside && waterfall !== null && waterfall.parts.length <= MOST_NARROW
@@ -295,10 +303,10 @@ function Page({ view }: { view: View }) {
         <HeadlineCard below>
           <Headline figures={headline.figures} alarms={new Map()} />
           {first && (
-            <Say severity={first.severity}>
+            <HeadlineSentence severity={first.severity}>
               <Sentence notice={first} text={first.text} />{' '}
               {first.todo && <Sentence notice={first} text={first.todo} />}
-            </Say>
+            </HeadlineSentence>
           )}
         </HeadlineCard>
       )}
@@ -315,8 +323,8 @@ function Page({ view }: { view: View }) {
         </div>
       )}
       {idle && <WaterfallCard payload={idle} wide />}
-      <DevicesBeside view={view} />
-      {tree && <TreeCard tree={tree} measure={measureShown(view)} />}
+      <DeviceComparison view={view} />
+      {tree && <TreeCard tree={tree} measure={measureLabel(view)} />}
     </div>
   )
 }

@@ -1,6 +1,6 @@
 // Which tables of a comparison the page offers.
 import type { View } from '../../api/payloads'
-import { pick } from '../../parts/payloadByName'
+import { payloadByName } from '../../parts/payloadByName'
 import type { Group } from '../../parts/tableSection'
 
 const GROUPS: Group[] = [
@@ -11,7 +11,7 @@ const GROUPS: Group[] = [
   { table: 'runtime_calls', label: 'Runtime calls' },
 ]
 
-export const BESIDE: Group = { table: 'kernels_by_operator', label: 'Kernels by operator' }
+export const KERNELS_BY_OPERATOR: Group = { table: 'kernels_by_operator', label: 'Kernels by operator' }
 /** Tables of profiles that state a type beside the names of kernels. */
 const BY_TYPE: Group[] = [
   { table: 'kernels_by_type', label: 'Kernels by type' },
@@ -23,19 +23,19 @@ const RANGES: Group = { table: 'ranges', label: 'Ranges', nameStyle: 'plain' }
 
 /** Whether kernels of both sides share no names: each is in one of the two alone. */
 const haveOtherMakers = (view: View) =>
-  pick(view, 'findings', 'notices')?.notices.some(({ rule }) => rule === 'other_makers') ?? false
+  payloadByName(view, 'findings', 'notices')?.notices.some(({ rule }) => rule === 'other_makers') ?? false
 
 /** Ranges stand first where there are any, and nothing beside them that neither side has. */
-export function groupsOf(view: View): Group[] {
-  return pick(view, MODES.table, 'table') ? [...tablesOf(view), MODES] : tablesOf(view)
+export function diffTables(view: View): Group[] {
+  return payloadByName(view, MODES.table, 'table') ? [...tablesOf(view), MODES] : tablesOf(view)
 }
 
 function tablesOf(view: View): Group[] {
-  if (pick(view, BESIDE.table, 'table')) {
+  if (payloadByName(view, KERNELS_BY_OPERATOR.table, 'table')) {
     const [operators, byShape, kernels, ...others] = GROUPS
-    const named = [kernels, ...BY_TYPE.filter(({ table }) => pick(view, table, 'table'))]
-    return [operators, byShape, BESIDE, ...(haveOtherMakers(view) ? [] : named), ...others]
+    const named = [kernels, ...BY_TYPE.filter(({ table }) => payloadByName(view, table, 'table'))]
+    return [operators, byShape, KERNELS_BY_OPERATOR, ...(haveOtherMakers(view) ? [] : named), ...others]
   }
-  if (!pick(view, RANGES.table, 'table')) return GROUPS
-  return [RANGES, ...GROUPS.filter(({ table }) => (pick(view, table, 'table')?.total_rows ?? 0) > 0)]
+  if (!payloadByName(view, RANGES.table, 'table')) return GROUPS
+  return [RANGES, ...GROUPS.filter(({ table }) => (payloadByName(view, table, 'table')?.total_rows ?? 0) > 0)]
 }

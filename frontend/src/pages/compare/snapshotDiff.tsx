@@ -3,18 +3,18 @@ import { useEffect, useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { View } from '../../api/payloads'
 import { familyScales, format } from '../../lib/format'
-import { type Address, addressText, ofModel, resolveBaseline, seenAs, spanOf } from '../../lib/profiles'
+import { type Address, addressText, ofModel, resolveBaseline, spanOf, spanVersion } from '../../lib/profiles'
 import type { Row } from '../../lib/tableRows'
 import { DetailBlock } from '../../parts/detailBlock'
-import { HeadlineCard, Say } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useProfile, useView } from '../../state/data'
 import { setPrefs, usePrefs } from '../../state/prefs'
 import { setRoute, useRoute } from '../../state/route'
-import { Bones, Card } from '../../widgets/basics'
+import { Card, Placeholder } from '../../widgets/basics'
 import { Headline } from '../../widgets/figures'
 import { Sentence } from '../../widgets/notices'
 import { ProblemPanel } from '../../widgets/problem'
@@ -35,13 +35,13 @@ const GROUPS: Group[] = [
 
 const CHANGE = 'delta_held_bytes'
 
-export function SnapshotDiff({ catalog: all, profile, base }: ViewProps) {
+export function SnapshotDiff({ catalog: all, profile, base }: PageProps) {
   const route = useRoute()
   const catalog = useMemo(() => ofModel(all, profile.model), [all, profile.model])
   const { run, worker, span } = profile
   const exp = useMemo<Address>(() => ({ run, worker, span }), [run, worker, span])
   const baseline = useMemo(() => resolveBaseline(catalog, route, exp), [catalog, route, exp])
-  const ask = useProfile(baseline, seenAs(spanOf(catalog, baseline)), '')
+  const ask = useProfile(baseline, spanVersion(spanOf(catalog, baseline)), '')
   const named = Boolean(route.base_run || route.base_worker || route.base_span)
   // A link to this picture must show the same one when other runs have come: what was chosen for the reader is named.
   useEffect(() => {
@@ -83,7 +83,7 @@ function Compared({ base, baseline }: { base: Query; baseline: Address }) {
   const resource = useView('snapshot_diff', query)
   return (
     <>
-      <ViewFrame resource={resource} bones={<Bones height={240} />}>
+      <ViewFrame resource={resource} bones={<Placeholder height={240} />}>
         {(view) => <Top view={view} />}
       </ViewFrame>
       {resource.data && (
@@ -100,9 +100,9 @@ function Compared({ base, baseline }: { base: Query; baseline: Address }) {
 }
 
 function Top({ view }: { view: View }) {
-  const headline = pick(view, 'headline', 'figures')
-  const answer = pick(view, 'answer', 'notices')?.notices[0]
-  const figures = pick(view, 'snapshot_figures', 'table')
+  const headline = payloadByName(view, 'headline', 'figures')
+  const answer = payloadByName(view, 'answer', 'notices')?.notices[0]
+  const figures = payloadByName(view, 'snapshot_figures', 'table')
   // What is said above the table is in its unit: the same bytes twice are the same digits.
   const scale =
     figures?.columns && familyScales(figures.columns, (key) => figures.rows.map((row) => row[key] ?? null)).get(CHANGE)
@@ -110,9 +110,9 @@ function Top({ view }: { view: View }) {
     <div className={layoutCss.column}>
       <HeadlineCard className={css.head} below>
         {answer && (
-          <Say severity={answer.severity}>
+          <HeadlineSentence severity={answer.severity}>
             <Sentence notice={answer} text={answer.text} scale={scale} />
-          </Say>
+          </HeadlineSentence>
         )}
         {headline && <Headline figures={headline.figures} alarms={new Map()} scale={scale} />}
       </HeadlineCard>

@@ -5,15 +5,15 @@ import type { Query } from '../../api/client'
 import type { Figure, Table } from '../../api/payloads'
 import { counted, format } from '../../lib/format'
 import type { Row } from '../../lib/tableRows'
-import { HeadlineCard, Say } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { RowDetail } from '../../parts/rowDetail'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { followLink } from '../../state/links'
-import { Bones } from '../../widgets/basics'
+import { Placeholder } from '../../widgets/basics'
 import { Headline } from '../../widgets/figures'
 import frameCss from '../../parts/viewFrame.module.css'
 
@@ -26,19 +26,19 @@ const GROUPS: Group[] = [
 /** How the calls of compiled code are named in the trace. */
 const REGION = 'Torch-Compiled Region: '
 
-export function Compiled({ base }: ViewProps) {
+export function Compiled({ base }: PageProps) {
   const resource = useView('compiled', base)
   return (
     <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Bones height={78} />} steps={String(base.steps ?? '')}>
+      <ViewFrame resource={resource} bones={<Placeholder height={78} />} steps={String(base.steps ?? '')}>
         {(view) => {
-          const figures = pick(view, 'summary', 'figures')?.figures
+          const figures = payloadByName(view, 'summary', 'figures')?.figures
           return (
             figures && (
               <HeadlineCard below>
                 <Headline figures={figures} alarms={new Map()} />
-                <Say severity="info">
-                  {answered(figures, pick(view, 'graph_breaks', 'table'))}{' '}
+                <HeadlineSentence severity="info">
+                  {answered(figures, payloadByName(view, 'graph_breaks', 'table'))}{' '}
                   <Button
                     size="compact-xs"
                     variant="default"
@@ -46,7 +46,7 @@ export function Compiled({ base }: ViewProps) {
                   >
                     Show findings
                   </Button>
-                </Say>
+                </HeadlineSentence>
               </HeadlineCard>
             )
           )

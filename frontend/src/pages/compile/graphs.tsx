@@ -6,16 +6,16 @@ import type { Figure, Metric, Table, View } from '../../api/payloads'
 import { counted, format } from '../../lib/format'
 import type { Row } from '../../lib/tableRows'
 import { DetailBlock, FirstRows } from '../../parts/detailBlock'
-import { HeadlineCard, Say } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { joinList } from '../../state/hash'
 import { followLink, showInTimeline } from '../../state/links'
 import { setRoute } from '../../state/route'
-import { Bones, Card } from '../../widgets/basics'
+import { Card, Placeholder } from '../../widgets/basics'
 import { BreakdownBar } from '../../widgets/breakdown'
 import { FigureList, Headline } from '../../widgets/figures'
 import { TimelineIcon } from '../../widgets/icons'
@@ -36,24 +36,24 @@ const FROM: Record<string, string> = {
 }
 const OF_GRAPH = { nodes: 40, replays: 8 }
 
-export function Graphs({ base }: ViewProps) {
+export function Graphs({ base }: PageProps) {
   const resource = useView('graphs', base)
   return (
-    <ViewFrame resource={resource} bones={<Bones height={500} />} steps={String(base.steps ?? '')}>
+    <ViewFrame resource={resource} bones={<Placeholder height={500} />} steps={String(base.steps ?? '')}>
       {(view) => <Page view={view} base={base} />}
     </ViewFrame>
   )
 }
 
 function Page({ view, base }: { view: View; base: Query }) {
-  const refusals = pick(view, 'graph_refusals', 'table')
+  const refusals = payloadByName(view, 'graph_refusals', 'table')
   const refused = refusals && refusals.total_rows > 0 ? refusals : null
   const groups = [GRAPHS, NODES, REPLAYS, ...(refused ? [REFUSALS] : [])]
   return (
     <div className={frameCss.page}>
       <div className={layoutCss.grid}>
         <Answer view={view} refused={refused} />
-        <Known view={view} />
+        <CoverageCard view={view} />
       </div>
       <TableSection
         view="graphs"
@@ -68,27 +68,27 @@ function Page({ view, base }: { view: View; base: Query }) {
 
 /** How much is replayed, for how much of it operators are known, and which recordings would have told but do not fit. */
 function Answer({ view, refused }: { view: View; refused: Table | null }) {
-  const figures = pick(view, 'summary', 'figures')?.figures ?? []
+  const figures = payloadByName(view, 'summary', 'figures')?.figures ?? []
   const value = (key: string) => Number(figures.find(({ metric }) => metric.key === key)?.value ?? 0)
-  const parts = pick(view, 'coverage', 'breakdown')?.parts ?? []
+  const parts = payloadByName(view, 'coverage', 'breakdown')?.parts ?? []
   const notes = notesOf(view).filter(({ rule }) => ON_CAPTURES.has(rule))
   const most = [...parts].sort((a, b) => b.value - a.value)[0]
   return (
     <HeadlineCard label="Graphs" below>
       <Headline figures={figures} alarms={new Map()} />
       {value('replays') > 0 && (
-        <Say severity="info">
+        <HeadlineSentence severity="info">
           {format(value('replayed_ratio'), 'ratio')} of the device time is replayed:{' '}
           {format(value('graph_device_ns'), 'ns')} in {counted(value('replays'), 'replay')} of{' '}
           {counted(value('graphs'), 'graph')}. Operators are known for {format(value('graph_tied_ratio'), 'ratio')} of
           it
-          {most && `; ${told(most.metric, sourceOf(view))}`}.{refused && ` ${refusedText(refused)}`}
-        </Say>
+          {most && `; ${mainSourceText(most.metric, sourceOf(view))}`}.{refused && ` ${refusedText(refused)}`}
+        </HeadlineSentence>
       )}
       {notes.map((notice) => (
-        <Say key={notice.rule} severity={notice.severity}>
+        <HeadlineSentence key={notice.rule} severity={notice.severity}>
           <Sentence notice={notice} text={notice.text} /> {notice.todo}
-        </Say>
+        </HeadlineSentence>
       ))}
     </HeadlineCard>
   )
@@ -96,10 +96,10 @@ function Answer({ view, refused }: { view: View; refused: Table | null }) {
 
 const ON_CAPTURES = new Set(['graphs.capture_missing', 'graphs.capture_empty'])
 
-const notesOf = (view: View) => pick(view, 'graph_notes', 'notices')?.notices ?? []
+const notesOf = (view: View) => payloadByName(view, 'graph_notes', 'notices')?.notices ?? []
 
 /** What most of it is known by. */
-function told({ key }: Metric, source: string): string {
+function mainSourceText({ key }: Metric, source: string): string {
   if (key === 'by_none') return 'of most of it nothing is known'
   if (key === 'by_graph') return 'of most of it only what was open around the launch of the graph is known'
   return `most of them from ${FROM[key] ?? 'elsewhere'}${key === 'by_capture_trace' ? source : ''}`
@@ -107,7 +107,7 @@ function told({ key }: Metric, source: string): string {
 
 /** The capture trace, where one name is all that the graphs have. */
 function sourceOf(view: View): string {
-  const sources = new Set(pick(view, 'graphs', 'table')?.rows.flatMap((row) => row.graph_source ?? []))
+  const sources = new Set(payloadByName(view, 'graphs', 'table')?.rows.flatMap((row) => row.graph_source ?? []))
   return sources.size === 1 ? ` ${[...sources][0]}` : ''
 }
 
@@ -118,8 +118,8 @@ function refusedText(refused: Table): string {
 }
 
 /** The replayed time by what tells the operators behind it. */
-function Known({ view }: { view: View }) {
-  const coverage = pick(view, 'coverage', 'breakdown')
+function CoverageCard({ view }: { view: View }) {
+  const coverage = payloadByName(view, 'coverage', 'breakdown')
   const notes = notesOf(view).filter(({ rule }) => !ON_CAPTURES.has(rule))
   if (!coverage || coverage.total === 0) return null
   return (
@@ -147,7 +147,7 @@ function Detail({ row, table, base }: { row: Row; table: Table; base: Query }) {
         </span>
       )}
       {table.name === 'graphs' && <OfGraph row={row} base={base} />}
-      <FigureList figures={figuresOf(row, table)} whole />
+      <FigureList figures={figuresOf(row, table)} exact />
     </div>
   )
 }

@@ -2,14 +2,14 @@
 import { Button } from '@mantine/core'
 import type { Table, View } from '../../api/payloads'
 import type { Row } from '../../lib/tableRows'
-import { HeadlineCard, Say } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { followLink, GAPS, showInTimeline } from '../../state/links'
-import { Bones, Card } from '../../widgets/basics'
+import { Card, Placeholder } from '../../widgets/basics'
 import { BreakdownTable } from '../../widgets/breakdown'
 import { Chart } from '../../widgets/chart'
 import { FigureList, Headline } from '../../widgets/figures'
@@ -23,11 +23,11 @@ const GROUPS: Group[] = [
   { table: 'idle_steps', label: 'By step', filters: [], nameStyle: 'plain' },
 ]
 
-export function Idle({ base }: ViewProps) {
+export function Idle({ base }: PageProps) {
   const resource = useView('idle', base)
   return (
     <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Bones height={330} />} steps={String(base.steps ?? '')}>
+      <ViewFrame resource={resource} bones={<Placeholder height={330} />} steps={String(base.steps ?? '')}>
         {(view) => <Top view={view} />}
       </ViewFrame>
       {(resource.data || !resource.problem) && (
@@ -45,21 +45,21 @@ export function Idle({ base }: ViewProps) {
 }
 
 function Top({ view }: { view: View }) {
-  const summary = pick(view, 'summary', 'figures')
-  const answer = pick(view, 'answer', 'notices')?.notices[0]
-  const every = pick(view, 'steps', 'series')
+  const summary = payloadByName(view, 'summary', 'figures')
+  const answer = payloadByName(view, 'answer', 'notices')?.notices[0]
+  const every = payloadByName(view, 'steps', 'series')
   // One bar says less than the table of its parts.
   const steps = every && every.x.length > 1 ? every : null
-  const average = pick(view, 'average_idle', 'breakdown')
+  const average = payloadByName(view, 'average_idle', 'breakdown')
   if (!summary) return null
   return (
     <div className={layoutCss.grid}>
       <HeadlineCard below>
         <Headline figures={summary.figures} alarms={new Map()} />
         {answer && (
-          <Say severity={answer.severity}>
+          <HeadlineSentence severity={answer.severity}>
             <Advice notice={answer} />
-          </Say>
+          </HeadlineSentence>
         )}
       </HeadlineCard>
       {steps && (
@@ -96,7 +96,7 @@ function Detail({ row, table }: { row: Row; table: Table }) {
           </Button>
         </span>
       )}
-      <FigureList figures={figures} whole />
+      <FigureList figures={figures} exact />
     </div>
   )
 }

@@ -9,8 +9,8 @@ import { shortenMiddle, shortKernel } from '../../lib/names'
 import type { Row } from '../../lib/tableRows'
 import { DetailBlock, FirstRows } from '../../parts/detailBlock'
 import { HeadlineCard } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { firstNumber, RowDetail } from '../../parts/rowDetail'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
@@ -19,7 +19,7 @@ import { joinList } from '../../state/hash'
 import { showHits, showInTimeline } from '../../state/links'
 import { setPrefs, usePrefs } from '../../state/prefs'
 import { setRoute } from '../../state/route'
-import { Bones, Card, Value } from '../../widgets/basics'
+import { Card, Placeholder, Value } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
 import { FigureList, Headline } from '../../widgets/figures'
 import { Advice } from '../../widgets/notices'
@@ -45,11 +45,11 @@ const MOMENTS = new Set(['late_launches', 'kernel_sequences'])
 const KIND = { kind: 'runtime' }
 const CALLER = ['operator', 'caller_phase', 'caller_frame']
 
-export function Launches({ base }: ViewProps) {
+export function Launches({ base }: PageProps) {
   const resource = useView('launches', base)
   return (
     <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Bones height={78} />} steps={String(base.steps ?? '')}>
+      <ViewFrame resource={resource} bones={<Placeholder height={78} />} steps={String(base.steps ?? '')}>
         {(view) => (
           <div className={layoutCss.grid}>
             <Phases view={view} />
@@ -72,9 +72,11 @@ export function Launches({ base }: ViewProps) {
 
 /** The answer about launches: what devices waited, and how the three phases are spread. */
 function Phases({ view }: { view: View }) {
-  const summary = pick(view, 'launch_summary', 'figures')
-  const answer = pick(view, 'launch_answer', 'notices')?.notices[0]
-  const spread = ['api_times', 'queue_times', 'launch_latencies'].flatMap((name) => pick(view, name, 'series') ?? [])
+  const summary = payloadByName(view, 'launch_summary', 'figures')
+  const answer = payloadByName(view, 'launch_answer', 'notices')?.notices[0]
+  const spread = ['api_times', 'queue_times', 'launch_latencies'].flatMap(
+    (name) => payloadByName(view, name, 'series') ?? [],
+  )
   if (!summary || !answer) return null
   return (
     <>
@@ -108,20 +110,20 @@ const factsOf =
     figures.find(({ metric }) => metric.key === key)
 
 function Answer({ view }: { view: View }) {
-  const summary = pick(view, 'summary', 'figures')
-  const call = pick(view, 'longest_call', 'figures')
-  const caller = pick(view, 'longest_caller', 'figures')
+  const summary = payloadByName(view, 'summary', 'figures')
+  const call = payloadByName(view, 'longest_call', 'figures')
+  const caller = payloadByName(view, 'longest_caller', 'figures')
   if (!summary) return null
   return (
     <HeadlineCard className={css.answer}>
       <Headline figures={summary.figures} alarms={new Map()} />
-      {call && caller && <Says call={factsOf(call.figures)} caller={factsOf(caller.figures)} />}
+      {call && caller && <LaunchesSentence call={factsOf(call.figures)} caller={factsOf(caller.figures)} />}
     </HeadlineCard>
   )
 }
 
 /** The first row in words: what to look at, and how much it is. */
-function Says({ call, caller }: { call: Facts; caller: Facts }) {
+function LaunchesSentence({ call, caller }: { call: Facts; caller: Facts }) {
   const name = String(call('name')?.value ?? '')
   const idle = call('device_idle_ns')
   const idles = Number(idle?.value ?? 0) > 0
@@ -134,7 +136,7 @@ function Says({ call, caller }: { call: Facts; caller: Facts }) {
       {': '}
       <Amount figure={time} /> in {counted(calls, 'call')}
       {idle && !idles && '; the device is never idle in runtime calls'}
-      {!idle && '; what the device did meanwhile is not known'}. <Who caller={caller} part={part} whole={time} />
+      {!idle && '; what the device did meanwhile is not known'}. <CallerText caller={caller} part={part} whole={time} />
       <span className={css.ways}>
         <button
           type="button"
@@ -151,7 +153,7 @@ function Says({ call, caller }: { call: Facts; caller: Facts }) {
   )
 }
 
-function Who({ caller, part, whole }: { caller: Facts; part?: Figure; whole?: Figure }) {
+function CallerText({ caller, part, whole }: { caller: Facts; part?: Figure; whole?: Figure }) {
   const text = (key: string) => {
     const value = caller(key)?.value
     return typeof value === 'string' && value !== '' ? value : null
@@ -206,7 +208,7 @@ const Code = ({ text, room = 56 }: { text: string; room?: number }) => (
 
 function Detail({ row, table, base }: { row: Row; table: Table; base: Query }) {
   if (MOMENTS.has(table.name)) return <Moment row={row} table={table} />
-  if (table.name === 'queue_depths') return <FigureList figures={figuresOf(row, table)} whole />
+  if (table.name === 'queue_depths') return <FigureList figures={figuresOf(row, table)} exact />
   if (!CALLS.has(table.name)) return <RowDetail row={row} table={table} base={base} stacks={false} />
   return (
     <RowDetail
@@ -250,7 +252,7 @@ function Moment({ row, table }: { row: Row; table: Table }) {
           ))}
         </ol>
       )}
-      <FigureList figures={figuresOf(row, table).filter(({ metric }) => metric.key !== 'kernel_sequence')} whole />
+      <FigureList figures={figuresOf(row, table).filter(({ metric }) => metric.key !== 'kernel_sequence')} exact />
     </div>
   )
 }

@@ -5,13 +5,13 @@ import type { Query } from '../../api/client'
 import type { Tree, View } from '../../api/payloads'
 import { packageColors, packageLabel } from '../../lib/packageColors'
 import type { Row } from '../../lib/tableRows'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { TreePage } from '../../parts/treePage'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { setRoute, useRoute } from '../../state/route'
-import { Bones } from '../../widgets/basics'
+import { Placeholder } from '../../widgets/basics'
 import { DeviceChoice, EventField } from './snapshotBar'
 
 const OF = [
@@ -27,7 +27,7 @@ const BY = [
 const NOTHING = { device: '', at: '', against: '', of: '', by: '' }
 const START = '-1'
 
-export function AllocationStacks({ base }: ViewProps) {
+export function AllocationStacks({ base }: PageProps) {
   const { device = '', at = '', against = '', of = '', by = '' } = useRoute()
   // A second moment is of use only between two; without one everything since the begin of the history is meant.
   const query = useMemo<Query>(
@@ -38,7 +38,7 @@ export function AllocationStacks({ base }: ViewProps) {
   return (
     <ViewFrame
       resource={resource}
-      bones={<Bones height={500} />}
+      bones={<Placeholder height={500} />}
       action={
         <Button size="xs" onClick={() => setRoute({ ...NOTHING, row: '', zoom: '' }, true)}>
           Show the peak
@@ -56,10 +56,10 @@ const nowhere = (): string[] => []
 function Page({ view }: { view: View }) {
   const { at = '', against = '', of = '', by = '' } = useRoute()
   const tree = view.payloads.stacks as Tree
-  const summary = pick(view, 'summary', 'figures')
+  const summary = payloadByName(view, 'summary', 'figures')
   const byPackage = useMemo(() => packageColors(tree.rows), [tree])
   const peak = summary?.figures.find(({ metric }) => metric.key === 'event_number')?.value
-  const devices = pick(view, 'devices', 'figures')
+  const devices = payloadByName(view, 'devices', 'figures')
   // Without a history there is one moment.
   const hasEvents = devices?.figures.some(({ metric, value }) => metric.title === summary?.title && Number(value) > 0)
   const lead = (

@@ -3,7 +3,7 @@ import { Checkbox, NativeSelect } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Figures, Profile, View } from '../../api/payloads'
 import { format } from '../../lib/format'
-import { pick } from '../../parts/payloadByName'
+import { payloadByName } from '../../parts/payloadByName'
 import { setRoute, useRoute } from '../../state/route'
 import { Card } from '../../widgets/basics'
 import { type CurveMarks, windowOf } from '../../widgets/curveOption'
@@ -19,11 +19,11 @@ const ALL = 'Reserved by each'
 /** Nothing where the profile states no totals. */
 export function AllocatorCards({ view, profile, hasBlocks }: { view: View; profile: Profile; hasBlocks: boolean }) {
   const { allocator = '' } = useRoute()
-  const series = pick(view, 'allocator_curve', 'series')
-  const names = pick(view, 'allocators', 'figures')
-  const peaks = pick(view, 'allocator_peaks', 'figures')
-  const devices = pick(view, 'allocator_devices', 'figures')
-  const above = pick(view, 'devices', 'figures')?.figures.map(({ metric }) => metric.title) ?? []
+  const series = payloadByName(view, 'allocator_curve', 'series')
+  const names = payloadByName(view, 'allocators', 'figures')
+  const peaks = payloadByName(view, 'allocator_peaks', 'figures')
+  const devices = payloadByName(view, 'allocator_devices', 'figures')
+  const above = payloadByName(view, 'devices', 'figures')?.figures.map(({ metric }) => metric.title) ?? []
   // Of a device without blocks nothing stands above.
   const hasMore = devices?.figures.some(({ metric }) => !above.includes(metric.title)) && devices.figures.length > 1
   const peak = useMemo(

@@ -5,14 +5,14 @@ import type { Query } from '../../api/client'
 import type { Breakdown, Figures, Series, View } from '../../api/payloads'
 import { categoryColor } from '../../lib/color'
 import { format } from '../../lib/format'
-import { HeadlineCard, Say } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { followLink } from '../../state/links'
 import { setRoute, useRoute } from '../../state/route'
-import { Bones, Card, Swatch } from '../../widgets/basics'
+import { Card, Placeholder, Swatch } from '../../widgets/basics'
 import { BreakdownBar } from '../../widgets/breakdown'
 import { Curve, CurveButtons } from '../../widgets/curve'
 import { type CurveMarks, windowOf } from '../../widgets/curveOption'
@@ -24,33 +24,33 @@ import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './categories.module.css'
 
-export function Categories({ base }: ViewProps) {
+export function Categories({ base }: PageProps) {
   const { start_ns = '', end_ns = '', at_ns = '' } = useRoute()
   const query = useMemo<Query>(() => ({ ...base, start_ns, end_ns, at_ns }), [base, start_ns, end_ns, at_ns])
   const resource = useView('categories', query)
   return (
-    <ViewFrame resource={resource} bones={<Bones height={420} />}>
+    <ViewFrame resource={resource} bones={<Placeholder height={420} />}>
       {(view) => <Page view={view} />}
     </ViewFrame>
   )
 }
 
 function Page({ view }: { view: View }) {
-  const summary = pick(view, 'summary', 'figures')
-  const answer = pick(view, 'answer', 'notices')?.notices[0]
-  const series = pick(view, 'curve', 'series')
-  const bar = pick(view, 'composition', 'breakdown')
-  const table = pick(view, 'memory_categories', 'table')
-  const notes = pick(view, 'data_quality', 'notices')
+  const summary = payloadByName(view, 'summary', 'figures')
+  const answer = payloadByName(view, 'answer', 'notices')?.notices[0]
+  const series = payloadByName(view, 'curve', 'series')
+  const bar = payloadByName(view, 'composition', 'breakdown')
+  const table = payloadByName(view, 'memory_categories', 'table')
+  const notes = payloadByName(view, 'data_quality', 'notices')
   return (
     <div className={layoutCss.column}>
       {summary && (
         <HeadlineCard below>
           <Headline figures={summary.figures} alarms={new Map()} />
           {answer && (
-            <Say severity={answer.severity}>
+            <HeadlineSentence severity={answer.severity}>
               <Sentence notice={answer} text={answer.text} />
-            </Say>
+            </HeadlineSentence>
           )}
         </HeadlineCard>
       )}

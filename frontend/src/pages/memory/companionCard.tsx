@@ -4,8 +4,8 @@ import { useState } from 'react'
 import type { Catalog, Profile } from '../../api/payloads'
 import { format } from '../../lib/format'
 import { addressText } from '../../lib/profiles'
-import { type Beside, useBeside } from '../../state/companions'
-import { openElsewhere } from '../../state/route'
+import { type Companion, useCompanions } from '../../state/companions'
+import { openViewOfProfile } from '../../state/route'
 import { Card } from '../../widgets/basics'
 import textCss from '../../widgets/text.module.css'
 import css from './companionCard.module.css'
@@ -13,15 +13,15 @@ import css from './companionCard.module.css'
 const NOUN: Record<string, string> = { snapshot: 'A trace', trace: 'A memory snapshot' }
 
 /** Nothing where nothing lies beside it. `onOpen` gives the view and the state to open it with. */
-export function BesideCard(props: {
+export function CompanionCard(props: {
   catalog: Catalog
   profile: Profile
   label: string
-  target: (beside: Beside) => { view: string; params: Record<string, string> }
+  target: (beside: Companion) => { view: string; params: Record<string, string> }
 }) {
   const { catalog, profile, label, target } = props
   const [wanted, setWanted] = useState('')
-  const found = useBeside(catalog, profile, wanted)
+  const found = useCompanions(catalog, profile, wanted)
   if (found.length === 0) return null
   return (
     <Card title={`${NOUN[profile.model] ?? 'A profile'} of the same process`}>
@@ -39,7 +39,7 @@ export function BesideCard(props: {
                 <Button
                   size="compact-xs"
                   variant="default"
-                  onClick={() => openElsewhere({ ...beside.address }, view, params)}
+                  onClick={() => openViewOfProfile({ ...beside.address }, view, params)}
                 >
                   {label}
                 </Button>

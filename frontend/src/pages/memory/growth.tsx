@@ -6,15 +6,15 @@ import type { Series, Table, View } from '../../api/payloads'
 import { format } from '../../lib/format'
 import type { Row } from '../../lib/tableRows'
 import { DetailBlock } from '../../parts/detailBlock'
-import { HeadlineCard, Say } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { setPrefs, usePrefs } from '../../state/prefs'
 import { setRoute, useRoute } from '../../state/route'
-import { Bones, Card } from '../../widgets/basics'
+import { Card, Placeholder } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
 import { FigureList, Headline } from '../../widgets/figures'
 import { Sentence } from '../../widgets/notices'
@@ -44,7 +44,7 @@ const GROUPS: Group[] = [
   { table: STEPS, label: 'Steps', filters: [], nameStyle: 'plain' },
 ]
 
-export function Growth({ base }: ViewProps) {
+export function Growth({ base }: PageProps) {
   const route = useRoute()
   const { device = '', at = '', against = '', group = STACKS[0] } = route
   const stack = STACKS.includes(group) && route.row ? route.row : (route.stack ?? '')
@@ -62,7 +62,7 @@ export function Growth({ base }: ViewProps) {
     <div className={frameCss.page}>
       <ViewFrame
         resource={resource}
-        bones={<Bones height={300} />}
+        bones={<Placeholder height={300} />}
         action={
           device || at || against || stack ? (
             <Button size="xs" onClick={() => setRoute({ device: '', at: '', against: '', stack: '', row: '' }, true)}>
@@ -88,18 +88,18 @@ export function Growth({ base }: ViewProps) {
 }
 
 function Top({ view, chosen }: { view: View; chosen: boolean }) {
-  const summary = pick(view, 'summary', 'figures')
-  const devices = pick(view, 'devices', 'figures')
-  const live = pick(view, 'live', 'series')
-  const answer = pick(view, 'answer', 'notices')?.notices[0]
+  const summary = payloadByName(view, 'summary', 'figures')
+  const devices = payloadByName(view, 'devices', 'figures')
+  const live = payloadByName(view, 'live', 'series')
+  const answer = payloadByName(view, 'answer', 'notices')?.notices[0]
   if (!summary) return null
   return (
     <div className={layoutCss.column}>
       <HeadlineCard label={summary.title} className={css.head} below>
         {answer && (
-          <Say severity={answer.severity}>
+          <HeadlineSentence severity={answer.severity}>
             <Sentence notice={answer} text={answer.text} />
-          </Say>
+          </HeadlineSentence>
         )}
         <span className={css.figures}>
           {devices && (
@@ -138,7 +138,8 @@ function LiveCard({ live, chosen }: { live: Series; chosen: boolean }) {
 /** Which moments are compared. */
 function Moments({ view }: { view: View }) {
   const { at = '', against = '' } = useRoute()
-  const [from, to] = pick(view, 'compared', 'figures')?.figures.map((figure) => String(figure.value ?? '')) ?? []
+  const [from, to] =
+    payloadByName(view, 'compared', 'figures')?.figures.map((figure) => String(figure.value ?? '')) ?? []
   return (
     <>
       <EventField label="From" name="against" value={against} usual={from ?? ''} />
@@ -179,7 +180,7 @@ function Detail({ row, table }: { row: Row; table: Table }) {
           </Button>
         )}
       </span>
-      {extra.length > 0 && <FigureList figures={extra} whole />}
+      {extra.length > 0 && <FigureList figures={extra} exact />}
       {typeof stack === 'string' && (
         <DetailBlock
           title="Stack"

@@ -7,22 +7,22 @@ import { format } from '../../lib/format'
 import { shortFrame } from '../../lib/frames'
 import { shortenMiddle } from '../../lib/names'
 import { HeadlineCard } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { RowDetail } from '../../parts/rowDetail'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { followLink } from '../../state/links'
 import { setRoute, useRoute } from '../../state/route'
-import { Bones, Card } from '../../widgets/basics'
+import { Card, Placeholder } from '../../widgets/basics'
 import { BreakdownBar, type OnLink } from '../../widgets/breakdown'
 import { CurveBlock } from '../../widgets/curve'
 import { type Band, type CurveMarks, windowOf } from '../../widgets/curveOption'
 import { FigureList, Headline } from '../../widgets/figures'
 import { NoticeList } from '../../widgets/notices'
 import { ALLOCATORS, AllocatorCards, COMPONENTS, ZeroSwitch } from './allocators'
-import { BesideCard } from './companionCard'
+import { CompanionCard } from './companionCard'
 import { DevicePicker } from './devicePicker'
 import {
   BLOCKS,
@@ -37,7 +37,7 @@ import {
   STEPS,
 } from './memoryBlocks'
 import { CurveCard } from './memoryCurve'
-import { FlowBeside } from './memoryFlowLinks'
+import { MemoryFlowLinks } from './memoryFlowLinks'
 import frameCss from '../../parts/viewFrame.module.css'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
@@ -87,7 +87,7 @@ const LIVE = [
 /** The block that a row is about: only what lies over the curve listens, so that pointing at a row draws nothing else. */
 const Pointed = createContext<Band | null>(null)
 
-export function Memory(props: ViewProps) {
+export function Memory(props: PageProps) {
   const [pointed, setPointed] = useState<Band | null>(null)
   const [opened, setOpened] = useState<Band | null>(null)
   return (
@@ -102,7 +102,7 @@ interface Marking {
   onOpen: (block: Band | null) => void
 }
 
-const Page = memo(({ base, catalog, profile, onPoint, onOpen }: ViewProps & Marking) => {
+const Page = memo(({ base, catalog, profile, onPoint, onOpen }: PageProps & Marking) => {
   const route = useRoute()
   const { device = '', start_ns = '', end_ns = '', at_ns = '', allocator = '' } = route
   const query = useMemo<Query>(
@@ -127,7 +127,7 @@ const Page = memo(({ base, catalog, profile, onPoint, onOpen }: ViewProps & Mark
   }, [])
   return (
     <div ref={page} className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Bones height={330} />} steps={steps}>
+      <ViewFrame resource={resource} bones={<Placeholder height={330} />} steps={steps}>
         {(view) => <Top view={view} profile={profile} catalog={catalog} onLink={follow} />}
       </ViewFrame>
       <div ref={tables} className={css.anchor} />
@@ -146,24 +146,24 @@ const Page = memo(({ base, catalog, profile, onPoint, onOpen }: ViewProps & Mark
 })
 
 function deviceOf(view: View | null, chosen: string): string {
-  const summary = view ? pick(view, 'summary', 'figures') : null
-  const stated = view ? pick(view, 'allocator_curve', 'series') : null
+  const summary = view ? payloadByName(view, 'summary', 'figures') : null
+  const stated = view ? payloadByName(view, 'allocator_curve', 'series') : null
   return chosen || (summary?.title ?? stated?.subtitle ?? '')
 }
 
 const SNAPSHOT = { view: 'allocations', params: { axis: 'time' } }
 
 function Top({ view, profile, catalog, onLink }: { view: View; profile: Profile; catalog: Catalog; onLink: OnLink }) {
-  const summary = pick(view, 'summary', 'figures')
-  const series = pick(view, 'curve', 'series')
-  const devices = pick(view, 'devices', 'figures')
-  const notes = ['advice', 'data_quality'].flatMap((name) => pick(view, name, 'notices') ?? [])
-  const calls = pick(view, 'driver_calls', 'figures')
-  const bars = LIVE.flatMap(({ payload }) => pick(view, payload, 'breakdown') ?? [])
+  const summary = payloadByName(view, 'summary', 'figures')
+  const series = payloadByName(view, 'curve', 'series')
+  const devices = payloadByName(view, 'devices', 'figures')
+  const notes = ['advice', 'data_quality'].flatMap((name) => payloadByName(view, name, 'notices') ?? [])
+  const calls = payloadByName(view, 'driver_calls', 'figures')
+  const bars = LIVE.flatMap(({ payload }) => payloadByName(view, payload, 'breakdown') ?? [])
   const hasBlocks = bars.length > 0 || view.payloads[OPERATORS] !== undefined
   const peak = useMemo(() => (series ? peakOf(summary, windowOf(series)) : null), [series, summary])
-  const failures = useMemo(() => failuresOf(pick(view, 'out_of_memory', 'series')), [view])
-  const flow = <FlowBeside catalog={catalog} profile={profile} />
+  const failures = useMemo(() => failuresOf(payloadByName(view, 'out_of_memory', 'series')), [view])
+  const flow = <MemoryFlowLinks catalog={catalog} profile={profile} />
   return (
     <div className={layoutCss.column}>
       {summary && (
@@ -190,7 +190,7 @@ function Top({ view, profile, catalog, onLink }: { view: View; profile: Profile;
       <AllocatorCards view={view} profile={profile} hasBlocks={hasBlocks} />
       <Notes notes={notes} calls={calls} onLink={onLink} />
       {bars.length > 0 && flow}
-      <BesideCard catalog={catalog} profile={profile} label="Open the snapshot" target={() => SNAPSHOT} />
+      <CompanionCard catalog={catalog} profile={profile} label="Open the snapshot" target={() => SNAPSHOT} />
     </div>
   )
 }
@@ -311,7 +311,7 @@ interface TablesProps extends Marking {
 function Tables({ base, device, view, hasSteps, onPoint, onOpen }: TablesProps) {
   const route = useRoute()
   const { at_ns, zeros = '' } = route
-  const states = pick(view, 'block_states', 'breakdown')
+  const states = payloadByName(view, 'block_states', 'breakdown')
   const limits = LIMITS.map((key) => route[key] ?? '').join(' ')
   const query = useMemo<Query>(() => {
     const values = limits.split(' ')
@@ -327,7 +327,7 @@ function Tables({ base, device, view, hasSteps, onPoint, onOpen }: TablesProps) 
   const filters = (table: Table | null) => (
     <>
       {route.group === BLOCKS && <BlockFilters table={table} states={states} />}
-      {table?.name === COMPONENTS && <ZeroSwitch counts={pick(view, 'component_counts', 'figures')} />}
+      {table?.name === COMPONENTS && <ZeroSwitch counts={payloadByName(view, 'component_counts', 'figures')} />}
     </>
   )
   return (

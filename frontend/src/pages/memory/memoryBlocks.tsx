@@ -83,7 +83,7 @@ function StateFilter({ states }: { states: Breakdown }) {
 }
 
 /** Keeps only the rows that agree with one in a column, in its own table or in another. */
-function OnlySuch({ row, table }: { row: Row; table: Table }) {
+function FilterLikeBlock({ row, table }: { row: Row; table: Table }) {
   const { where } = useRoute()
   const keys = table.name === BLOCKS ? OF_BLOCK.slice(0, -1) : ORIGIN
   const columns = table.columns.filter(({ metric }) => keys.includes(metric.key) && row[metric.key] !== null)
@@ -173,7 +173,7 @@ export function BlockDetail({ row, table, onOpen }: { row: Row; table: Table; on
               Show its curve
             </Button>
           )}
-          {table.name !== STEPS && table.name !== SHAPES && <OnlySuch row={row} table={table} />}
+          {table.name !== STEPS && table.name !== SHAPES && <FilterLikeBlock row={row} table={table} />}
           <Button size="compact-xs" variant="default" onClick={() => copy(rowText(row, table.columns))}>
             {copied ? 'Copied' : 'Copy row'}
           </Button>
@@ -185,7 +185,7 @@ export function BlockDetail({ row, table, onOpen }: { row: Row; table: Table; on
             ? []
             : [{ metric, value: row[metric.key] ?? null, note: '' }],
         )}
-        whole
+        exact
       />
     </div>
   )

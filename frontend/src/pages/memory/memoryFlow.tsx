@@ -4,23 +4,23 @@ import { useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Figures, MemoryFlowMap, Series, Table, View } from '../../api/payloads'
 import { COLORED, LIVES, operatorColor } from '../../canvas/memoryFlow'
-import { paint } from '../../canvas/surface'
+import { boxColors } from '../../canvas/surface'
 import { categoryColor } from '../../lib/color'
 import { ofWorker } from '../../lib/companions'
 import { counted, format } from '../../lib/format'
 import type { Address } from '../../lib/profiles'
 import type { Pages, Row } from '../../lib/tableRows'
-import { firstHit } from '../../parts/firstEvent'
-import { HeadlineCard, Say } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import { firstEvent } from '../../parts/firstEvent'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
-import { followLink, timelineAt } from '../../state/links'
-import { openElsewhere, setRoute, useRoute } from '../../state/route'
+import { followLink, timelineState } from '../../state/links'
+import { openViewOfProfile, setRoute, useRoute } from '../../state/route'
 import { usePages } from '../../state/tablePages'
-import { Bones, Card, Swatch, useTheme } from '../../widgets/basics'
+import { Card, Placeholder, Swatch, useTheme } from '../../widgets/basics'
 import { Curve, CurveButtons } from '../../widgets/curve'
 import type { CurveMarks } from '../../widgets/curveOption'
 import { FigureList, Headline } from '../../widgets/figures'
@@ -40,7 +40,7 @@ const GROUPS: Group[] = [
 ]
 const WHOLE = { start_ns: '', end_ns: '', low: '', high: '' }
 
-export function MemoryFlow({ base, catalog, profile }: ViewProps) {
+export function MemoryFlow({ base, catalog, profile }: PageProps) {
   const { start_ns = '', end_ns = '', low = '', high = '', at_ns = '' } = useRoute()
   const query = useMemo<Query>(
     () => ({ ...base, start_ns, end_ns, low, high, at_ns }),
@@ -50,7 +50,7 @@ export function MemoryFlow({ base, catalog, profile }: ViewProps) {
   const resource = useView('memory_flow', query)
   return (
     <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Bones height={600} />}>
+      <ViewFrame resource={resource} bones={<Placeholder height={600} />}>
         {(view) => <Page view={view} base={base} traces={ofWorker(catalog, profile, 'trace')} />}
       </ViewFrame>
       {resource.data && (
@@ -70,26 +70,26 @@ const figure = (figures: Figures | null, key: string) =>
   Number(figures?.figures.find(({ metric }) => metric.key === key)?.value ?? 0)
 
 function Page({ view, base, traces }: { view: View; base: Query; traces: readonly Address[] }) {
-  const summary = pick(view, 'summary', 'figures')
-  const answer = pick(view, 'answer', 'notices')?.notices[0]
-  const series = pick(view, 'curve', 'series')
-  const flow = pick(view, 'flow', 'memory_flow')
-  const moment = pick(view, 'moment', 'figures')
-  const notes = pick(view, 'data_quality', 'notices')
+  const summary = payloadByName(view, 'summary', 'figures')
+  const answer = payloadByName(view, 'answer', 'notices')?.notices[0]
+  const series = payloadByName(view, 'curve', 'series')
+  const flow = payloadByName(view, 'flow', 'memory_flow')
+  const moment = payloadByName(view, 'moment', 'figures')
+  const notes = payloadByName(view, 'data_quality', 'notices')
   if (!summary || !series || !flow || !moment) return null
   return (
     <div className={layoutCss.column}>
       <HeadlineCard below>
         <Headline figures={summary.figures} alarms={new Map()} />
         {answer && (
-          <Say severity={answer.severity}>
+          <HeadlineSentence severity={answer.severity}>
             <Sentence notice={answer} text={answer.text} />
-          </Say>
+          </HeadlineSentence>
         )}
       </HeadlineCard>
       <div className={css.top}>
         <Picture flow={flow} series={series} summary={summary} moment={moment} />
-        <Beside base={base} moment={moment} traces={traces} />
+        <CompanionLink base={base} moment={moment} traces={traces} />
       </div>
       {notes && notes.notices.length > 0 && (
         <Card title={notes.title}>
@@ -218,7 +218,7 @@ function Legend({ flow, byLife, lines }: { flow: MemoryFlowMap; byLife: boolean;
   const present = new Set(flow.operator)
   const others = flow.operators.filter((_, i) => i >= COLORED && present.has(i)).length
   const lives = LIVES.map(([most, strength], i): [string, string] => [
-    paint('kernel', strength, theme).fill,
+    boxColors('kernel', strength, theme).fill,
     Number.isFinite(most) ? `to ${format(most, 'ns')}` : `more than ${format(LIVES[i - 1][0], 'ns')}`,
   ])
   const operators = flow.operators
@@ -246,7 +246,7 @@ function Legend({ flow, byLife, lines }: { flow: MemoryFlowMap; byLife: boolean;
         ))}
       {flow.hidden > 0 && (
         <li>
-          <Swatch color={paint('rest', 0.5, theme).fill} />
+          <Swatch color={boxColors('rest', 0.5, theme).fill} />
           {`${counted(flow.hidden, 'small tensor')}: look closer to tell them apart`}
         </li>
       )}
@@ -255,7 +255,7 @@ function Legend({ flow, byLife, lines }: { flow: MemoryFlowMap; byLife: boolean;
 }
 
 /** The moment, the chosen tensor, and the way to what ran meanwhile. */
-function Beside({ base, moment, traces }: { base: Query; moment: Figures; traces: readonly Address[] }) {
+function CompanionLink({ base, moment, traces }: { base: Query; moment: Figures; traces: readonly Address[] }) {
   const { tensor = '', at_ns = '' } = useRoute()
   const one = useMemo(() => ({ sort: '', desc: true, search: '', where: [`tensor_number:${tensor}`] }), [tensor])
   const pages = usePages('memory_flow', 'tensors', base, one)
@@ -285,12 +285,12 @@ function Beside({ base, moment, traces }: { base: Query; moment: Figures; traces
         }
       >
         {tensor ? (
-          <Chosen pages={pages} />
+          <SelectedTensor pages={pages} />
         ) : (
           <p className={textCss.none}>Click a tensor, or walk to one with the arrow keys.</p>
         )}
       </Card>
-      <Meanwhile traces={traces} operator={tensor ? operatorOf(row) : null} />
+      <EventsAtMoment traces={traces} operator={tensor ? operatorOf(row) : null} />
     </div>
   )
 }
@@ -300,15 +300,15 @@ const operatorOf = (row: Row | undefined) =>
   typeof row?.tensor_operator_number === 'number' ? row.tensor_operator_number : null
 
 /** The ways into the timeline: to the operator that made the chosen tensor, else to what is on it. */
-function Meanwhile({ traces, operator }: { traces: readonly Address[]; operator: number | null }) {
+function EventsAtMoment({ traces, operator }: { traces: readonly Address[]; operator: number | null }) {
   const [asking, setAsking] = useState('')
   const [lost, setLost] = useState(-1)
   if (traces.length === 0) return null
   const go = async (address: Address, number: number) => {
     setAsking(address.span)
-    const hit = await firstHit({ ...address, where: [`external_id:${number}`, 'kind:operator'] })
+    const hit = await firstEvent({ ...address, where: [`external_id:${number}`, 'kind:operator'] })
     setAsking('')
-    if (hit) openElsewhere({ ...address }, 'timeline', timelineAt(hit.event, hit.start, hit.end - hit.start))
+    if (hit) openViewOfProfile({ ...address }, 'timeline', timelineState(hit.event, hit.start, hit.end - hit.start))
     else setLost(number)
   }
   const isKnown = operator !== null && operator !== lost
@@ -321,7 +321,7 @@ function Meanwhile({ traces, operator }: { traces: readonly Address[]; operator:
           size="compact-xs"
           variant="default"
           loading={asking === address.span}
-          onClick={() => (isKnown ? void go(address, operator) : openElsewhere({ ...address }, 'timeline', {}))}
+          onClick={() => (isKnown ? void go(address, operator) : openViewOfProfile({ ...address }, 'timeline', {}))}
         >
           {isKnown ? 'Its operator on the timeline' : 'Timeline of this worker'}
           {traces.length > 1 && `, span ${address.span}`}
@@ -331,9 +331,9 @@ function Meanwhile({ traces, operator }: { traces: readonly Address[]; operator:
   )
 }
 
-function Chosen({ pages }: { pages: Pages }) {
+function SelectedTensor({ pages }: { pages: Pages }) {
   const row = pages.row(0)
-  if (!pages.table) return <Bones height={160} />
+  if (!pages.table) return <Placeholder height={160} />
   return (
     <div data-testid="chosen-tensor" className={css.chosen}>
       {row ? <Detail row={row} table={pages.table} /> : <p className={textCss.none}>There is no such tensor.</p>}
@@ -348,7 +348,7 @@ const Detail = ({ row, table }: { row: Row; table: Table }) => (
         ? []
         : [{ metric, value: row[metric.key] ?? null, note: '' }],
     )}
-    whole
+    exact
   />
 )
 

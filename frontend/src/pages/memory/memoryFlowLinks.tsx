@@ -2,14 +2,14 @@
 import { Button } from '@mantine/core'
 import type { Catalog, Profile } from '../../api/payloads'
 import { ofWorker } from '../../lib/companions'
-import { openElsewhere } from '../../state/route'
+import { openViewOfProfile } from '../../state/route'
 import { Card } from '../../widgets/basics'
 import textCss from '../../widgets/text.module.css'
 
 const MODEL = 'memory_flow'
 
 /** Nothing where none lies beside it. */
-export function FlowBeside({ catalog, profile }: { catalog: Catalog; profile: Profile }) {
+export function MemoryFlowLinks({ catalog, profile }: { catalog: Catalog; profile: Profile }) {
   const flows = ofWorker(catalog, profile, MODEL)
   if (flows.length === 0) return null
   return (
@@ -20,7 +20,7 @@ export function FlowBeside({ catalog, profile }: { catalog: Catalog; profile: Pr
           key={address.span}
           size="compact-xs"
           variant="default"
-          onClick={() => openElsewhere({ ...address }, MODEL, {})}
+          onClick={() => openViewOfProfile({ ...address }, MODEL, {})}
         >
           Open the memory flow{flows.length > 1 && ` of span ${address.span}`}
         </Button>

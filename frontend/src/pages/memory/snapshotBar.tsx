@@ -2,7 +2,7 @@
 import { NativeSelect, TextInput } from '@mantine/core'
 import { useEffect, useState } from 'react'
 import type { Figures } from '../../api/payloads'
-import { eventOf } from '../../lib/eventNumber'
+import { parseEventNumber } from '../../lib/eventNumber'
 import { setRoute } from '../../state/route'
 import textCss from '../../widgets/text.module.css'
 import css from './snapshotBar.module.css'
@@ -30,7 +30,7 @@ export function EventField(props: { label: string; name: string; value: string; 
   const [text, setText] = useState(value)
   useEffect(() => setText(value), [value])
   const apply = () => {
-    const next = eventOf(text)
+    const next = parseEventNumber(text)
     if (next === null) setText(value)
     else if (next !== value) setRoute({ [name]: next, row: '', zoom: '' }, true)
   }

@@ -3,23 +3,23 @@ import { useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { Table, View } from '../../api/payloads'
 import type { Row } from '../../lib/tableRows'
-import { Replayed } from '../../parts/graphReplays'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import { GraphReplays } from '../../parts/graphReplays'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { RowDetail } from '../../parts/rowDetail'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { TreePage } from '../../parts/treePage'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
-import { Bones } from '../../widgets/basics'
+import { Placeholder } from '../../widgets/basics'
 import { Sentence } from '../../widgets/notices'
 import { FormChoice, useForm } from './formChoice'
 import frameCss from '../../parts/viewFrame.module.css'
 
-export function Modules({ base }: ViewProps) {
+export function Modules({ base }: PageProps) {
   const resource = useView('modules', base)
   return (
-    <ViewFrame resource={resource} bones={<Bones height={500} />} steps={String(base.steps ?? '')}>
+    <ViewFrame resource={resource} bones={<Placeholder height={500} />} steps={String(base.steps ?? '')}>
       {(view) => <Page view={view} base={base} />}
     </ViewFrame>
   )
@@ -45,18 +45,18 @@ const whereOf = (row: Row) => {
 const categoryOf = (_: Row, value: string) => (value.includes('device') ? 'kernel' : 'cpu')
 
 function Page({ view, base }: { view: View; base: Query }) {
-  const tree = pick(view, 'tree', 'tree')
-  const forms = [...(tree ? [TREE, BY_MODULE] : []), ...(pick(view, 'compiled', 'table') ? [COMPILED] : [])]
+  const tree = payloadByName(view, 'tree', 'tree')
+  const forms = [...(tree ? [TREE, BY_MODULE] : []), ...(payloadByName(view, 'compiled', 'table') ? [COMPILED] : [])]
   const form = useForm(forms)
   const lead = <FormChoice forms={forms} />
   if (tree && form === TREE.value) {
-    const notes = pick(view, 'data_quality', 'notices')?.notices ?? []
+    const notes = payloadByName(view, 'data_quality', 'notices')?.notices ?? []
     return (
       <TreePage
         tree={tree}
         lead={lead}
         note={[
-          <Replayed key="replayed" view={view} noun="Modules" />,
+          <GraphReplays key="replayed" view={view} noun="Modules" />,
           ...notes.map((notice) => (
             <p key={notice.rule} className={frameCss.note}>
               <Sentence notice={notice} text={notice.text} />
@@ -73,7 +73,7 @@ function Page({ view, base }: { view: View; base: Query }) {
   const compiled = form === COMPILED.value
   return (
     <div className={frameCss.page}>
-      {!compiled && <Replayed view={view} noun="Modules" />}
+      {!compiled && <GraphReplays view={view} noun="Modules" />}
       <TableSection
         key={form}
         view="modules"

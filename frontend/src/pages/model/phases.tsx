@@ -5,11 +5,11 @@ import type { Query } from '../../api/client'
 import type { Figures, Profile, Series, Tree, View } from '../../api/payloads'
 import { counted, format } from '../../lib/format'
 import { shortenMiddle } from '../../lib/names'
-import { barsByPhase, largestPhase, measureOf, partInside } from '../../lib/phases'
+import { barsByPhase, largestPhase, nestedShare, phaseMeasure } from '../../lib/phases'
 import type { Row } from '../../lib/tableRows'
-import { HeadlineCard, Say } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { RowDetail } from '../../parts/rowDetail'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { TreePage } from '../../parts/treePage'
@@ -17,7 +17,7 @@ import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { setRoute, useRoute } from '../../state/route'
 import { Bars } from '../../widgets/bars'
-import { Bones } from '../../widgets/basics'
+import { Placeholder } from '../../widgets/basics'
 import { CloseIcon } from '../../widgets/icons'
 import { FormChoice, useForm } from './formChoice'
 import frameCss from '../../parts/viewFrame.module.css'
@@ -46,13 +46,13 @@ function allOf({ steps, views }: Profile): string {
   return operators ? 'its operators, from first to last' : 'the recording'
 }
 
-export function Phases({ base, profile }: ViewProps) {
+export function Phases({ base, profile }: PageProps) {
   const resource = useView('phases', base)
   const { pattern = '', phase = '' } = useRoute()
   return (
     <ViewFrame
       resource={resource}
-      bones={<Bones height={500} />}
+      bones={<Placeholder height={500} />}
       steps={String(base.steps ?? '')}
       action={
         pattern || phase ? (
@@ -74,11 +74,11 @@ function Page({ view, base, stepped, all }: { view: View; base: Query; stepped: 
   const route = useRoute()
   const tree = view.payloads.tree as Tree
   const names = view.payloads.names as Figures
-  const value = measureOf(tree, route.width)
+  const value = phaseMeasure(tree, route.width)
   const series = view.payloads[value === DEVICE ? 'phase_device_in_step' : 'phase_host_in_step'] as Series | undefined
   const bars = useMemo(() => (series ? barsByPhase(series) : null), [series])
   const inTable = useForm(FORMS) === 'table'
-  const told = inTable ? measureOf(tree, route.sort, pick(view, 'phases', 'table')?.sort?.key) : value
+  const told = inTable ? phaseMeasure(tree, route.sort, payloadByName(view, 'phases', 'table')?.sort?.key) : value
   const form = (
     <>
       <FormChoice forms={FORMS} />
@@ -102,7 +102,7 @@ function Page({ view, base, stepped, all }: { view: View; base: Query; stepped: 
               table={table}
               base={base}
               stacks={false}
-              actions={<OnlyThis row={row} size="compact-xs" />}
+              actions={<SelectPhaseButton row={row} size="compact-xs" />}
             />
           )}
         />
@@ -114,7 +114,7 @@ function Page({ view, base, stepped, all }: { view: View; base: Query; stepped: 
           ordered
           whereOf={whereOf}
           categoryOf={categoryOf}
-          actions={(row) => <OnlyThis row={row} size="compact-xs" />}
+          actions={(row) => <SelectPhaseButton row={row} size="compact-xs" />}
           extra={
             bars
               ? {
@@ -143,10 +143,12 @@ function Page({ view, base, stepped, all }: { view: View; base: Query; stepped: 
 function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean; all: string }) {
   const { view, tree, value, stepped, all } = props
   const { phase = '' } = useRoute()
-  const found = largestPhase(tree, pick(view, 'phases', 'table')?.rows ?? [], value, stepped)
+  const found = largestPhase(tree, payloadByName(view, 'phases', 'table')?.rows ?? [], value, stepped)
   if (!found) return null
   const { row } = found
-  const naming = pick(view, 'names', 'figures')?.figures.find(({ metric }) => metric.key === 'phase_naming')?.value
+  const naming = payloadByName(view, 'names', 'figures')?.figures.find(
+    ({ metric }) => metric.key === 'phase_naming',
+  )?.value
   const number = (key: string) => Number(row[key] ?? 0)
   const share = (key: string) => format(number(key), 'ratio')
   const device = tree.value_columns.includes(DEVICE)
@@ -156,10 +158,10 @@ function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean
   const onDevice = `${format(number(DEVICE), 'ns')} on the device (${share('phase_device_ratio')} of its work), `
   const inner = tree.rows[found.inner]
   // What is said of the step's own time is of no use where one phase was chosen.
-  const unnamed = phase ? 0 : 1 - partInside(tree, found.root, value)
+  const unnamed = phase ? 0 : 1 - nestedShare(tree, found.root, value)
   return (
     <HeadlineCard label="Answer" className={css.answer}>
-      <Say severity="info">
+      <HeadlineSentence severity="info">
         <Name row={row} /> is the largest phase: {calls}, {ofDevice && onDevice}
         {onHost}
         {device &&
@@ -182,7 +184,7 @@ function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean
         )}
         {number('phase_threads') > 1 &&
           ` It was open on ${number('phase_threads')} threads: their host times add up, what runs on the device counts once.`}
-      </Say>
+      </HeadlineSentence>
     </HeadlineCard>
   )
 }
@@ -193,7 +195,7 @@ const Name = ({ row }: { row: Row }) => (
   </b>
 )
 
-function OnlyThis({ row, size }: { row: Row; size: 'sm' | 'compact-xs' }) {
+function SelectPhaseButton({ row, size }: { row: Row; size: 'sm' | 'compact-xs' }) {
   const { phase = '' } = useRoute()
   const same = phase === row.phase
   return (

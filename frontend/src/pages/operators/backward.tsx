@@ -1,13 +1,13 @@
 // The backward pass: its slowest operators, each with the operator, module and line of the forward pass that made it.
 
-import { HeadlineCard, Say } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { RowDetail } from '../../parts/rowDetail'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
-import { Bones } from '../../widgets/basics'
+import { Placeholder } from '../../widgets/basics'
 import { Headline } from '../../widgets/figures'
 import { Sentence } from '../../widgets/notices'
 import frameCss from '../../parts/viewFrame.module.css'
@@ -18,22 +18,22 @@ const GROUPS: Group[] = [
 ]
 const RECOMPUTED: Group[] = [...GROUPS, { table: 'recomputed', label: 'Computed again' }]
 
-export function BackwardPass({ base }: ViewProps) {
+export function BackwardPass({ base }: PageProps) {
   const resource = useView('backward', base)
   return (
     <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Bones height={150} />} steps={String(base.steps ?? '')}>
+      <ViewFrame resource={resource} bones={<Placeholder height={150} />} steps={String(base.steps ?? '')}>
         {(view) => {
-          const summary = pick(view, 'summary', 'figures')
-          const notices = pick(view, 'answer', 'notices')?.notices ?? []
+          const summary = payloadByName(view, 'summary', 'figures')
+          const notices = payloadByName(view, 'answer', 'notices')?.notices ?? []
           return (
             summary && (
               <HeadlineCard below>
                 <Headline figures={summary.figures} alarms={new Map()} />
                 {notices.map((notice) => (
-                  <Say key={notice.text} severity={notice.severity}>
+                  <HeadlineSentence key={notice.text} severity={notice.severity}>
                     <Sentence notice={notice} text={notice.text} />
-                  </Say>
+                  </HeadlineSentence>
                 ))}
               </HeadlineCard>
             )
@@ -44,7 +44,7 @@ export function BackwardPass({ base }: ViewProps) {
         <TableSection
           view="backward"
           base={base}
-          groups={resource.data && pick(resource.data, 'recomputed', 'table') ? RECOMPUTED : GROUPS}
+          groups={resource.data && payloadByName(resource.data, 'recomputed', 'table') ? RECOMPUTED : GROUPS}
           placeholder="Search operators, modules and lines, text or /regex/"
           detail={(row, table) => (
             <RowDetail

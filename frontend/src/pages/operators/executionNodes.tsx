@@ -2,18 +2,18 @@
 import { Button } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
-import { candidatesBeside } from '../../lib/companions'
+import { companionCandidates } from '../../lib/companions'
 import type { Address } from '../../lib/profiles'
 import type { Row } from '../../lib/tableRows'
 import { AnswerPage } from '../../parts/answerPage'
 import { DetailBlock } from '../../parts/detailBlock'
-import { callOf, eventOf, NodeTensors } from '../../parts/executionNodeDetail'
-import type { ViewProps } from '../../parts/page'
+import { callOf, ExecutionNodeDetail, eventOf } from '../../parts/executionNodeDetail'
+import type { PageProps } from '../../parts/page'
 import type { Group } from '../../parts/tableSection'
 import { useView } from '../../state/data'
-import { timelineAt } from '../../state/links'
-import { openElsewhere, setRoute } from '../../state/route'
-import { Bones } from '../../widgets/basics'
+import { timelineState } from '../../state/links'
+import { openViewOfProfile, setRoute } from '../../state/route'
+import { Placeholder } from '../../widgets/basics'
 import { TimelineIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
 import pageCss from '../../parts/pageHead.module.css'
@@ -21,8 +21,8 @@ import textCss from '../../widgets/text.module.css'
 
 const GROUPS: Group[] = [{ table: 'execution_nodes', label: 'Nodes' }]
 
-export function ExecutionNodes({ base, catalog, profile }: ViewProps) {
-  const traces = candidatesBeside(catalog, profile, profile.model, 'trace')
+export function ExecutionNodes({ base, catalog, profile }: PageProps) {
+  const traces = companionCandidates(catalog, profile, profile.model, 'trace')
   const [{ run, worker, span }, isOne] = [traces[0] ?? profile, traces.length === 1]
   const trace = useMemo<Address | null>(() => (isOne ? { run, worker, span } : null), [isOne, run, worker, span])
   return (
@@ -36,7 +36,7 @@ export function ExecutionNodes({ base, catalog, profile }: ViewProps) {
       action={
         trace && (
           <span>
-            <Button size="compact-xs" variant="default" onClick={() => openElsewhere({ ...trace }, 'timeline', {})}>
+            <Button size="compact-xs" variant="default" onClick={() => openViewOfProfile({ ...trace }, 'timeline', {})}>
               Open the timeline of {trace.worker}
             </Button>
           </span>
@@ -56,7 +56,7 @@ function Node({ row, base, trace }: { row: Row; base: Query; trace: Address | nu
     setState('busy')
     const hit = await eventOf(callOf(row), { ...trace })
     setState(hit ? '' : 'lost')
-    if (hit) openElsewhere({ ...trace }, 'timeline', timelineAt(hit.event, hit.start, hit.end - hit.start))
+    if (hit) openViewOfProfile({ ...trace }, 'timeline', timelineState(hit.event, hit.start, hit.end - hit.start))
   }
   return (
     <div className={pageCss.detail} data-testid="node">
@@ -75,10 +75,10 @@ function Node({ row, base, trace }: { row: Row; base: Query; trace: Address | nu
         </span>
       )}
       {resource.problem && <ProblemPanel problem={resource.problem} />}
-      {!resource.data && !resource.problem && <Bones height={80} />}
+      {!resource.data && !resource.problem && <Placeholder height={80} />}
       {resource.data && (
         <DetailBlock title="Tensors" wide>
-          <NodeTensors
+          <ExecutionNodeDetail
             view={resource.data}
             heading={(text) => <h3>{text}</h3>}
             onName={(link) => setRoute({ search: String(link.name), row: String(link.node_number) }, true)}

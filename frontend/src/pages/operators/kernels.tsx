@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Figure, Link, Metric, Scalar, Table, View } from '../../api/payloads'
 import type { Row } from '../../lib/tableRows'
-import type { ViewProps } from '../../parts/page'
+import type { PageProps } from '../../parts/page'
 import { RowDetail } from '../../parts/rowDetail'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
@@ -12,7 +12,7 @@ import { useView } from '../../state/data'
 import { joinList, splitList } from '../../state/hash'
 import { followLink, showInTimeline } from '../../state/links'
 import { setRoute, useRoute } from '../../state/route'
-import { Bones } from '../../widgets/basics'
+import { Placeholder } from '../../widgets/basics'
 import { FigureList } from '../../widgets/figures'
 import { TimelineIcon } from '../../widgets/icons'
 import { Donuts } from './donuts'
@@ -135,7 +135,7 @@ function Single({ row, table }: { row: Row; table: Table }) {
         {Array.from({ length: IN_COLUMNS }, (_, at) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: columns never move
           <div className={layoutCss.span4} key={at}>
-            <FigureList figures={figures.slice(at * length, (at + 1) * length)} whole />
+            <FigureList figures={figures.slice(at * length, (at + 1) * length)} exact />
           </div>
         ))}
       </div>
@@ -150,7 +150,7 @@ function factOf(metric: Metric, value: Scalar): Figure[] {
   return [names ? { metric: { ...metric, unit: 'text' }, value: String(value), note: '' } : { metric, value, note: '' }]
 }
 
-export function Kernels({ base }: ViewProps) {
+export function Kernels({ base }: PageProps) {
   const { communication, group } = useRoute()
   const counts = communication !== '0'
   const asked: Query = useMemo(() => (counts ? base : { ...base, communication: 0 }), [base, counts])
@@ -161,7 +161,7 @@ export function Kernels({ base }: ViewProps) {
   const groups = useMemo(() => groupsOf(resource.data ?? undefined, group), [resource.data, group])
   return (
     <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Bones height={200} />} steps={String(base.steps ?? '')}>
+      <ViewFrame resource={resource} bones={<Placeholder height={200} />} steps={String(base.steps ?? '')}>
         {(view) => <Donuts payloads={view.payloads} onLink={followIn(groups, group)} />}
       </ViewFrame>
       {(resource.data || !resource.problem) && (

@@ -11,7 +11,7 @@ import css from '../../parts/rowDetail.module.css'
 export const NO_OPERATOR = '(no operator)'
 const WHERE = [`operator:${NO_OPERATOR}`]
 
-export function NoOperator({ reasons, base }: { reasons: Breakdown | null; base: Query }) {
+export function KernelsWithoutOperator({ reasons, base }: { reasons: Breakdown | null; base: Query }) {
   return (
     <div className={css.grid}>
       <div className={css.name}>

@@ -1,16 +1,16 @@
 // Operators: the top ten as donuts, all of them as a table, one of them in every detail.
 import type { View } from '../../api/payloads'
-import { Replayed } from '../../parts/graphReplays'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import { GraphReplays } from '../../parts/graphReplays'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { RowDetail } from '../../parts/rowDetail'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { openView } from '../../state/route'
-import { Bones, Value } from '../../widgets/basics'
+import { Placeholder, Value } from '../../widgets/basics'
 import { Donuts } from './donuts'
-import { NO_OPERATOR, NoOperator } from './kernelsWithoutOperator'
+import { KernelsWithoutOperator, NO_OPERATOR } from './kernelsWithoutOperator'
 import frameCss from '../../parts/viewFrame.module.css'
 import textCss from '../../widgets/text.module.css'
 
@@ -25,19 +25,19 @@ const OUTERMOST = { kind: 'operator', outermost: 'true' }
 const donutsOf = ({ payloads }: View) =>
   Object.fromEntries(Object.entries(payloads).filter(([name]) => name !== 'no_operator' && name !== 'replayed'))
 
-export function Operators({ base }: ViewProps) {
+export function Operators({ base }: PageProps) {
   const resource = useView('operators', base)
   return (
     <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Bones height={200} />} steps={String(base.steps ?? '')}>
+      <ViewFrame resource={resource} bones={<Placeholder height={200} />} steps={String(base.steps ?? '')}>
         {(view) => (
           <>
             <Donuts payloads={donutsOf(view)} />
             <p className={textCss.none}>
               Self times of all operators add up to the whole. Total times include nested operators: do not add them.
             </p>
-            <LeftOut view={view} />
-            <Replayed view={view} noun="Operators" />
+            <RuntimeCallsNote view={view} />
+            <GraphReplays view={view} noun="Operators" />
           </>
         )}
       </ViewFrame>
@@ -49,7 +49,10 @@ export function Operators({ base }: ViewProps) {
           placeholder="Search operators, text or /regex/"
           detail={(row, table) =>
             row.name === NO_OPERATOR ? (
-              <NoOperator reasons={resource.data && pick(resource.data, 'no_operator', 'breakdown')} base={base} />
+              <KernelsWithoutOperator
+                reasons={resource.data && payloadByName(resource.data, 'no_operator', 'breakdown')}
+                base={base}
+              />
             ) : (
               <RowDetail
                 row={row}
@@ -67,8 +70,8 @@ export function Operators({ base }: ViewProps) {
 }
 
 /** Host self is less than the host spent: what it leaves out, and where that is. */
-function LeftOut({ view }: { view: View }) {
-  const [time, ratio] = pick(view, 'left_out', 'figures')?.figures ?? []
+function RuntimeCallsNote({ view }: { view: View }) {
+  const [time, ratio] = payloadByName(view, 'left_out', 'figures')?.figures ?? []
   if (!time || !ratio) return null
   return (
     <p className={textCss.none} data-testid="left-out">

@@ -6,18 +6,18 @@ import { readRoute, setRoute, useRoute } from '../../state/route'
 const idsOf = (text = '') => text.split(',').filter(Boolean)
 
 /** A question that leaves the dismissed findings out. */
-export function useWithout(base: Query): Query {
+export function useQueryWithoutDismissed(base: Query): Query {
   const { dismissed = '' } = useRoute()
   return useMemo(() => ({ ...base, without: dismissed }), [base, dismissed])
 }
 
 /** Ids of the buttons that open a finding, restore it, and show what was dismissed. */
-export const openerOf = (rule: string) => `finding-${rule}-title`
-export const restorerOf = (rule: string) => `finding-${rule}-restore`
+export const openButtonId = (rule: string) => `finding-${rule}-title`
+export const restoreButtonId = (rule: string) => `finding-${rule}-restore`
 export const DISMISSED = 'findings-dismissed'
 
 /** Dismisses and restores, and keeps the focus beside what goes: at the finding after it, else at the way back. */
-export function useDismissing(told: readonly string[], dismissed: readonly string[], answer: unknown) {
+export function useDismissals(told: readonly string[], dismissed: readonly string[], answer: unknown) {
   const wanted = useRef<string[]>([])
   const focus = useCallback(() => {
     if (document.activeElement !== document.body && document.activeElement !== null) return
@@ -38,13 +38,14 @@ export function useDismissing(told: readonly string[], dismissed: readonly strin
     requestAnimationFrame(focus)
   }
   return {
-    dismiss: (rule: string) => move(rule, true, [...beside(told, rule).map(openerOf), DISMISSED]),
-    restore: (rule: string) => move(rule, false, [...beside(dismissed, rule).map(restorerOf), openerOf(rule)]),
+    dismiss: (rule: string) => move(rule, true, [...nextFocus(told, rule).map(openButtonId), DISMISSED]),
+    restore: (rule: string) =>
+      move(rule, false, [...nextFocus(dismissed, rule).map(restoreButtonId), openButtonId(rule)]),
   }
 }
 
 /** What stands after it, then what stands before it. */
-const beside = (rules: readonly string[], rule: string) => {
+const nextFocus = (rules: readonly string[], rule: string) => {
   const at = rules.indexOf(rule)
   return [...rules.slice(at + 1, at + 2), ...rules.slice(Math.max(0, at - 1), at)]
 }

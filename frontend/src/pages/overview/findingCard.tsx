@@ -13,8 +13,8 @@ import { BADGES, References, Sentence } from '../../widgets/notices'
 import { ProblemPanel } from '../../widgets/problem'
 import { SavingBlock } from '../../widgets/saving'
 import { SmallTable } from '../../widgets/smallTable'
-import { openerOf } from './dismissedFindings'
-import { WaitingIsToldIn } from './jobSentence'
+import { openButtonId } from './dismissedFindings'
+import { WaitingTimeLink } from './jobSentence'
 import textCss from '../../widgets/text.module.css'
 import css from './findingCard.module.css'
 
@@ -42,7 +42,7 @@ export function FindingCard(props: {
         <h3>
           <button
             type="button"
-            id={openerOf(notice.rule)}
+            id={openButtonId(notice.rule)}
             className={css.title}
             aria-expanded={isOpen}
             aria-controls={id}
@@ -53,7 +53,7 @@ export function FindingCard(props: {
         </h3>
         <div>
           <Sentence notice={notice} text={notice.text} />
-          {inJob && <WaitingIsToldIn notice={notice} />}
+          {inJob && <WaitingTimeLink notice={notice} />}
         </div>
         {notice.todo && (
           <div className={isOpen ? css.todo : `${css.todo} ${css.folded}`}>

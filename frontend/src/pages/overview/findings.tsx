@@ -3,31 +3,31 @@ import { useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Figure, Metric, Notice, Severity, View } from '../../api/payloads'
 import { counted, format, formatRange } from '../../lib/format'
-import { HeadlineCard, Say } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { setRoute, useRoute } from '../../state/route'
-import { Bones, Card } from '../../widgets/basics'
+import { Card, Placeholder } from '../../widgets/basics'
 import { Headline } from '../../widgets/figures'
 import { NoticeList, Sentence } from '../../widgets/notices'
 import { savingsScale } from '../../widgets/saving'
-import { DISMISSED, restorerOf, useDismissing, useWithout } from './dismissedFindings'
+import { DISMISSED, restoreButtonId, useDismissals, useQueryWithoutDismissed } from './dismissedFindings'
 import { FindingCard } from './findingCard'
-import { comparedIn, InTheJob, useVerdict } from './jobSentence'
+import { comparedWorkers, JobSentence, useRankVerdict } from './jobSentence'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './findings.module.css'
 
 const LOUDEST: Severity[] = ['high', 'medium', 'low', 'info']
 
-export function FindingsView(props: ViewProps) {
+export function Findings(props: PageProps) {
   const { base, profile } = props
-  const query = useWithout(base)
+  const query = useQueryWithoutDismissed(base)
   const resource = useView('findings', query)
   return (
-    <ViewFrame resource={resource} bones={<Bones height={330} />} steps={String(base.steps ?? '')}>
+    <ViewFrame resource={resource} bones={<Placeholder height={330} />} steps={String(base.steps ?? '')}>
       {(view) => (
         <Page view={view} base={query} whole={profile.steps.length > 0 ? 'step' : 'recording'} props={props} />
       )}
@@ -35,42 +35,44 @@ export function FindingsView(props: ViewProps) {
   )
 }
 
-function Page({ view, base, whole, props }: { view: View; base: Query; whole: string; props: ViewProps }) {
-  const figures = pick(view, 'summary', 'figures')?.figures ?? []
-  const together = pick(view, 'together', 'figures')?.figures ?? []
-  const found = pick(view, 'findings', 'notices')?.notices ?? []
-  const dismissed = pick(view, 'dismissed', 'notices')?.notices ?? []
-  const ignored = pick(view, 'ignored', 'notices')?.notices ?? []
-  const about = [pick(view, 'data_quality', 'notices'), pick(view, 'failed', 'notices')].flatMap((each) => each ?? [])
+function Page({ view, base, whole, props }: { view: View; base: Query; whole: string; props: PageProps }) {
+  const figures = payloadByName(view, 'summary', 'figures')?.figures ?? []
+  const together = payloadByName(view, 'together', 'figures')?.figures ?? []
+  const found = payloadByName(view, 'findings', 'notices')?.notices ?? []
+  const dismissed = payloadByName(view, 'dismissed', 'notices')?.notices ?? []
+  const ignored = payloadByName(view, 'ignored', 'notices')?.notices ?? []
+  const about = [payloadByName(view, 'data_quality', 'notices'), payloadByName(view, 'failed', 'notices')].flatMap(
+    (each) => each ?? [],
+  )
   const saving = found.filter((notice) => notice.saving)
   const others = found
     .filter((notice) => !notice.saving)
     .sort((a, b) => LOUDEST.indexOf(a.severity) - LOUDEST.indexOf(b.severity))
-  const inJob = comparedIn(props) > 0
-  const verdict = useVerdict(props)
+  const inJob = comparedWorkers(props) > 0
+  const verdict = useRankVerdict(props)
   const isRead = view.coverage.complete || view.coverage.window !== null
   // What is loud without a number comes before what surely saves little.
   const isLouder = others[0]?.severity === 'high' && saving[0]?.severity === 'low'
   const first = isLouder ? others[0] : (saving[0] ?? others[0])
   const rulesOf = (notices: readonly Notice[]) => notices.map(({ rule }) => rule)
-  const { dismiss, restore } = useDismissing(rulesOf([...saving, ...others]), rulesOf(dismissed), view)
+  const { dismiss, restore } = useDismissals(rulesOf([...saving, ...others]), rulesOf(dismissed), view)
   return (
     <div className={layoutCss.grid}>
       <HeadlineCard below>
-        {isRead && <Headline figures={[...figures, ...inAll(together, found.length, whole)]} alarms={new Map()} />}
-        <InTheJob {...props} verdict={verdict} findings={found} leads={false} />
+        {isRead && <Headline figures={[...figures, ...totalText(together, found.length, whole)]} alarms={new Map()} />}
+        <JobSentence {...props} verdict={verdict} findings={found} leads={false} />
         {first ? (
-          <Say severity={first.severity}>
+          <HeadlineSentence severity={first.severity}>
             <b>
               {verdict ? 'On this rank alone mend first' : 'Mend first'}: {first.title}.
-              <Gain notice={first} whole={whole} />
+              <TotalSaving notice={first} whole={whole} />
             </b>{' '}
             <Sentence notice={first} text={first.todo || first.text} />
-          </Say>
+          </HeadlineSentence>
         ) : (
-          <Say severity="info">
-            {isRead ? nothing(together, whole) : 'The file ends early: no rule speaks about it.'}
-          </Say>
+          <HeadlineSentence severity="info">
+            {isRead ? emptyText(together, whole) : 'The file ends early: no rule speaks about it.'}
+          </HeadlineSentence>
         )}
       </HeadlineCard>
       {saving.length > 0 && (
@@ -93,9 +95,9 @@ function Page({ view, base, whole, props }: { view: View; base: Query; whole: st
           onDismiss={dismiss}
         />
       )}
-      <Left notices={dismissed} words="dismissed" onRestore={restore} />
-      <Left notices={ignored} words="left out by torch_trace_ignore" />
-      {isRead && <Looked figures={together} whole={whole} isSaid={found.length === 0} />}
+      <DismissedList notices={dismissed} words="dismissed" onRestore={restore} />
+      <DismissedList notices={ignored} words="left out by torch_trace_ignore" />
+      {isRead && <ChecksRun figures={together} whole={whole} isSaid={found.length === 0} />}
       {about.map(({ name, title, notices }) => (
         <Card key={name} className={layoutCss.span12} title={title}>
           <NoticeList notices={notices} onLink={() => undefined} none="" />
@@ -111,7 +113,7 @@ const numberOf = (figures: readonly Figure[], key: string) => {
 }
 
 /** What all findings save together, as one range. */
-function inAll(figures: readonly Figure[], count: number, whole: string): Figure[] {
+function totalText(figures: readonly Figure[], count: number, whole: string): Figure[] {
   const upper = figures.find((figure) => figure.metric.key === 'saving_high_ns')
   const [low, high, share] = ['saving_low_ns', 'saving_high_ns', 'saving_ratio'].map(
     (key) => numberOf(figures, key) ?? 0,
@@ -124,7 +126,7 @@ function inAll(figures: readonly Figure[], count: number, whole: string): Figure
   ]
 }
 
-function Gain({ notice, whole }: { notice: Notice; whole: string }) {
+function TotalSaving({ notice, whole }: { notice: Notice; whole: string }) {
   if (!notice.saving) return null
   const { low_ns: low, high_ns: high, step_ns: step } = notice.saving
   return (
@@ -137,16 +139,16 @@ function Gain({ notice, whole }: { notice: Notice; whole: string }) {
 }
 
 /** What was looked for in vain. */
-function nothing(figures: readonly Figure[], whole: string): string {
+function emptyText(figures: readonly Figure[], whole: string): string {
   const busy = numberOf(figures, 'utilization')
   const note = figures.find((figure) => figure.metric.key === 'utilization')?.note
   const looked = counted(numberOf(figures, 'rules_looked') ?? 0, 'rule')
-  const lacks = silence(figures) && ' Kernels are missing.'
+  const lacks = skippedText(figures) && ' Kernels are missing.'
   return `None of ${looked} applies.${busy === null ? '' : ` The device runs kernels for ${format(busy, 'ratio')} of the ${whole}s${note && ` ${note}`}.`}${lacks}`
 }
 
 /** Which rules did not look because kernels are missing. */
-function silence(figures: readonly Figure[]): string {
+function skippedText(figures: readonly Figure[]): string {
   const count = numberOf(figures, 'rules_silent') ?? 0
   const titles = figures.find((figure) => figure.metric.key === 'silent_rules')?.value
   return count ? ` Kernels are missing, so that ${counted(count, 'rule')} did not look: ${titles}.` : ''
@@ -154,13 +156,13 @@ function silence(figures: readonly Figure[]): string {
 
 /** How much was looked for, and of what nothing can be said: few findings may mean little data. */
 /** `isSaid`: how many looked stands above. */
-function Looked(props: { figures: readonly Figure[]; whole: string; isSaid: boolean }) {
+function ChecksRun(props: { figures: readonly Figure[]; whole: string; isSaid: boolean }) {
   const { figures, whole, isSaid } = props
   const [looked, rules] = ['rules_looked', 'rules'].map((key) => numberOf(figures, key) ?? 0)
   const lacks = String(figures.find((figure) => figure.metric.key === 'not_recorded')?.value ?? '')
   const out = rules - looked - (numberOf(figures, 'rules_silent') ?? 0)
   const left = out > 0 ? ` (${out} left out)` : ''
-  const silent = silence(figures)
+  const silent = skippedText(figures)
   if (isSaid && !lacks && !left && !silent) return null
   return (
     <p className={`${layoutCss.span12} ${css.looked}`}>
@@ -204,7 +206,7 @@ function List(props: {
 }
 
 /** Findings that somebody does not want to hear of: how many, and on demand which. */
-function Left(props: { notices: Notice[]; words: string; onRestore?: (rule: string) => void }) {
+function DismissedList(props: { notices: Notice[]; words: string; onRestore?: (rule: string) => void }) {
   const { notices, words, onRestore } = props
   const [isOpen, setOpen] = useState(false)
   if (notices.length === 0) return null
@@ -230,7 +232,7 @@ function Left(props: { notices: Notice[]; words: string; onRestore?: (rule: stri
               {onRestore && (
                 <button
                   type="button"
-                  id={restorerOf(notice.rule)}
+                  id={restoreButtonId(notice.rule)}
                   className={textCss.link}
                   onClick={() => onRestore(notice.rule)}
                 >

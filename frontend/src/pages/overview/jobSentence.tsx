@@ -3,13 +3,13 @@ import { useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { Notice } from '../../api/payloads'
 import { counted } from '../../lib/format'
-import { spansBeside, viewInfo } from '../../lib/profiles'
-import { Say } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
-import { useKnown } from '../../state/data'
-import { useWholeRead } from '../../state/readRuns'
-import { openView, wayTo } from '../../state/route'
+import { spansOfRun, viewInfo } from '../../lib/profiles'
+import { HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
+import { useCachedView } from '../../state/data'
+import { useRunRead } from '../../state/readRuns'
+import { openView, workerLink } from '../../state/route'
 import { Sentence } from '../../widgets/notices'
 import textCss from '../../widgets/text.module.css'
 
@@ -19,36 +19,39 @@ const VIEW = 'distributed'
 const isOpen = ({ evidence }: Notice) => evidence?.view === VIEW
 
 /** How many workers the view about all of them would compare; 0 where it does not apply. */
-export function comparedIn({ catalog, profile }: Pick<ViewProps, 'catalog' | 'profile'>): number {
-  const count = spansBeside(catalog, profile, profile.model).length
+export function comparedWorkers({ catalog, profile }: Pick<PageProps, 'catalog' | 'profile'>): number {
+  const count = spansOfRun(catalog, profile, profile.model).length
   return count > 1 && viewInfo(profile, VIEW)?.available ? count : 0
 }
 
 /** What the job says of the rank, null while nobody knows it. */
-export function useVerdict(props: ViewProps): Notice | null {
+export function useRankVerdict(props: PageProps): Notice | null {
   const { base, profile } = props
   const { worker } = profile
   const query = useMemo<Query>(() => ({ ...base, worker: '', of: worker }), [base, worker])
-  const view = useKnown(VIEW, query, String(useWholeRead(base)), comparedIn(props) > 0)
-  return (view && pick(view, 'verdict', 'notices')?.notices[0]) ?? null
+  const view = useCachedView(VIEW, query, String(useRunRead(base)), comparedWorkers(props) > 0)
+  return (view && payloadByName(view, 'verdict', 'notices')?.notices[0]) ?? null
 }
 
 /** `findings`: what is said of the rank alone; where that leaves nothing open, nobody is sent elsewhere. */
-export function InTheJob(props: ViewProps & { verdict: Notice | null; findings: readonly Notice[]; leads: boolean }) {
+export function JobSentence(
+  props: PageProps & { verdict: Notice | null; findings: readonly Notice[]; leads: boolean },
+) {
   const { profile, verdict, findings, leads } = props
-  const workers = comparedIn(props)
+  const workers = comparedWorkers(props)
   if (verdict)
     return (
-      <Say severity={verdict.severity}>
-        <Sentence notice={verdict} text={verdict.text} wayOf={wayTo(profile)} /> <ToDistributed text="Distributed" />
-      </Say>
+      <HeadlineSentence severity={verdict.severity}>
+        <Sentence notice={verdict} text={verdict.text} wayOf={workerLink(profile)} />{' '}
+        <ToDistributed text="Distributed" />
+      </HeadlineSentence>
     )
   if (!leads || workers === 0 || !findings.some(isOpen)) return null
   return (
-    <Say severity="info">
+    <HeadlineSentence severity="info">
       How much of its communication is waiting for other ranks: <ToDistributed text="Distributed" /> tells, as far as
       the {counted(workers, 'worker')} of the run are ranks of one job.
-    </Say>
+    </HeadlineSentence>
   )
 }
 
@@ -59,7 +62,7 @@ const ToDistributed = ({ text }: { text: string }) => (
 )
 
 /** Behind a finding of which this rank's trace alone does not tell how much is waiting. */
-export const WaitingIsToldIn = ({ notice }: { notice: Notice }) =>
+export const WaitingTimeLink = ({ notice }: { notice: Notice }) =>
   isOpen(notice) ? (
     <>
       {' '}

@@ -5,22 +5,22 @@ import type { Breakdown, Figures, Link, Notices, Series, Severity, Slice, View }
 import { joinIds } from '../../lib/laneOrder'
 import { parseSteps } from '../../lib/stepSelection'
 import type { Row } from '../../lib/tableRows'
-import { HeadlineCard, Say } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
-import { followLink, functionAt } from '../../state/links'
+import { followLink, functionState } from '../../state/links'
 import { openView, setRoute, useRoute } from '../../state/route'
-import { Bones, Card, PageBones } from '../../widgets/basics'
+import { Card, PagePlaceholder, Placeholder } from '../../widgets/basics'
 import { BreakdownBar, BreakdownTable } from '../../widgets/breakdown'
 import { Chart, SeriesTable } from '../../widgets/chart'
 import { FigureList, Headline, WindowedList } from '../../widgets/figures'
 import { Advice } from '../../widgets/notices'
 import { PayloadCard } from '../../widgets/payload'
-import { useWithout } from './dismissedFindings'
-import { InTheJob, useVerdict } from './jobSentence'
-import { FindingsCard } from './topFindings'
+import { useQueryWithoutDismissed } from './dismissedFindings'
+import { JobSentence, useRankVerdict } from './jobSentence'
+import { TopFindings } from './topFindings'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './overview.module.css'
@@ -43,7 +43,7 @@ const BENEATH = new Set(['steps_of_devices', 'stated_steps'])
 
 /** Where rows of tables lead to: a name to its function, a thread to its stacks. */
 const ROWS: Readonly<Record<string, (row: Row) => void>> = {
-  longest_ranges: (row) => openView('stacks', functionAt(String(row.name))),
+  longest_ranges: (row) => openView('stacks', functionState(String(row.name))),
   busiest_threads: (row) => openView('stacks', { thread: joinIds([String(row.thread_key)]) }),
 }
 
@@ -55,19 +55,19 @@ const width = (pixels: number) => ({ '--tt-card': `${pixels}px` }) as CSSPropert
 
 const bones = (
   <div className={layoutCss.grid}>
-    <PageBones />
+    <PagePlaceholder />
     <div className={layoutCss.span8}>
-      <Bones height={200} />
+      <Placeholder height={200} />
     </div>
     <div className={layoutCss.span4}>
-      <Bones height={200} />
+      <Placeholder height={200} />
     </div>
   </div>
 )
 
-export function Overview(props: ViewProps) {
+export function Overview(props: PageProps) {
   const { base } = props
-  const resource = useView('overview', useWithout(base))
+  const resource = useView('overview', useQueryWithoutDismissed(base))
   // The chart keeps all steps, whichever are chosen: they are what one chooses from.
   const whole = useView('overview', { ...base, steps: '' }, Boolean(base.steps))
   return (
@@ -77,26 +77,29 @@ export function Overview(props: ViewProps) {
   )
 }
 
-function Page({ view, whole, props }: { view: View; whole: View; props: ViewProps }) {
-  const headline = pick(view, 'headline', 'figures')
-  const costs = pick(view, 'largest_costs', 'notices')
-  const every = pick(whole, 'steps', 'series')
+function Page({ view, whole, props }: { view: View; whole: View; props: PageProps }) {
+  const headline = payloadByName(view, 'headline', 'figures')
+  const costs = payloadByName(view, 'largest_costs', 'notices')
+  const every = payloadByName(whole, 'steps', 'series')
   // One bar says less than the table of its parts.
   const steps = every && every.x.length > 1 ? every : null
-  const average = pick(view, 'average_step', 'breakdown')
-  const advice = pick(view, 'findings', 'notices')
-  const left = pick(view, 'left_out', 'figures')
-  const outside = pick(view, 'outside_steps', 'figures')
-  const about = [pick(view, 'trace_health', 'figures'), pick(view, 'configuration', 'figures')].flatMap((card) =>
-    card?.figures.length ? card : [],
+  const average = payloadByName(view, 'average_step', 'breakdown')
+  const advice = payloadByName(view, 'findings', 'notices')
+  const left = payloadByName(view, 'left_out', 'figures')
+  const outside = payloadByName(view, 'outside_steps', 'figures')
+  const about = [
+    payloadByName(view, 'trace_health', 'figures'),
+    payloadByName(view, 'configuration', 'figures'),
+  ].flatMap((card) => (card?.figures.length ? card : []))
+  const lacking = payloadByName(view, 'data_quality', 'notices')?.notices.some(
+    (notice) => notice.rule === 'kernels_missing',
   )
-  const lacking = pick(view, 'data_quality', 'notices')?.notices.some((notice) => notice.rule === 'kernels_missing')
   const names = Object.keys(view.payloads)
   const times = names.flatMap((name) =>
-    /^device_(steps|time|idle|classes|cores)/.test(name) ? (pick(view, name, 'breakdown') ?? []) : [],
+    /^device_(steps|time|idle|classes|cores)/.test(name) ? (payloadByName(view, name, 'breakdown') ?? []) : [],
   )
   const devices = names.flatMap((name) =>
-    name.startsWith('device_') && !name.startsWith('device_time') ? (pick(view, name, 'figures') ?? []) : [],
+    name.startsWith('device_') && !name.startsWith('device_time') ? (payloadByName(view, name, 'figures') ?? []) : [],
   )
   const many = devices.length > BESIDE
   const rest = names.filter((name) => !KNOWN.has(name) && !name.startsWith('device_'))
@@ -106,7 +109,7 @@ function Page({ view, whole, props }: { view: View; whole: View; props: ViewProp
     <div className={layoutCss.grid}>
       {headline && <Answer headline={headline} costs={costs} advice={advice} props={props} />}
       {advice && (
-        <FindingsCard
+        <TopFindings
           payload={advice}
           left={left}
           none={
@@ -152,9 +155,9 @@ function Page({ view, whole, props }: { view: View; whole: View; props: ViewProp
   )
 }
 
-function Answer(of: { headline: Figures; costs: Notices | null; advice: Notices | null; props: ViewProps }) {
+function Answer(of: { headline: Figures; costs: Notices | null; advice: Notices | null; props: PageProps }) {
   const { headline, costs, advice, props } = of
-  const verdict = useVerdict(props)
+  const verdict = useRankVerdict(props)
   const alarms = useMemo(() => {
     const out = new Map<string, Severity>()
     for (const notice of advice?.notices ?? []) {
@@ -166,12 +169,12 @@ function Answer(of: { headline: Figures; costs: Notices | null; advice: Notices 
   return (
     <HeadlineCard below>
       <Headline figures={headline.figures} alarms={alarms} />
-      <InTheJob {...props} verdict={verdict} findings={advice?.notices ?? []} leads />
+      <JobSentence {...props} verdict={verdict} findings={advice?.notices ?? []} leads />
       {costs?.notices.map((notice, i) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the order is fixed
-        <Say key={i} severity="info">
+        <HeadlineSentence key={i} severity="info">
           <Advice notice={notice} /> {notice.evidence && <LinkButton link={notice.evidence} />}
-        </Say>
+        </HeadlineSentence>
       ))}
     </HeadlineCard>
   )

@@ -13,7 +13,7 @@ import css from './topFindings.module.css'
 const SHOWN = 4
 
 /** `left`: how many findings somebody does not want to hear of. */
-export function FindingsCard(props: { payload: Notices; left: Figures | null; none: string }) {
+export function TopFindings(props: { payload: Notices; left: Figures | null; none: string }) {
   const { payload, left, none } = props
   const { notices, title } = payload
   const shown = notices.slice(0, SHOWN)
@@ -41,19 +41,19 @@ export function FindingsCard(props: { payload: Notices; left: Figures | null; no
                 <span className={css.words}>
                   <Sentence notice={notice} text={notice.todo || notice.text} />
                 </span>
-                <Worth notice={notice} scale={scale} />
+                <FindingSaving notice={notice} scale={scale} />
               </button>
             </li>
           ))}
         </ol>
       )}
-      {left && <LeftOut figures={left.figures} />}
+      {left && <DismissedCount figures={left.figures} />}
     </Card>
   )
 }
 
 /** What is not told is said: else nobody would know that there is more. */
-function LeftOut({ figures }: { figures: readonly Figure[] }) {
+function DismissedCount({ figures }: { figures: readonly Figure[] }) {
   const counts = figures.flatMap(({ metric, value }) =>
     typeof value === 'number' && value > 0 ? `${value} ${lowerFirst(metric.title)}` : [],
   )
@@ -69,7 +69,7 @@ function LeftOut({ figures }: { figures: readonly Figure[] }) {
 
 const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1)
 
-function Worth({ notice, scale }: { notice: Notice; scale: Scale }) {
+function FindingSaving({ notice, scale }: { notice: Notice; scale: Scale }) {
   if (!notice.saving)
     return (
       <>

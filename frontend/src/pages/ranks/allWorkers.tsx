@@ -4,13 +4,13 @@ import { type ReactNode, useMemo, useRef } from 'react'
 import type { Query } from '../../api/client'
 import type { View } from '../../api/payloads'
 import { counted, format } from '../../lib/format'
-import { nounOf } from '../../lib/modelNouns'
-import { spansBeside, unreadOf } from '../../lib/profiles'
-import type { ViewProps } from '../../parts/page'
+import { modelNoun } from '../../lib/modelNouns'
+import { spansOfRun, unreadSpans } from '../../lib/profiles'
+import type { PageProps } from '../../parts/page'
 import { ViewFrame } from '../../parts/viewFrame'
-import { type Resource, useWholeView } from '../../state/data'
-import { setWish, useWish } from '../../state/readRuns'
-import { Bones } from '../../widgets/basics'
+import { type Resource, useAllWorkersView } from '../../state/data'
+import { setReadRequest, useReadRequest } from '../../state/readRuns'
+import { Placeholder } from '../../widgets/basics'
 import basicsCss from '../../widgets/basics.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './allWorkers.module.css'
@@ -38,15 +38,15 @@ export interface AllWorkers {
 }
 
 /** The answer of a view about all workers; where that may read many, somebody has to want it first. */
-export function useAllWorkers(id: string, { base, profile, catalog }: ViewProps): AllWorkers {
+export function useAllWorkers(id: string, { base, profile, catalog }: PageProps): AllWorkers {
   // Which worker is open does not matter to the answer.
   const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
-  const spans = spansBeside(catalog, profile, profile.model)
-  const unread = unreadOf(spans)
-  const wish = useWish(base, id)
+  const spans = spansOfRun(catalog, profile, profile.model)
+  const unread = unreadSpans(spans)
+  const wish = useReadRequest(base, id)
   const asks = wish !== 'wanted' && unread.length > (wish === 'stopped' ? 0 : MOST_UNASKED)
   // What is known already costs nothing.
-  const resource = useWholeView(id, query, !asks)
+  const resource = useAllWorkersView(id, query, !asks)
   // Tables ask as the answer that is here did: of other steps they might read what nobody wants yet.
   const answered = useRef(query)
   if (!resource.busy) answered.current = query
@@ -54,12 +54,12 @@ export function useAllWorkers(id: string, { base, profile, catalog }: ViewProps)
     query: answered.current,
     resource,
     workers: spans.length,
-    noun: nounOf(profile.model),
+    noun: modelNoun(profile.model),
     unread: unread.length,
     bytes: unread.reduce((sum, span) => sum + span.size_bytes, 0),
     isHeld: asks && !resource.busy && !resource.data && !resource.problem,
     isWanted: wish === 'wanted',
-    want: (isIt) => setWish(base, id, isIt ? 'wanted' : 'stopped'),
+    want: (isIt) => setReadRequest(base, id, isIt ? 'wanted' : 'stopped'),
   }
 }
 
@@ -112,7 +112,7 @@ export function ReadingAll(props: { all: Pick<AllWorkers, 'resource' | 'workers'
           )}
         </p>
       )}
-      <Bones height={420} />
+      <Placeholder height={420} />
     </>
   )
 }

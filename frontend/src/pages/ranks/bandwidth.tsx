@@ -1,8 +1,8 @@
 // How fast data move, where sizes are known: bandwidth against size, what fits it, and whether nodes are slower than others.
 import type { Table, View } from '../../api/payloads'
 import { counted } from '../../lib/format'
-import { bySets, slowestText } from '../../lib/nodeSpeed'
-import { pick } from '../../parts/payloadByName'
+import { nodeSets, slowestText } from '../../lib/nodeSpeed'
+import { payloadByName } from '../../parts/payloadByName'
 import { Card } from '../../widgets/basics'
 import { SizePlot } from '../../widgets/sizePlot'
 import { SmallTable } from '../../widgets/smallTable'
@@ -16,9 +16,9 @@ const SHOWN = 10
 const FEW = 4
 
 export function Bandwidth({ view }: { view: View }) {
-  const bandwidth = pick(view, 'bandwidth', 'series')
-  const fits = pick(view, 'bandwidth_fits', 'table')
-  const nodes = pick(view, 'nodes', 'table')
+  const bandwidth = payloadByName(view, 'bandwidth', 'series')
+  const fits = payloadByName(view, 'bandwidth_fits', 'table')
+  const nodes = payloadByName(view, 'nodes', 'table')
   // A table of fits takes more than half of the page; that nothing fits does not.
   const isNarrow = bandwidth !== null && bandwidth.x.length <= FEW && !(fits && isFitted(fits))
   return (
@@ -62,7 +62,7 @@ function Fits({ table }: { table: Table }) {
 
 /** Single nodes apart from pairs and larger sets: times are compared among as many nodes alone. */
 function Nodes({ table }: { table: Table }) {
-  const sets = bySets(table.rows)
+  const sets = nodeSets(table.rows)
   return (
     <Card title={table.title} subtitle="the same collectives on each; slowest first">
       <p className={css.say}>{slowestText(sets)}</p>
@@ -72,7 +72,7 @@ function Nodes({ table }: { table: Table }) {
             <h3>
               {title} <small>{rows.length > SHOWN ? `the ${SHOWN} slowest` : counted(rows.length, 'row')}</small>
             </h3>
-            <SmallTable table={named(table, rows)} without={['node_count']} limit={SHOWN} counted />
+            <SmallTable table={withSlowdownTitle(table, rows)} without={['node_count']} limit={SHOWN} counted />
           </div>
         ))}
       </div>
@@ -80,7 +80,7 @@ function Nodes({ table }: { table: Table }) {
   )
 }
 
-function named(table: Table, rows: Table['rows']): Table {
+function withSlowdownTitle(table: Table, rows: Table['rows']): Table {
   const columns = table.columns.map((column) =>
     column.metric.key === 'slowdown' ? { ...column, metric: { ...column.metric, title: 'Times the median' } } : column,
   )

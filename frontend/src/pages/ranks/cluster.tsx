@@ -4,18 +4,18 @@ import type { Series, View } from '../../api/payloads'
 import { columnScale } from '../../lib/format'
 import { RowFacts } from '../../parts/answerPage'
 import { HeadlineCard } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { followLink } from '../../state/links'
 import { setRoute, useRoute } from '../../state/route'
-import { Bones, Card } from '../../widgets/basics'
+import { Card, Placeholder } from '../../widgets/basics'
 import { Headline } from '../../widgets/figures'
 import { HeatMap } from '../../widgets/heat'
 import { NoticeList } from '../../widgets/notices'
-import { BarsCard } from './rankBars'
+import { RankBarsCard } from './rankBars'
 import frameCss from '../../parts/viewFrame.module.css'
 import layoutCss from '../../widgets/layout.module.css'
 
@@ -27,11 +27,11 @@ const GROUPS: Group[] = [
   { table: 'job_groups', label: 'Groups', nameStyle: 'plain' },
 ]
 
-export function Cluster({ base }: ViewProps) {
+export function Cluster({ base }: PageProps) {
   const resource = useView('cluster', base)
   return (
     <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Bones height={420} />}>
+      <ViewFrame resource={resource} bones={<Placeholder height={420} />}>
         {(view) => <Page view={view} />}
       </ViewFrame>
       {resource.data && (
@@ -48,11 +48,11 @@ export function Cluster({ base }: ViewProps) {
 }
 
 function Page({ view }: { view: View }) {
-  const headline = pick(view, 'headline', 'figures')
-  const lists = [pick(view, 'findings', 'notices'), pick(view, 'data_quality', 'notices')]
-  const [ranks, stages] = [pick(view, 'rank_times', 'series'), pick(view, 'stage_times', 'series')]
-  const calls = pick(view, 'rank_calls', 'series')
-  const maps = ['map_link_bandwidth', 'map_link_bytes'].flatMap((name) => pick(view, name, 'series') ?? [])
+  const headline = payloadByName(view, 'headline', 'figures')
+  const lists = [payloadByName(view, 'findings', 'notices'), payloadByName(view, 'data_quality', 'notices')]
+  const [ranks, stages] = [payloadByName(view, 'rank_times', 'series'), payloadByName(view, 'stage_times', 'series')]
+  const calls = payloadByName(view, 'rank_calls', 'series')
+  const maps = ['map_link_bandwidth', 'map_link_bytes'].flatMap((name) => payloadByName(view, name, 'series') ?? [])
   return (
     <div className={layoutCss.grid}>
       {headline && (
@@ -69,9 +69,9 @@ function Page({ view }: { view: View }) {
             </Card>
           ),
       )}
-      {ranks && <BarsCard series={ranks} wide={!stages} />}
-      {stages && <BarsCard series={stages} wide={!ranks} />}
-      {calls && <BarsCard series={calls} wide />}
+      {ranks && <RankBarsCard series={ranks} wide={!stages} />}
+      {stages && <RankBarsCard series={stages} wide={!ranks} />}
+      {calls && <RankBarsCard series={calls} wide />}
       {maps.length > 0 && <LinksCard maps={maps} />}
     </div>
   )

@@ -2,12 +2,12 @@
 import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'
-import { nounOf } from '../../lib/modelNouns'
-import { spansBeside } from '../../lib/profiles'
+import { modelNoun } from '../../lib/modelNouns'
+import { spansOfRun } from '../../lib/profiles'
 import { AnswerPage, RowFacts } from '../../parts/answerPage'
-import type { ViewProps } from '../../parts/page'
+import type { PageProps } from '../../parts/page'
 import type { Group } from '../../parts/tableSection'
-import { openElsewhere } from '../../state/route'
+import { openViewOfProfile } from '../../state/route'
 import { ReadingAll } from './allWorkers'
 
 const SEARCH = 'Search collectives, text or /regex/'
@@ -20,7 +20,7 @@ const OF_ALL: Group[] = [
   { table: 'rank_progress', label: 'Ranks', filters: [], nameStyle: 'plain' },
 ]
 
-export function Collectives({ base }: ViewProps) {
+export function Collectives({ base }: PageProps) {
   return (
     <AnswerPage
       id="collectives"
@@ -32,7 +32,7 @@ export function Collectives({ base }: ViewProps) {
   )
 }
 
-export function RanksCollectives({ base, profile, catalog }: ViewProps) {
+export function RanksCollectives({ base, profile, catalog }: PageProps) {
   // The view is about all workers: which one is open does not matter to the answer.
   const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
   const place = { run: profile.run, span: profile.span }
@@ -43,8 +43,8 @@ export function RanksCollectives({ base, profile, catalog }: ViewProps) {
         <ReadingAll
           all={{
             resource,
-            workers: spansBeside(catalog, profile, profile.model).length,
-            noun: nounOf(profile.model),
+            workers: spansOfRun(catalog, profile, profile.model).length,
+            noun: modelNoun(profile.model),
           }}
         />
       )}
@@ -57,7 +57,7 @@ export function RanksCollectives({ base, profile, catalog }: ViewProps) {
             <Button
               size="compact-xs"
               variant="default"
-              onClick={() => openElsewhere({ ...place, worker: String(row.worker) }, 'collectives', {})}
+              onClick={() => openViewOfProfile({ ...place, worker: String(row.worker) }, 'collectives', {})}
             >
               Open its calls
             </Button>

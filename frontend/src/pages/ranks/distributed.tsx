@@ -4,21 +4,21 @@ import type { Query } from '../../api/client'
 import type { Catalog, Figure, Link, Series, View } from '../../api/payloads'
 import { categoryColor } from '../../lib/color'
 import { recordersText } from '../../lib/flightRecorders'
-import { nounOf } from '../../lib/modelNouns'
-import { noTraceOf, spansBeside, withoutTraces } from '../../lib/profiles'
-import { type Sight, sightOf } from '../../lib/rankZoom'
+import { modelNoun } from '../../lib/modelNouns'
+import { missingTraceText, spansOfRun, withoutTraces } from '../../lib/profiles'
+import { type RankZoom, rankZoom } from '../../lib/rankZoom'
 import type { Row } from '../../lib/tableRows'
-import { areAlike } from '../../lib/uniformBars'
+import { areUniform } from '../../lib/uniformBars'
 import { RowFacts } from '../../parts/answerPage'
-import { Partners } from '../../parts/collectivePeers'
+import { PeerCalls } from '../../parts/collectivePeers'
 import { HeadlineCard } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { followLink } from '../../state/links'
-import { setWholeRead } from '../../state/readRuns'
+import { setRunRead } from '../../state/readRuns'
 import { readRoute } from '../../state/route'
 import { Card, MetricName, Swatch } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
@@ -28,9 +28,18 @@ import { SmallTable } from '../../widgets/smallTable'
 import { ReadingAll } from './allWorkers'
 import { Bandwidth } from './bandwidth'
 import { LinkMaps } from './linkMaps'
-import { BarsCard } from './rankBars'
-import { BESIDE, OpenRank, openBeside, openRank, type Place, RankPictures, ROWS, toRows } from './rankCharts'
-import { Groups } from './rankGroups'
+import { RankBarsCard } from './rankBars'
+import {
+  COMPARE_LABEL,
+  OpenRank,
+  openRank,
+  openTwoRanks,
+  type Place,
+  RankCharts,
+  ROWS,
+  scrollToTables,
+} from './rankCharts'
+import { RankGroups } from './rankGroups'
 import breakdownCss from '../../widgets/breakdown.module.css'
 import layoutCss from '../../widgets/layout.module.css'
 import css from './distributed.module.css'
@@ -59,16 +68,16 @@ const STATED: Group[] = [
   { table: 'links', label: 'Links', nameStyle: 'plain' },
 ]
 
-export function Distributed({ base, profile, catalog }: ViewProps) {
+export function Distributed({ base, profile, catalog }: PageProps) {
   // The view is about all workers: which one is open does not matter to the answer.
   const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
   const resource = useView('distributed', query)
   const shown = resource.data
   useEffect(() => {
-    if (shown) setWholeRead(base)
+    if (shown) setRunRead(base)
   }, [shown, base])
   const { run, span } = profile
-  const workers = spansBeside(catalog, profile, profile.model).length
+  const workers = spansOfRun(catalog, profile, profile.model).length
   const place = useMemo(() => ({ run, span, absent: withoutTraces(catalog, { run, span }) }), [catalog, run, span])
   const page = useRef<HTMLDivElement>(null)
   useArrival(page)
@@ -76,7 +85,7 @@ export function Distributed({ base, profile, catalog }: ViewProps) {
     <div className={css.distributed} ref={page}>
       <ViewFrame
         resource={resource}
-        bones={<ReadingAll all={{ resource, workers, noun: nounOf(profile.model) }} />}
+        bones={<ReadingAll all={{ resource, workers, noun: modelNoun(profile.model) }} />}
         steps={String(base.steps ?? '')}
       >
         {(view) => <Page view={view} base={query} place={place} />}
@@ -87,7 +96,7 @@ export function Distributed({ base, profile, catalog }: ViewProps) {
             view="distributed"
             base={query}
             groups={[...GROUPS, TRAFFIC, ...STATED].filter(
-              ({ table }) => ALWAYS.has(table) || pick(shown, table, 'table'),
+              ({ table }) => ALWAYS.has(table) || payloadByName(shown, table, 'table'),
             )}
             bounded
             placeholder="Search workers and collectives, text or /regex/"
@@ -101,7 +110,7 @@ export function Distributed({ base, profile, catalog }: ViewProps) {
                       worker={row.worker}
                       steps={typeof row.step === 'string' ? row.step : ''}
                       usual={typeof row.usual_worker === 'string' ? row.usual_worker : undefined}
-                      sight={typeof row.step === 'string' ? undefined : sightIn(shown, row)}
+                      sight={typeof row.step === 'string' ? undefined : zoomOfWorker(shown, row)}
                     />
                   )}
                 </RowFacts>
@@ -137,21 +146,26 @@ function useArrival(page: React.RefObject<HTMLDivElement | null>): void {
 /** What a finding leads to may be the tables of this page. */
 function follow(link: Link): void {
   followLink(link)
-  if (link.view === 'distributed') toRows()
+  if (link.view === 'distributed') scrollToTables()
 }
 
 /** The way to the timeline with a rank and the one that is usual beside it. */
-function besideOf(place: Place, { worker, usual_worker: usual }: Row, sight: Sight): (() => void) | string | null {
+function compareOnTimeline(
+  place: Place,
+  { worker, usual_worker: usual }: Row,
+  sight: RankZoom,
+): (() => void) | string | null {
   if (typeof usual !== 'string') return null
   const absent = [String(worker), usual].find((one) => place.absent.has(one))
-  return absent === undefined ? () => openBeside(place, String(worker), usual, sight) : noTraceOf(absent)
+  return absent === undefined ? () => openTwoRanks(place, String(worker), usual, sight) : missingTraceText(absent)
 }
 
 /** Where a worker shows why it is late, by the table of stragglers and what it computes on. */
-function sightIn(view: View, { worker }: Row): Sight {
-  const rowsOf = (table: string) => pick(view, table, 'table')?.rows.filter((row) => row.worker === worker) ?? []
+function zoomOfWorker(view: View, { worker }: Row): RankZoom {
+  const rowsOf = (table: string) =>
+    payloadByName(view, table, 'table')?.rows.filter((row) => row.worker === worker) ?? []
   const devices = rowsOf('devices')
-  return sightOf(
+  return rankZoom(
     rowsOf('stragglers').find((row) => row.stands_out),
     devices.length > 0 && devices.every(({ device }) => device === 'CPU'),
   )
@@ -167,7 +181,7 @@ const wayOf =
 const OtherCalls = ({ base, catalog, row }: { base: Query; catalog: Catalog; row: Row }) => (
   <>
     <h3>On other ranks</h3>
-    <Partners base={base} catalog={catalog} call={{ worker: String(row.worker), start: Number(row.start_ns) }} />
+    <PeerCalls base={base} catalog={catalog} call={{ worker: String(row.worker), start: Number(row.start_ns) }} />
   </>
 )
 
@@ -177,14 +191,14 @@ const FEW = 4
 const MAP_FIRST = 16
 
 function Page({ view, base, place }: { view: View; base: Query; place: Place }) {
-  const headline = pick(view, 'headline', 'figures')
-  const findings = pick(view, 'findings', 'notices')
-  const worst = pick(view, 'worst', 'table')
-  const recorders = pick(view, 'recorders', 'table')
+  const headline = payloadByName(view, 'headline', 'figures')
+  const findings = payloadByName(view, 'findings', 'notices')
+  const worst = payloadByName(view, 'worst', 'table')
+  const recorders = payloadByName(view, 'recorders', 'table')
   const ranks = headline?.figures.find(({ metric }) => metric.key === 'workers')?.value
   const way = useMemo(() => wayOf(place), [place])
   const mapFirst = Number(ranks ?? 0) > MAP_FIRST
-  const pictures = <RankPictures base={base} place={place} />
+  const pictures = <RankCharts base={base} place={place} />
   return (
     <div className={layoutCss.column}>
       {headline && (
@@ -210,7 +224,7 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
             table={worst}
             without={['usual_worker']}
             onName={(row) => openRank(place, String(row.worker), 'overview', '')}
-            show={{ label: BESIDE, of: (row) => besideOf(place, row, sightIn(view, row)) }}
+            show={{ label: COMPARE_LABEL, of: (row) => compareOnTimeline(place, row, zoomOfWorker(view, row)) }}
             counted
           />
         </Card>
@@ -220,15 +234,15 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
       {!mapFirst && pictures}
       <Stages view={view} />
       <Bandwidth view={view} />
-      <Stated view={view} />
-      <Groups view={view} />
+      <VendorCharts view={view} />
+      <RankGroups view={view} />
     </div>
   )
 }
 
 function Bars({ view }: { view: View }) {
-  const overlap = pick(view, 'overlap', 'series')
-  const waiting = pick(view, 'waiting', 'series')
+  const overlap = payloadByName(view, 'overlap', 'series')
+  const waiting = payloadByName(view, 'waiting', 'series')
   if (!overlap && !waiting) return null
   return (
     <div className={`${layoutCss.grid} ${css.cards}`}>
@@ -240,7 +254,7 @@ function Bars({ view }: { view: View }) {
 
 /** A bar for each rank, but the numbers of one where many are alike. */
 function RankBars({ series, wide }: { series: Series; wide: boolean }) {
-  if (!areAlike(series)) return <BarsCard series={series} wide={wide} />
+  if (!areUniform(series)) return <RankBarsCard series={series} wide={wide} />
   const middle = Math.floor(series.x.length / 2)
   return (
     <Card
@@ -257,8 +271,8 @@ function RankBars({ series, wide }: { series: Series; wide: boolean }) {
 
 /** Stages of a pipeline, where messages between ranks tell them: a bar for each, and what of it is a bubble. */
 function Stages({ view }: { view: View }) {
-  const stages = pick(view, 'stages', 'series')
-  const bubbles = pick(view, 'stage_bubbles', 'table')
+  const stages = payloadByName(view, 'stages', 'series')
+  const bubbles = payloadByName(view, 'stage_bubbles', 'table')
   if (!stages || !bubbles) return null
   return (
     <Card title={stages.title} subtitle={stages.subtitle}>
@@ -280,15 +294,15 @@ function Stages({ view }: { view: View }) {
 }
 
 /** What profiles state of their communication, of those that do. */
-function Stated({ view }: { view: View }) {
-  const series = (name: string) => pick(view, name, 'series') ?? []
+function VendorCharts({ view }: { view: View }) {
+  const series = (name: string) => payloadByName(view, name, 'series') ?? []
   const stated = ['step_times', 'call_times'].flatMap(series)
   const links = ['map_traffic', 'map_link_bandwidth', 'map_link_bytes'].flatMap(series)
   if (stated.length + links.length === 0) return null
   return (
     <div className={`${layoutCss.grid} ${css.cards}`}>
       {stated.map((series) => (
-        <BarsCard key={series.name} series={series} wide={stated.length === 1} />
+        <RankBarsCard key={series.name} series={series} wide={stated.length === 1} />
       ))}
       {links.length > 0 && <LinkMaps maps={links} />}
     </div>

@@ -7,7 +7,7 @@ import type { Matrix } from '../../lib/rankMatrix'
 import { setRoute, useRoute } from '../../state/route'
 import { Card } from '../../widgets/basics'
 import { HeatMap } from '../../widgets/heat'
-import { MatrixPicture, type Told } from '../../widgets/matrix'
+import { type CellTooltip, MatrixPicture } from '../../widgets/matrix'
 import layoutCss from '../../widgets/layout.module.css'
 
 /** Of more ranks the map is a picture of bounded height. */
@@ -47,7 +47,7 @@ function Picture({ series }: { series: Series }) {
   const matrix = useMemo<Matrix>(() => matrixOf(series), [series])
   const [kept, keep] = useState(-1)
   const unit = series.lines[0].metric.unit
-  const tell = (cell: number): Told => ({
+  const tell = (cell: number): CellTooltip => ({
     title: `${matrix.rows[Math.floor(cell / matrix.columns.length)]} to ${matrix.columns[cell % matrix.columns.length]}`,
     lines: [[series.title, format(matrix.values[cell], unit)]],
   })
@@ -78,6 +78,6 @@ const matrixOf = (series: Series): Matrix => ({
   rowMarks: [],
   columnMarks: [],
   marked: [],
-  named: [],
+  labelFirst: [],
   rankOf: () => -1,
 })

@@ -1,33 +1,35 @@
 // Parallelism: what shards, stages of a pipeline, offloading and experts take of the device, and what nothing hides of it.
 import type { Table } from '../../api/payloads'
 import { format } from '../../lib/format'
-import { HeadlineCard, Say } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { RowDetail } from '../../parts/rowDetail'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
-import { Bones } from '../../widgets/basics'
+import { Placeholder } from '../../widgets/basics'
 import { Headline } from '../../widgets/figures'
 import frameCss from '../../parts/viewFrame.module.css'
 
 const GROUPS: Group[] = [{ table: 'roles', label: 'By role' }]
 
-export function Parallelism({ base }: ViewProps) {
+export function Parallelism({ base }: PageProps) {
   const resource = useView('parallelism', base)
   return (
     <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Bones height={110} />} steps={String(base.steps ?? '')}>
+      <ViewFrame resource={resource} bones={<Placeholder height={110} />} steps={String(base.steps ?? '')}>
         {(view) => {
-          const summary = pick(view, 'summary', 'figures')
-          const roles = pick(view, 'roles', 'table')
+          const summary = payloadByName(view, 'summary', 'figures')
+          const roles = payloadByName(view, 'roles', 'table')
           return (
             summary && (
               <HeadlineCard below>
                 <Headline figures={summary.figures} alarms={new Map()} />
                 {roles && (
-                  <Say severity="info">{answered(roles, summary.figures.find(({ note }) => note)?.note ?? '')}</Say>
+                  <HeadlineSentence severity="info">
+                    {answered(roles, summary.figures.find(({ note }) => note)?.note ?? '')}
+                  </HeadlineSentence>
                 )}
               </HeadlineCard>
             )

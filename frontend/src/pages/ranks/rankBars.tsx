@@ -13,7 +13,7 @@ import css from './rankBars.module.css'
 /** From so many bars on one is too thin: the heat map stands first. */
 const MANY = 16
 
-export function BarsCard({ series, wide }: { series: Series; wide: boolean }) {
+export function RankBarsCard({ series, wide }: { series: Series; wide: boolean }) {
   const many = series.x.length >= MANY
   const [form, setForm] = useState('')
   const shown = form || (many ? 'map' : 'chart')

@@ -3,24 +3,24 @@ import { ActionIcon, Button, NativeSelect } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Heat, Series, Unit, View } from '../../api/payloads'
-import { TALLEST } from '../../canvas/matrix'
+import { MAX_ROW_HEIGHT } from '../../canvas/matrix'
 import { categoryColor } from '../../lib/color'
 import { columnScale, format } from '../../lib/format'
 import { joinIds } from '../../lib/laneOrder'
-import { noTraceOf } from '../../lib/profiles'
-import { byPlace, byStep, type Matrix, orders, skipped } from '../../lib/rankMatrix'
+import { missingTraceText } from '../../lib/profiles'
+import { byPlace, byStep, type Matrix, missingRanks, sortChoices } from '../../lib/rankMatrix'
 import { rankKey } from '../../lib/rankSelection'
-import type { Sight } from '../../lib/rankZoom'
+import type { RankZoom } from '../../lib/rankZoom'
 import { isSteady, sortedMeans } from '../../lib/steadiness'
-import { pick } from '../../parts/payloadByName'
+import { payloadByName } from '../../parts/payloadByName'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { joinList } from '../../state/hash'
-import { openElsewhere, setRoute, useRoute } from '../../state/route'
-import { Bones, Card, Swatch, Value } from '../../widgets/basics'
+import { openViewOfProfile, setRoute, useRoute } from '../../state/route'
+import { Card, Placeholder, Swatch, Value } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
 import { CloseIcon } from '../../widgets/icons'
-import { MatrixPicture, type Told } from '../../widgets/matrix'
+import { type CellTooltip, MatrixPicture } from '../../widgets/matrix'
 import { Spread } from '../../widgets/spread'
 import breakdownCss from '../../widgets/breakdown.module.css'
 import layoutCss from '../../widgets/layout.module.css'
@@ -50,14 +50,14 @@ export interface Place {
 /** The id of the tables below the pictures. */
 export const ROWS = 'rows-of-ranks'
 
-export function RankPictures({ base, place }: { base: Query; place: Place }) {
+export function RankCharts({ base, place }: { base: Query; place: Place }) {
   const { by = '' } = useRoute()
   const query = useMemo<Query>(() => ({ ...base, measure: by || FIRST }), [base, by])
   const resource = useView('distributed', query)
   return (
     <ViewFrame
       resource={resource}
-      bones={<Bones height={420} />}
+      bones={<Placeholder height={420} />}
       action={
         by !== '' && (
           <Button size="xs" onClick={() => setRoute({ by: '' }, true)}>
@@ -72,8 +72,8 @@ export function RankPictures({ base, place }: { base: Query; place: Place }) {
 }
 
 function Pictures({ view, place }: { view: View; place: Place }) {
-  const heat = pick(view, 'heat', 'heat')
-  const spread = pick(view, 'spread', 'series')
+  const heat = payloadByName(view, 'heat', 'heat')
+  const spread = payloadByName(view, 'spread', 'series')
   // One rank alone is compared with nobody.
   if (!heat || heat.rows.length < 2 || heat.x.length === 0) return null
   const hasPlaces = heat.groupings.some((grouping) => grouping.groups.length > 1)
@@ -90,7 +90,7 @@ function Pictures({ view, place }: { view: View; place: Place }) {
 }
 
 /** A cell that is kept; none of another picture. */
-function useKept(matrix: Matrix): [number, (cell: number) => void] {
+function useSelectedRank(matrix: Matrix): [number, (cell: number) => void] {
   const [kept, setKept] = useState(-1)
   // biome-ignore lint/correctness/useExhaustiveDependencies: in another picture the cell is another one
   useEffect(() => setKept(-1), [matrix])
@@ -99,13 +99,13 @@ function useKept(matrix: Matrix): [number, (cell: number) => void] {
 
 function MapCard({ heat, place, wide }: { heat: Heat; place: Place; wide: boolean }) {
   const { rows: order = '' } = useRoute()
-  const choices = useMemo(() => orders(heat), [heat])
+  const choices = useMemo(() => sortChoices(heat), [heat])
   const known = choices.some(({ value }) => value === order) ? order : 'name'
   const matrix = useMemo(() => byStep(heat, known), [heat, known])
-  const [kept, keep] = useKept(matrix)
+  const [kept, keep] = useSelectedRank(matrix)
   const rankAt = (cell: number) => matrix.rankOf(Math.floor(cell / heat.x.length), cell % heat.x.length)
   const stepAt = (cell: number) => heat.x[cell % heat.x.length]
-  const tell = (cell: number): Told => {
+  const tell = (cell: number): CellTooltip => {
     const rank = rankAt(cell)
     const steps = heat.merged > 1 ? 'Largest of steps' : heat.x_metric.title
     return {
@@ -154,7 +154,7 @@ function MapCard({ heat, place, wide }: { heat: Heat; place: Place; wide: boolea
         label={`${heat.title} of ${heat.rows.length.toLocaleString('en-US')} ranks by step`}
         noun="ranks"
         height={MAP_HEIGHT}
-        tallest={wide ? undefined : Math.max(TALLEST, Math.min(PLACE_HEIGHT, CHART_HEIGHT / heat.rows.length))}
+        tallest={wide ? undefined : Math.max(MAX_ROW_HEIGHT, Math.min(PLACE_HEIGHT, CHART_HEIGHT / heat.rows.length))}
         selected={kept}
         onSelect={keep}
         onOpen={(cell) => openRank(place, heat.rows[rankAt(cell)], 'overview', stepAt(cell))}
@@ -163,7 +163,7 @@ function MapCard({ heat, place, wide }: { heat: Heat; place: Place; wide: boolea
         note={absentText(heat)}
       />
       {kept >= 0 && (
-        <Kept
+        <SelectedRank
           worker={heat.rows[rankAt(kept)]}
           steps={stepAt(kept)}
           value={matrix.values[kept]}
@@ -179,10 +179,10 @@ function MapCard({ heat, place, wide }: { heat: Heat; place: Place; wide: boolea
 
 /** Which ranks have no row: between two labels nobody would miss them. */
 function absentText(heat: Heat): string {
-  const { count, named } = skipped(heat.rows)
+  const { count, first } = missingRanks(heat.rows)
   if (count === 0) return ''
-  const rest = count > named.length ? ` and ${(count - named.length).toLocaleString('en-US')} more` : ''
-  return `without a row: ${count === 1 ? 'rank' : 'ranks'} ${named.join(', ')}${rest}`
+  const rest = count > first.length ? ` and ${(count - first.length).toLocaleString('en-US')} more` : ''
+  return `without a row: ${count === 1 ? 'rank' : 'ranks'} ${first.join(', ')}${rest}`
 }
 
 /** On which node and in which groups a rank is. */
@@ -195,28 +195,28 @@ function whereIs(heat: Heat, rank: number): [string, string][] {
 /** Opens a rank alone, at some steps where these are named; where its trace is not here its rows below. */
 export function openRank(place: Place, worker: string, view: string, steps: string): void {
   if (place.absent.has(worker)) showRows(worker)
-  else openElsewhere({ run: place.run, span: place.span, worker }, view, steps ? { steps } : {})
+  else openViewOfProfile({ run: place.run, span: place.span, worker }, view, steps ? { steps } : {})
 }
 
 function showRows(worker: string): void {
   const none = { sort: '', desc: '', cols: '', row: '', search: '' }
   setRoute({ ...none, group: 'workers', where: joinList([`worker:${worker}`]) }, true)
-  toRows()
+  scrollToTables()
 }
 
 /** Brings the tables into sight, and the keyboard with them. */
-export function toRows(): void {
+export function scrollToTables(): void {
   const rows = document.getElementById(ROWS)
   rows?.scrollIntoView()
   rows?.focus({ preventScroll: true })
 }
 
 /** Opens the timeline with two ranks on it, one below the other. */
-export function openBeside(place: Place, worker: string, other: string, { steps, detail }: Sight): void {
+export function openTwoRanks(place: Place, worker: string, other: string, { steps, detail }: RankZoom): void {
   const open = { run: place.run, span: place.span, worker }
   const ranks = joinIds([rankKey(open, { ...open, worker: other })])
   // All traces of the run were read for the page from which one comes: its clocks are known.
-  openElsewhere(open, 'timeline', {
+  openViewOfProfile(open, 'timeline', {
     ranks,
     align: 'clocks',
     ...(steps && { steps }),
@@ -224,7 +224,7 @@ export function openBeside(place: Place, worker: string, other: string, { steps,
   })
 }
 
-export const BESIDE = 'Beside each other on the timeline'
+export const COMPARE_LABEL = 'Beside each other on the timeline'
 
 const WAYS = [
   { view: 'overview', label: 'Overview' },
@@ -238,7 +238,7 @@ export function OpenRank(props: {
   steps: string
   usual?: string
   /** Of it and the usual one beside each other; absent: of the steps. */
-  sight?: Sight
+  sight?: RankZoom
 }) {
   const { place, worker, steps, usual, sight } = props
   if (place.absent.has(worker))
@@ -247,7 +247,7 @@ export function OpenRank(props: {
         <Button size="compact-xs" variant="default" onClick={() => showRows(worker)}>
           Rows of {worker}
         </Button>
-        <span className={textCss.mute}>{noTraceOf(worker)}</span>
+        <span className={textCss.mute}>{missingTraceText(worker)}</span>
       </span>
     )
   return (
@@ -262,16 +262,16 @@ export function OpenRank(props: {
           size="compact-xs"
           variant="default"
           title={`${worker} and ${usual}, which is usual`}
-          onClick={() => openBeside(place, worker, usual, sight ?? { steps, detail: '' })}
+          onClick={() => openTwoRanks(place, worker, usual, sight ?? { steps, detail: '' })}
         >
-          {BESIDE}
+          {COMPARE_LABEL}
         </Button>
       )}
     </span>
   )
 }
 
-function Kept(props: {
+function SelectedRank(props: {
   worker: string
   steps: string
   value: number | null
@@ -372,10 +372,10 @@ function PlacesOf(props: {
   matrix: Matrix & { isTurned: boolean; outer: string }
 }) {
   const { heat, place, wide, many, shown, matrix } = props
-  const [kept, keep] = useKept(matrix)
+  const [kept, keep] = useSelectedRank(matrix)
   const scale = useMemo(() => columnScale(heat.metric.unit, heat.means), [heat])
   const rankAt = (cell: number) => matrix.rankOf(Math.floor(cell / matrix.columns.length), cell % matrix.columns.length)
-  const tell = (cell: number): Told => {
+  const tell = (cell: number): CellTooltip => {
     const rank = rankAt(cell)
     if (rank < 0) return { title: 'Not here', lines: [] }
     const mean = format(heat.means[rank], heat.metric.unit, scale)
@@ -415,7 +415,7 @@ function PlacesOf(props: {
         tell={tell}
       />
       {rank >= 0 && (
-        <Kept
+        <SelectedRank
           worker={heat.rows[rank]}
           steps=""
           value={heat.means[rank]}

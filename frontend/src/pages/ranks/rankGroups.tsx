@@ -4,21 +4,21 @@ import { useState } from 'react'
 import type { Table, View } from '../../api/payloads'
 import { counted } from '../../lib/format'
 import { ranksShort } from '../../lib/rankLists'
-import { pick } from '../../parts/payloadByName'
+import { payloadByName } from '../../parts/payloadByName'
 import { Card } from '../../widgets/basics'
 import { SmallTable } from '../../widgets/smallTable'
 import textCss from '../../widgets/text.module.css'
 import css from './rankGroups.module.css'
 
-export function Groups({ view }: { view: View }) {
-  const groups = pick(view, 'process_groups', 'table')
-  const devices = pick(view, 'devices', 'table')
+export function RankGroups({ view }: { view: View }) {
+  const groups = payloadByName(view, 'process_groups', 'table')
+  const devices = payloadByName(view, 'devices', 'table')
   return (
     <>
       {devices && (
         <Kinds
           all={devices}
-          kinds={pick(view, 'device_kinds', 'table')}
+          kinds={payloadByName(view, 'device_kinds', 'table')}
           what="per node and process"
           noun="device"
           none="The traces name no device."
@@ -27,7 +27,7 @@ export function Groups({ view }: { view: View }) {
       {groups && (
         <Kinds
           all={readable(groups)}
-          kinds={pick(view, 'group_kinds', 'table')}
+          kinds={payloadByName(view, 'group_kinds', 'table')}
           what={`${groups.matched_rows.toLocaleString('en-US')}, as recorded`}
           noun="group"
           none="The traces name no process group."

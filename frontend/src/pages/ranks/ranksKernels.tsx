@@ -2,12 +2,12 @@
 import { Button } from '@mantine/core'
 import type { View } from '../../api/payloads'
 import { RowFacts } from '../../parts/answerPage'
-import { HeadlineCard, Say } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { followLink } from '../../state/links'
-import { openElsewhere, wayTo } from '../../state/route'
+import { openViewOfProfile, workerLink } from '../../state/route'
 import { Card } from '../../widgets/basics'
 import { HeatMap } from '../../widgets/heat'
 import { NoticeList, Sentence } from '../../widgets/notices'
@@ -21,7 +21,7 @@ const GROUPS: Group[] = [
   { table: 'kernels_by_rank', label: 'Each worker' },
 ]
 
-export function RanksKernels(props: ViewProps) {
+export function RanksKernels(props: PageProps) {
   const { base, profile } = props
   const all = useAllWorkers('ranks_kernels', props)
   const place = { run: profile.run, span: profile.span }
@@ -42,7 +42,7 @@ export function RanksKernels(props: ViewProps) {
                 size="compact-xs"
                 variant="default"
                 onClick={() =>
-                  openElsewhere({ ...place, worker: workerOf(row) }, 'kernels', {
+                  openViewOfProfile({ ...place, worker: workerOf(row) }, 'kernels', {
                     search: String(row.name),
                   })
                 }
@@ -61,23 +61,23 @@ export function RanksKernels(props: ViewProps) {
 const workerOf = (row: Record<string, unknown>) => String(row.worker ?? row.longest_worker)
 
 function Page({ view, place }: { view: View; place: { run: string; span: string } }) {
-  const answer = pick(view, 'answer', 'notices')?.notices ?? []
-  const map = pick(view, 'slower_map', 'series')
-  const notes = pick(view, 'data_quality', 'notices')
+  const answer = payloadByName(view, 'answer', 'notices')?.notices ?? []
+  const map = payloadByName(view, 'slower_map', 'series')
+  const notes = payloadByName(view, 'data_quality', 'notices')
   return (
     <div className={layoutCss.column}>
       {answer.length > 0 && (
         <HeadlineCard label="Answer" className={pageCss.head} below>
           {answer.map((notice) => (
-            <Say key={notice.rule} severity={notice.severity}>
+            <HeadlineSentence key={notice.rule} severity={notice.severity}>
               <Sentence notice={notice} text={notice.text} />
-            </Say>
+            </HeadlineSentence>
           ))}
         </HeadlineCard>
       )}
       {notes && (
         <Card title={notes.title}>
-          <NoticeList notices={notes.notices} onLink={followLink} none="" wayOf={wayTo(place)} />
+          <NoticeList notices={notes.notices} onLink={followLink} none="" wayOf={workerLink(place)} />
         </Card>
       )}
       {map && (

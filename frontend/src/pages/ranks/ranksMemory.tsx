@@ -5,12 +5,12 @@ import type { Series, View } from '../../api/payloads'
 import { categoryColor } from '../../lib/color'
 import { columnScale } from '../../lib/format'
 import { withoutShared } from '../../lib/names'
-import { HeadlineCard, Say } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { followLink } from '../../state/links'
-import { openElsewhere, wayTo } from '../../state/route'
+import { openViewOfProfile, workerLink } from '../../state/route'
 import { Card, MetricName, Swatch } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
 import { FigureList, Headline } from '../../widgets/figures'
@@ -23,7 +23,7 @@ import layoutCss from '../../widgets/layout.module.css'
 
 const GROUPS: Group[] = [{ table: 'rank_memory', label: 'Ranks' }]
 
-export function RanksMemory(props: ViewProps) {
+export function RanksMemory(props: PageProps) {
   const { profile } = props
   const all = useAllWorkers('ranks_memory', props)
   const place = { run: profile.run, span: profile.span }
@@ -45,7 +45,7 @@ export function RanksMemory(props: ViewProps) {
                 <Button
                   size="compact-xs"
                   variant="default"
-                  onClick={() => openElsewhere({ ...place, worker: String(row.worker) }, 'allocations', {})}
+                  onClick={() => openViewOfProfile({ ...place, worker: String(row.worker) }, 'allocations', {})}
                 >
                   Open its memory
                 </Button>
@@ -62,21 +62,21 @@ export function RanksMemory(props: ViewProps) {
 }
 
 function Page({ view, place }: { view: View; place: { run: string; span: string } }) {
-  const headline = pick(view, 'headline', 'figures')
-  const bars = pick(view, 'rank_categories', 'series')
+  const headline = payloadByName(view, 'headline', 'figures')
+  const bars = payloadByName(view, 'rank_categories', 'series')
   // The same peaks stand in the sentence and below it: one unit.
   const sizes = headline?.figures.flatMap(({ metric, value }) => (metric.unit === 'bytes' ? value : [])) ?? []
   const scale = columnScale('bytes', sizes)
-  const answer = pick(view, 'answer', 'notices')?.notices ?? []
-  const lists = [pick(view, 'advice', 'notices'), pick(view, 'data_quality', 'notices')]
+  const answer = payloadByName(view, 'answer', 'notices')?.notices ?? []
+  const lists = [payloadByName(view, 'advice', 'notices'), payloadByName(view, 'data_quality', 'notices')]
   return (
     <div className={layoutCss.column}>
       {headline && (
         <HeadlineCard label={headline.title} className={css.head} below>
           {answer.map((notice) => (
-            <Say key={notice.rule} severity={notice.severity}>
+            <HeadlineSentence key={notice.rule} severity={notice.severity}>
               <Sentence notice={notice} text={notice.text} scale={scale} />
-            </Say>
+            </HeadlineSentence>
           ))}
           <Headline figures={headline.figures} alarms={new Map()} scale={scale} />
         </HeadlineCard>
@@ -86,7 +86,7 @@ function Page({ view, place }: { view: View; place: { run: string; span: string 
           list &&
           list.notices.length > 0 && (
             <Card key={list.name} title={list.title}>
-              <NoticeList notices={list.notices} onLink={followLink} none="" wayOf={wayTo(place)} />
+              <NoticeList notices={list.notices} onLink={followLink} none="" wayOf={workerLink(place)} />
             </Card>
           ),
       )}

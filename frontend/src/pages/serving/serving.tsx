@@ -4,15 +4,15 @@ import type { Query } from '../../api/client'
 import type { Table, View } from '../../api/payloads'
 import { categoryColor } from '../../lib/color'
 import type { Row } from '../../lib/tableRows'
-import { HeadlineCard, Say } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { followLink, showInTimeline } from '../../state/links'
 import { setRoute, useRoute } from '../../state/route'
-import { Bones, Card, Swatch } from '../../widgets/basics'
+import { Card, Placeholder, Swatch } from '../../widgets/basics'
 import { BreakdownBar } from '../../widgets/breakdown'
 import { Chart } from '../../widgets/chart'
 import { FigureList, Headline } from '../../widgets/figures'
@@ -31,13 +31,13 @@ const GROUPS: Group[] = [
 /** Everything instead of the steady state. */
 const ALL = 'all'
 
-export function Serving({ base }: ViewProps) {
+export function Serving({ base }: PageProps) {
   const { steady = '' } = useRoute()
   const query: Query = steady === ALL ? { ...base, steady } : base
   const resource = useView('serving', query)
   return (
     <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Bones height={330} />} steps={String(base.steps ?? '')}>
+      <ViewFrame resource={resource} bones={<Placeholder height={330} />} steps={String(base.steps ?? '')}>
         {(view) => <Top view={view} everything={steady === ALL} chosen={Boolean(base.steps)} />}
       </ViewFrame>
       {(resource.data || !resource.problem) && (
@@ -57,11 +57,11 @@ export function Serving({ base }: ViewProps) {
 const showStep = (step: string) => setRoute({ group: '', where: '', search: '', row: step }, true)
 
 function Top({ view, everything, chosen }: { view: View; everything: boolean; chosen: boolean }) {
-  const summary = pick(view, 'summary', 'figures')
-  const answer = pick(view, 'answer', 'notices')?.notices[0]
-  const times = pick(view, 'times', 'breakdown')
-  const classes = pick(view, 'classes', 'series')
-  const scatters = ['by_batch', 'by_tokens'].flatMap((name) => pick(view, name, 'scatter') ?? [])
+  const summary = payloadByName(view, 'summary', 'figures')
+  const answer = payloadByName(view, 'answer', 'notices')?.notices[0]
+  const times = payloadByName(view, 'times', 'breakdown')
+  const classes = payloadByName(view, 'classes', 'series')
+  const scatters = ['by_batch', 'by_tokens'].flatMap((name) => payloadByName(view, name, 'scatter') ?? [])
   const isSteady = summary?.figures.some(({ metric, note }) => metric.key === 'figure_steps' && note.includes('steady'))
   if (!summary) return null
   return (
@@ -69,7 +69,7 @@ function Top({ view, everything, chosen }: { view: View; everything: boolean; ch
       <HeadlineCard below>
         <Headline figures={summary.figures} alarms={new Map()} />
         {answer && (
-          <Say severity={answer.severity}>
+          <HeadlineSentence severity={answer.severity}>
             <Advice notice={answer} />{' '}
             {!chosen && (isSteady || everything) && (
               <button
@@ -80,7 +80,7 @@ function Top({ view, everything, chosen }: { view: View; everything: boolean; ch
                 {everything ? 'Show the steady state' : 'Show all steps'}
               </button>
             )}
-          </Say>
+          </HeadlineSentence>
         )}
       </HeadlineCard>
       {times && times.total > 0 && (
@@ -136,7 +136,7 @@ function Detail({ row, table }: { row: Row; table: Table }) {
           </Button>
         </span>
       )}
-      <FigureList figures={figures} whole />
+      <FigureList figures={figures} exact />
     </div>
   )
 }

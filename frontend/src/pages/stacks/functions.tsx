@@ -4,14 +4,14 @@ import { type ReactNode, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Payload, Tree } from '../../api/payloads'
 import { canOpen, parseFrame } from '../../lib/frames'
-import { canBeShown, type Row } from '../../lib/tableRows'
+import { hasTimelineEvents, type Row } from '../../lib/tableRows'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { firstOpen } from '../../parts/treePage'
 import { useView } from '../../state/data'
-import { functionAt, showHits } from '../../state/links'
+import { functionState, showHits } from '../../state/links'
 import { setPrefs, usePrefs } from '../../state/prefs'
 import { setRoute } from '../../state/route'
-import { Bones, useCopied } from '../../widgets/basics'
+import { Placeholder, useCopied } from '../../widgets/basics'
 import { TimelineIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
 import { EditorSetting, StackFrames } from '../../widgets/stack'
@@ -37,7 +37,7 @@ export function Functions(props: { view: string; base: Query; lead: ReactNode; h
 }
 
 /** About a place of the flame graph: its source, and the way to its function. */
-export function AboutPlace({ name }: { name: string }) {
+export function FramePanel({ name }: { name: string }) {
   return (
     <div className={css.about}>
       <SourceLink name={name} />
@@ -49,7 +49,8 @@ export function AboutPlace({ name }: { name: string }) {
 }
 
 /** A function alone in the table, and open. */
-const openFunction = (name: string) => setRoute({ ...functionAt(name), zoom: '', sort: '', desc: '', cols: '' }, true)
+const openFunction = (name: string) =>
+  setRoute({ ...functionState(name), zoom: '', sort: '', desc: '', cols: '' }, true)
 
 /** The way from a frame into its source. */
 function SourceLink({ name }: { name: string }) {
@@ -76,7 +77,7 @@ function Sandwich({ of, row, base, hasEvents }: { of: string; row: Row; base: Qu
           <SourceLink name={name} />
         </span>
         <span className={textCss.row}>
-          {hasEvents && canBeShown(row) && (
+          {hasEvents && hasTimelineEvents(row) && (
             <Button
               size="compact-xs"
               variant="default"
@@ -99,7 +100,7 @@ function Sandwich({ of, row, base, hasEvents }: { of: string; row: Row; base: Qu
         </span>
       </div>
       {view.problem && <ProblemPanel problem={view.problem} />}
-      {!view.data && !view.problem && <Bones height={300} />}
+      {!view.data && !view.problem && <Placeholder height={300} />}
       <Side payload={view.data?.payloads.callers} title="Callers" says="who called it, outwards" />
       <Side payload={view.data?.payloads.callees} title="Callees" says="what it called, inwards" />
     </div>

@@ -6,29 +6,29 @@ import type { Table, Tree, View } from '../../api/payloads'
 import { format } from '../../lib/format'
 import { packageColors, packageLabel } from '../../lib/packageColors'
 import type { Row } from '../../lib/tableRows'
-import { HeadlineCard, Say } from '../../parts/headlineCard'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { TreePage } from '../../parts/treePage'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { setRoute, useRoute } from '../../state/route'
-import { Bones } from '../../widgets/basics'
+import { Placeholder } from '../../widgets/basics'
 import { Headline } from '../../widgets/figures'
 import { Sentence } from '../../widgets/notices'
-import { AboutPlace, Functions } from './functions'
+import { FramePanel, Functions } from './functions'
 import { FormControl } from './stacksMenus'
 import snapshotCss from '../../parts/pageHead.module.css'
 import frameCss from '../../parts/viewFrame.module.css'
 
-export function StackProfile({ base }: ViewProps) {
+export function StackProfile({ base }: PageProps) {
   const { thread = '' } = useRoute()
   const query = useMemo<Query>(() => ({ ...base, thread: thread ? [thread] : [] }), [base, thread])
   const resource = useView('stack_profile', query)
   return (
     <ViewFrame
       resource={resource}
-      bones={<Bones height={500} />}
+      bones={<Placeholder height={500} />}
       action={
         thread ? (
           <Button size="xs" onClick={() => setRoute({ thread: '', row: '', zoom: '' }, true)}>
@@ -75,7 +75,7 @@ function Page({ view, query }: { view: View; query: Query }) {
       noun="places"
       whereOf={nowhere}
       tall
-      about={(row) => <AboutPlace name={String(row.name)} />}
+      details={(row) => <FramePanel name={String(row.name)} />}
       categoryOf={byPackage}
       labelOf={labelOf}
     />
@@ -83,14 +83,14 @@ function Page({ view, query }: { view: View; query: Query }) {
 }
 
 function Top({ view }: { view: View }) {
-  const summary = pick(view, 'summary', 'figures')
+  const summary = payloadByName(view, 'summary', 'figures')
   if (!summary) return null
   return (
     <HeadlineCard label={summary.title} className={snapshotCss.head} below>
-      {pick(view, 'answer', 'notices')?.notices.map((notice) => (
-        <Say key={notice.rule} severity={notice.severity}>
+      {payloadByName(view, 'answer', 'notices')?.notices.map((notice) => (
+        <HeadlineSentence key={notice.rule} severity={notice.severity}>
           <Sentence notice={notice} text={notice.text} />
-        </Say>
+        </HeadlineSentence>
       ))}
       <Headline figures={summary.figures} alarms={new Map()} />
     </HeadlineCard>

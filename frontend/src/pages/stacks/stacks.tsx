@@ -6,16 +6,16 @@ import type { Table, Tree, View } from '../../api/payloads'
 import { format } from '../../lib/format'
 import { splitIds } from '../../lib/laneOrder'
 import { KINDS, packageColors, packageLabel } from '../../lib/packageColors'
-import { canBeShown, type Row } from '../../lib/tableRows'
-import type { ViewProps } from '../../parts/page'
-import { pick } from '../../parts/payloadByName'
+import { hasTimelineEvents, type Row } from '../../lib/tableRows'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
 import { TreePage } from '../../parts/treePage'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { setRoute, useRoute } from '../../state/route'
-import { Bones } from '../../widgets/basics'
+import { Placeholder } from '../../widgets/basics'
 import { Sentence } from '../../widgets/notices'
-import { AboutPlace, Functions } from './functions'
+import { FramePanel, Functions } from './functions'
 import { FormControl, StacksSaveMenu, StacksShowMenu } from './stacksMenus'
 import { ThreadsMenu } from './threadsMenu'
 import frameCss from '../../parts/viewFrame.module.css'
@@ -34,7 +34,7 @@ const WEIGHTS = [
 /** Nothing is chosen. */
 const ALL = { of: '', weight: '', thread: '', order: '', fold: '' }
 
-export function Stacks({ base }: ViewProps) {
+export function Stacks({ base }: PageProps) {
   const { of = '', weight = '', thread = '', order = '', fold = '' } = useRoute()
   const query = useMemo(
     () => ({ ...base, of, weight, thread: splitIds(thread), order, fold }),
@@ -44,7 +44,7 @@ export function Stacks({ base }: ViewProps) {
   return (
     <ViewFrame
       resource={resource}
-      bones={<Bones height={500} />}
+      bones={<Placeholder height={500} />}
       steps={String(base.steps ?? '')}
       action={
         of || weight || thread || order || fold ? (
@@ -61,7 +61,7 @@ export function Stacks({ base }: ViewProps) {
 
 const choose = (change: Record<string, string>) => setRoute({ ...change, row: '', zoom: '' }, true)
 
-const whereOf = (row: Row) => (canBeShown(row) ? [`name:${row.name}`, `kind:${row.node_kind}`] : [])
+const whereOf = (row: Row) => (hasTimelineEvents(row) ? [`name:${row.name}`, `kind:${row.node_kind}`] : [])
 
 const kindOf = (row: Row) => String(row.node_kind)
 const kindLabel = (row: Row) => KINDS[kindOf(row)] ?? kindOf(row)
@@ -105,7 +105,7 @@ function Page({ view, query }: { view: View; query: Query }) {
   const notes = (
     <>
       {!thread && <IdleThreads rows={threads.rows} />}
-      {pick(view, 'data_quality', 'notices')?.notices.map((notice) => (
+      {payloadByName(view, 'data_quality', 'notices')?.notices.map((notice) => (
         <p key={notice.rule} className={frameCss.note} data-testid="note">
           <Sentence notice={notice} text={notice.text} />
         </p>
@@ -130,7 +130,7 @@ function Page({ view, query }: { view: View; query: Query }) {
       noun="places"
       whereOf={whereOf}
       tall
-      about={(row) => <AboutPlace name={String(row.name)} />}
+      details={(row) => <FramePanel name={String(row.name)} />}
       categoryOf={colour === 'kind' ? kindOf : byPackage}
       labelOf={colour === 'kind' ? kindLabel : packageLabel}
     />

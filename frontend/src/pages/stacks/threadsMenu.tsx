@@ -2,7 +2,7 @@
 import { Button, Checkbox, Popover } from '@mantine/core'
 import type { Table } from '../../api/payloads'
 import { format } from '../../lib/format'
-import { ALL, chosenThreads, sayThreads, type Thread, threadsOf, writeThreads } from '../../lib/threadSelection'
+import { ALL, selectedThreads, type Thread, threadsOf, threadsText, writeThreads } from '../../lib/threadSelection'
 import { ChevronDown } from '../../widgets/icons'
 import toolbarCss from '../../parts/toolbar.module.css'
 import textCss from '../../widgets/text.module.css'
@@ -11,9 +11,9 @@ import css from './threadsMenu.module.css'
 export function ThreadsMenu(props: { table: Table; value: string; onChange: (value: string) => void }) {
   const { table, value, onChange } = props
   const threads = threadsOf(table.rows)
-  const chosen = chosenThreads(threads, value)
+  const chosen = selectedThreads(threads, value)
   const idle = threads.filter((thread) => thread.idle)
-  const said = sayThreads(threads, value)
+  const said = threadsText(threads, value)
   const toggle = (key: string) => {
     const next = new Set(chosen)
     if (!next.delete(key)) next.add(key)

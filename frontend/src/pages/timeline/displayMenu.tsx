@@ -8,14 +8,14 @@ import toolbarCss from '../../parts/toolbar.module.css'
 const MODES: readonly ColorBy[] = ['kind', 'name', 'module', 'class']
 
 /** Where nothing is known of events but their names, these colour them unless a person says otherwise. */
-export const usualColors = (onlyRanges: boolean): ColorBy => (onlyRanges ? 'name' : 'kind')
+export const defaultColors = (onlyRanges: boolean): ColorBy => (onlyRanges ? 'name' : 'kind')
 
 export function useColors(usual: ColorBy): ColorBy {
   const { colors } = useRoute()
   return MODES.find((mode) => mode === colors) ?? usual
 }
 
-export function ShowMenu(props: { hasModules: boolean; hasDevices: boolean; usual: ColorBy }) {
+export function DisplayMenu(props: { hasModules: boolean; hasDevices: boolean; usual: ColorBy }) {
   const { hasDevices } = props
   const route = useRoute()
   const flag = (key: string) => ({

@@ -3,22 +3,22 @@ import { Button } from '@mantine/core'
 import { useState } from 'react'
 import type { Catalog, ClockInfo, Profile } from '../../api/payloads'
 import type { Range } from '../../canvas/timeline/model'
-import { allocatedIn } from '../../lib/companions'
+import { allocationRange } from '../../lib/companions'
 import { addressText } from '../../lib/profiles'
-import { useBeside } from '../../state/companions'
+import { useCompanions } from '../../state/companions'
 import type { Values } from '../../state/hash'
-import { openElsewhere } from '../../state/route'
+import { openViewOfProfile } from '../../state/route'
 
 /** What the page of the snapshot has in the URL: its table of blocks, limited to those that were allocated meanwhile. */
 function blocksState(at: Range, trace: ClockInfo, snapshot: ClockInfo): Values {
-  const [first, last] = allocatedIn(at.start, at.end, trace, snapshot).map(String)
+  const [first, last] = allocationRange(at.start, at.end, trace, snapshot).map(String)
   return { group: 'held_blocks', axis: 'time', from_ns: first, to_ns: last, min_begin_ns: first, max_begin_ns: last }
 }
 
 /** A button for each snapshot beside the trace that was recorded when the event ran. */
-export function BlocksOf({ catalog, profile, at }: { catalog: Catalog; profile: Profile; at: Range }) {
+export function EventAllocations({ catalog, profile, at }: { catalog: Catalog; profile: Profile; at: Range }) {
   const [wanted, setWanted] = useState('')
-  const found = useBeside(catalog, profile, wanted)
+  const found = useCompanions(catalog, profile, wanted)
   return found.map(({ address, profile: there }) => {
     const key = JSON.stringify(address)
     const name = found.length > 1 ? ` of ${address.worker}` : ''
@@ -45,7 +45,7 @@ export function BlocksOf({ catalog, profile, at }: { catalog: Catalog; profile: 
         size="compact-xs"
         variant="default"
         title={`In ${addressText(address)}: blocks that were allocated, on any thread, while this ran`}
-        onClick={() => openElsewhere({ ...address }, 'allocations', state)}
+        onClick={() => openViewOfProfile({ ...address }, 'allocations', state)}
       >
         Blocks in the snapshot{name}
       </Button>

@@ -5,19 +5,19 @@ import type { Query } from '../../api/client'
 import type { Catalog, Figure, Profile } from '../../api/payloads'
 import type { Range } from '../../canvas/timeline/model'
 import { shortenMiddle } from '../../lib/names'
-import { OnOtherRanks, type Partner } from '../../parts/collectivePeers'
+import { CollectivePeers, type PeerCall } from '../../parts/collectivePeers'
 import { useView } from '../../state/data'
 import { usePrefs } from '../../state/prefs'
-import { openElsewhere, openView } from '../../state/route'
+import { openView, openViewOfProfile } from '../../state/route'
 import { tableOf } from '../../state/rowHighlight'
-import { Bones, Card, CopyIconButton } from '../../widgets/basics'
+import { Card, CopyIconButton, Placeholder } from '../../widgets/basics'
 import { FigureList } from '../../widgets/figures'
 import { CloseIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
 import { StackFrames } from '../../widgets/stack'
 import { ArrowList } from './arrowList'
-import { BlocksOf } from './eventAllocations'
-import { TensorsOf } from './eventTensors'
+import { EventAllocations } from './eventAllocations'
+import { EventTensors } from './eventTensors'
 import frameCss from '../../parts/viewFrame.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './eventPanel.module.css'
@@ -38,7 +38,7 @@ export function EventPanel(props: {
   /** Another profile than the open one: views of that one would not show it. */
   isElsewhere?: boolean
   /** To the same collective of another worker; absent: that worker is opened alone. */
-  onPartner?: (partner: Partner) => void
+  onPartner?: (partner: PeerCall) => void
 }) {
   const { event, base, catalog, profile, onGo, onClose, isElsewhere = false, onPartner } = props
   const prefs = usePrefs()
@@ -73,7 +73,7 @@ export function EventPanel(props: {
               variant="default"
               onClick={() =>
                 isElsewhere
-                  ? openElsewhere(
+                  ? openViewOfProfile(
                       { run: profile.run, worker: profile.worker, span: profile.span },
                       home.view,
                       home.state,
@@ -84,7 +84,7 @@ export function EventPanel(props: {
               Show in {home.label}
             </Button>
           )}
-          {at && <BlocksOf catalog={catalog} profile={profile} at={at} />}
+          {at && <EventAllocations catalog={catalog} profile={profile} at={at} />}
           <CopyIconButton text={name} label="Copy name" />
           <ActionIcon size="sm" variant="subtle" color="gray" aria-label="Close details" onClick={onClose}>
             <CloseIcon />
@@ -93,7 +93,7 @@ export function EventPanel(props: {
       }
     >
       {resource.problem && <ProblemPanel problem={resource.problem} />}
-      {!resource.data && !resource.problem && <Bones height={120} />}
+      {!resource.data && !resource.problem && <Placeholder height={120} />}
       <div className={resource.busy ? `${css.grid} ${frameCss.stale}` : css.grid}>
         {blocks.map(({ key, payload }) => (
           <Fragment key={key}>
@@ -109,14 +109,14 @@ export function EventPanel(props: {
                 ))
               ) : (
                 <FigureList
-                  whole={key !== 'same_name'}
+                  exact={key !== 'same_name'}
                   figures={key === 'event' ? factsOf(payload.figures, isLong) : withoutNumber(payload.figures)}
                 />
               )}
             </div>
             {key === 'event' && main && isCollective && (
               <div className={css.beside}>
-                <OnOtherRanks
+                <CollectivePeers
                   key={event}
                   base={base}
                   catalog={catalog}
@@ -131,7 +131,14 @@ export function EventPanel(props: {
         ))}
         <ArrowList event={event} base={base} onGo={onGo} />
         {main && (
-          <TensorsOf key={event} base={base} catalog={catalog} profile={profile} figures={main.figures} onGo={onGo} />
+          <EventTensors
+            key={event}
+            base={base}
+            catalog={catalog}
+            profile={profile}
+            figures={main.figures}
+            onGo={onGo}
+          />
         )}
       </div>
     </Card>

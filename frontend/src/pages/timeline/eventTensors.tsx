@@ -4,13 +4,13 @@ import { type ReactNode, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog, Figure, Profile, View } from '../../api/payloads'
 import type { Range } from '../../canvas/timeline/model'
-import { candidatesBeside, EXECUTION } from '../../lib/companions'
+import { companionCandidates, EXECUTION } from '../../lib/companions'
 import { addressText } from '../../lib/profiles'
 import type { Row } from '../../lib/tableRows'
-import { callOf, eventOf, NodeTensors } from '../../parts/executionNodeDetail'
-import { pick } from '../../parts/payloadByName'
+import { callOf, ExecutionNodeDetail, eventOf } from '../../parts/executionNodeDetail'
+import { payloadByName } from '../../parts/payloadByName'
 import { useView } from '../../state/data'
-import { Bones } from '../../widgets/basics'
+import { Placeholder } from '../../widgets/basics'
 import textCss from '../../widgets/text.module.css'
 import css from './eventPanel.module.css'
 
@@ -29,10 +29,10 @@ const figureOf = (figures: readonly Figure[], key: string) =>
   String(figures.find(({ metric }) => metric.key === key)?.value ?? '')
 
 /** Nothing where the event has no number, or no execution trace lies beside the trace. */
-export function TensorsOf(props: Props) {
+export function EventTensors(props: Props) {
   const { catalog, profile, figures } = props
   const [wanted, setWanted] = useState(false)
-  const found = useMemo(() => candidatesBeside(catalog, profile, profile.model, EXECUTION), [catalog, profile])
+  const found = useMemo(() => companionCandidates(catalog, profile, profile.model, EXECUTION), [catalog, profile])
   const number = figureOf(figures, FUNCTION)
   if (!number || found.length === 0) return null
   if (found.length > 1) {
@@ -86,10 +86,10 @@ function Node(props: Props & { number: string; there: Query }) {
   if (!resource.data)
     return (
       <Block>
-        <Bones height={80} />
+        <Placeholder height={80} />
       </Block>
     )
-  const node = pick(resource.data, 'node', 'figures')?.figures ?? []
+  const node = payloadByName(resource.data, 'node', 'figures')?.figures ?? []
   if (figureOf(node, 'name') !== figureOf(figures, 'name')) {
     return (
       <Block>
@@ -97,10 +97,10 @@ function Node(props: Props & { number: string; there: Query }) {
       </Block>
     )
   }
-  return <Found {...props} view={resource.data} />
+  return <TensorsOfNode {...props} view={resource.data} />
 }
 
-function Found({ base, view, onGo }: Props & { view: View }) {
+function TensorsOfNode({ base, view, onGo }: Props & { view: View }) {
   const [lost, setLost] = useState('')
   const go = async (row: Row) => {
     const { run, worker, span, window } = base
@@ -110,7 +110,7 @@ function Found({ base, view, onGo }: Props & { view: View }) {
   }
   return (
     <Block>
-      <NodeTensors
+      <ExecutionNodeDetail
         view={view}
         heading={(text) => <h3>{text}</h3>}
         show={{

@@ -5,7 +5,12 @@ import type { Range } from '../../canvas/timeline/model'
 import { usePages } from '../../state/tablePages'
 import { DataTable } from '../../widgets/table'
 
-export function TimelineText(props: { profile: Query; view: Range; search: string; onOpen: (event: string) => void }) {
+export function TimelineEventText(props: {
+  profile: Query
+  view: Range
+  search: string
+  onOpen: (event: string) => void
+}) {
   const { profile, view, search, onOpen } = props
   const [order, setOrder] = useState({ key: '', desc: true })
   const asked: Query = useMemo(

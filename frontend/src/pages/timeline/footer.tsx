@@ -7,25 +7,25 @@ import { categoryColor } from '../../lib/color'
 import { format } from '../../lib/format'
 import { shortenMiddle, shortKernel } from '../../lib/names'
 import { Swatch } from '../../widgets/basics'
-import type { TimelineExtras } from './overlays'
+import type { TimelineOverlays } from './overlays'
 import css from './footer.module.css'
 
 /** What else than operators a trace may hold: the key of colours speaks of nothing else. */
-export interface Holds {
+export interface RecordedKinds {
   device: boolean
   python: boolean
   modules: boolean
   async: boolean
 }
 
-export const holdsOf = ({ busy_is_device, tracks, has_modules }: Timeline): Holds => ({
+export const recordedKinds = ({ busy_is_device, tracks, has_modules }: Timeline): RecordedKinds => ({
   device: busy_is_device,
   python: tracks.some(({ id }) => id.endsWith('/python')),
   modules: has_modules,
   async: tracks.some(({ id }) => id.endsWith('/async')),
 })
 
-export const KINDS: readonly { kind: string; label: string; needs?: keyof Holds }[] = [
+export const KINDS: readonly { kind: string; label: string; needs?: keyof RecordedKinds }[] = [
   { kind: 'kernel', label: 'kernel', needs: 'device' },
   { kind: 'communication', label: 'communication', needs: 'device' },
   { kind: 'memcpy', label: 'copy', needs: 'device' },
@@ -37,21 +37,21 @@ export const KINDS: readonly { kind: string; label: string; needs?: keyof Holds 
   { kind: 'async', label: 'asynchronous', needs: 'async' },
 ]
 
-export function TimelineFoot(props: {
+export function TimelineFooter(props: {
   view: Range
   busy: boolean
   notes: readonly string[]
-  found: TimelineExtras['found']
+  found: TimelineOverlays['searchHits']
   colors: ColorBy
   legend: readonly LegendEntry[]
-  holds: Holds
+  holds: RecordedKinds
 }) {
   const { view, busy, notes, found, colors, legend, holds } = props
   return (
     <footer data-testid="timeline-foot" className={css.foot}>
       <span className={css.now}>
         {format(view.end - view.start, 'ns')} in sight
-        {found && !found.problem && <Found found={found} />}
+        {found && !found.problem && <HitCount found={found} />}
         {notes.map((note) => ` · ${note}`)}
         {busy && ' · loading…'}
       </span>
@@ -71,7 +71,7 @@ export function TimelineFoot(props: {
 }
 
 /** How much was found; which of them is chosen stands in the search field. */
-function Found({ found }: { found: NonNullable<TimelineExtras['found']> }) {
+function HitCount({ found }: { found: NonNullable<TimelineOverlays['searchHits']> }) {
   const { total, inSight, totalNs } = found
   const mean = total ? `, mean ${format(totalNs / total, 'ns')}` : ''
   return (
@@ -84,7 +84,7 @@ function Found({ found }: { found: NonNullable<TimelineExtras['found']> }) {
 
 export const count = (value: number | null) => (value === null ? '…' : value.toLocaleString('en-US'))
 
-function Kinds({ holds }: { holds: Holds }) {
+function Kinds({ holds }: { holds: RecordedKinds }) {
   return (
     <>
       {KINDS.filter(({ needs }) => !needs || holds[needs]).map(({ kind, label }) => (

@@ -2,16 +2,16 @@
 import { ActionIcon } from '@mantine/core'
 import { DownIcon, UpIcon } from '../../widgets/icons'
 import { count } from './footer'
-import type { TimelineExtras } from './overlays'
+import type { TimelineOverlays } from './overlays'
 import textCss from '../../widgets/text.module.css'
 import css from './hitSteps.module.css'
 
 /** Pixels that it takes in the search field. */
-export const FOUND_WIDTH = 190
+export const HIT_STEPS_WIDTH = 190
 
 export function HitSteps(props: {
-  found: NonNullable<TimelineExtras['found']>
-  go: TimelineExtras['go']
+  found: NonNullable<TimelineOverlays['searchHits']>
+  go: TimelineOverlays['go']
   /** Of several ranks whose hits they are. */
   of?: string
 }) {

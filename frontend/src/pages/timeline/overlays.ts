@@ -3,9 +3,9 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { getTable, getView, type Query } from '../../api/client'
 import type { Counters, Flows, Table, View } from '../../api/payloads'
 import { scaleOf } from '../../canvas/timeline/counters'
-import type { Extras } from '../../canvas/timeline/engine'
+import type { Overlays } from '../../canvas/timeline/engine'
 import type { Range, Spot } from '../../canvas/timeline/model'
-import { type Arrow, type Gap, outermost, type Point } from '../../canvas/timeline/scene'
+import { type Arrow, type Gap, type Point, topLevelGaps } from '../../canvas/timeline/scene'
 import { format } from '../../lib/format'
 import { matcher, parseSearch } from '../../lib/search'
 import { useActivity } from '../../state/activity'
@@ -30,12 +30,12 @@ const CHART_COLOR: Record<string, string> = {
   recorded: 'python',
 }
 
-export interface TimelineExtras {
-  extras: Extras
+export interface TimelineOverlays {
+  extras: Overlays
   /** Where the chosen event is. */
   selected: Spot | null
   /** What is looked for, when something is. */
-  found: {
+  searchHits: {
     total: number | null
     inSight: number | null
     totalNs: number
@@ -50,19 +50,19 @@ export interface TimelineExtras {
 }
 
 /** `reveal` brings a hit into sight; `drawn`: the events are there. */
-export function useExtras(
+export function useOverlays(
   profile: Query,
   view: Range,
   event: number | null,
   reveal: (spot: Spot) => void,
   drawn: boolean,
   hasDevices: boolean,
-  steps: Extras['steps'],
-  failures: Extras['failures'],
-): TimelineExtras {
+  steps: Overlays['steps'],
+  failures: Overlays['failures'],
+): TimelineOverlays {
   const route = useRoute()
   const window: Query = useMemo(() => ({ ...profile, start_ns: view.start, end_ns: view.end }), [profile, view])
-  const { spot: selected, arrows: chain } = useChosen(profile, event)
+  const { spot: selected, arrows: chain } = useSelectedEvent(profile, event)
   const inView = flowsOf(useView('flows', window, route.flows === '1').data, route.flows === '1')
   const gaps = useGaps(window, view, hasDevices && route.gaps === '1')
   // What is worked out from all events the first time waits until the events themselves are there.
@@ -77,11 +77,14 @@ export function useExtras(
   const notes = failures.slice(0, 1).map(({ time, note }) => `${note} at ${format(time, 'ns')}`)
   if (failures.length > 1) notes[0] += ` (${failures.length.toLocaleString('en-US')} times)`
   if (inView && inView.hidden > 0) notes.push(`${inView.total.toLocaleString('en-US')} arrows: zoom in to see them`)
-  return { extras, selected, found, notes, go }
+  return { extras, selected, searchHits: found, notes, go }
 }
 
 /** Where the chosen event of a profile is, and what it is connected with. */
-export function useChosen(profile: Query, event: number | null): { spot: Spot | null; arrows: readonly Arrow[] } {
+export function useSelectedEvent(
+  profile: Query,
+  event: number | null,
+): { spot: Spot | null; arrows: readonly Arrow[] } {
   const chain = flowsOf(useView('flows', { ...profile, event: event ?? '' }, event !== null).data, event !== null)
   return useMemo(() => ({ spot: spotOf(chain, event), arrows: arrowsOf(chain) }), [chain, event])
 }
@@ -139,7 +142,7 @@ function useGaps(window: Query, view: Range, wanted: boolean): readonly Gap[] {
   const resource = useView('gaps', { ...window, min_ns: shortest, limit: GAPS }, wanted)
   return useMemo(() => {
     const table = wanted ? tableOf(resource.data, 'gaps') : null
-    return outermost(
+    return topLevelGaps(
       (table?.rows ?? []).map((row) => ({
         lane: Number(row.lane),
         start: Number(row.start_ns),
@@ -159,7 +162,13 @@ const doing = (row: Table['rows'][number]) =>
 const reason = ({ cause, why }: Table['rows'][number]) =>
   cause !== null ? String(cause) : why === 'launched before' ? 'next work launched already, host in' : String(why)
 
-function useCounters(profile: Query, view: Range, charts: string, search: string, ready: boolean): Extras['counters'] {
+function useCounters(
+  profile: Query,
+  view: Range,
+  charts: string,
+  search: string,
+  ready: boolean,
+): Overlays['counters'] {
   const margin = Math.round((view.end - view.start) / 4)
   const asked = { ...profile, start_ns: view.start - margin, end_ns: view.end + margin, width: PIXELS }
   const payload = useView('counters', asked, ready && charts !== 'none').data?.payloads.counters
@@ -173,7 +182,7 @@ function seriesOf(
   payload: Counters,
   all: boolean,
   sought: ((name: string) => boolean) | null,
-): NonNullable<Extras['counters']> {
+): NonNullable<Overlays['counters']> {
   const kindOf = (key: string) => key.slice(0, key.indexOf(':'))
   // Where there is a device, what happens on it comes first.
   const devices = payload.counters.some(({ device }) => device !== null)
@@ -203,7 +212,7 @@ function seriesOf(
 }
 
 /** What is looked for: the search, else the row that somebody came from. Read when it is needed: keys are faster than React. */
-function soughtOf({ search = '', hit = '' }: ReturnType<typeof readRoute>): Query | null {
+function searchOf({ search = '', hit = '' }: ReturnType<typeof readRoute>): Query | null {
   const where = search === '' ? decodeHit(hit) : []
   const wanted = (search !== '' && parseSearch(search).kind !== 'bad') || where.length > 0
   // What no name has is looked for in arguments, such as the annotations of a graph.
@@ -219,7 +228,7 @@ export function useHits(
   reveal: (spot: Spot) => void,
 ) {
   const { search, hit } = useRoute()
-  const what = useMemo(() => soughtOf({ search: search ?? '', hit: hit ?? '' }), [search, hit])
+  const what = useMemo(() => searchOf({ search: search ?? '', hit: hit ?? '' }), [search, hit])
   const wanted = what !== null
   const { data: everywhere, problem } = useView('find', { ...profile, ...what, limit: 1 }, wanted)
   const inSight = useView('find', { ...window, ...what, limit: HITS }, wanted).data
@@ -242,11 +251,11 @@ export function useHits(
   }, [])
   const step = useCallback(
     async (by: -1 | 1) => {
-      const sought = soughtOf(readRoute())
+      const sought = searchOf(readRoute())
       if (sought === null) return
       const query = { ...profile, ...sought }
       const asked = JSON.stringify(query)
-      const givenUp = () => gone.current || JSON.stringify({ ...profile, ...soughtOf(readRoute()) }) !== asked
+      const givenUp = () => gone.current || JSON.stringify({ ...profile, ...searchOf(readRoute()) }) !== asked
       let here = place.current?.asked === asked ? { ...place.current, at: place.current.at + by } : null
       if (here === null) {
         const start = latest.current.view.start

@@ -7,30 +7,30 @@ import { tracksOf } from '../../canvas/timeline/layout'
 import type { LegendEntry } from '../../canvas/timeline/legend'
 import type { Range, Spot, TimelineModel } from '../../canvas/timeline/model'
 import type { Bookmark } from '../../canvas/timeline/scene'
-import { arrange } from '../../lib/laneOrder'
-import { unread } from '../../lib/profiles'
-import { chosenRanks } from '../../lib/rankSelection'
+import { arrangeLanes } from '../../lib/laneOrder'
+import { unreadCount } from '../../lib/profiles'
+import { selectedRanks } from '../../lib/rankSelection'
 import { matcher } from '../../lib/search'
-import type { ViewProps } from '../../parts/page'
+import type { PageProps } from '../../parts/page'
 import { SearchBox } from '../../parts/tableSection'
 import { rangeOf, useWindow } from '../../parts/useWindow'
 import { useActivity } from '../../state/activity'
 import { PANEL, setPrefs, usePrefs } from '../../state/prefs'
-import { useWholeRead } from '../../state/readRuns'
+import { useRunRead } from '../../state/readRuns'
 import { hostWindow, setRoute, useRoute } from '../../state/route'
-import { Bones, useTheme } from '../../widgets/basics'
+import { Placeholder, useTheme } from '../../widgets/basics'
 import { ProblemPanel } from '../../widgets/problem'
 import { Split } from '../../widgets/split'
 import { TimelineCanvas, type TimelineHandle } from '../../widgets/timelineCanvas'
 import { addBookmark, BookmarksMenu } from './bookmarksMenu'
-import { ShowMenu, useColors, usualColors } from './displayMenu'
+import { DisplayMenu, defaultColors, useColors } from './displayMenu'
 import { EventPanel } from './eventPanel'
-import { TimelineText } from './eventText'
-import { holdsOf, TimelineFoot } from './footer'
+import { TimelineEventText } from './eventText'
+import { recordedKinds, TimelineFooter } from './footer'
 import { HitChip } from './hitChip'
-import { FOUND_WIDTH, HitSteps } from './hitSteps'
+import { HIT_STEPS_WIDTH, HitSteps } from './hitSteps'
 import { OpenInPerfetto } from './openInPerfetto'
-import { useExtras } from './overlays'
+import { useOverlays } from './overlays'
 import { panelsOf } from './rangePanel'
 import { type Opened, RanksMenu } from './ranks/ranksMenu'
 import { TracksMenu, useTracks } from './tracksMenu'
@@ -51,12 +51,12 @@ const NO_LEGEND: readonly LegendEntry[] = []
 /** The keys of the page around ours are for the timeline as well: it has the focus until somebody clicks. */
 const KEYS_FROM = [...new Set([window, hostWindow])]
 
-export function TimelineView(props: ViewProps) {
+export function TimelinePage(props: PageProps) {
   const { catalog, profile, base } = props
   const { run, worker, span } = profile
   const { ranks: text } = useRoute()
   const open = useMemo(() => ({ run, worker, span }), [run, worker, span])
-  const ranks = useMemo(() => chosenRanks(catalog, open, text), [catalog, open, text])
+  const ranks = useMemo(() => selectedRanks(catalog, open, text), [catalog, open, text])
   // The page for several ranks is another one: whoever chooses them goes on in the menu that is open.
   const [opened, onOpened] = useState(false)
   const menu = useMemo(() => ({ opened, onOpened }), [opened])
@@ -79,10 +79,10 @@ export function TimelineView(props: ViewProps) {
 /** While the code for several ranks is on its way. */
 function Waiting() {
   useActivity(true)
-  return <Bones height="calc(100vh - 90px)" />
+  return <Placeholder height="calc(100vh - 90px)" />
 }
 
-function OneTimeline({ catalog, profile: opened, base, menu }: ViewProps & { menu: Opened }) {
+function OneTimeline({ catalog, profile: opened, base, menu }: PageProps & { menu: Opened }) {
   const { steps, ...rest } = base
   const key = JSON.stringify(rest)
   const profile = useMemo(() => JSON.parse(key) as Query, [key])
@@ -90,7 +90,8 @@ function OneTimeline({ catalog, profile: opened, base, menu }: ViewProps & { men
   const { model, problem, busy, drawn, failures } = useTimeline(profile, () => handle.current?.redraw())
   const chosen = String(steps ?? '')
   const first = useMemo(() => model && firstView(opened, chosen, model), [model, opened, chosen])
-  if (!model || !first) return problem ? <ProblemPanel problem={problem} /> : <Bones height="calc(100vh - 90px)" />
+  if (!model || !first)
+    return problem ? <ProblemPanel problem={problem} /> : <Placeholder height="calc(100vh - 90px)" />
   return (
     <Page
       all={opened.window ? 'Whole window' : 'Whole trace'}
@@ -138,9 +139,9 @@ function Page(props: {
   const route = useRoute()
   const { run, worker, span } = opened
   const place = useMemo(() => ({ run, worker, span }), [run, worker, span])
-  const isRead = useWholeRead(profile)
-  const reads = useMemo(() => (isRead ? 0 : unread(catalog, place)), [isRead, catalog, place])
-  const { view, told, onView, undo } = useWindow(first, model)
+  const isRead = useRunRead(profile)
+  const reads = useMemo(() => (isRead ? 0 : unreadCount(catalog, place)), [isRead, catalog, place])
+  const { view, lastSent, onView, undo } = useWindow(first, model)
   const steps = useMemo(
     () =>
       opened.steps.map(({ label, host_start_ns, host_end_ns }) => ({ label, start: host_start_ns, end: host_end_ns })),
@@ -152,16 +153,16 @@ function Page(props: {
   const [text, setText] = useState(false)
   const range = rangeOf(route.from_ns, route.to_ns)
   const event = route.event === undefined ? null : Number(route.event)
-  const usual = usualColors(model.head.only_ranges)
+  const usual = defaultColors(model.head.only_ranges)
   const wish = useColors(usual)
   // Nothing on the host has a class.
   const colors = wish === 'class' && !model.head.busy_is_device ? 'kind' : wish
   const { classes, problem: unclassed } = useKernelClasses(profile, colors === 'class')
   const reveal = useCallback((spot: Spot) => handle.current?.reveal(spot), [handle])
   // Where no lane is shown there are no events to wait for.
-  const ready = drawn || arrange(model.lanes, tracks.arrangement).order.length === 0
+  const ready = drawn || arrangeLanes(model.lanes, tracks.arrangement).order.length === 0
   const hasDevices = model.head.busy_is_device
-  const { extras, selected, found, notes, go } = useExtras(
+  const { extras, selected, searchHits, notes, go } = useOverlays(
     profile,
     view,
     event,
@@ -174,7 +175,7 @@ function Page(props: {
   const named = useMemo(() => tracksOf(model.lanes, extras.counters?.series ?? []), [model, extras.counters])
   const prefs = usePrefs()
   const theme = useTheme()
-  const holds = useMemo(() => holdsOf(model.head), [model])
+  const holds = useMemo(() => recordedKinds(model.head), [model])
   const [note, setNote] = useState<number | null>(null)
   const [legend, setLegend] = useState(NO_LEGEND)
   const hasLegend = colors === 'class' ? classes !== null : colors !== 'kind'
@@ -224,10 +225,13 @@ function Page(props: {
           onChange={(next) => setRoute({ search: next })}
           placeholder="Search names, text or /regex/"
           onStep={go}
-          error={found?.problem}
-          found={{ width: found ? FOUND_WIDTH : 0, content: found && <HitSteps found={found} go={go} /> }}
+          error={searchHits?.problem}
+          searchNote={{
+            width: searchHits ? HIT_STEPS_WIDTH : 0,
+            content: searchHits && <HitSteps found={searchHits} go={go} />,
+          }}
         />
-        <ShowMenu usual={usual} hasModules={model.head.has_modules} hasDevices={hasDevices} />
+        <DisplayMenu usual={usual} hasModules={model.head.has_modules} hasDevices={hasDevices} />
         <TracksMenu all={named} tracks={tracks} />
         <RanksMenu
           catalog={catalog}
@@ -270,12 +274,17 @@ function Page(props: {
       >
         <section className={`${basicsCss.card} ${css.card}`} aria-busy={busy} aria-label="Timeline">
           {text ? (
-            <TimelineText profile={profile} view={view} search={search} onOpen={(next) => setRoute({ event: next })} />
+            <TimelineEventText
+              profile={profile}
+              view={view}
+              search={search}
+              onOpen={(next) => setRoute({ event: next })}
+            />
           ) : (
             <TimelineCanvas
               model={model}
               view={view}
-              told={told}
+              lastSent={lastSent}
               matches={matches}
               colors={colors}
               classes={classes}
@@ -300,11 +309,11 @@ function Page(props: {
               handle={handle}
             />
           )}
-          <TimelineFoot
+          <TimelineFooter
             view={view}
             busy={busy}
             notes={notes}
-            found={found}
+            found={searchHits}
             colors={colors}
             legend={legend}
             holds={holds}

@@ -2,7 +2,7 @@
 import { ActionIcon, Button, Checkbox, Popover, Slider, TextInput } from '@mantine/core'
 import { useMemo } from 'react'
 import { GUTTER, GUTTERS } from '../../canvas/timeline/layout'
-import { type Arrangement, arrange, joinIds, move, type Named, splitIds } from '../../lib/laneOrder'
+import { type Arrangement, arrangeLanes, joinIds, moveLane, type NamedLane, splitIds } from '../../lib/laneOrder'
 import { setPrefs, usePrefs } from '../../state/prefs'
 import { readRoute, setRoute, useRoute } from '../../state/route'
 import { DownIcon, PinIcon, UpIcon } from '../../widgets/icons'
@@ -38,9 +38,9 @@ export function useTracks(): Tracks {
 /** More tracks than these are not listed: the filter finds them. */
 const LISTED = 200
 
-export function TracksMenu({ all, tracks }: { all: readonly Named[]; tracks: Tracks }) {
+export function TracksMenu({ all, tracks }: { all: readonly NamedLane[]; tracks: Tracks }) {
   const { arrangement, collapsed, toggle } = tracks
-  const { order, pinned } = arrange(all, arrangement)
+  const { order, pinned } = arrangeLanes(all, arrangement)
   const { gutter } = usePrefs()
   const changed =
     arrangement.pinned.length + arrangement.moved.length + collapsed.size + gutter > 0 || arrangement.filter !== ''
@@ -127,7 +127,7 @@ export function TracksMenu({ all, tracks }: { all: readonly Named[]; tracks: Tra
                     color="gray"
                     disabled={isPinned}
                     aria-label={`Move ${name} ${by < 0 ? 'up' : 'down'}`}
-                    onClick={() => setRoute({ lanes: joinIds(move(all, arrangement, track.id, by)) })}
+                    onClick={() => setRoute({ lanes: joinIds(moveLane(all, arrangement, track.id, by)) })}
                   >
                     {by < 0 ? <UpIcon /> : <DownIcon />}
                   </ActionIcon>

@@ -3,24 +3,32 @@ import { Button } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import type { Query } from '../../../api/client'
 import type { Catalog, ClockInfo, Figures, Profile, View } from '../../../api/payloads'
-import { translated } from '../../../lib/companions'
+import { translateTime } from '../../../lib/companions'
 import { format } from '../../../lib/format'
 import { addressText } from '../../../lib/profiles'
 import type { Row } from '../../../lib/tableRows'
-import { pick } from '../../../parts/payloadByName'
-import { type Beside, useBeside } from '../../../state/companions'
+import { payloadByName } from '../../../parts/payloadByName'
+import { type Companion, useCompanions } from '../../../state/companions'
 import { useView } from '../../../state/data'
-import { timelineAt } from '../../../state/links'
-import { openElsewhere } from '../../../state/route'
-import { Bones } from '../../../widgets/basics'
+import { timelineState } from '../../../state/links'
+import { openViewOfProfile } from '../../../state/route'
+import { Placeholder } from '../../../widgets/basics'
 import { ProblemPanel } from '../../../widgets/problem'
 import textCss from '../../../widgets/text.module.css'
 import css from './allocatingOperator.module.css'
 
 /** Nothing where no trace lies beside the snapshot, or nobody recorded when the block was allocated. */
-export function AllocatedIn({ catalog, profile, block }: { catalog: Catalog; profile: Profile; block: Figures }) {
+export function AllocatingOperator({
+  catalog,
+  profile,
+  block,
+}: {
+  catalog: Catalog
+  profile: Profile
+  block: Figures
+}) {
   const [wanted, setWanted] = useState('')
-  const found = useBeside(catalog, profile, wanted)
+  const found = useCompanions(catalog, profile, wanted)
   const value = (key: string) => block.figures.find(({ metric }) => metric.key === key)?.value
   const [begin, address, bytes] = ['begin_ns', 'address', 'block_size_bytes'].map(value)
   const { clock } = profile
@@ -35,7 +43,7 @@ export function AllocatedIn({ catalog, profile, block }: { catalog: Catalog; pro
             key={key}
             beside={beside}
             trace={there}
-            at={translated(begin, clock, there)}
+            at={translateTime(begin, clock, there)}
             address={String(address ?? '')}
             bytes={Number(bytes)}
           />
@@ -52,7 +60,7 @@ export function AllocatedIn({ catalog, profile, block }: { catalog: Catalog; pro
   )
 }
 
-function InTrace(props: { beside: Beside; trace: ClockInfo; at: number; address: string; bytes: number }) {
+function InTrace(props: { beside: Companion; trace: ClockInfo; at: number; address: string; bytes: number }) {
   const { beside, trace, at, address, bytes } = props
   const { run, worker, span } = beside.address
   const query = useMemo<Query>(
@@ -65,20 +73,20 @@ function InTrace(props: { beside: Beside; trace: ClockInfo; at: number; address:
     return <p className={textCss.none}>Allocated while the trace {addressText(beside.address)} was not recorded.</p>
   }
   if (resource.problem) return <ProblemPanel problem={resource.problem} />
-  if (!resource.data) return <Bones height={48} />
-  return <Found view={resource.data} beside={beside} at={at} />
+  if (!resource.data) return <Placeholder height={48} />
+  return <OperatorList view={resource.data} beside={beside} at={at} />
 }
 
-function Found({ view, beside, at }: { view: View; beside: Beside; at: number }) {
-  const rows = pick(view, 'allocating_operators', 'table')?.rows ?? []
-  const figures = pick(view, 'matching', 'figures')?.figures ?? []
+function OperatorList({ view, beside, at }: { view: View; beside: Companion; at: number }) {
+  const rows = payloadByName(view, 'allocating_operators', 'table')?.rows ?? []
+  const figures = payloadByName(view, 'matching', 'figures')?.figures ?? []
   const [by, apart] = ['matched_by', 'clock_apart_ns'].map(
     (key) => figures.find(({ metric }) => metric.key === key)?.value,
   )
   return (
     <>
       <h3>
-        {said(rows.length, by === 'time')}
+        {operatorText(rows.length, by === 'time')}
         <small>{matched(by === 'time', Number(apart))}</small>
       </h3>
       <ul className={css.list}>
@@ -98,7 +106,7 @@ function Found({ view, beside, at }: { view: View; beside: Beside; at: number })
   )
 }
 
-function said(operators: number, isByTime: boolean): string {
+function operatorText(operators: number, isByTime: boolean): string {
   if (operators === 0) return 'No operator of the trace was open when it was allocated'
   if (operators === 1) return isByTime ? 'Open at that time in the trace' : 'Allocated in'
   return isByTime
@@ -137,12 +145,16 @@ function Operator({ row }: { row: Row }) {
 }
 
 /** The way to the event itself; where none is named, to the time. */
-function Show({ beside, row, at }: { beside: Beside; row: Row; at: number }) {
+function Show({ beside, row, at }: { beside: Companion; row: Row; at: number }) {
   const { event, start_ns: start, dur_ns: dur } = row
   const state =
-    typeof event === 'number' ? timelineAt(event, Number(start), Number(dur)) : timelineAt(null, at, AROUND_NS)
+    typeof event === 'number' ? timelineState(event, Number(start), Number(dur)) : timelineState(null, at, AROUND_NS)
   return (
-    <Button size="compact-xs" variant="default" onClick={() => openElsewhere({ ...beside.address }, 'timeline', state)}>
+    <Button
+      size="compact-xs"
+      variant="default"
+      onClick={() => openViewOfProfile({ ...beside.address }, 'timeline', state)}
+    >
       {typeof event === 'number' ? 'Show the operator in the timeline' : 'Show the time in the timeline'}
     </Button>
   )

@@ -3,28 +3,28 @@ import { Button } from '@mantine/core'
 import { memo, useCallback, useEffect, useMemo, useRef } from 'react'
 import type { Query } from '../../../api/client'
 import type { Profile, Table, View } from '../../../api/payloads'
-import { translated } from '../../../lib/companions'
+import { translateTime } from '../../../lib/companions'
 import type { Row } from '../../../lib/tableRows'
-import { HeadlineCard, Say } from '../../../parts/headlineCard'
-import type { ViewProps } from '../../../parts/page'
-import { pick } from '../../../parts/payloadByName'
+import { HeadlineCard, HeadlineSentence } from '../../../parts/headlineCard'
+import type { PageProps } from '../../../parts/page'
+import { payloadByName } from '../../../parts/payloadByName'
 import { type Group, TableSection } from '../../../parts/tableSection'
 import { ViewFrame } from '../../../parts/viewFrame'
-import type { Beside } from '../../../state/companions'
+import type { Companion } from '../../../state/companions'
 import { useView } from '../../../state/data'
 import { followLink } from '../../../state/links'
 import { setPrefs, usePrefs } from '../../../state/prefs'
 import { setRoute, useRoute } from '../../../state/route'
-import { Bones, Card, useCopied } from '../../../widgets/basics'
+import { Card, Placeholder, useCopied } from '../../../widgets/basics'
 import { BreakdownBar } from '../../../widgets/breakdown'
 import { FigureList, Headline } from '../../../widgets/figures'
 import { NoticeList, Sentence } from '../../../widgets/notices'
 import { RangeFilter } from '../../../widgets/rangeFilter'
 import { EditorSetting, StackFrames } from '../../../widgets/stack'
 import { rowText } from '../../../widgets/tableRow'
-import { BesideCard } from '../companionCard'
+import { CompanionCard } from '../companionCard'
 import { DevicePicker } from '../devicePicker'
-import { AllocatedIn } from './allocatingOperator'
+import { AllocatingOperator } from './allocatingOperator'
 import { EVENTS, HistoryCard } from './historyCard'
 import rowDetailCss from '../../../parts/rowDetail.module.css'
 import frameCss from '../../../parts/viewFrame.module.css'
@@ -43,11 +43,13 @@ const WHOLE = 'whole'
 const AROUND_NS = 100_000
 
 /** Where the timeline of the trace opens: at the moment that is looked at, else where both recordings begin to overlap. */
-function inTrace(profile: Profile, view: View, beside: Beside): { view: string; params: Record<string, string> } {
+function inTrace(profile: Profile, view: View, beside: Companion): { view: string; params: Record<string, string> } {
   const [here, there] = [profile.clock, beside.profile?.clock]
-  const moment = pick(view, 'moment', 'figures')?.figures.find(({ metric }) => metric.key === 'event_ns')?.value
+  const moment = payloadByName(view, 'moment', 'figures')?.figures.find(
+    ({ metric }) => metric.key === 'event_ns',
+  )?.value
   if (!here || !there || typeof moment !== 'number') return { view: 'timeline', params: {} }
-  const at = translated(moment, here, there)
+  const at = translateTime(moment, here, there)
   if (at < 0 || at > there.length_ns) return { view: 'timeline', params: {} }
   return {
     view: 'timeline',
@@ -55,7 +57,7 @@ function inTrace(profile: Profile, view: View, beside: Beside): { view: string; 
   }
 }
 
-export function Allocations({ base: asked, catalog, profile }: ViewProps) {
+export function Allocations({ base: asked, catalog, profile }: PageProps) {
   const route = useRoute()
   const { device = '', at = '' } = route
   const { run, worker, span } = asked
@@ -76,7 +78,7 @@ export function Allocations({ base: asked, catalog, profile }: ViewProps) {
   }, [isReady])
   return (
     <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Bones height={520} />}>
+      <ViewFrame resource={resource} bones={<Placeholder height={520} />}>
         {(view) => (
           <div className={layoutCss.column}>
             <Top view={view} />
@@ -85,11 +87,11 @@ export function Allocations({ base: asked, catalog, profile }: ViewProps) {
               view={view}
               base={base}
               onBlocks={showBlocks}
-              about={(block) => <AllocatedIn catalog={catalog} profile={profile} block={block} />}
+              blockNote={(block) => <AllocatingOperator catalog={catalog} profile={profile} block={block} />}
             />
             <Categories view={view} />
             <Notes view={view} />
-            <BesideCard
+            <CompanionCard
               catalog={catalog}
               profile={profile}
               label="Show in the timeline"
@@ -101,9 +103,9 @@ export function Allocations({ base: asked, catalog, profile }: ViewProps) {
       <div ref={tables} className={css.anchor} />
       <Tables
         base={base}
-        hasOoms={Boolean(resource.data && pick(resource.data, 'oom_events', 'table')?.total_rows)}
+        hasOoms={Boolean(resource.data && payloadByName(resource.data, 'oom_events', 'table')?.total_rows)}
         usual={
-          resource.data && !pick(resource.data, 'curve', 'series')
+          resource.data && !payloadByName(resource.data, 'curve', 'series')
             ? 'Allocated at the snapshot'
             : 'Allocated at the peak'
         }
@@ -113,17 +115,17 @@ export function Allocations({ base: asked, catalog, profile }: ViewProps) {
 }
 
 const Top = memo(({ view }: { view: View }) => {
-  const summary = pick(view, 'summary', 'figures')
-  const devices = pick(view, 'devices', 'figures')
-  const answer = pick(view, 'answer', 'notices')?.notices ?? []
+  const summary = payloadByName(view, 'summary', 'figures')
+  const devices = payloadByName(view, 'devices', 'figures')
+  const answer = payloadByName(view, 'answer', 'notices')?.notices ?? []
   return (
     <>
       {summary && (
         <HeadlineCard className={css.head} label={summary.title} below>
           {answer.map((notice) => (
-            <Say key={notice.rule} severity={notice.severity}>
+            <HeadlineSentence key={notice.rule} severity={notice.severity}>
               <Sentence notice={notice} text={notice.text} />
-            </Say>
+            </HeadlineSentence>
           ))}
           <div className={css.numbers}>
             {devices && <DevicePicker devices={devices} chosen={summary.title} cleared={ELSEWHERE} />}
@@ -138,7 +140,7 @@ const Top = memo(({ view }: { view: View }) => {
 /** One line each, so that the bands are in sight, until somebody wants to know more. */
 const Findings = memo(({ view }: { view: View }) => {
   const { findings = '' } = useRoute()
-  const found = pick(view, 'advice', 'notices')
+  const found = payloadByName(view, 'advice', 'notices')
   if (!found || found.notices.length === 0) return null
   const isWhole = findings === WHOLE
   return (
@@ -162,7 +164,7 @@ const Findings = memo(({ view }: { view: View }) => {
 
 /** What is allocated at the moment, by what it is for. */
 const Categories = memo(({ view }: { view: View }) => {
-  const bar = pick(view, 'held_categories', 'breakdown')
+  const bar = payloadByName(view, 'held_categories', 'breakdown')
   return (
     bar && (
       <Card title={bar.title}>
@@ -173,8 +175,8 @@ const Categories = memo(({ view }: { view: View }) => {
 })
 
 const Notes = memo(({ view }: { view: View }) => {
-  const notes = pick(view, 'data_quality', 'notices')
-  const settings = pick(view, 'settings', 'figures')
+  const notes = payloadByName(view, 'data_quality', 'notices')
+  const settings = payloadByName(view, 'settings', 'figures')
   const hasNotes = (notes?.notices.length ?? 0) > 0
   const hasSettings = (settings?.figures.length ?? 0) > 0
   if (!hasNotes && !hasSettings) return null

@@ -3,10 +3,10 @@ import { ActionIcon, Button } from '@mantine/core'
 import type { ReactNode } from 'react'
 import type { Query } from '../../../api/client'
 import type { Figures } from '../../../api/payloads'
-import { pick } from '../../../parts/payloadByName'
+import { payloadByName } from '../../../parts/payloadByName'
 import { useView } from '../../../state/data'
 import { setPrefs, usePrefs } from '../../../state/prefs'
-import { Bones } from '../../../widgets/basics'
+import { Placeholder } from '../../../widgets/basics'
 import { FigureList } from '../../../widgets/figures'
 import { CloseIcon } from '../../../widgets/icons'
 import { ProblemPanel } from '../../../widgets/problem'
@@ -26,13 +26,13 @@ export function BlockPanel(props: {
   onBlocks: (where: string) => void
   onClose: () => void
   /** What else is known of a block. */
-  about: (block: Figures) => ReactNode
+  blockNote: (block: Figures) => ReactNode
 }) {
-  const { base, kind, row, onBlocks, onClose, about } = props
+  const { base, kind, row, onBlocks, onClose, blockNote } = props
   const title = kind === 'block' ? 'Block' : 'Segment'
   const prefs = usePrefs()
   const resource = useView('active_memory', { ...base, [kind]: row })
-  const payload = resource.data && pick(resource.data, kind, 'figures')
+  const payload = resource.data && payloadByName(resource.data, kind, 'figures')
   const stack = payload?.figures.find(({ metric }) => metric.key === STACK)?.value
   const known =
     payload?.figures.filter(({ metric, value }) => metric.key !== STACK && value !== null && value !== '') ?? []
@@ -55,10 +55,10 @@ export function BlockPanel(props: {
         </span>
       </div>
       {resource.problem && <ProblemPanel problem={resource.problem} />}
-      {!payload && !resource.problem && <Bones height={120} />}
+      {!payload && !resource.problem && <Placeholder height={120} />}
       {payload && (
         <div data-testid="block" className={resource.busy ? frameCss.stale : undefined}>
-          <FigureList figures={known.filter(({ metric }) => FIRST.includes(metric.key))} whole />
+          <FigureList figures={known.filter(({ metric }) => FIRST.includes(metric.key))} exact />
           {typeof stack === 'string' && stack !== '' ? (
             <div className={css.stack}>
               <StackFrames stack={stack} editor={prefs.editor} />
@@ -66,8 +66,8 @@ export function BlockPanel(props: {
           ) : (
             <p className={textCss.none}>The snapshot holds no stack of it.</p>
           )}
-          {kind === 'block' && about(payload)}
-          <FigureList figures={known.filter(({ metric }) => !FIRST.includes(metric.key))} whole />
+          {kind === 'block' && blockNote(payload)}
+          <FigureList figures={known.filter(({ metric }) => !FIRST.includes(metric.key))} exact />
         </div>
       )}
     </section>

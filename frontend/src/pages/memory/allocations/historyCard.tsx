@@ -3,33 +3,33 @@ import { ActionIcon, Button, NativeSelect, SegmentedControl, Tooltip } from '@ma
 import { type ReactNode, useCallback, useMemo, useRef } from 'react'
 import { getView, type Query } from '../../../api/client'
 import type { Bands, Figures, View } from '../../../api/payloads'
-import type { BandColor } from '../../../canvas/blocks/colors'
-import type { BandsModel } from '../../../canvas/blocks/engine'
-import type { BandsAxis, BandsLayer } from '../../../canvas/blocks/scene'
+import type { BlockColoring } from '../../../canvas/blocks/colors'
+import type { BlocksModel } from '../../../canvas/blocks/engine'
+import type { HistoryAxis, HistoryLayer } from '../../../canvas/blocks/scene'
 import { counted } from '../../../lib/format'
-import { pick } from '../../../parts/payloadByName'
+import { payloadByName } from '../../../parts/payloadByName'
 import { setRoute, useRoute } from '../../../state/route'
-import { Bones, Card } from '../../../widgets/basics'
-import { BandsCanvas, type BandsHandle } from '../../../widgets/blocksCanvas'
+import { Card, Placeholder } from '../../../widgets/basics'
+import { BlocksCanvas, type BlocksHandle } from '../../../widgets/blocksCanvas'
 import { ProblemPanel } from '../../../widgets/problem'
 import { BlockPanel } from './blockPanel'
 import { HistoryCurves } from './historyCurves'
-import { marksOf } from './historyMarks'
-import { BandsKey, MomentFigures } from './historySide'
-import { NO_WINDOW, useBands, useHistoryWindow } from './useHistory'
+import { historyMarks } from './historyMarks'
+import { BlocksKey, MomentFigures } from './historySide'
+import { NO_WINDOW, useBlocks, useHistoryWindow } from './useHistory'
 import textCss from '../../../widgets/text.module.css'
 import css from './historyCard.module.css'
 
 /** How many events the history has: they are what the axis counts. */
 export const EVENTS = 'history_events'
-const LAYERS: { value: BandsLayer; label: string }[] = [
+const LAYERS: { value: HistoryLayer; label: string }[] = [
   { value: '', label: 'Blocks' },
   { value: 'pools', label: 'Private pools' },
   { value: 'segments', label: 'Segments' },
 ]
 
 /** What the table of blocks calls that which has a colour. */
-const COLUMNS: Record<BandColor, string> = {
+const COLUMNS: Record<BlockColoring, string> = {
   stack: 'allocation_line',
   line: 'allocation_line',
   module: 'block_module',
@@ -37,7 +37,7 @@ const COLUMNS: Record<BandColor, string> = {
 }
 
 interface ColorChoice {
-  value: BandColor
+  value: BlockColoring
   label: string
   /** Why it says nothing here. */
   missing: string
@@ -58,22 +58,22 @@ const colorsOf = (head: Bands): ColorChoice[] => [
   },
 ]
 
-/** `onBlocks` shows blocks in their table, by a filter of it; `about` says what else is known of a block. */
+/** `onBlocks` shows blocks in their table, by a filter of it; `blockNote` says what else is known of a block. */
 export function HistoryCard(props: {
   view: View
   base: Query
   onBlocks: (where: string) => void
-  about: (block: Figures) => ReactNode
+  blockNote: (block: Figures) => ReactNode
 }) {
-  const { view, base, onBlocks, about } = props
+  const { view, base, onBlocks, blockNote } = props
   const route = useRoute()
-  const axis: BandsAxis = route.axis === 'time' ? 'time' : 'events'
+  const axis: HistoryAxis = route.axis === 'time' ? 'time' : 'events'
   const { detail = '' } = route
   const layer = LAYERS.find(({ value }) => value === route.layer)?.value ?? ''
   const query = useMemo<Query>(() => ({ ...base, axis, detail, layer }), [base, axis, detail, layer])
-  const handle = useRef<BandsHandle>(null)
-  const { model, problem, busy } = useBands(query, axis, layer, () => handle.current?.redraw())
-  if (!model) return problem ? <ProblemPanel problem={problem} /> : <Bones height={500} />
+  const handle = useRef<BlocksHandle>(null)
+  const { model, problem, busy } = useBlocks(query, axis, layer, () => handle.current?.redraw())
+  if (!model) return problem ? <ProblemPanel problem={problem} /> : <Placeholder height={500} />
   return (
     <>
       {problem && <ProblemPanel problem={problem} />}
@@ -85,7 +85,7 @@ export function HistoryCard(props: {
         busy={busy}
         handle={handle}
         onBlocks={onBlocks}
-        about={about}
+        blockNote={blockNote}
       />
     </>
   )
@@ -94,14 +94,14 @@ export function HistoryCard(props: {
 function Drawn(props: {
   view: View
   base: Query
-  axis: BandsAxis
-  model: BandsModel
+  axis: HistoryAxis
+  model: BlocksModel
   busy: boolean
-  handle: React.RefObject<BandsHandle | null>
+  handle: React.RefObject<BlocksHandle | null>
   onBlocks: (where: string) => void
-  about: (block: Figures) => ReactNode
+  blockNote: (block: Figures) => ReactNode
 }) {
-  const { view, base, axis, model, busy, handle, onBlocks, about } = props
+  const { view, base, axis, model, busy, handle, onBlocks, blockNote } = props
   const route = useRoute()
   const choices = colorsOf(model.head)
   const told = choices.filter(({ missing }) => missing === '').map(({ value }) => value)
@@ -109,19 +109,19 @@ function Drawn(props: {
   const usual = told.includes('category') ? 'category' : 'stack'
   const colors = told.find((value) => value === route.color) ?? usual
   const window = useHistoryWindow(axis, model.head.extent)
-  const marks = useMemo(() => marksOf(view, axis, route.at), [view, axis, route.at])
+  const marks = useMemo(() => historyMarks(view, axis, route.at), [view, axis, route.at])
   const toMoment = useCallback((event: number) => setRoute({ at: String(event), row: '' }, true), [])
   // Rows of blocks and of segments are numbered each by itself.
   const kind = model.layer === 'segments' ? 'segment' : 'block'
   const stackOf = useCallback(
     async (row: number, signal: AbortSignal) => {
       const answer = await getView('active_memory', { ...base, [kind]: row }, signal)
-      const figures = answer.state === 'ready' ? pick(answer.data, kind, 'figures')?.figures : undefined
+      const figures = answer.state === 'ready' ? payloadByName(answer.data, kind, 'figures')?.figures : undefined
       return String(figures?.find(({ metric }) => metric.key === 'allocation_stack')?.value ?? '')
     },
     [base, kind],
   )
-  const events = pick(view, 'summary', 'figures')?.figures.find(({ metric }) => metric.key === EVENTS)?.value
+  const events = payloadByName(view, 'summary', 'figures')?.figures.find(({ metric }) => metric.key === EVENTS)?.value
   const { start, end } = window.view
   const isWhole = start <= 0 && end >= model.head.extent
   const asked = route[kind] === undefined ? Number.NaN : Number(route[kind])
@@ -183,10 +183,10 @@ function Drawn(props: {
           handle={handle}
         />
         <div className={css.bands} aria-busy={busy}>
-          <BandsCanvas
+          <BlocksCanvas
             model={model}
             view={window.view}
-            told={window.told}
+            lastSent={window.lastSent}
             colors={colors}
             marks={marks}
             selected={block}
@@ -208,7 +208,7 @@ function Drawn(props: {
                     kind={kind}
                     row={block}
                     onBlocks={onBlocks}
-                    about={about}
+                    blockNote={blockNote}
                     onClose={() => setRoute({ [kind]: '' })}
                   />
                 )}
@@ -216,7 +216,7 @@ function Drawn(props: {
               </div>
             )}
             <div className={css.keys}>
-              <BandsKey
+              <BlocksKey
                 handle={handle}
                 asked={busy ? null : `${start} ${end} ${colors} ${axis} ${route.detail} ${model.layer}`}
                 marks={marks}
@@ -234,7 +234,7 @@ function Drawn(props: {
 
 /** Buttons that do what hands do on the canvas. */
 function Moves(props: {
-  handle: React.RefObject<BandsHandle | null>
+  handle: React.RefObject<BlocksHandle | null>
   isWhole: boolean
   onMoment: (event: number) => void
 }) {

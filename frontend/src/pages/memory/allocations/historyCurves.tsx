@@ -2,17 +2,17 @@
 import { memo, useMemo } from 'react'
 import type { Query } from '../../../api/client'
 import type { Series } from '../../../api/payloads'
-import type { BandMarks, BandsAxis } from '../../../canvas/blocks/scene'
+import type { HistoryAxis, HistoryMarks } from '../../../canvas/blocks/scene'
 import { categoryColor } from '../../../lib/color'
-import { pick } from '../../../parts/payloadByName'
+import { payloadByName } from '../../../parts/payloadByName'
 import { useView } from '../../../state/data'
 import { setRoute, useRoute } from '../../../state/route'
-import { Bones, Swatch } from '../../../widgets/basics'
-import type { BandsHandle } from '../../../widgets/blocksCanvas'
+import { Placeholder, Swatch } from '../../../widgets/basics'
+import type { BlocksHandle } from '../../../widgets/blocksCanvas'
 import { Curve } from '../../../widgets/curve'
 import { type CurveMarks, cutSeries } from '../../../widgets/curveOption'
 import { ProblemPanel } from '../../../widgets/problem'
-import { OFF } from './historyMarks'
+import { STATE_OFFSET } from './historyMarks'
 import { KEYS, NO_WINDOW } from './useHistory'
 import breakdownCss from '../../../widgets/breakdown.module.css'
 import css from './historyCard.module.css'
@@ -22,13 +22,13 @@ const HEIGHT = 104
 /** Drawn anew when the window comes to rest, and not while tiles come. */
 export const HistoryCurves = memo(function HistoryCurves(props: {
   base: Query
-  axis: BandsAxis
+  axis: HistoryAxis
   start: number
   end: number
-  marks: BandMarks
+  marks: HistoryMarks
   /** Whether there is room for the key. */
   hasKey: boolean
-  handle: React.RefObject<BandsHandle | null>
+  handle: React.RefObject<BlocksHandle | null>
 }) {
   const { base, axis, start, end, marks, hasKey, handle } = props
   const route = useRoute()
@@ -36,8 +36,8 @@ export const HistoryCurves = memo(function HistoryCurves(props: {
   const [from = '', to = ''] = [route[low], route[high]]
   const query = useMemo<Query>(() => ({ ...base, axis, [low]: from, [high]: to }), [base, axis, low, high, from, to])
   const resource = useView('active_memory', query)
-  const off = OFF[axis]
-  const series = resource.data && pick(resource.data, 'curve', 'series')
+  const off = STATE_OFFSET[axis]
+  const series = resource.data && payloadByName(resource.data, 'curve', 'series')
   const shown = useMemo(() => series && cutSeries(ownColors(series), start - off, end - off), [series, start, end, off])
   const drawn = useMemo<CurveMarks>(
     () => ({
@@ -52,7 +52,7 @@ export const HistoryCurves = memo(function HistoryCurves(props: {
   if (resource.data && !series && !resource.busy) return null
   const unitOf: Record<string, string> = { events: 'count', time: 'ns' }
   // While the other axis is under way its points mean nothing here.
-  if (!shown || shown.x_metric.unit !== unitOf[axis]) return <Bones height={HEIGHT} />
+  if (!shown || shown.x_metric.unit !== unitOf[axis]) return <Placeholder height={HEIGHT} />
   return (
     <>
       <div className={css.curves}>

@@ -1,11 +1,11 @@
 // What of a snapshot's tables is drawn as marks over its history.
 import type { View } from '../../../api/payloads'
-import type { BandMarks, BandsAxis } from '../../../canvas/blocks/scene'
+import type { HistoryAxis, HistoryMarks } from '../../../canvas/blocks/scene'
 import { format } from '../../../lib/format'
 import type { Row } from '../../../lib/tableRows'
-import { pick } from '../../../parts/payloadByName'
+import { payloadByName } from '../../../parts/payloadByName'
 
-const rowsOf = (view: View, table: string): Row[] => pick(view, table, 'table')?.rows ?? []
+const rowsOf = (view: View, table: string): Row[] => payloadByName(view, table, 'table')?.rows ?? []
 
 const numberOf = (row: Row, key: string): number | null => {
   const value = row[key]
@@ -13,11 +13,11 @@ const numberOf = (row: Row, key: string): number | null => {
 }
 
 /** State e + 1 is after event e. */
-export const OFF: Record<BandsAxis, number> = { events: 1, time: 0 }
+export const STATE_OFFSET: Record<HistoryAxis, number> = { events: 1, time: 0 }
 
 /** What is marked on an axis: steps, where memory ran out, and the moment that is looked at. */
-export function marksOf(view: View, axis: BandsAxis, at: string | undefined): BandMarks {
-  const off = OFF[axis]
+export function historyMarks(view: View, axis: HistoryAxis, at: string | undefined): HistoryMarks {
+  const off = STATE_OFFSET[axis]
   const place = (event: number | null, time: number | null) =>
     axis === 'time' ? time : event === null ? null : event + off
   const steps = rowsOf(view, 'history_steps').flatMap((row) => {
@@ -30,7 +30,7 @@ export function marksOf(view: View, axis: BandsAxis, at: string | undefined): Ba
     const where = place(numberOf(row, 'event_number'), numberOf(row, 'event_ns'))
     return where === null ? [] : [{ at: where, label: `${format(numberOf(row, 'asked_bytes'), 'bytes')} asked for` }]
   })
-  const moment = pick(view, 'moment', 'figures')?.figures ?? []
+  const moment = payloadByName(view, 'moment', 'figures')?.figures ?? []
   const momentOf = (key: string) => {
     const value = moment.find(({ metric }) => metric.key === key)?.value
     return typeof value === 'number' ? value : null

@@ -2,14 +2,14 @@
 import { Button, NativeSelect } from '@mantine/core'
 import { useEffect, useState } from 'react'
 import type { View } from '../../../api/payloads'
-import type { BandEntry } from '../../../canvas/blocks/colors'
+import type { ColorKeyEntry } from '../../../canvas/blocks/colors'
 import { envelopeColor } from '../../../canvas/blocks/colors'
-import type { BandMarks } from '../../../canvas/blocks/scene'
+import type { HistoryMarks } from '../../../canvas/blocks/scene'
 import { shortFrame } from '../../../lib/frames'
-import { pick } from '../../../parts/payloadByName'
+import { payloadByName } from '../../../parts/payloadByName'
 import { setRoute, useRoute } from '../../../state/route'
 import { Swatch, useTheme } from '../../../widgets/basics'
-import type { BandsHandle } from '../../../widgets/blocksCanvas'
+import type { BlocksHandle } from '../../../widgets/blocksCanvas'
 import { FigureList } from '../../../widgets/figures'
 import breakdownCss from '../../../widgets/breakdown.module.css'
 import textCss from '../../../widgets/text.module.css'
@@ -26,7 +26,7 @@ const DETAILS = [
 
 /** What was held at the moment that is looked at. */
 export function MomentFigures({ view }: { view: View }) {
-  const moment = pick(view, 'moment', 'figures')
+  const moment = payloadByName(view, 'moment', 'figures')
   return (
     moment && (
       <section aria-label={moment.title}>
@@ -43,11 +43,11 @@ export function MomentFigures({ view }: { view: View }) {
 }
 
 /** What colours and marks mean, as far as they are in sight. */
-export function BandsKey(props: {
-  handle: React.RefObject<BandsHandle | null>
+export function BlocksKey(props: {
+  handle: React.RefObject<BlocksHandle | null>
   /** Changes with what is in sight; null while it is under way. */
   asked: string | null
-  marks: BandMarks
+  marks: HistoryMarks
   /** Shows the blocks that a colour stands for. */
   onPick?: (label: string) => void
   hasEnvelopes: boolean
@@ -55,7 +55,7 @@ export function BandsKey(props: {
   const { handle, asked, marks, onPick, hasEnvelopes } = props
   const { detail = '' } = useRoute()
   const theme = useTheme()
-  const [legend, setLegend] = useState<readonly BandEntry[]>([])
+  const [legend, setLegend] = useState<readonly ColorKeyEntry[]>([])
   // biome-ignore lint/correctness/useExhaustiveDependencies: asked again when the picture is another one
   useEffect(() => {
     if (asked !== null) setLegend(handle.current?.legend(KEY) ?? [])

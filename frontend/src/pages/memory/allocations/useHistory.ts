@@ -2,28 +2,28 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { getView, type Query } from '../../../api/client'
 import type { Bands, Problem } from '../../../api/payloads'
-import type { BandsModel } from '../../../canvas/blocks/engine'
-import type { BandsAxis, BandsLayer } from '../../../canvas/blocks/scene'
-import { BandStore } from '../../../canvas/blocks/tileStore'
+import type { BlocksModel } from '../../../canvas/blocks/engine'
+import type { HistoryAxis, HistoryLayer } from '../../../canvas/blocks/scene'
+import { BlockTileStore } from '../../../canvas/blocks/tileStore'
 import type { Range } from '../../../canvas/timeline/model'
 import type { TileKey } from '../../../lib/tiles'
-import { pick } from '../../../parts/payloadByName'
-import { rangeOf, type TimelineWindow, useMoving } from '../../../parts/useWindow'
+import { payloadByName } from '../../../parts/payloadByName'
+import { rangeOf, type TimelineWindow, useMovableWindow } from '../../../parts/useWindow'
 import { useActivity } from '../../../state/activity'
 import { problemOf, useView } from '../../../state/data'
 import { setRoute, useRoute } from '../../../state/route'
 
 /** Keys of the URL that hold the window. */
-export const KEYS: Record<BandsAxis, readonly [string, string]> = {
+export const KEYS: Record<HistoryAxis, readonly [string, string]> = {
   events: ['from', 'to'],
   time: ['from_ns', 'to_ns'],
 }
 export const NO_WINDOW = { from: '', to: '', from_ns: '', to_ns: '' }
 
 /** State e + 1 is after event e: the URL names the first and the last event whose states are in sight. */
-const OFF: Record<BandsAxis, readonly [number, number]> = { events: [1, 2], time: [0, 0] }
+const OFF: Record<HistoryAxis, readonly [number, number]> = { events: [1, 2], time: [0, 0] }
 
-export function useHistoryWindow(axis: BandsAxis, extent: number): TimelineWindow {
+export function useHistoryWindow(axis: HistoryAxis, extent: number): TimelineWindow {
   const route = useRoute()
   const [low, high] = KEYS[axis]
   const [from, to] = [route[low], route[high]]
@@ -45,11 +45,11 @@ export function useHistoryWindow(axis: BandsAxis, extent: number): TimelineWindo
     },
     [axis, extent],
   )
-  return useMoving(view, put)
+  return useMovableWindow(view, put)
 }
 
-export interface BandsData {
-  model: BandsModel | null
+export interface BlocksData {
+  model: BlocksModel | null
   problem: Problem | null
   busy: boolean
 }
@@ -60,10 +60,10 @@ const bandsOf = (answer: Bands | null): Bands => {
 }
 
 /** Tiles of a device. `onTiles` is called when some have come. */
-export function useBands(query: Query, axis: BandsAxis, layer: BandsLayer, onTiles: () => void): BandsData {
+export function useBlocks(query: Query, axis: HistoryAxis, layer: HistoryLayer, onTiles: () => void): BlocksData {
   const whole = useMemo(() => ({ ...query, tile: 0 }), [query])
   const resource = useView('active_memory', whole)
-  const head = resource.busy || !resource.data ? null : pick(resource.data, 'bands', 'bands')
+  const head = resource.busy || !resource.data ? null : payloadByName(resource.data, 'bands', 'bands')
   const [busy, setBusy] = useState(false)
   const [problem, setProblem] = useState<Problem | null>(null)
   const notify = useRef(onTiles)
@@ -73,10 +73,10 @@ export function useBands(query: Query, axis: BandsAxis, layer: BandsLayer, onTil
     const fetch = async (level: number, tiles: readonly TileKey[], signal: AbortSignal) => {
       setBusy(true)
       const answer = await getView('active_memory', { ...query, level, tile: tiles[0].number }, signal)
-      if (answer.state === 'ready') return [bandsOf(pick(answer.data, 'bands', 'bands'))]
+      if (answer.state === 'ready') return [bandsOf(payloadByName(answer.data, 'bands', 'bands'))]
       throw new Error('The snapshot is being read again.')
     }
-    const store: BandStore = new BandStore(fetch, {
+    const store: BlockTileStore = new BlockTileStore(fetch, {
       onChange: () => {
         setBusy(store.busy)
         notify.current()

@@ -5,7 +5,7 @@ import type { Table, View } from '../../../api/payloads'
 import { format } from '../../../lib/format'
 import { shortenMiddle } from '../../../lib/names'
 import type { Row } from '../../../lib/tableRows'
-import { pick } from '../../../parts/payloadByName'
+import { payloadByName } from '../../../parts/payloadByName'
 import { SearchBox } from '../../../parts/tableSection'
 import { useView } from '../../../state/data'
 import textCss from '../../../widgets/text.module.css'
@@ -17,7 +17,9 @@ const PAGE = 300
 const HALF = PAGE / 2
 
 const number = (view: View | null, key: string): number | null => {
-  const value = (view ? pick(view, 'found', 'figures') : null)?.figures.find(({ metric }) => metric.key === key)?.value
+  const value = (view ? payloadByName(view, 'found', 'figures') : null)?.figures.find(
+    ({ metric }) => metric.key === key,
+  )?.value
   return typeof value === 'number' ? value : null
 }
 
@@ -41,7 +43,7 @@ export function AllocatorEvents(props: {
   const { data, problem } = useView('allocator_events', query)
   const count = number(data, 'events_found') ?? 0
   const first = number(data, 'first_found') ?? 0
-  const table = data ? pick(data, 'events', 'table') : null
+  const table = data ? payloadByName(data, 'events', 'table') : null
   const rows = useRows(data, table)
   const shown = Math.max(1, Math.floor((height - 44) / ROW))
   const most = Math.max(0, count - shown)

@@ -4,19 +4,19 @@ import { type KeyboardEvent, useMemo } from 'react'
 import type { Query } from '../../../api/client'
 import type { Figures, Link, MemoryMap, Series, Table, View } from '../../../api/payloads'
 import { heaviestLines, lineColor, type MapChoice, pieceOf, STATES, stateOf } from '../../../canvas/memoryMap'
-import { typing } from '../../../canvas/typing'
+import { isTyping } from '../../../canvas/typing'
 import { categoryColor } from '../../../lib/color'
 import { format } from '../../../lib/format'
 import type { Row } from '../../../lib/tableRows'
-import { HeadlineCard, Say } from '../../../parts/headlineCard'
-import type { ViewProps } from '../../../parts/page'
-import { pick } from '../../../parts/payloadByName'
+import { HeadlineCard, HeadlineSentence } from '../../../parts/headlineCard'
+import type { PageProps } from '../../../parts/page'
+import { payloadByName } from '../../../parts/payloadByName'
 import { type Group, TableSection } from '../../../parts/tableSection'
 import { ViewFrame } from '../../../parts/viewFrame'
 import { useView } from '../../../state/data'
 import { followLink } from '../../../state/links'
 import { setRoute, useRoute } from '../../../state/route'
-import { Bones, Card, Swatch } from '../../../widgets/basics'
+import { Card, Placeholder, Swatch } from '../../../widgets/basics'
 import { Chart } from '../../../widgets/chart'
 import { Curve } from '../../../widgets/curve'
 import { Headline } from '../../../widgets/figures'
@@ -25,7 +25,7 @@ import { Sentence } from '../../../widgets/notices'
 import { DevicePicker } from '../devicePicker'
 import { AllocatorEvents } from './allocatorEvents'
 import { MomentBar, stepOf } from './momentBar'
-import { BlockDetail, ChosenBlock } from './selectedBlock'
+import { BlockDetail, SelectedBlock } from './selectedBlock'
 import pageCss from '../../../parts/pageHead.module.css'
 import frameCss from '../../../parts/viewFrame.module.css'
 import breakdownCss from '../../../widgets/breakdown.module.css'
@@ -45,13 +45,13 @@ const OOM_GROUPS: Group[] = [
   { table: 'oom_moments', label: 'Out of memory' },
 ]
 
-export function Segments({ base }: ViewProps) {
+export function Segments({ base }: PageProps) {
   const { device = '', at = '', size = '' } = useRoute()
   const query = useMemo<Query>(() => ({ ...base, device, at, size }), [base, device, at, size])
   const resource = useView('segments', query)
   return (
     <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Bones height={600} />}>
+      <ViewFrame resource={resource} bones={<Placeholder height={600} />}>
         {(view) => <Page view={view} base={base} />}
       </ViewFrame>
       {resource.data && <Tables view={resource.data} base={query} />}
@@ -66,15 +66,15 @@ const figure = (figures: Figures | null, key: string) =>
 
 function Page({ view, base }: { view: View; base: Query }) {
   const { device = '', step = '', find = '' } = useRoute()
-  const moment = pick(view, 'moment', 'figures')
-  const place = pick(view, 'place', 'figures')
-  const map = pick(view, 'map', 'memory_map')
-  const answer = pick(view, 'answer', 'notices')?.notices ?? []
-  const devices = pick(view, 'devices', 'figures')
+  const moment = payloadByName(view, 'moment', 'figures')
+  const place = payloadByName(view, 'place', 'figures')
+  const map = payloadByName(view, 'map', 'memory_map')
+  const answer = payloadByName(view, 'answer', 'notices')?.notices ?? []
+  const devices = payloadByName(view, 'devices', 'figures')
   if (!moment || !place || !map) return null
   const hasEvents = Number(figure(place, 'history_events')) > 0
   const onKey = (event: KeyboardEvent) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
     if (event.key !== ',' && event.key !== '.') return
     const to = stepOf(place, step, event.key === '.' ? 1 : -1)
     if (to !== null) choose(to, true)
@@ -84,10 +84,10 @@ function Page({ view, base }: { view: View; base: Query }) {
     <div className={layoutCss.column} onKeyDown={onKey}>
       <HeadlineCard className={css.head} label={moment.title} below>
         {answer.map((notice) => (
-          <Say key={notice.rule} severity={notice.severity}>
+          <HeadlineSentence key={notice.rule} severity={notice.severity}>
             <Sentence notice={notice} text={notice.text} />
             {notice.evidence && <Way link={notice.evidence} />}
-          </Say>
+          </HeadlineSentence>
         ))}
         <span className={pageCss.figures}>
           {devices && (
@@ -216,7 +216,7 @@ function MapCard({ map, view, base }: { map: MemoryMap; view: View; base: Query 
         onSelect={(piece) => setRoute({ block: piece < 0 ? '' : String(map.piece_block[piece]) })}
       />
       <Legend map={map} heaviest={byLine ? heaviest : null} />
-      {block && <ChosenBlock block={block} base={base} view={view} />}
+      {block && <SelectedBlock block={block} base={base} view={view} />}
     </Card>
   )
 }
@@ -255,18 +255,21 @@ function Legend({ map, heaviest }: { map: MemoryMap; heaviest: readonly number[]
 const shortLine = (text: string) => text.slice(text.lastIndexOf('/') + 1)
 
 function Tables({ view, base }: { view: View; base: Query }) {
-  const ooms = pick(view, 'oom_moments', 'table')?.total_rows ?? 0
+  const ooms = payloadByName(view, 'oom_moments', 'table')?.total_rows ?? 0
   const groups = useMemo(() => (ooms > 0 ? [...GROUPS, ...OOM_GROUPS] : GROUPS), [ooms])
-  const request = pick(view, 'request', 'figures')
-  const reserved = pick(view, 'reserved', 'series')
+  const request = payloadByName(view, 'request', 'figures')
+  const reserved = payloadByName(view, 'reserved', 'series')
   return (
     <>
       <div className={reserved ? css.charts : css.histograms}>
         {reserved && (
-          <ReservedCard series={reserved} at={Number(figure(pick(view, 'place', 'figures'), 'event_number'))} />
+          <ReservedCard
+            series={reserved}
+            at={Number(figure(payloadByName(view, 'place', 'figures'), 'event_number'))}
+          />
         )}
         {['gap_sizes', 'gap_counts'].map((name) => {
-          const series = pick(view, name, 'series')
+          const series = payloadByName(view, name, 'series')
           return series && <SeriesCard key={name} series={series} />
         })}
       </div>

@@ -5,25 +5,25 @@ import type { Query } from '../../../api/client'
 import type { Table, View } from '../../../api/payloads'
 import { format } from '../../../lib/format'
 import type { Row } from '../../../lib/tableRows'
-import { pick } from '../../../parts/payloadByName'
+import { payloadByName } from '../../../parts/payloadByName'
 import { setPrefs, usePrefs } from '../../../state/prefs'
 import { setRoute, useRoute } from '../../../state/route'
 import { usePages } from '../../../state/tablePages'
-import { Bones } from '../../../widgets/basics'
+import { Placeholder } from '../../../widgets/basics'
 import { FigureList } from '../../../widgets/figures'
 import { EditorSetting, StackFrames } from '../../../widgets/stack'
 import textCss from '../../../widgets/text.module.css'
 import css from './selectedBlock.module.css'
 
 /** The block that was clicked, with its stack; it stays while one steps, as long as it lives. */
-export function ChosenBlock({ block, base, view }: { block: string; base: Query; view: View }) {
+export function SelectedBlock({ block, base, view }: { block: string; base: Query; view: View }) {
   const { device = '', at = '' } = useRoute()
   const prefs = usePrefs()
   const asked = useMemo<Query>(() => ({ ...base, device, at }), [base, device, at])
   const one = useMemo(() => ({ sort: '', desc: true, search: '', where: [`block_row:${block}`] }), [block])
   const pages = usePages('segments', 'blocks_at', asked, one)
   const row = pages.table?.row_key ? pages.row(0) : undefined
-  if (!pages.table) return <Bones height={120} />
+  if (!pages.table) return <Placeholder height={120} />
   return (
     <div className={css.block} data-testid="chosen-block">
       <header>
@@ -41,7 +41,7 @@ export function ChosenBlock({ block, base, view }: { block: string; base: Query;
 }
 
 const goneText = (view: View) =>
-  `It is not there after event ${format(pick(view, 'map', 'memory_map')?.event ?? null, 'count')}, or not among the 50,000 largest blocks.`
+  `It is not there after event ${format(payloadByName(view, 'map', 'memory_map')?.event ?? null, 'count')}, or not among the 50,000 largest blocks.`
 
 export function BlockDetail({ row, table }: { row: Row; table: Table }) {
   const prefs = usePrefs()
@@ -52,7 +52,7 @@ export function BlockDetail({ row, table }: { row: Row; table: Table }) {
         figures={told.flatMap(({ metric }) =>
           row[metric.key] === null ? [] : [{ metric, value: row[metric.key] ?? null, note: '' }],
         )}
-        whole
+        exact
       />
       {row.allocation_stack ? (
         <StackFrames stack={String(row.allocation_stack)} editor={prefs.editor} />

@@ -1,6 +1,6 @@
 // What a timeline of several ranks says of each: where it lies on the axis, how that is known, what of it is in sight.
 import { useMemo } from 'react'
-import type { Meeting, RankSection } from '../../../canvas/ranks/scene'
+import type { Collective, RankSection } from '../../../canvas/ranks/scene'
 import type { Range } from '../../../canvas/timeline/model'
 import { format } from '../../../lib/format'
 import type { Address } from '../../../lib/profiles'
@@ -8,7 +8,7 @@ import { type Corrected, fromAxis, type Placement, placement, SAME, type Way } f
 import { rankName } from '../../../lib/rankSelection'
 import type { Rank } from './rankSource'
 
-export interface Named {
+export interface NamedRank {
   /** '' = the open profile. */
   key: string
   address: Address
@@ -16,14 +16,14 @@ export interface Named {
 
 /** Where each rank that is there lies on the axis of the open one. */
 export function usePlacements(
-  named: readonly Named[],
+  named: readonly NamedRank[],
   known: ReadonlyMap<string, Rank>,
   corrected: ReadonlyMap<string, Corrected>,
   open: Address,
   wish: Way,
 ): ReadonlyMap<string, Placement> {
   return useMemo(() => {
-    const clockOf = ({ key, address }: Named) => {
+    const clockOf = ({ key, address }: NamedRank) => {
       const profile = known.get(key)?.profile
       const isOwn = address.run === open.run && address.span === open.span
       return {
@@ -53,7 +53,7 @@ function alignment({ way, correction_ns, residual_ns }: Placement): string {
 }
 
 export function sectionOf(
-  { key, address }: Named,
+  { key, address }: NamedRank,
   open: Address,
   rank: Rank | undefined,
   placed: Placement = SAME,
@@ -82,8 +82,8 @@ export function sectionOf(
 }
 
 /** What is in sight of the workers of the run whose sections are in sight. */
-export function stretches(
-  named: readonly Named[],
+export function visibleStretches(
+  named: readonly NamedRank[],
   sections: readonly RankSection[],
   sight: readonly string[],
   open: Address,
@@ -99,14 +99,14 @@ export function stretches(
   )
 }
 
-export function renamed(meeting: Meeting, own: string): Meeting {
+export function renameRank(collective: Collective, own: string): Collective {
   const name = (rank: string) => (rank === own ? '' : rank)
   return {
-    ...meeting,
-    last: meeting.last === '' ? '?' : name(meeting.last),
-    calls: meeting.calls.map((call) => ({ ...call, rank: name(call.rank) })),
+    ...collective,
+    last: collective.last === '' ? '?' : name(collective.last),
+    calls: collective.calls.map((call) => ({ ...call, rank: name(call.rank) })),
   }
 }
 
-export const saidOf = (sections: readonly RankSection[]) =>
+export const sectionNotes = (sections: readonly RankSection[]) =>
   new Map(sections.map(({ key, subtitle, note }) => [key, note || subtitle]))

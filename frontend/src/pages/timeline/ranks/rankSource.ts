@@ -4,7 +4,7 @@ import type { Query } from '../../../api/client'
 import type { Catalog, Problem, Profile } from '../../../api/payloads'
 import type { Budget } from '../../../canvas/tileCache'
 import type { TimelineModel } from '../../../canvas/timeline/model'
-import { type Address, seenAs, spanOf } from '../../../lib/profiles'
+import { type Address, spanOf, spanVersion } from '../../../lib/profiles'
 import { useProfile } from '../../../state/data'
 import { useTimeline } from '../useTimeline'
 
@@ -29,7 +29,7 @@ export function RankSource(props: {
 }) {
   const { id, address, window, catalog, budget, onTiles, onRank } = props
   const { run, worker, span } = address
-  const { profile, problem } = useProfile(address, seenAs(spanOf(catalog, address)), window)
+  const { profile, problem } = useProfile(address, spanVersion(spanOf(catalog, address)), window)
   const query = useMemo<Query>(() => ({ run, worker, span, window }), [run, worker, span, window])
   const events = useTimeline(query, onTiles, profile?.state === 'ready', budget)
   const found = profile?.problem ?? problem ?? events.problem

@@ -11,7 +11,7 @@ import css from './ranksMenu.module.css'
 export const useDetail = (): Detail => (useRoute().detail === 'all' ? 'all' : 'streams')
 export const useLinks = (): boolean => useRoute().links !== 'none'
 
-export function RanksShow({ hasModules, hasDevices }: { hasModules: boolean; hasDevices: boolean }) {
+export function RanksDisplayMenu({ hasModules, hasDevices }: { hasModules: boolean; hasDevices: boolean }) {
   const detail = useDetail()
   const links = useLinks()
   return (

@@ -1,8 +1,8 @@
 // The line below the timelines of several ranks: how much is in sight, how their times were laid beside each other, what is linked.
 import type { CSSProperties } from 'react'
 import type { Timeline } from '../../../api/payloads'
-import { lastOf, OTHERS } from '../../../canvas/ranks/links'
-import type { Meeting, RankSection } from '../../../canvas/ranks/scene'
+import { lateRanks, OTHER_RANKS } from '../../../canvas/ranks/links'
+import type { Collective, RankSection } from '../../../canvas/ranks/scene'
 import type { Detail } from '../../../canvas/ranks/tracks'
 import type { ColorBy } from '../../../canvas/timeline/colors'
 import type { Range } from '../../../canvas/timeline/model'
@@ -11,8 +11,8 @@ import { counted, format } from '../../../lib/format'
 import type { KernelClasses } from '../../../lib/kernelClasses'
 import type { Way } from '../../../lib/rankAxis'
 import { Swatch } from '../../../widgets/basics'
-import { type Holds, holdsOf, KINDS } from '../footer'
-import type { Clocks, Met } from './useCollectives'
+import { KINDS, type RecordedKinds, recordedKinds } from '../footer'
+import type { Clocks, LinkedCollectives } from './useCollectives'
 import css from '../footer.module.css'
 
 /** What heads of sections and streams of devices show. */
@@ -20,15 +20,15 @@ const OF_STREAMS = new Set(['kernel', 'communication', 'memcpy'])
 
 /** Kinds that sections which are read can show: without a device one has all of its tracks, and its calls in its head. */
 export function kindsOf(heads: readonly Timeline[], detail: Detail): [string, string][] {
-  const holds = heads.map(holdsOf)
+  const holds = heads.map(recordedKinds)
   const isAll = detail === 'all' || holds.some(({ device }) => !device)
-  const isHeld = (needs: keyof Holds | undefined) => !needs || holds.some((one) => one[needs])
+  const isHeld = (needs: keyof RecordedKinds | undefined) => !needs || holds.some((one) => one[needs])
   return KINDS.filter(
     ({ kind, needs }) => kind === 'communication' || (isHeld(needs) && (isAll || OF_STREAMS.has(kind))),
   ).map(({ kind, label }) => [kind, label])
 }
 
-export function RanksFoot(props: {
+export function RanksFooter(props: {
   view: Range
   /** Whose times the axis, steps, ranges and bookmarks are. */
   axis: string
@@ -37,14 +37,14 @@ export function RanksFoot(props: {
   wish: Way
   sections: readonly RankSection[]
   /** What is linked, by keys of sections. */
-  met: Met | null
+  linkedCalls: LinkedCollectives | null
   detail: Detail
   colors: ColorBy
   /** Of the open rank. */
   classes: KernelClasses | null
 }) {
-  const { view, axis, clocks, wish, sections, met, detail, colors, classes } = props
-  const lasts = met && met.linked > 0 ? named(met.meetings, sections) : []
+  const { view, axis, clocks, wish, sections, linkedCalls, detail, colors, classes } = props
+  const lasts = linkedCalls && linkedCalls.linked > 0 ? lateRankEntries(linkedCalls.collectives, sections) : []
   const kinds: [string, string][] =
     colors === 'class'
       ? [...new Map([...(classes?.values() ?? [])].map(({ key, title }) => [key, title]))]
@@ -58,7 +58,7 @@ export function RanksFoot(props: {
     <footer data-testid="timeline-foot" className={`${css.foot} ${css.whole}`}>
       <span className={css.now}>
         {format(view.end - view.start, 'ns')} in sight
-        {met && ` · ${linksText(met)}`}
+        {linkedCalls && ` · ${linksText(linkedCalls)}`}
         {` · ${alignmentText(sections, wish, clocks)} · times of ${axis}`}
       </span>
       <span className={css.key} data-testid="timeline-key">
@@ -83,15 +83,15 @@ const lastText = (count: number, lateness: number) =>
   `came last at ${counted(count, 'collective')} in sight${lateness > 0 ? `, ${format(lateness, 'ns')} after their medians in all` : ''}`
 
 /** Who came last at collectives in sight, the latest first, and in which colour; those without one of their own together. */
-function named(meetings: readonly Meeting[], sections: readonly RankSection[]) {
+function lateRankEntries(collectives: readonly Collective[], sections: readonly RankSection[]) {
   const titles = new Map(sections.map(({ key, title }) => [key, title]))
   const keys = sections.map(({ key }) => key)
-  const all = lastOf(keys, meetings).map(({ key, ...last }) => ({ title: titles.get(key) ?? key, ...last }))
-  const shown = all.filter(({ kind }) => kind !== OTHERS)
-  const rest = meetings.length - shown.reduce((sum, { count }) => sum + count, 0)
+  const all = lateRanks(keys, collectives).map(({ key, ...last }) => ({ title: titles.get(key) ?? key, ...last }))
+  const shown = all.filter(({ kind }) => kind !== OTHER_RANKS)
+  const rest = collectives.length - shown.reduce((sum, { count }) => sum + count, 0)
   if (rest === 0) return shown
   const title = all.length > shown.length ? 'any other rank' : 'one that is not shown, or not known'
-  return [...shown, { title, kind: OTHERS, count: rest, lateness: 0 }]
+  return [...shown, { title, kind: OTHER_RANKS, count: rest, lateness: 0 }]
 }
 
 const TEXT: Record<Way, string> = {
@@ -119,7 +119,7 @@ function alignmentText(sections: readonly RankSection[], wish: Way, clocks: Cloc
   return clocks ? `${text}, none could be corrected` : text
 }
 
-function linksText({ linked, calls, problem }: Met): string {
+function linksText({ linked, calls, problem }: LinkedCollectives): string {
   if (problem) return `nothing is linked: ${problem.what}`
   if (linked > 0) return `${counted(linked, 'collective')} linked`
   return calls > 0

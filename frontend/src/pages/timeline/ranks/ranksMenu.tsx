@@ -9,7 +9,6 @@ import { joinIds, splitIds } from '../../../lib/laneOrder'
 import { type Address, readsNote, readsText, sameAddress } from '../../../lib/profiles'
 import type { Way } from '../../../lib/rankAxis'
 import {
-  besideOf,
   isTrace,
   ORDERS,
   type Order,
@@ -18,10 +17,11 @@ import {
   rankKey,
   rankName,
   ranksText,
+  tracesOfRun,
 } from '../../../lib/rankSelection'
-import { setWholeRead } from '../../../state/readRuns'
+import { setRunRead } from '../../../state/readRuns'
 import { readRoute, setRoute, useRoute } from '../../../state/route'
-import { type Clocks, useClocks, useLate } from './useCollectives'
+import { type Clocks, useClocks, useLateRanks } from './useCollectives'
 import toolbarCss from '../../../parts/toolbar.module.css'
 import textCss from '../../../widgets/text.module.css'
 import css from '../tracksMenu.module.css'
@@ -55,7 +55,7 @@ interface MenuProps {
 
 export function RanksMenu({ opened, onOpened, ...props }: MenuProps & Opened) {
   const { catalog, open, ranks } = props
-  const beside = useMemo(() => besideOf(catalog, open), [catalog, open])
+  const beside = useMemo(() => tracesOfRun(catalog, open), [catalog, open])
   if (beside.length < 2 && ranks.length < 2) return null
   return (
     <Popover position="bottom-end" withinPortal trapFocus opened={opened} onChange={onOpened}>
@@ -169,11 +169,11 @@ function Sets(props: {
   const query = useMemo<Query>(() => ({ run: open.run, span: open.span, window: window ?? '' }), [open, window])
   const isAsked = clocks !== null || asked || reads === 0
   const own = useClocks(query, isAsked && clocks === null, false)
-  const late = useLate(query, isAsked)
+  const late = useLateRanks(query, isAsked)
   const found = clocks ?? own
   const isThere = own.nodes.size > 0
   useEffect(() => {
-    if (isThere) setWholeRead(query)
+    if (isThere) setRunRead(query)
   }, [isThere, query])
   const sets = useMemo(() => setsOf(found, late, beside), [found, late, beside])
   if (beside.length < 2) return null

@@ -3,45 +3,45 @@ import { Button, NativeSelect } from '@mantine/core'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../../api/client'
 import type { Catalog, Profile } from '../../../api/payloads'
-import { openFirst, openOf, withTurned } from '../../../canvas/ranks/layout'
+import { defaultOpenCount, openSections, toggleSection } from '../../../canvas/ranks/layout'
 import type { RankSection } from '../../../canvas/ranks/scene'
 import { isTrackId, type Placing, tracksOf } from '../../../canvas/ranks/tracks'
 import { Budget } from '../../../canvas/tileCache'
 import type { Range, TimelineModel } from '../../../canvas/timeline/model'
 import { joinIds, splitIds } from '../../../lib/laneOrder'
-import { type Address, readsNote, readsText, sameAddress, unread } from '../../../lib/profiles'
+import { type Address, readsNote, readsText, sameAddress, unreadCount } from '../../../lib/profiles'
 import { fromAxis, type Placement, SAME, toAxis, type Way } from '../../../lib/rankAxis'
-import { wholeOf } from '../../../lib/rankOverview'
-import { besideOf, inOrder, orderOf, rankKey, rankName, ranksText } from '../../../lib/rankSelection'
+import { rankOverview } from '../../../lib/rankOverview'
+import { inOrder, orderOf, rankKey, rankName, ranksText, tracesOfRun } from '../../../lib/rankSelection'
 import { matcher } from '../../../lib/search'
-import type { Partner } from '../../../parts/collectivePeers'
+import type { PeerCall } from '../../../parts/collectivePeers'
 import { SearchBox } from '../../../parts/tableSection'
 import { rangeOf, useWindow } from '../../../parts/useWindow'
 import { readBookmarks } from '../../../state/bookmarks'
 import type { Values } from '../../../state/hash'
 import { PANEL, setPrefs, usePrefs } from '../../../state/prefs'
-import { setWholeRead, useWholeRead } from '../../../state/readRuns'
+import { setRunRead, useRunRead } from '../../../state/readRuns'
 import { hostWindow, readRoute, setRoute, useRoute } from '../../../state/route'
-import { Bones } from '../../../widgets/basics'
+import { Placeholder } from '../../../widgets/basics'
 import { ProblemPanel } from '../../../widgets/problem'
 import { RanksCanvas, type RanksHandle } from '../../../widgets/ranksCanvas'
 import { Split } from '../../../widgets/split'
 import { addBookmark, BookmarksMenu } from '../bookmarksMenu'
 import { useColors } from '../displayMenu'
 import { EventPanel } from '../eventPanel'
-import { TimelineText } from '../eventText'
-import { FOUND_WIDTH, HitSteps } from '../hitSteps'
-import { useChosen, useHits } from '../overlays'
+import { TimelineEventText } from '../eventText'
+import { HIT_STEPS_WIDTH, HitSteps } from '../hitSteps'
+import { useHits, useSelectedEvent } from '../overlays'
 import { panelsOf } from '../rangePanel'
 import { useKernelClasses } from '../useKernelClasses'
 import { firstView } from '../useTimeline'
 import { ZoomButtons } from '../zoomButtons'
-import { type Named, renamed, saidOf, sectionOf, stretches, usePlacements } from './rankSections'
+import { type NamedRank, renameRank, sectionNotes, sectionOf, usePlacements, visibleStretches } from './rankSections'
 import { isSettled, type Rank, RankSource } from './rankSource'
-import { RanksShow, useDetail, useLinks } from './ranksDisplayMenu'
-import { RanksFoot } from './ranksFooter'
+import { RanksDisplayMenu, useDetail, useLinks } from './ranksDisplayMenu'
+import { RanksFooter } from './ranksFooter'
 import { type Opened, RanksMenu } from './ranksMenu'
-import { useClocks, useLate, useMeetings } from './useCollectives'
+import { useClocks, useCollectives, useLateRanks } from './useCollectives'
 import toolbarCss from '../../../parts/toolbar.module.css'
 import frameCss from '../../../parts/viewFrame.module.css'
 import basicsCss from '../../../widgets/basics.module.css'
@@ -112,7 +112,7 @@ export default function RanksTimeline(props: {
       ) : problem ? (
         <ProblemPanel problem={problem} />
       ) : (
-        <Bones height="calc(100vh - 90px)" />
+        <Placeholder height="calc(100vh - 90px)" />
       )}
     </>
   )
@@ -125,7 +125,7 @@ function Page(props: {
   ranks: readonly Address[]
   base: Query
   menu: Opened
-  named: readonly Named[]
+  named: readonly NamedRank[]
   known: ReadonlyMap<string, Rank>
   /** Of the open profile. */
   model: TimelineModel
@@ -139,20 +139,20 @@ function Page(props: {
   const detail = useDetail()
   const linked = useLinks()
   const run = useMemo<Query>(() => ({ run: open.run, span: open.span, window: base.window }), [open, base.window])
-  const workers = useMemo(() => besideOf(catalog, open).length, [catalog, open])
+  const workers = useMemo(() => tracesOfRun(catalog, open).length, [catalog, open])
   const own = props.named.filter(({ address }) => address.run === open.run && address.span === open.span).length
-  const isRead = useWholeRead(run)
+  const isRead = useRunRead(run)
   // Corrected clocks and links need what every worker of the run contributes.
-  const reads = useMemo(() => (isRead ? 0 : unread(catalog, open)), [isRead, catalog, open])
+  const reads = useMemo(() => (isRead ? 0 : unreadCount(catalog, open)), [isRead, catalog, open])
   const isFree = own > 1 && (workers <= FEW || own * 2 >= workers || reads === 0 || route.align === 'clocks')
   const wish: Way = route.align === 'start' ? 'start' : route.align === 'wall' || !isFree ? 'wall' : 'clocks'
   const clocks = useClocks(run, isFree, wish === 'clocks')
   const isThere = clocks.nodes.size > 0
   useEffect(() => {
-    if (isThere) setWholeRead(run)
+    if (isThere) setRunRead(run)
   }, [isThere, run])
   const order = orderOf(route.ranks_by)
-  const late = useLate(run, isFree && order === 'late')
+  const late = useLateRanks(run, isFree && order === 'late')
   const named = useMemo(() => inOrder(props.named, order, clocks.nodes, late), [props.named, order, clocks.nodes, late])
   const placements = usePlacements(named, known, clocks.of, open, wish)
   const sections = useMemo(
@@ -161,16 +161,16 @@ function Page(props: {
   )
   const placing = usePlacing(sections, props.named, detail, model)
   const first = useMemo(() => firstView(opened, String(base.steps ?? ''), model), [opened, base.steps, model])
-  const { view, told, onView, undo } = useWindow(first, placing.whole)
+  const { view, lastSent, onView, undo } = useWindow(first, placing.whole)
   const within = useMemo(
-    () => (linked ? stretches(named, sections, sight, open, view) : NOTHING),
+    () => (linked ? visibleStretches(named, sections, sight, open, view) : NOTHING),
     [linked, named, sections, sight, open, view],
   )
-  const met = useMeetings(run, within, isFree && linked)
-  const meetings = useMemo(
+  const linkedCalls = useCollectives(run, within, isFree && linked)
+  const collectives = useMemo(
     // The open one has no name of its own among the sections.
-    () => met.meetings.map((meeting) => renamed(meeting, rankKey(open, open))),
-    [met.meetings, open],
+    () => linkedCalls.collectives.map((collective) => renameRank(collective, rankKey(open, open))),
+    [linkedCalls.collectives, open],
   )
   const event = route.event === undefined ? null : Number(route.event)
   const at = route.at ?? ''
@@ -184,7 +184,7 @@ function Page(props: {
     () => known.get(at)?.profile ?? (chosen ? { ...opened, ...chosen.address, clock: null } : opened),
     [known, at, opened, chosen],
   )
-  const { spot, arrows } = useChosen(query, event)
+  const { spot, arrows } = useSelectedEvent(query, event)
   const onAxis = placements.get(at) ?? SAME
   const name = at === '' ? open.worker : rankName(at)
   const { found, go } = useRankHits(query, view, onAxis, event, handle)
@@ -243,12 +243,12 @@ function Page(props: {
           placeholder="Search names, text or /regex/"
           onStep={go}
           error={found?.problem}
-          found={{
-            width: found ? FOUND_WIDTH + NAME_WIDTH : 0,
+          searchNote={{
+            width: found ? HIT_STEPS_WIDTH + NAME_WIDTH : 0,
             content: found && <HitSteps found={found} go={go} of={name} />,
           }}
         />
-        <RanksShow hasModules={model.head.has_modules} hasDevices={hasDevices} />
+        <RanksDisplayMenu hasModules={model.head.has_modules} hasDevices={hasDevices} />
         <RanksMenu
           catalog={catalog}
           open={open}
@@ -256,7 +256,7 @@ function Page(props: {
           clocks={isFree ? clocks : null}
           way={wish}
           reads={reads}
-          said={saidOf(sections)}
+          said={sectionNotes(sections)}
           {...menu}
         />
         <BookmarksMenu
@@ -306,7 +306,7 @@ function Page(props: {
             ))}
           </ul>
           {isText && (
-            <TimelineText
+            <TimelineEventText
               profile={query}
               view={ownRange(onAxis, view)}
               search={search}
@@ -316,9 +316,9 @@ function Page(props: {
           {!isText && (
             <RanksCanvas
               placing={placing}
-              meetings={meetings}
+              collectives={collectives}
               view={view}
-              told={told}
+              lastSent={lastSent}
               matches={matches}
               colors={colors}
               classes={classes}
@@ -342,13 +342,13 @@ function Page(props: {
               handle={handle}
             />
           )}
-          <RanksFoot
+          <RanksFooter
             view={view}
             axis={open.worker}
             clocks={isFree ? clocks : null}
             wish={wish}
             sections={sections}
-            met={linked && isFree ? { ...met, meetings } : null}
+            linkedCalls={linked && isFree ? { ...linkedCalls, collectives } : null}
             detail={detail}
             colors={colors}
             classes={classes}
@@ -392,7 +392,7 @@ function usePartner(
   placements: ReadonlyMap<string, Placement>,
   known: ReadonlyMap<string, Rank>,
   handle: React.RefObject<RanksHandle | null>,
-): (partner: Partner) => void {
+): (partner: PeerCall) => void {
   const [awaited, setAwaited] = useState<(Range & { key: string }) | null>(null)
   // Where it lies on the axis is known once its trace is there.
   const placed = awaited?.key === at && known.get(at)?.model ? placements.get(at) : undefined
@@ -420,13 +420,13 @@ function toggle(id: string, open: ReadonlySet<string>): void {
   if (isTrackId(id)) {
     if (!turned.delete(id)) turned.add(id)
     setRoute({ turned: joinIds(turned) })
-  } else setRoute({ turned: joinIds(withTurned(turned, id, !open.has(id))) })
+  } else setRoute({ turned: joinIds(toggleSection(turned, id, !open.has(id))) })
 }
 
 /** `named`: as they were chosen, in whatever order the sections stand. */
 function usePlacing(
   sections: readonly RankSection[],
-  named: readonly Named[],
+  named: readonly NamedRank[],
   detail: Placing['detail'],
   model: TimelineModel,
 ): Placing {
@@ -435,15 +435,16 @@ function usePlacing(
     const turned = new Set(splitIds(text))
     // As high as the open one's, of which the tracks are known.
     const { content } = tracksOf('', model, { detail: 'streams', turned: NONE })
-    const first = opened === 'open' ? sections.length : opened === 'closed' ? 0 : openFirst(sections.length, content)
+    const first =
+      opened === 'open' ? sections.length : opened === 'closed' ? 0 : defaultOpenCount(sections.length, content)
     const keys = named.map(({ key }) => key)
     const there = sections.flatMap(({ model: own, placement: placed }) =>
       own ? [{ placement: placed, start: own.start, end: own.end, busy: own.head.busy }] : [],
     )
-    const { busy, ...whole } = wholeOf(there)
+    const { busy, ...whole } = rankOverview(there)
     return {
       sections,
-      open: openOf(keys, first, turned),
+      open: openSections(keys, first, turned),
       detail,
       turned,
       whole,

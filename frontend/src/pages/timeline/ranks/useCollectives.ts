@@ -1,12 +1,12 @@
-// What the workers of a run know together of their timelines: corrected clocks, nodes, groups, and where they met.
+// What the workers of a run know together of their timelines: corrected clocks, nodes, groups, and their collectives.
 import { useEffect, useMemo, useState } from 'react'
 import { type Answer, getTable, type Query } from '../../../api/client'
 import type { Problem, Table } from '../../../api/payloads'
 import { LINKED } from '../../../canvas/ranks/links'
-import type { Meeting } from '../../../canvas/ranks/scene'
+import type { Collective } from '../../../canvas/ranks/scene'
 import type { Range } from '../../../canvas/timeline/model'
 import type { Corrected } from '../../../lib/rankAxis'
-import { ranksOf } from '../../../lib/rankLists'
+import { parseRanks } from '../../../lib/rankLists'
 import { useActivity } from '../../../state/activity'
 import { type Resource, useResource } from '../../../state/data'
 
@@ -70,7 +70,7 @@ export function useClocks(run: Query, wanted: boolean, corrects: boolean): Clock
 }
 
 /** Workers that the others wait for, the costliest first. */
-export function useLate(run: Query, wanted: boolean): readonly string[] {
+export function useLateRanks(run: Query, wanted: boolean): readonly string[] {
   const { data } = useRows('stragglers', run, MANY, wanted)
   return useMemo(() => [...new Set((data?.rows ?? []).map(({ worker }) => String(worker)))], [data])
 }
@@ -88,21 +88,21 @@ function correctedOf(row: Rows[number]): [[string, Corrected]] | null {
 }
 
 function groupOf(row: Rows[number]): [[string, ReadonlySet<number>]] | null {
-  const ranks = ranksOf(String(row.group_ranks ?? ''))
+  const ranks = parseRanks(String(row.group_ranks ?? ''))
   const name = String(row.group_description || row.group || '')
   return ranks && name ? [[`${name} ${row.group_ranks}`, ranks]] : null
 }
 
-export interface Met {
-  meetings: readonly Meeting[]
+export interface LinkedCollectives {
+  collectives: readonly Collective[]
   /** Collectives that are in sight and linked, and calls that are too many to be linked. */
   linked: number
   calls: number
   problem: Problem | null
 }
 
-/** Where the ranks in sight met: `within` has the stretch of each worker, in its own time. */
-export function useMeetings(run: Query, within: ReadonlyMap<string, Range>, wanted: boolean): Met {
+/** Collectives of the visible ranks: `within` has the stretch of each worker, in its own time. */
+export function useCollectives(run: Query, within: ReadonlyMap<string, Range>, wanted: boolean): LinkedCollectives {
   const query: Query = {
     ...run,
     within: [...within].map(([worker, { start, end }]) => `${worker}:${Math.floor(start)}:${Math.ceil(end)}`),
@@ -111,9 +111,9 @@ export function useMeetings(run: Query, within: ReadonlyMap<string, Range>, want
   const rested = useMemo(() => JSON.parse(text) as Query, [text])
   const { data, problem } = useRows('meetings', rested, MOST, wanted && within.size > 1)
   return useMemo(() => {
-    const found = wanted && data && data.total <= MOST ? meetingsOf(data.rows) : []
+    const found = wanted && data && data.total <= MOST ? parseCollectives(data.rows) : []
     const linked = found.length > LINKED ? 0 : found.length
-    return { meetings: found, linked, calls: linked === 0 ? (data?.total ?? 0) : 0, problem }
+    return { collectives: found, linked, calls: linked === 0 ? (data?.total ?? 0) : 0, problem }
   }, [data, problem, wanted])
 }
 
@@ -129,24 +129,24 @@ function useRested(text: string): string {
 }
 
 /** Rows of one collective stand together. */
-export function meetingsOf(rows: Rows): Meeting[] {
+export function parseCollectives(rows: Rows): Collective[] {
   const found = new Map<
     number,
-    { match: number; collective: string; last: string; lateness: number; calls: Meeting['calls'][number][] }
+    { match: number; name: string; last: string; lateness: number; calls: Collective['calls'][number][] }
   >()
   for (const row of rows) {
     const match = Number(row.match)
-    let meeting = found.get(match)
-    if (!meeting) {
+    let collective = found.get(match)
+    if (!collective) {
       const last = row.last_worker === null ? '' : encodeURIComponent(String(row.last_worker))
-      meeting = { match, collective: String(row.collective), last, lateness: 0, calls: [] }
-      found.set(match, meeting)
+      collective = { match, name: String(row.collective), last, lateness: 0, calls: [] }
+      found.set(match, collective)
     }
     const start = Number(row.start_ns)
     const lateness = typeof row.lateness_ns === 'number' ? row.lateness_ns : null
     // The one that came last may be out of sight: each of the others waited for it from its own arrival on.
-    if (lateness !== null) meeting.lateness = Math.max(meeting.lateness, lateness + Number(row.wait_ns ?? 0))
-    meeting.calls.push({
+    if (lateness !== null) collective.lateness = Math.max(collective.lateness, lateness + Number(row.wait_ns ?? 0))
+    collective.calls.push({
       rank: encodeURIComponent(String(row.worker)),
       start,
       end: start + Number(row.dur_ns),
