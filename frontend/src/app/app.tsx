@@ -3,6 +3,7 @@ import { Alert, Button, MantineProvider } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Catalog, Problem, Profile, ReadInfo, SpanInfo, ViewInfo } from '../api/payloads'
+import { counted } from '../lib/format'
 import { modelNoun } from '../lib/modelNouns'
 import { shortenMiddle } from '../lib/names'
 import {
@@ -175,10 +176,10 @@ function Frame() {
 /** Above every view of a file that ends early: no number tells that by itself. */
 const CutBanner = ({ read, model, onMore }: { read: ReadInfo; model: string; onMore: () => void }) => (
   <Alert color="orange" variant="light" data-testid="cut" className={css.offline} role="status">
-    <b>{read.cut_files.length > 0 ? `Cut off: ${read.cut_files.join(', ')}.` : 'This file ends early.'}</b>{' '}
-    {read.events_kept.toLocaleString('en-US')} events were read, what follows is missing
-    {model === 'trace' && read.cut_files.length === 0 && ': often the work of the devices, so that they seem idle'}. No
-    rule speaks about what may be missing.{' '}
+    <b>{read.cut_files.length > 0 ? `Truncated: ${read.cut_files.join(', ')}.` : 'This file is truncated.'}</b>{' '}
+    {counted(read.events_kept, 'event')} {read.events_kept === 1 ? 'was' : 'were'} read; the rest is missing
+    {model === 'trace' && read.cut_files.length === 0 && ', often the device work, so devices may look idle'}. Findings
+    that need the missing part are off.{' '}
     <button type="button" className={textCss.link} onClick={onMore}>
       About this {modelNoun(model)}
     </button>
@@ -190,7 +191,8 @@ function NotLimited({ phase, view }: { phase: string; view: ViewInfo | undefined
   if (!view?.available || !view.whole) return null
   return (
     <Alert color="gray" variant="light" data-testid="not-limited" className={css.offline} role="status">
-      Not limited to the phase <span className={textCss.mono}>{shortenMiddle(phase, 60)}</span>. {view.whole}
+      This view covers more than the phase <span className={textCss.mono}>{shortenMiddle(phase, 60)}</span>.{' '}
+      {view.whole}
     </Alert>
   )
 }
@@ -213,7 +215,7 @@ function Body(props: {
   const { view, profile, problem, span, catalog, base, reload } = props
   const elsewhere = base.window ? (
     <Button size="xs" onClick={() => openProfile({ window: '' })}>
-      Open from its beginning
+      Open from the start
     </Button>
   ) : undefined
   if (!profile)
@@ -235,7 +237,7 @@ function Body(props: {
         <p>{info.why}</p>
         {info.enable && (
           <p>
-            To enable it: <code>{info.enable}</code>
+            To record it: <code>{info.enable}</code>
           </p>
         )}
         {only && (
@@ -267,7 +269,7 @@ function NoProfile({ catalog, wanted }: { catalog: Catalog; wanted: Address }) {
       problem={{
         what: `There is no profile ${[wanted.run, wanted.worker, wanted.span].filter(Boolean).join(' / ')} in the log directory.`,
         where: catalog.logdir,
-        do: `It may have been moved or deleted, or the link is of another log directory. Choose another ${missing} above.`,
+        do: `The profile was moved or deleted, or the link is for another log directory. Choose another ${missing} above.`,
       }}
       action={
         <button type="button" className={textCss.link} onClick={() => openProfile({ run, worker: '', span: '' })}>

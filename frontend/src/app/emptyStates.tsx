@@ -31,10 +31,10 @@ export function SkippedFilesButton({ catalog }: { catalog: Catalog }) {
   if (count === 0) return null
   return (
     <>
-      <Tooltip label="Files and folders of the log directory that are no profiles, and what they are" position="right">
+      <Tooltip label="Files in the log directory that are not profiles, with the reason" position="right">
         <button type="button" aria-haspopup="dialog" onClick={() => setOpen(true)}>
           <InfoIcon />
-          <span>{count.toLocaleString('en-US')} passed over</span>
+          <span>{counted(count, 'file')} skipped</span>
         </button>
       </Tooltip>
       <Drawer
@@ -59,7 +59,7 @@ function SkippedFiles({ catalog }: { catalog: Catalog }) {
   if (catalog.skipped.length === 0) return null
   return (
     <>
-      <h3>Passed over in the log directory</h3>
+      <h3>Skipped files</h3>
       <table className={`${plainTableCss.table} ${css.passed}`}>
         <thead>
           <tr>
@@ -82,7 +82,8 @@ function SkippedFiles({ catalog }: { catalog: Catalog }) {
       </table>
       {catalog.skipped.length > MOST_PASSED && (
         <p>
-          {counted(catalog.skipped.length - MOST_PASSED, 'further one', 'further ones')}: torch-trace doctor lists all.
+          {counted(catalog.skipped.length - MOST_PASSED, 'more file', 'more files')}: run torch-trace doctor to list
+          all.
         </p>
       )}
     </>

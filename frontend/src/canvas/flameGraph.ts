@@ -112,7 +112,7 @@ export function lineOf(model: FlameModel, zoom: number, node: number): number {
 export function parentsText(model: FlameModel, zoom: number): string {
   const names: string[] = []
   for (let at = model.nodes[zoom].parent; at >= 0; at = model.nodes[at].parent) names.push(model.nodes[at].label)
-  return `\u25b2 ${names.length} ${names.length === 1 ? 'frame' : 'frames'} around it: ${names.join(' \u2039 ')}`
+  return `\u25b2 ${names.length} ${names.length === 1 ? 'frame' : 'frames'} above: ${names.join(' \u2039 ')}`
 }
 
 const FADED = 0.25

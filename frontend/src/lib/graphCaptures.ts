@@ -27,13 +27,13 @@ function captureLabel({ capture, run }: Profile): string {
 /** What the choice is without a person: known where nobody chose, else nobody asked. */
 function automaticChoice(profile: Profile, value: string): CaptureChoice {
   const { names = [], beside = [] } = profile.capture ?? {}
-  if (value !== '') return { value: '', label: 'automatic', note: 'what lies beside the trace' }
+  if (value !== '') return { value: '', label: 'automatic', note: 'capture next to the trace' }
   if (names.length > 0)
-    return { value: '', label: captureLabel(profile), note: 'found beside the trace', hint: names.join('\n') }
+    return { value: '', label: captureLabel(profile), note: 'found next to the trace', hint: names.join('\n') }
   const several =
-    beside.length > 0 ? `${beside.length} lie beside the trace: choose one` : 'nothing lies beside the trace'
+    beside.length > 0 ? `${beside.length} captures next to the trace: choose one` : 'no capture next to the trace'
   const own = profile.capture?.own ?? false
-  if (own) return { value: '', label: 'in this trace', note: 'the trace holds the capture itself' }
+  if (own) return { value: '', label: 'in this trace', note: 'the trace contains the capture' }
   return { value: '', label: 'none', note: several }
 }
 
@@ -58,11 +58,11 @@ export function captureChoices(catalog: Catalog, profile: Profile, value: string
   // What was recorded in the same folder is more often the capture than what lies elsewhere.
   const near = ({ value: name }: CaptureChoice) => name.startsWith(`${profile.run.split('/')[0]}/`)
   const ordered = [...others.filter(near), ...others.filter((each) => !near(each))]
-  const listed = [...beside.map((name) => choice(name, 'beside the trace')), ...ordered]
+  const listed = [...beside.map((name) => choice(name, 'next to the trace')), ...ordered]
   const known = value === '' || value === NONE || listed.some((each) => each.value === value)
   return [
     automaticChoice(profile, value),
-    { value: NONE, label: 'none', note: 'only what the trace itself tells' },
+    { value: NONE, label: 'none', note: 'use the trace alone' },
     ...(known ? [] : [{ value, label: value }]),
     ...listed,
   ]

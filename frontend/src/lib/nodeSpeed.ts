@@ -7,7 +7,7 @@ interface NodeSets {
   rows: Row[]
 }
 
-const TITLES = ['Single nodes', 'Pairs of nodes', 'Three and more nodes']
+const TITLES = ['Single nodes', 'Pairs of nodes', 'Three or more nodes']
 
 /** Less than so many times the median is not slow. */
 const SLOW = 1.1
@@ -22,10 +22,10 @@ export function nodeSets(rows: readonly Row[]): NodeSets[] {
 /** Whether any of them is slow, in one sentence. */
 export function slowestText(sets: readonly NodeSets[]): string {
   const compared = sets.flatMap(({ rows }) => rows.filter((row) => typeof row.slowdown === 'number'))
-  if (compared.length === 0) return 'No two sets of as many nodes run the same collectives: none can be compared.'
+  if (compared.length === 0) return 'No comparison: no two node groups of equal size run the same collectives.'
   const slowest = compared.reduce((most, row) => (Number(row.slowdown) > Number(most.slowdown) ? row : most))
   const more = format(Math.max(Number(slowest.slowdown) - 1, 0), 'ratio')
   return Number(slowest.slowdown) < SLOW
-    ? `Nowhere do the same collectives take more than ${more} longer than at the median of as many nodes.`
-    : `The same collectives take ${more} longer than at the median of as many nodes: ${String(slowest.nodes)}.`
+    ? `No slow node: the same collectives take at most ${more} longer than the median of equal-sized groups.`
+    : `Slowest: ${String(slowest.nodes)}. The same collectives take ${more} longer than the median of equal-sized groups.`
 }

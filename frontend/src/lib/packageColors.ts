@@ -30,7 +30,7 @@ export function packageLabel(row: Row): string {
   const kind = String(row.node_kind)
   if (kind !== 'python') return KINDS[kind] ?? kind
   const name = String(row.package ?? '')
-  return PLAIN.has(name) ? 'Python itself' : name
+  return PLAIN.has(name) ? 'Python interpreter' : name
 }
 
 export const KINDS: Record<string, string> = {
@@ -39,5 +39,5 @@ export const KINDS: Record<string, string> = {
   annotation: 'named ranges',
   operator: 'operators',
   runtime: 'runtime calls',
-  unknown: 'without a frame',
+  unknown: 'no frame',
 }

@@ -210,7 +210,7 @@ export const isSummary = ({ files }: Pick<SpanInfo, 'files'>) =>
 
 /** Why a view of one worker cannot be opened, and what to do. */
 export const missingTraceText = (worker: string) =>
-  `The trace of ${worker} is not here, only its summary: open the log directory that has the trace.`
+  `Only the summary of ${worker} is available. Open the log directory that contains its trace.`
 
 /** Those of some spans that are here and that nobody has read: what is asked of all of them may read these. */
 export const unreadSpans = (spans: readonly SpanInfo[]): SpanInfo[] =>
@@ -223,8 +223,8 @@ export const unreadCount = (catalog: Catalog, place: Place): number =>
 /** What a question about all workers costs: which of them have a summary nobody knows before. */
 export const readsText = (unread: number) =>
   unread === 0
-    ? 'Reads no trace: all of them are known'
-    : `Takes summaries of ranks where there are any, and reads the other traces: ${unread.toLocaleString('en-US')} at most`
+    ? 'Reads no traces: all results are cached'
+    : `Uses rank summaries where available and reads up to ${unread.toLocaleString('en-US')} traces`
 
 /** The same in a few words behind a label: a title is seen by nobody without a pointer. '' where it costs nothing. */
 export const readsNote = (unread: number) => (unread === 0 ? '' : ` (reads up to ${counted(unread, 'trace')})`)

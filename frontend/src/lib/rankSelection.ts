@@ -73,10 +73,10 @@ export function ranksText(catalog: Catalog, open: Address, ranks: readonly Addre
 
 /** Ways to put sections below each other; the open rank stays the first of them. */
 export const ORDERS = {
-  '': 'As chosen',
+  '': 'As selected',
   rank: 'By rank',
   node: 'By node, then by rank',
-  late: 'By cost to the others, largest first',
+  late: 'By wait time of other ranks, largest first',
 }
 export type Order = keyof typeof ORDERS
 

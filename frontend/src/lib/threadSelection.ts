@@ -46,9 +46,9 @@ export function writeThreads(threads: readonly Thread[], chosen: ReadonlySet<str
 /** The choice in a word. */
 export function threadsText(threads: readonly Thread[], text: string): string {
   const anyIdle = threads.some(({ idle }) => idle)
-  if (text === '') return anyIdle ? 'Threads that work' : 'All threads'
+  if (text === '') return anyIdle ? 'Busy threads' : 'All threads'
   const chosen = selectedThreads(threads, text)
-  if (chosen.size === threads.length) return anyIdle ? 'All threads, idle ones too' : 'All threads'
+  if (chosen.size === threads.length) return anyIdle ? 'All threads, including idle' : 'All threads'
   const only = threads.find(({ key }) => chosen.has(key))
   return chosen.size === 1 && only ? only.name : `${chosen.size} of ${threads.length} threads`
 }

@@ -67,7 +67,7 @@ export function CollectivePeers(props: {
         />
       ) : (
         <Button size="compact-xs" variant="default" title={readsText(reads)} onClick={() => ask(true)}>
-          Find it on {counted(workers - 1, 'other worker')}
+          Find this call on {counted(workers - 1, 'other worker')}
           {readsNote(reads)}
         </Button>
       )}
@@ -121,11 +121,7 @@ function PeersTable(props: {
 }) {
   const { table, base, catalog, worker, onPartner } = props
   if (table.rows.length === 0) {
-    return (
-      <p className={textCss.none}>
-        Workers are compared by what their devices or process groups do: open the work of this call.
-      </p>
-    )
+    return <p className={textCss.none}>Select the device or process group event of this call to compare workers.</p>
   }
   const [first] = table.rows
   if ((first.match ?? null) === null) return <p className={textCss.none}>No other worker has this call.</p>
@@ -149,7 +145,7 @@ function PeersTable(props: {
         counted
         show={{
           label: 'Show this call in its timeline',
-          here: 'this one',
+          here: 'this rank',
           of: (row) => {
             const name = String(row.worker)
             return name === worker ? null : absent.has(name) ? missingTraceText(name) : () => go(row)
@@ -172,14 +168,14 @@ function PeersTable(props: {
 /** Columns that are the same in all rows, or said by the sentence. */
 const SAID = ['last_worker', 'timing', 'match_kind']
 const HOW: Readonly<Record<string, string>> = {
-  number: 'matched by its number',
-  'inferred number': 'matched by an inferred number',
-  order: 'matched by its place among the calls of the group',
-  ends: 'matched by its two ends',
+  number: 'matched by call number',
+  'inferred number': 'matched by an inferred call number',
+  order: 'matched by call order in the group',
+  ends: 'matched by sender and receiver',
 }
 const SURE: Readonly<Record<string, string>> = {
-  bound: 'A rank is missing: waiting is at least this.',
-  estimated: 'A worker that is here lacks the call: waiting is estimated.',
+  bound: 'A rank is missing: wait time is a lower bound.',
+  estimated: 'A worker has no record of this call: wait time is an estimate.',
 }
 
 function sentenceOf(row: Row): string {
@@ -188,7 +184,7 @@ function sentenceOf(row: Row): string {
   const where = isWhole
     ? counted(workers, 'worker')
     : `${workers.toLocaleString('en-US')} of ${counted(Number(row.group_size), 'rank')}`
-  const last = row.last_worker ? `; ${row.last_worker} was last` : ''
+  const last = row.last_worker ? `; ${row.last_worker} arrived last` : ''
   return [
     `${row.collective} on ${where}, ${HOW[String(row.match_kind)] ?? ''}${last}.`,
     SURE[String(row.timing)] ?? '',

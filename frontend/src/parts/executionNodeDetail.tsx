@@ -25,11 +25,11 @@ export function ExecutionNodeDetail(props: {
       {tensors && tensors.rows.length > 0 ? (
         <SmallTable table={tensors} limit={50} />
       ) : (
-        <p className={textCss.none}>It takes and gives no tensors.</p>
+        <p className={textCss.none}>This node has no input or output tensors.</p>
       )}
       {links && links.rows.length > 0 && (
         <>
-          {heading('Operators that made its inputs and use its outputs')}
+          {heading('Producers of its inputs and consumers of its outputs')}
           <SmallTable table={links} limit={50} without={WITHOUT} show={show} onName={onName} />
         </>
       )}

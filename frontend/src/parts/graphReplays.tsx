@@ -12,8 +12,8 @@ function UnattributedReplays({ view }: { view: View }) {
   if (!without || !replays || 2 * replays.value < without.total) return null
   return (
     <p className={textCss.none} data-testid="replayed">
-      <Value value={replays.value} unit={without.unit} /> of device time stands at (no operator): it was replayed from
-      captured graphs, and their capture is not known.{' '}
+      <Value value={replays.value} unit={without.unit} /> of device time is listed as (no operator): it was replayed
+      from graphs without a known capture.{' '}
       <button type="button" className={textCss.link} onClick={() => openView('graphs')}>
         Show graphs
       </button>

@@ -115,7 +115,7 @@ export function RowDetail(props: {
       </div>
       {events.problem && <ProblemPanel problem={events.problem} />}
       {!events.data && !events.problem && <Placeholder height={170} />}
-      {untimed && !replayed && <p className={textCss.none}>The trace does not say when these calls were.</p>}
+      {untimed && !replayed && <p className={textCss.none}>The trace has no times for these calls.</p>}
       {events.data && !untimed && <Distribution distribution={payloads.distribution} summary={payloads.summary} />}
       {!untimed && payloads.instances?.kind === 'table' && <Instances table={payloads.instances} />}
       {replayed && <ReplayedWork where={replayed} base={base} row={rowId(row, table.row_key)} />}
@@ -145,8 +145,8 @@ function ReplayedWork({ where, base, row }: { where: string[]; base: Query; row:
   )
   return (
     <>
-      <Distribution title="Work of replays" distribution={distribution} summary={summary} actions={show} />
-      <Instances title="Events of replays" table={instances} />
+      <Distribution title="Replayed work" distribution={distribution} summary={summary} actions={show} />
+      <Instances title="Replayed events" table={instances} />
     </>
   )
 }
@@ -221,7 +221,7 @@ function Stacks({ where, base }: { where: string[]; base: Query }) {
     >
       {pages.count === 0 && (
         <p className={textCss.none}>
-          The trace holds no call stacks for this operator. Record them with <code>profile(with_stack=True)</code>.
+          The trace has no call stacks for this operator. Record them with <code>profile(with_stack=True)</code>.
         </p>
       )}
       {column &&

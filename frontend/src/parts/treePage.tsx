@@ -21,7 +21,7 @@ import css from './treePage.module.css'
 import frameCss from './viewFrame.module.css'
 
 const ORDERS: { value: TreeOrder; label: string }[] = [
-  { value: '', label: 'By execution' },
+  { value: '', label: 'By execution order' },
   { value: 'name', label: 'By name' },
   { value: 'value', label: 'By time' },
 ]
@@ -150,7 +150,7 @@ export function TreePage(props: {
       <span
         data-testid="count"
         className={textCss.mute}
-        title={`${titleOf(value)?.unit === 'bytes' ? 'Bytes' : 'Time'} of the places that match; of one inside another the outer one counts`}
+        title={`${titleOf(value)?.unit === 'bytes' ? 'Bytes' : 'Time'} of all matches; nested matches count once`}
       >
         {found.nodes.includes(selected) && `${places.indexOf(sequence.indexOf(selected)) + 1} / `}
         {found.nodes.length.toLocaleString('en-US')} of {tree.rows.length.toLocaleString('en-US')} match ·{' '}
@@ -181,7 +181,7 @@ export function TreePage(props: {
         {tree.value_columns.length > 1 && (
           <NativeSelect
             size="sm"
-            aria-label="Width of the icicle chart"
+            aria-label="Width of the flame graph"
             value={value}
             onChange={(event) =>
               setRoute({ width: event.currentTarget.value === tree.value_columns[0] ? '' : event.currentTarget.value })
@@ -214,8 +214,8 @@ export function TreePage(props: {
       </div>
       {value && (
         <Card
-          title="Icicle"
-          subtitle={`width: ${titleOf(value)?.title.toLowerCase() ?? value} · click zooms`}
+          title="Flame graph"
+          subtitle={`width = ${titleOf(value)?.title.toLowerCase() ?? value} · click to zoom`}
           actions={
             <span className={textCss.row}>
               {hits}

@@ -24,7 +24,7 @@ export function ViewFrame(props: {
           action ??
           (steps ? (
             <Button size="xs" onClick={() => setRoute({ steps: '' }, true)}>
-              Show the whole trace
+              Show all steps
             </Button>
           ) : undefined)
         }

@@ -13,9 +13,9 @@ const BY_SUMMARY = 'distributed'
 export function problemOf(error: unknown): Problem {
   if (error instanceof ApiError) return error.problem
   return {
-    what: 'The page met an error of its own.',
+    what: 'An internal error occurred on the page.',
     where: error instanceof Error ? (error.stack?.split('\n').slice(0, 3).join(' ') ?? error.message) : String(error),
-    do: 'Reload the page. If it happens again, please report it with this text.',
+    do: 'Reload the page. If the error returns, report it with this text.',
   }
 }
 

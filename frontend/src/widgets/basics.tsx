@@ -46,7 +46,7 @@ const UNITS: Partial<Record<Unit, string>> = {
   bytes: 'bytes (1 KiB = 1,024 bytes)',
   bytes_per_second: 'bytes per second (1 GB = 10⁹ bytes)',
   count: 'count',
-  ratio: 'per cent',
+  ratio: 'percent',
   watts: 'watts',
   celsius: 'degrees Celsius',
   hertz: 'frequency (1 MHz = 10⁶ Hz)',

@@ -105,7 +105,7 @@ export function BlocksCanvas(props: BlocksProps) {
         ref={canvas}
         tabIndex={0}
         role="application"
-        aria-label="Active memory timeline. W and S zoom, A and D or the arrow keys move, 0 shows everything, Z goes back to the window before, M looks at the moment under the pointer. With a block kept the arrow keys walk: up and down to the one above and below, left and right to the one allocated before and after it. The table Blocks lists the same blocks."
+        aria-label="Active memory timeline. W and S zoom, A and D or the arrow keys move. 0 shows everything, Z undoes the last zoom, M shows memory at the pointer's time. With a block selected, the arrow keys select its neighbours: up and down in the stack, left and right in allocation order. The table Blocks lists the same blocks."
       />
       {hover && <HoverTip {...hover} model={model} stackOf={props.stackOf} />}
     </div>
@@ -126,22 +126,22 @@ function linesOf({ tile, column, block }: BlockSpot, layer: HistoryLayer): [stri
   if (typeof block === 'number') {
     const [begin, freed, life] = [tile.begin[block], tile.freed[block], tile.life_ns[block]]
     lines.push(['Size', format(tile.size_bytes[block], 'bytes')])
-    const state = freed >= 0 && freed <= event ? 'released, a stream may still use it' : 'allocated'
+    const state = freed >= 0 && freed <= event ? 'released, but a stream may still use it' : 'allocated'
     lines.push(['State', state])
-    lines.push(['Allocated', begin < 0 ? 'before the history' : `event ${count(begin)}`])
-    lines.push(['Released', freed < 0 ? 'not in the history' : `event ${count(freed)}`])
+    lines.push(['Allocated', begin < 0 ? 'before the recorded history' : `event ${count(begin)}`])
+    lines.push(['Released', freed < 0 ? 'not in the recorded history' : `event ${count(freed)}`])
     if (life >= 0) lines.push(['Lifetime', format(life, 'ns')])
     const category = tile.categories[tile.category[block]]
     if (category) lines.push(['Category', category])
     const module = tile.modules[tile.stack[block]]
     if (module) lines.push(['Module', shortFrame(module, 40)])
   } else if (block === 'rest') {
-    lines.push(['Together', format(tile.rest_bytes[column], 'bytes')])
+    lines.push(['Sum', format(tile.rest_bytes[column], 'bytes')])
   } else if (block) {
-    lines.push(['At most until then', format(block.height_bytes[column], 'bytes')])
+    lines.push(['Peak so far', format(block.height_bytes[column], 'bytes')])
   }
   lines.push([layer === 'segments' ? 'All reserved' : 'All active', format(tile.active_bytes[column], 'bytes')])
-  lines.push(['After event', event < 0 ? 'before the first' : count(event)])
+  lines.push(['After event', event < 0 ? 'before the first event' : count(event)])
   if (tile.has_times) lines.push(['Time', format(tile.time_ns[column], 'ns')])
   return lines
 }
@@ -189,7 +189,7 @@ function HoverTip(props: Hover & { model: BlocksModel; stackOf: BlocksProps['sta
       {block !== null && (
         <div className={`${tipCss.head} ${textCss.mono}`}>
           <Swatch color={color} />
-          {block === 'rest' ? 'Smaller ones, summed' : typeof block === 'object' ? block.name : lineOf(tile, block)}
+          {block === 'rest' ? 'Smaller blocks, summed' : typeof block === 'object' ? block.name : lineOf(tile, block)}
         </div>
       )}
       {linesOf(spot, model.layer).map(([title, value]) => (
@@ -204,12 +204,10 @@ function HoverTip(props: Hover & { model: BlocksModel; stackOf: BlocksProps['sta
             // biome-ignore lint/suspicious/noArrayIndexKey: a recursive stack repeats its frames
             <li key={i}>{shortFrame(frame.text, 46)}</li>
           ))}
-          {frames.length > FRAMES && <li>and {count(frames.length - FRAMES)} around it</li>}
+          {frames.length > FRAMES && <li>and {count(frames.length - FRAMES)} above</li>}
         </ol>
       )}
-      {typeof block === 'number' && (
-        <div className={tipCss.foot}>click keeps it · Shift-click: look at this moment</div>
-      )}
+      {typeof block === 'number' && <div className={tipCss.foot}>click: select · Shift-click: memory at this time</div>}
     </FloatingTooltip>
   )
 }

@@ -20,7 +20,7 @@ const SUM: Metric = {
   key: 'sum',
   title: 'Accumulated',
   unit: 'ns',
-  definition: 'Running sum of the changes from the first row to this one; the last is the change of the whole.',
+  definition: 'Running sum of the changes. The last row is the total change.',
   window: '',
 }
 
@@ -76,7 +76,7 @@ export function CallTree(props: {
             </span>
           )
         })}
-        {node < 0 && <small className={textCss.mute}>choose a call to see what is below it</small>}
+        {node < 0 && <small className={textCss.mute}>select a call to see its nested calls</small>}
       </nav>
       {view.rows.length > 0 ? (
         <LevelTable
@@ -101,7 +101,7 @@ export function CallTree(props: {
 function Leaf({ level }: { level: Level }) {
   return (
     <p className={textCss.none}>
-      Nothing was recorded below it. It took <Value value={level.base} unit="ns" /> on the baseline and{' '}
+      No nested calls recorded. The call took <Value value={level.base} unit="ns" /> on the baseline and{' '}
       <Value value={level.exp} unit="ns" /> on the experiment: <Value value={level.delta} unit="ns" change />.
     </p>
   )
@@ -201,7 +201,7 @@ function LevelTable(props: {
         <tfoot>
           <tr>
             <th scope="row" className={css.name}>
-              {whole.name === '' ? 'All' : 'Whole'}
+              {whole.name === '' ? 'All' : 'Total'}
             </th>
             <td className={css.calls}>{whole.baseCalls !== null && <Calls row={whole} scale={calls} />}</td>
             <td className={css.bars} />
@@ -217,7 +217,7 @@ function LevelTable(props: {
 function NameCell({ row, onDown }: { row: LevelRow; onDown: (node: number) => void }) {
   if (row.role === 'self') return <span className={textCss.mute}>itself</span>
   if (row.role === 'rest')
-    return <span className={textCss.mute}>{row.below.toLocaleString('en-US')} others, each with a smaller change</span>
+    return <span className={textCss.mute}>{row.below.toLocaleString('en-US')} others with smaller changes</span>
   const name = (
     <span data-testid="call" className={textCss.mono} title={row.name}>
       {shortCall(row.name, row.kind)}
@@ -245,7 +245,7 @@ function NameCell({ row, onDown }: { row: LevelRow; onDown: (node: number) => vo
           <ChevronRight />
         </button>
       ) : (
-        <span className={`${rowNameCss.rowName} ${css.leaf}`} title="Nothing was recorded below it">
+        <span className={`${rowNameCss.rowName} ${css.leaf}`} title="No nested calls recorded">
           {name}
         </span>
       )}

@@ -121,7 +121,7 @@ export function CurveButtons(props: {
     ['Later', '›', () => move(quarter, quarter), zoomed],
     ['Zoom in', '+', () => move(quarter, -quarter), end - start > 4],
     ['Zoom out', '−', () => move(-2 * quarter, 2 * quarter), zoomed],
-    ['Show the whole window', '↺', onReset, zoomed],
+    ['Show the full window', '↺', onReset, zoomed],
   ]
   return (
     <span className={textCss.row}>

@@ -90,7 +90,7 @@ export function FlameGraph(props: {
     <div data-testid="icicle" className={css.icicle} ref={frame}>
       {model.total === 0 && (
         <div className={textCss.none}>
-          {title} is 0 everywhere: no {noun} to draw.
+          {title} is 0 everywhere; there are no {noun} to draw.
         </div>
       )}
       <canvas
@@ -98,7 +98,7 @@ export function FlameGraph(props: {
         style={{ width: '100%', height }}
         tabIndex={0}
         role="application"
-        aria-label={`Icicle chart of ${tree.title} by ${title}. Arrow keys walk, Enter zooms, Escape zooms out. The table holds the same numbers.`}
+        aria-label={`Flame graph of ${tree.title} by ${title}. Arrow keys select, Enter zooms in, Escape zooms out. The table has the same numbers.`}
         onPointerMove={(event) => {
           const node = find(event)
           setHover(node < 0 ? null : { node, x: event.clientX, y: event.clientY })

@@ -44,7 +44,7 @@ export function MatrixPicture(props: {
   note?: string
 }) {
   const { matrix, unit, category, label, noun, height, tallest, selected, onSelect, onOpen, tell, axis } = props
-  const { empty = 'not known', note = '' } = props
+  const { empty = 'unknown', note = '' } = props
   const theme = useTheme()
   const frame = useRef<HTMLDivElement>(null)
   const canvas = useRef<HTMLCanvasElement>(null)
@@ -84,18 +84,18 @@ export function MatrixPicture(props: {
         <i style={{ background: `linear-gradient(to right, ${shades[0]}, ${shades[shades.length - 1]})` }} />
         <span>{format(domain.high, unit, written)}</span>
         {written && scale.symbol && <span>· numbers in {scale.symbol}</span>}
-        {domain.low > 0 && !domain.isLog && <span>· colours begin at the smallest value</span>}
-        {domain.isLog && <span>· logarithmic: a few are many times the others</span>}
-        {layout.right > MARKED && <span>· named at the right: the largest means</span>}
-        {domain.isAlike && <span>· all of them lie within 2 %</span>}
+        {domain.low > 0 && !domain.isLog && <span>· colours start at the smallest value</span>}
+        {domain.isLog && <span>· logarithmic scale</span>}
+        {layout.right > MARKED && <span>· labels on the right: largest means</span>}
+        {domain.isAlike && <span>· all within 2 %</span>}
         {matrix.values.includes(null) && <span>· empty: {empty}</span>}
         {note && <span>· {note}</span>}
         {perLine > 1 && (
           <span>
-            · a line is {perLine} {noun}: the largest is drawn
+            · each line is the largest of {perLine} {noun}
           </span>
         )}
-        {perPlace > 1 && <span>· {perPlace} columns share a pixel: the largest is drawn</span>}
+        {perPlace > 1 && <span>· each pixel is the largest of {perPlace} columns</span>}
       </div>
       <div ref={frame}>
         <canvas
@@ -104,7 +104,7 @@ export function MatrixPicture(props: {
           style={{ width: '100%', height: drawn }}
           tabIndex={0}
           role="application"
-          aria-label={`${label}. Arrow keys walk from cell to cell, ${onOpen ? 'Enter opens the rank, ' : ''}Escape lets go. The tables hold the same numbers.`}
+          aria-label={`${label}. Arrow keys select a cell, ${onOpen ? 'Enter opens the rank, ' : ''}Escape deselects. The tables have the same numbers.`}
           onPointerMove={(event) => {
             const cell = find(event)
             setHover(cell < 0 ? null : { cell, x: event.clientX, y: event.clientY })

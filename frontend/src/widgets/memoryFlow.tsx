@@ -100,7 +100,7 @@ export function MemoryFlowPicture(props: {
         style={{ height }}
         tabIndex={0}
         role="application"
-        aria-label={`${counted(flow.row.length, 'tensor')} over memory and time, from ${format(flow.start_ns, 'ns')} to ${format(flow.end_ns, 'ns')}. Arrow keys walk from tensor to tensor, Escape lets go. The tables hold the same numbers.`}
+        aria-label={`${counted(flow.row.length, 'tensor')} over memory and time, from ${format(flow.start_ns, 'ns')} to ${format(flow.end_ns, 'ns')}. Arrow keys select a tensor, Escape deselects. The tables have the same numbers.`}
         onPointerDown={(event) => {
           if (event.button !== 0) return
           event.currentTarget.setPointerCapture(event.pointerId)
@@ -141,8 +141,8 @@ function Tip({ flow, at, x, y }: { flow: MemoryFlowMap; at: number; x: number; y
   const lines: [string, string][] = [
     ['Size', format(flow.size_bytes[at], 'bytes')],
     ['Layout', flow.layouts[flow.layout[at]]],
-    ['Made at', format(made, 'ns')],
-    ['Released at', flow.is_released[at] ? format(released, 'ns') : 'not while recording'],
+    ['Allocated at', format(made, 'ns')],
+    ['Released at', flow.is_released[at] ? format(released, 'ns') : 'not during the recording'],
     ['Lifetime', format(released - made, 'ns')],
     ['Address', addressAt(flow, flow.offset[at]) ?? ''],
   ]

@@ -113,7 +113,7 @@ export function Picker(props: {
               </Combobox.Option>
             ))}
             {after > 0 && <More count={after} where="after" />}
-            {found.length === 0 && <Combobox.Empty>None matches.</Combobox.Empty>}
+            {found.length === 0 && <Combobox.Empty>No match.</Combobox.Empty>}
           </ScrollArea.Autosize>
         </Combobox.Options>
       </Combobox.Dropdown>
@@ -124,7 +124,7 @@ export function Picker(props: {
 function More({ count, where }: { count: number; where: string }) {
   return (
     <Combobox.Empty>
-      {format(count, 'count')} more {where}: type a part of the name
+      {format(count, 'count')} more {where}: type to filter
     </Combobox.Empty>
   )
 }

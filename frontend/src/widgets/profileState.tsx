@@ -76,7 +76,7 @@ export function FailedPanel(props: { profile: Profile; onRetry: () => void; side
   const problem = profile.problem ?? {
     what: 'The trace could not be read.',
     where: addressText(profile),
-    do: 'Look into the log of TensorBoard.',
+    do: 'Check the TensorBoard log.',
   }
   return (
     <ProblemPanel

@@ -89,7 +89,7 @@ function Limit(props: {
       label={label}
       placeholder={hint === undefined ? '' : format(hint, unit)}
       value={text}
-      error={read === undefined ? `Write for example ${unit === 'ns' ? '200 µs or 1.5 ms' : '512 B or 1.5 MiB'}` : null}
+      error={read === undefined ? `For example: ${unit === 'ns' ? '200 µs or 1.5 ms' : '512 B or 1.5 MiB'}` : null}
       onChange={(event) => setText(event.currentTarget.value)}
       onBlur={commit}
       onKeyDown={(event) => event.key === 'Enter' && commit()}

@@ -87,7 +87,7 @@ export function RanksCanvas(props: RanksProps) {
         ref={canvas}
         tabIndex={0}
         role="application"
-        aria-label="Timelines of several ranks. W and S zoom, A and D or the arrow keys move, 0 shows everything, Z goes back to the window before, B sets a bookmark. A click on the name of a rank opens or closes its tracks. With an event selected the arrow keys walk to its neighbours, F fits it into the window and M marks its time."
+        aria-label="Timelines of several ranks. W and S zoom, A and D or the arrow keys move. 0 shows everything, Z undoes the last zoom, B sets a bookmark. A click on the name of a rank opens or closes its tracks. With an event selected, the arrow keys select its neighbours, F zooms to it and M marks its time."
       />
       {hover && <HoverTip hover={hover} more={engine.current ? sectionTexts(engine.current.scene, hover) : []} />}
     </div>
@@ -102,8 +102,8 @@ function sectionTexts(scene: RanksScene, { item }: Hover): [string, string][] {
   if (collective)
     said.push(['Collective', `${collective.name}, ${linkedRanksText(scene.sections, collective.calls.length)}`])
   const last = collective && title(collective.last)
-  if (last) said.push(['Came last', last])
+  if (last) said.push(['Last to arrive', last])
   const late = collective?.calls.find(({ rank }) => rank === item?.rank)?.lateness ?? null
-  if (late !== null) said.push(['Began', `${format(Math.abs(late), 'ns')} ${late < 0 ? 'before' : 'after'} the median`])
+  if (late !== null) said.push(['Start', `${format(Math.abs(late), 'ns')} ${late < 0 ? 'before' : 'after'} the median`])
   return said
 }

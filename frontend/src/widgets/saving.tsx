@@ -22,7 +22,7 @@ export function SavingBlock({ saving, scale }: { saving: Saving; scale: Scale })
       <SavingBar saving={saving} />
       <SavingText saving={saving} scale={scale} />
       {saving.shared_ns >= SHARED * saving.high_ns && (
-        <small>{format(saving.shared_ns, 'ns', scale)} of it others would save as well</small>
+        <small>{format(saving.shared_ns, 'ns', scale)} of this overlaps with other findings</small>
       )}
     </div>
   )

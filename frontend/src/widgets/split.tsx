@@ -54,7 +54,7 @@ export function Split(props: {
             aria-valuemin={Math.round(limits.least * 100)}
             aria-valuemax={Math.round(limits.most * 100)}
             aria-valuenow={Math.round(now * 100)}
-            title="Drag, or use the arrow keys; double click: as at first"
+            title="Drag or use the arrow keys; double-click to reset"
             className={css.bar}
             onKeyDown={onKey}
             onDoubleClick={() => onShare(limits.usual)}

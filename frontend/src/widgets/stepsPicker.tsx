@@ -34,7 +34,7 @@ export function StepsPicker(props: {
     return (
       <div
         className={`${pickerCss.pick} ${pickerCss.label}`}
-        title="The trace has no recorded steps: the recording is one."
+        title="The trace has no steps; the full recording is used."
       >
         <small>Steps</small>
         <span>{text}</span>
@@ -81,7 +81,7 @@ export function StepsPicker(props: {
         <Checkbox size="xs" p={4} label={none} checked={value === ''} onChange={() => set(new Set())} />
         {modes.length > 0 && (
           <div className={css.modes}>
-            <span className={textCss.mute}>Those of</span>
+            <span className={textCss.mute}>Steps of</span>
             {modes.map((mode) => (
               <button type="button" key={mode} className={textCss.link} onClick={() => set(ofMode(mode))}>
                 {mode}

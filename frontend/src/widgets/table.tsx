@@ -77,10 +77,10 @@ export function DataTable(props: DataTableProps) {
       {!pages.busy && !pages.problem && pages.count === 0 && (
         <div className={`${textCss.none} ${css.nothing}`}>
           {table.total_rows === 0 ? (
-            'There are no rows for the chosen steps.'
+            'No rows for the selected steps.'
           ) : (
             <>
-              None of {table.total_rows.toLocaleString('en-US')} rows matches.{' '}
+              None of {table.total_rows.toLocaleString('en-US')} rows match.{' '}
               {onClear && (
                 <Button size="compact-sm" variant="default" onClick={onClear}>
                   Clear search and filters

@@ -135,7 +135,7 @@ export function TimelineCanvas(props: TimelineProps) {
         ref={canvas}
         tabIndex={0}
         role="application"
-        aria-label="Timeline. W and S zoom, A and D or the arrow keys move, 0 shows the whole trace, Z goes back to the window before, B sets a bookmark. With an event selected the arrow keys walk to its neighbours, F fits it into the window and M marks its time. The button As text lists the same events."
+        aria-label="Timeline. W and S zoom, A and D or the arrow keys move. 0 shows the full trace, Z undoes the last zoom, B sets a bookmark. With an event selected, the arrow keys select its neighbours, F zooms to it and M marks its time. The button As text lists the same events."
       />
       {hover && (
         <HoverTip

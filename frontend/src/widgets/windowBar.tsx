@@ -23,7 +23,7 @@ export function WindowBar(props: { profile: Profile; side?: string; onWindow: (w
       </Button>
       <NativeSelect
         size="xs"
-        aria-label={`${name}: begins at`}
+        aria-label={`${name}: starts at`}
         value={windowStart(window)}
         onChange={(event) => onWindow(event.currentTarget.value)}
         data={windowStarts(window, steps)}
@@ -43,10 +43,10 @@ function windowText(window: WindowInfo): string {
 }
 
 function reasonText({ events, trace_events, need_bytes, budget_bytes }: WindowInfo): string {
-  const counts = `${format(events, 'count')} of ${format(trace_events, 'count')} events; no number is about the others.`
+  const counts = `${format(events, 'count')} of ${format(trace_events, 'count')} events are loaded; numbers use these only.`
   if (need_bytes <= budget_bytes) return counts
   return (
-    `${counts} All of it needs about ${format(need_bytes, 'bytes')} of memory, ${format(budget_bytes, 'bytes')} are ` +
-    'allowed: raise TORCH_TRACE_MEMORY_MB to open it whole.'
+    `${counts} The full trace needs about ${format(need_bytes, 'bytes')} of memory, ${format(budget_bytes, 'bytes')} are ` +
+    'allowed. Raise TORCH_TRACE_MEMORY_MB to load it all.'
   )
 }

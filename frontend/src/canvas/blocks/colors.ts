@@ -32,7 +32,7 @@ interface Look {
 
 const NO_STACK = '(no stack recorded)'
 const NO_CATEGORY = '(no category recorded)'
-const NO_MODULE = '(in no module)'
+const NO_MODULE = '(no module)'
 const NOTHING = new Set([NO_STACK, NO_CATEGORY, NO_MODULE])
 
 /** The line that asked for a block, in words. */

@@ -53,7 +53,10 @@ export function activeCollective(scene: RanksScene): Collective | undefined {
 export function linkedRanksText(sections: readonly Pick<VisibleSection, 'section' | 'scene'>[], calls: number): string {
   const own = sections.filter(({ section }) => !isOfOtherRun(section.key))
   const unread = own.filter(({ section, scene }) => !scene && !section.isFailed).length
-  const on = own.length > calls ? `linked on ${calls} of the ranks here` : `linked on all ${own.length} ranks here`
+  const on =
+    own.length > calls
+      ? `linked on ${calls} of the ranks on this timeline`
+      : `linked on all ${own.length} ranks of this timeline`
   return unread > 0 ? `${on}, ${counted(unread, 'rank')} not read yet` : on
 }
 

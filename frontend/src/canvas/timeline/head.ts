@@ -63,7 +63,7 @@ function drawSteps(context: CanvasRenderingContext2D, scene: Stage): void {
   const { steps, width, theme, view } = scene
   context.font = FONT
   context.fillStyle = theme.mute
-  context.fillText(steps.length > 0 ? 'Steps' : 'No steps were recorded', 22, (AXIS + HEAD) / 2)
+  context.fillText(steps.length > 0 ? 'Steps' : 'No steps recorded', 22, (AXIS + HEAD) / 2)
   context.save()
   context.beginPath()
   context.rect(scene.gutter, AXIS, width - scene.gutter, HEAD - AXIS)
@@ -115,7 +115,7 @@ function drawStrip(context: CanvasRenderingContext2D, scene: HeadStage): void {
   context.strokeRect(Math.round(from) + 0.5, 2.5, Math.max(2, Math.round(wider) - 1), STRIP - 6)
   context.font = FONT
   context.fillStyle = theme.mute
-  const title = device ? 'Device busy, start to end' : 'Host busy, start to end'
+  const title = device ? 'Device busy over the trace' : 'CPU busy over the trace'
   context.fillText(cutText(context, title, scene.gutter - 30), 22, STRIP / 2)
 }
 

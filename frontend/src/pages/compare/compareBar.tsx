@@ -83,7 +83,7 @@ export function CompareBar(props: {
           reload={reload}
         />
       </div>
-      <Tooltip label="Exchange baseline and experiment, with their steps">
+      <Tooltip label="Swap baseline and experiment, including their steps">
         <Button
           size="sm"
           variant="default"
@@ -97,7 +97,7 @@ export function CompareBar(props: {
       <div className={css.how}>
         <NativeSelect
           size="sm"
-          title="Automatic: device time where a part of the step on the device changed most, else host time"
+          title="Automatic: device time if device work changed most, otherwise host time"
           aria-label="Time in the call tree and the tables"
           value={measure}
           onChange={(event) => setRoute({ measure: event.currentTarget.value }, true)}

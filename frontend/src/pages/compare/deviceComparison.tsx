@@ -7,10 +7,10 @@ import layoutCss from '../../widgets/layout.module.css'
 
 /** Tables in the order of the page. */
 const TABLES = [
-  { name: 'overall', subtitle: 'parts of the step that sum to it' },
-  { name: 'computing', subtitle: 'kernels of both sides; concurrent streams add up' },
-  { name: 'communication', subtitle: 'also where something hides it' },
-  { name: 'memory', subtitle: "PyTorch's allocator" },
+  { name: 'overall', subtitle: 'parts of the step; they sum to the step time' },
+  { name: 'computing', subtitle: 'kernel time summed over streams, both sides' },
+  { name: 'communication', subtitle: 'including overlapped time' },
+  { name: 'memory', subtitle: 'PyTorch allocator' },
 ]
 
 export function DeviceComparison({ view }: { view: View }) {

@@ -136,15 +136,15 @@ export function Diff({ catalog: all, profile, base }: PageProps) {
 function NoBaseline({ profile, exp, catalog }: { profile: Profile; exp: Address; catalog: Catalog }) {
   return (
     <div className={basicsCss.panel}>
-      <h2>One profile: nothing to compare with</h2>
+      <h2>No second profile to compare with</h2>
       <p>
-        <code>{catalog.logdir}</code> holds only {addressText(exp)}. Record a second one into a folder beside it
-        (another run, worker or span): the page finds it by itself.
+        <code>{catalog.logdir}</code> contains only {addressText(exp)}. Record a second profile into another folder of
+        the log directory. The page finds it automatically.
       </p>
       {profile.steps.length > 1 && (
         <p>
           <Button size="xs" variant="default" onClick={() => setBaseline(exp, profile.steps[0].label)}>
-            Compare its steps with step {profile.steps[0].label}
+            Compare with step {profile.steps[0].label}
           </Button>
         </p>
       )}
@@ -155,11 +155,8 @@ function NoBaseline({ profile, exp, catalog }: { profile: Profile; exp: Address;
 /** No other profile is like this one: a comparison that nobody asked for would only puzzle. */
 const Question = () => (
   <div className={basicsCss.panel}>
-    <h2>Compare with which profile?</h2>
-    <p>
-      No other profile of this log directory is of the same run, or of a series of runs that this one belongs to. Choose
-      the baseline above.
-    </p>
+    <h2>Choose a baseline</h2>
+    <p>No similar run was found in this log directory. Choose the baseline above.</p>
   </div>
 )
 
@@ -173,16 +170,16 @@ function MissingBaseline(props: { catalog: Catalog; isOther: boolean; route: Val
       title="Baseline"
       problem={{
         what: isOther
-          ? `${wanted} is a profile of another kind: it cannot be compared with this one.`
+          ? `${wanted} is another type of profile and cannot be compared with this one.`
           : `There is no profile ${wanted} in the log directory.`,
         where: catalog.logdir,
         do: isOther
           ? 'Choose another baseline above.'
-          : 'It may have been moved or deleted, or the link is of another log directory. Choose another baseline above.',
+          : 'The run was moved or deleted, or the link is for another log directory. Choose another baseline above.',
       }}
       action={
         <Button size="xs" onClick={() => setBaseline(null)}>
-          {other ? `Compare with ${addressText(other)}` : 'Forget this baseline'}
+          {other ? `Compare with ${addressText(other)}` : 'Clear the baseline'}
         </Button>
       }
     />
@@ -215,8 +212,8 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
         title={`Baseline: ${addressText(base)}`}
         problem={{
           what: `The baseline has no step ${base.steps}.`,
-          where: 'steps of the baseline',
-          do: labels.length > 0 ? `It has: ${labels.join(', ')}.` : 'It has no recorded steps.',
+          where: 'baseline steps',
+          do: labels.length > 0 ? `Available steps: ${labels.join(', ')}.` : 'The baseline has no recorded steps.',
         }}
         action={allSteps}
       />
@@ -227,8 +224,7 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
     <>
       {sameAddress(base, exp) && CHOSEN.every((key) => base[key] === exp[key]) && (
         <p className={textCss.none} role="status">
-          Baseline and experiment are the same profile and steps: no change anywhere. Choose steps, or a mode, of either
-          side to compare parts of it.{' '}
+          Baseline and experiment are the same profile and steps. Select different steps or a mode on either side.{' '}
           {other && (
             <button type="button" className={textCss.link} onClick={() => setBaseline(other)}>
               Compare with {addressText(other)}
@@ -288,7 +284,7 @@ function Page({ view }: { view: View }) {
   const others = first ? findings.slice(1) : findings
   const differs = settings !== null && settings.total_rows > 0
   const mind = others.length > 0 && (
-    <Card title="Mind when comparing" className={layoutCss.span12}>
+    <Card title="Before you compare" className={layoutCss.span12}>
       <NoticeList notices={others} onLink={followLink} none="" />
     </Card>
   )
@@ -341,7 +337,7 @@ function WaterfallCard({ payload, wide }: { payload: Breakdown; wide: boolean })
           size="xs"
           value={form}
           onChange={setForm}
-          aria-label={`Form of ${payload.title}`}
+          aria-label={`View of ${payload.title}`}
           data={[
             { value: 'chart', label: 'Chart' },
             { value: 'table', label: 'Table' },
@@ -369,7 +365,7 @@ function TreeCard({ tree, measure }: { tree: Tree; measure: string }) {
     <Card
       className={layoutCss.span12}
       title={tree.title}
-      subtitle={`${device ? 'device' : 'host'} time of a call with everything below it, ${metric?.window ?? ''}`}
+      subtitle={`${device ? 'device' : 'host'} time of a call, including nested calls, ${metric?.window ?? ''}`}
       actions={
         <SegmentedControl
           size="xs"
@@ -377,7 +373,7 @@ function TreeCard({ tree, measure }: { tree: Tree; measure: string }) {
           onChange={(next) => setRoute({ order: next === 'tree' ? '' : next })}
           aria-label="Order of the calls"
           data={[
-            { value: 'tree', label: 'As called' },
+            { value: 'tree', label: 'Call order' },
             { value: 'change', label: 'Largest change' },
           ]}
         />

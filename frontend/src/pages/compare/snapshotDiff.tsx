@@ -56,12 +56,12 @@ export function SnapshotDiff({ catalog: all, profile, base }: PageProps) {
       </section>
       {!baseline ? (
         <div className={basicsCss.panel}>
-          <h2>Compare with which snapshot?</h2>
+          <h2>Choose a baseline snapshot</h2>
           <p>
             {named
-              ? `There is no snapshot ${[wanted.run, wanted.worker, wanted.span].filter(Boolean).join(' · ')} here. `
+              ? `Snapshot ${[wanted.run, wanted.worker, wanted.span].filter(Boolean).join(' · ')} was not found. `
               : ''}
-            Choose the baseline above: another snapshot of this log directory.
+            Choose another snapshot of this log directory above.
           </p>
         </div>
       ) : ask.problem ? (

@@ -72,14 +72,14 @@ function answered(figures: readonly Figure[], breaks: Table | null): string {
   const compiling =
     value('compilations') > 0
       ? `Compiling took ${format(value('compile_ns'), 'ns')} in ${counted(value('compilations'), 'compilation')}` +
-        `${again > 0 ? `, with ${counted(again, 'recompilation')} of functions that had been compiled before` : ''}.`
-      : 'Nothing was compiled in what is chosen.'
+        `${again > 0 ? `, including ${counted(again, 'recompilation')}` : ''}.`
+      : 'No compilation in the selected steps.'
   const most = breaks?.rows[0]
-  if (!most) return `${compiling} No compiled code calls other compiled code: there is no graph break.`
-  const where = most.break_at ? `at ${most.break_at}` : `where ${most.break_from} goes on in ${most.break_to}`
+  if (!most) return `${compiling} No graph breaks.`
+  const where = most.break_at ? `at ${most.break_at}` : `region ${most.break_from} continues as ${most.break_to}`
   return (
-    `${compiling} Compiled code breaks off at ${counted(value('graph_breaks'), 'place')}, ` +
-    `${value('graph_breaks') > 1 ? 'most of all ' : ''}${where}: guards and wrappers take ${format(Number(most.break_ns), 'ns')} there.`
+    `${compiling} ${counted(value('graph_breaks'), 'graph break')}${value('graph_breaks') > 1 ? '; the costliest' : ''}: ` +
+    `${where}. Guards and wrappers take ${format(Number(most.break_ns), 'ns')} there.`
   )
 }
 

@@ -32,7 +32,7 @@ const FROM: Record<string, string> = {
   by_annotation: 'annotations',
   by_capture: 'the capture in this trace',
   by_capture_trace: 'the capture trace',
-  by_eager: 'the same work run eagerly',
+  by_eager: 'eager runs of the same work',
 }
 const OF_GRAPH = { nodes: 40, replays: 8 }
 
@@ -78,11 +78,10 @@ function Answer({ view, refused }: { view: View; refused: Table | null }) {
       <Headline figures={figures} alarms={new Map()} />
       {value('replays') > 0 && (
         <HeadlineSentence severity="info">
-          {format(value('replayed_ratio'), 'ratio')} of the device time is replayed:{' '}
+          {format(value('replayed_ratio'), 'ratio')} of device time is graph replays:{' '}
           {format(value('graph_device_ns'), 'ns')} in {counted(value('replays'), 'replay')} of{' '}
           {counted(value('graphs'), 'graph')}. Operators are known for {format(value('graph_tied_ratio'), 'ratio')} of
-          it
-          {most && `; ${mainSourceText(most.metric, sourceOf(view))}`}.{refused && ` ${refusedText(refused)}`}
+          this time{most && `; ${mainSourceText(most.metric, sourceOf(view))}`}.{refused && ` ${refusedText(refused)}`}
         </HeadlineSentence>
       )}
       {notes.map((notice) => (
@@ -100,9 +99,9 @@ const notesOf = (view: View) => payloadByName(view, 'graph_notes', 'notices')?.n
 
 /** What most of it is known by. */
 function mainSourceText({ key }: Metric, source: string): string {
-  if (key === 'by_none') return 'of most of it nothing is known'
-  if (key === 'by_graph') return 'of most of it only what was open around the launch of the graph is known'
-  return `most of them from ${FROM[key] ?? 'elsewhere'}${key === 'by_capture_trace' ? source : ''}`
+  if (key === 'by_none') return 'most has no known operator'
+  if (key === 'by_graph') return 'for most, only the operator that launched the graph is known'
+  return `mostly from ${FROM[key] ?? 'other sources'}${key === 'by_capture_trace' ? source : ''}`
 }
 
 /** The capture trace, where one name is all that the graphs have. */
@@ -176,9 +175,9 @@ function OfGraph({ row, base }: { row: Row; base: Query }) {
   return (
     <>
       {typeof row.graph_repeats === 'number' && (
-        <DetailBlock title="Repeats" small="inferred from the names of the kernels" wide>
+        <DetailBlock title="Repeats" small="inferred from kernel names" wide>
           <p className={frameCss.note}>
-            {counted(row.graph_repeats, 'repeat')} of {counted(Number(row.repeat_nodes), 'node')}, layers as a rule:{' '}
+            {counted(row.graph_repeats, 'repeat')} of {counted(Number(row.repeat_nodes), 'node')}, usually layers:{' '}
             {format(row.repeat_ratio ?? null, 'ratio')} of the graph's device time.
           </p>
         </DetailBlock>

@@ -36,7 +36,7 @@ const GROUPS: Group[] = [
   { table: BY_CALLER, label: 'By caller', widest: 210 },
   { table: 'launch_operators', label: 'By operator', filters: ['operator'], widest: 210 },
   { table: 'launch_kernels', label: 'By kernel', filters: ['name'], nameStyle: 'kernel', widest: 210 },
-  { table: 'late_launches', label: 'Late', filters: ['name', 'operator', 'device'], nameStyle: 'kernel' },
+  { table: 'late_launches', label: 'Late starts', filters: ['name', 'operator', 'device'], nameStyle: 'kernel' },
   { table: 'queue_depths', label: 'Queues', filters: ['device'], nameStyle: 'plain' },
   { table: 'kernel_sequences', label: 'Sequences', filters: ['stream', 'device'], nameStyle: 'sequence', widest: 210 },
 ]
@@ -131,19 +131,19 @@ function LaunchesSentence({ call, caller }: { call: Facts; caller: Facts }) {
   const calls = Number(call('calls')?.value ?? 0)
   return (
     <p className={css.say} data-testid="answer">
-      {idles ? 'While the device has nothing to do, the host is longest in ' : 'The host is longest in '}
+      {idles ? 'During device idle time the CPU spends most in ' : 'The CPU spends most time in '}
       <Code text={name} />
       {': '}
       <Amount figure={time} /> in {counted(calls, 'call')}
-      {idle && !idles && '; the device is never idle in runtime calls'}
-      {!idle && '; what the device did meanwhile is not known'}. <CallerText caller={caller} part={part} whole={time} />
+      {idle && !idles && '; the device is never idle during runtime calls'}
+      {!idle && '; device activity was not recorded'}. <CallerText caller={caller} part={part} whole={time} />
       <span className={css.ways}>
         <button
           type="button"
           className={textCss.link}
           onClick={() => setRoute({ group: '', where: '', search: '', row: name }, true)}
         >
-          Show its callers
+          Show callers
         </button>
         <button type="button" className={textCss.link} onClick={() => showHits([`name:${name}`, 'kind:runtime'], name)}>
           Show in timeline
@@ -163,10 +163,10 @@ function CallerText({ caller, part, whole }: { caller: Facts; part?: Figure; who
   return (
     <>
       {part?.value === whole?.value ? (
-        'All of it'
+        'All of this is'
       ) : (
         <>
-          <Amount figure={part} /> of it
+          <Amount figure={part} /> of this is
         </>
       )}
       {operator !== null && (

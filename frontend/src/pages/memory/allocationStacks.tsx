@@ -16,8 +16,8 @@ import { DeviceChoice, EventField } from './snapshotBar'
 
 const OF = [
   { value: '', label: 'Allocated at a moment' },
-  { value: 'made', label: 'Allocated in between' },
-  { value: 'left', label: 'Allocated and left' },
+  { value: 'made', label: 'Allocated between two events' },
+  { value: 'left', label: 'Allocated and not released' },
 ]
 const BY = [
   { value: '', label: 'By line' },
@@ -69,7 +69,7 @@ function Page({ view }: { view: View }) {
         <>
           <NativeSelect
             size="sm"
-            aria-label="Blocks of the stacks"
+            aria-label="Which blocks the stacks show"
             value={of}
             onChange={(event) => choose({ of: event.currentTarget.value, against: '' })}
             data={OF}
@@ -80,7 +80,7 @@ function Page({ view }: { view: View }) {
       )}
       <NativeSelect
         size="sm"
-        aria-label="Places of the stacks"
+        aria-label="Group stacks by"
         value={by}
         onChange={(event) => choose({ by: event.currentTarget.value })}
         data={BY}

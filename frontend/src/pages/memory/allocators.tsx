@@ -14,7 +14,7 @@ import css from './memory.module.css'
 
 export const ALLOCATORS = 'memory_allocators'
 export const COMPONENTS = 'memory_components'
-const ALL = 'Reserved by each'
+const ALL = 'Reserved by allocator'
 
 /** Nothing where the profile states no totals. */
 export function AllocatorCards({ view, profile, hasBlocks }: { view: View; profile: Profile; hasBlocks: boolean }) {
@@ -89,7 +89,7 @@ export function ZeroSwitch({ counts }: { counts: Figures | null }) {
     <Checkbox
       size="sm"
       checked={Boolean(zeros)}
-      label={`With ${zero.toLocaleString('en-US')} that held nothing`}
+      label={`Include ${zero.toLocaleString('en-US')} empty`}
       onChange={(event) => setRoute({ zeros: event.currentTarget.checked ? '1' : '', row: '' }, true)}
     />
   )

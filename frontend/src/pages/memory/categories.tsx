@@ -93,8 +93,8 @@ function CurveCard({ series, summary }: { series: Series; summary: Figures | nul
       title={series.title}
       subtitle={
         zoomed
-          ? `${format(start, 'ns')} to ${format(end, 'ns')}: all numbers are about this window`
-          : 'drag to zoom · click: what was there then'
+          ? `${format(start, 'ns')} to ${format(end, 'ns')}: all numbers use this window`
+          : 'drag to zoom · click: memory at that time'
       }
       actions={<CurveButtons window={[start, end]} zoomed={zoomed} onWindow={zoom} onReset={reset} />}
     >
@@ -134,7 +134,7 @@ function NowCard({ bar }: { bar: Breakdown }) {
       {bar.total > 0 ? (
         <BreakdownBar payload={bar} onLink={followLink} stacked />
       ) : (
-        <p className={textCss.none}>Nothing is known to be there.</p>
+        <p className={textCss.none}>No known allocations at this time.</p>
       )}
     </Card>
   )

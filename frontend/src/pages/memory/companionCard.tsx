@@ -33,7 +33,7 @@ export function CompanionCard(props: {
             <li key={key} className={textCss.row}>
               <span>
                 {addressText(beside.address)}
-                {beside.profile ? `: recorded together for ${format(beside.overlap_ns, 'ns')}` : ' lies beside it'}
+                {beside.profile ? `: recorded together for ${format(beside.overlap_ns, 'ns')}` : ' may belong to it'}
               </span>
               {beside.profile ? (
                 <Button
@@ -49,9 +49,9 @@ export function CompanionCard(props: {
                   variant="default"
                   loading={wanted === key}
                   onClick={() => setWanted(key)}
-                  title="Reads it, and compares when both were recorded"
+                  title="Loads it and checks whether both were recorded together"
                 >
-                  Compare the times
+                  Check recording times
                 </Button>
               )}
             </li>

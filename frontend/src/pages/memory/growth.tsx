@@ -40,7 +40,7 @@ const GROUPS: Group[] = [
     label: 'Two moments',
     filters: ['allocation_line', 'stack_number', 'memory_change'],
   },
-  { table: 'changed_blocks', label: 'Their blocks', filters: ['allocation_line', 'stack_number', 'block_change'] },
+  { table: 'changed_blocks', label: 'Blocks', filters: ['allocation_line', 'stack_number', 'block_change'] },
   { table: STEPS, label: 'Steps', filters: [], nameStyle: 'plain' },
 ]
 
@@ -66,7 +66,7 @@ export function Growth({ base }: PageProps) {
         action={
           device || at || against || stack ? (
             <Button size="xs" onClick={() => setRoute({ device: '', at: '', against: '', stack: '', row: '' }, true)}>
-              Show the usual moments
+              Reset to the default moments
             </Button>
           ) : undefined
         }
@@ -125,7 +125,7 @@ function LiveCard({ live, chosen }: { live: Series; chosen: boolean }) {
       actions={
         chosen ? (
           <Button size="compact-xs" variant="default" onClick={() => setRoute({ stack: '', row: '' }, true)}>
-            What grows most
+            Largest growth
           </Button>
         ) : undefined
       }
@@ -176,7 +176,7 @@ function Detail({ row, table }: { row: Row; table: Table }) {
             variant="default"
             onClick={() => setRoute({ group: 'changed_blocks', where: `stack_number:${number}`, row: '' }, true)}
           >
-            Show its blocks
+            Show blocks
           </Button>
         )}
       </span>

@@ -48,7 +48,7 @@ const OPERATORS = 'memory_operators'
 const OUTERMOST = 'memory_operators_outermost'
 const blockGroups = (moment: string | undefined, hasSteps: boolean, hasShapes: boolean): Group[] => [
   { table: OPERATORS, label: 'By operator', filters: ['name', 'device'] },
-  { table: OUTERMOST, label: 'Outermost', filters: ['name', 'device'] },
+  { table: OUTERMOST, label: 'Top-level', filters: ['name', 'device'] },
   { table: BLOCKS, label: 'Blocks', filters: [...OF_BLOCK, 'device'] },
   {
     table: 'memory_peak',
@@ -59,7 +59,7 @@ const blockGroups = (moment: string | undefined, hasSteps: boolean, hasShapes: b
     ? [
         {
           table: STEPS,
-          label: 'Kept by steps',
+          label: 'Retained by steps',
           filters: ['name', 'module', 'allocation_frame', 'allocation_step', 'device'],
         },
       ]
@@ -77,11 +77,11 @@ const ALONE = { kind: 'operator', outermost: 'true' }
 const LINES = 'live_frames'
 /** By what live memory is summed up: names of payloads by the value of `live` in the URL, the first one without a word. */
 const LIVE = [
-  { value: '', payload: 'live_outermost', label: 'Outermost operator' },
+  { value: '', payload: 'live_outermost', label: 'Top-level operator' },
   { value: 'operator', payload: 'live_operators', label: 'Operator' },
   { value: 'module', payload: 'live_modules', label: 'Module' },
   { value: 'category', payload: 'live_categories', label: 'Category' },
-  { value: 'line', payload: LINES, label: 'Line of Python' },
+  { value: 'line', payload: LINES, label: 'Python line' },
   { value: 'phase', payload: 'live_phases', label: 'Phase' },
 ]
 /** The block that a row is about: only what lies over the curve listens, so that pointing at a row draws nothing else. */
@@ -272,7 +272,7 @@ function LiveCard({ bars, onLink }: { bars: Breakdown[]; onLink: OnLink }) {
         {bar.total > 0 ? (
           <BreakdownBar payload={bar} onLink={onLink} stacked />
         ) : (
-          <p className={textCss.none}>Nothing known to be live.</p>
+          <p className={textCss.none}>No known live allocations.</p>
         )}
       </div>
     </Card>

@@ -68,7 +68,7 @@ function StateFilter({ states }: { states: Breakdown }) {
     <NativeSelect
       size="sm"
       className={css.state}
-      aria-label="State of the blocks"
+      aria-label="Block state"
       value={chosen}
       onChange={(event) => choose(event.currentTarget.value)}
       data={[
@@ -156,12 +156,12 @@ export function BlockDetail({ row, table, onOpen }: { row: Row; table: Table; on
           )}
           {table.name === STEPS && (
             <Button size="compact-xs" variant="default" onClick={() => showBlocks(row)}>
-              Show its blocks
+              Show blocks
             </Button>
           )}
           {table.name === SHAPES && (
             <Button size="compact-xs" variant="default" onClick={() => showShapes(row)}>
-              Show its shapes
+              Show shapes
             </Button>
           )}
           {table.name === ALLOCATORS && (
@@ -170,7 +170,7 @@ export function BlockDetail({ row, table, onOpen }: { row: Row; table: Table; on
               variant="default"
               onClick={() => setRoute({ allocator: String(row.allocator) }, true)}
             >
-              Show its curve
+              Show curve
             </Button>
           )}
           {table.name !== STEPS && table.name !== SHAPES && <FilterLikeBlock row={row} table={table} />}

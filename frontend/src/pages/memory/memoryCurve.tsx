@@ -41,8 +41,8 @@ export function CurveCard(props: {
       title={series.title}
       subtitle={
         zoomed
-          ? `${format(start, 'ns')} to ${format(end, 'ns')}: the tables show this window`
-          : `drag to zoom${hasBlocks ? ' · click: what was live then' : ''}`
+          ? `${format(start, 'ns')} to ${format(end, 'ns')}: the tables use this window`
+          : `drag to zoom${hasBlocks ? ' · click: live memory at that time' : ''}`
       }
       actions={
         lead ? (
@@ -70,7 +70,7 @@ export function CurveCard(props: {
         {series.lines.map((line) => (
           <LineKey key={line.metric.key} title={line.metric.title} category={line.category} />
         ))}
-        {profile.steps.length > 0 && <li>Numbers above: profiler steps</li>}
+        {profile.steps.length > 0 && <li>Numbers at the top: profiler steps</li>}
       </ul>
     </Card>
   )

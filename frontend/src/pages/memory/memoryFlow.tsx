@@ -34,8 +34,8 @@ import css from './memoryFlow.module.css'
 
 const HEIGHT = 400
 const GROUPS: Group[] = [
-  { table: 'tensors_at', label: 'There then' },
-  { table: 'flow_producers', label: 'Who made them' },
+  { table: 'tensors_at', label: 'Live at this time' },
+  { table: 'flow_producers', label: 'By operator' },
   { table: 'tensors', label: 'All tensors' },
 ]
 const WHOLE = { start_ns: '', end_ns: '', low: '', high: '' }
@@ -133,7 +133,7 @@ function Picture(props: { flow: MemoryFlowMap; series: Series; summary: Figures;
   return (
     <Card
       title={flow.title}
-      subtitle="drag: look closer · click a tensor: what it is · click the curve: what was there then"
+      subtitle="drag: zoom · click a tensor: details · click the curve: memory at that time"
       className={css.picture}
       actions={
         <span className={textCss.row}>
@@ -247,7 +247,7 @@ function Legend({ flow, byLife, lines }: { flow: MemoryFlowMap; byLife: boolean;
       {flow.hidden > 0 && (
         <li>
           <Swatch color={boxColors('rest', 0.5, theme).fill} />
-          {`${counted(flow.hidden, 'small tensor')}: look closer to tell them apart`}
+          {`${counted(flow.hidden, 'small tensor')}: zoom in to see them`}
         </li>
       )}
     </ul>
@@ -275,11 +275,11 @@ function CompanionLink({ base, moment, traces }: { base: Query; moment: Figures;
         <FigureList figures={moment.figures} />
       </Card>
       <Card
-        title="Chosen tensor"
+        title="Selected tensor"
         actions={
           tensor && (
             <Button size="compact-xs" variant="default" onClick={() => setRoute({ tensor: '' })}>
-              Let go
+              Deselect
             </Button>
           )
         }
@@ -287,7 +287,7 @@ function CompanionLink({ base, moment, traces }: { base: Query; moment: Figures;
         {tensor ? (
           <SelectedTensor pages={pages} />
         ) : (
-          <p className={textCss.none}>Click a tensor, or walk to one with the arrow keys.</p>
+          <p className={textCss.none}>Click a tensor or select one with the arrow keys.</p>
         )}
       </Card>
       <EventsAtMoment traces={traces} operator={tensor ? operatorOf(row) : null} />
@@ -313,8 +313,8 @@ function EventsAtMoment({ traces, operator }: { traces: readonly Address[]; oper
   }
   const isKnown = operator !== null && operator !== lost
   return (
-    <Card title={isKnown ? 'What made it' : 'What ran meanwhile'}>
-      {operator !== null && !isKnown && <p className={textCss.none}>The timeline does not hold operator {operator}.</p>}
+    <Card title={isKnown ? 'Allocating operator' : 'Events at that time'}>
+      {operator !== null && !isKnown && <p className={textCss.none}>Operator {operator} is not in the timeline.</p>}
       {traces.map((address) => (
         <Button
           key={address.span}
@@ -323,7 +323,7 @@ function EventsAtMoment({ traces, operator }: { traces: readonly Address[]; oper
           loading={asking === address.span}
           onClick={() => (isKnown ? void go(address, operator) : openViewOfProfile({ ...address }, 'timeline', {}))}
         >
-          {isKnown ? 'Its operator on the timeline' : 'Timeline of this worker'}
+          {isKnown ? 'Operator on the timeline' : 'Timeline of this worker'}
           {traces.length > 1 && `, span ${address.span}`}
         </Button>
       ))}
@@ -336,7 +336,7 @@ function SelectedTensor({ pages }: { pages: Pages }) {
   if (!pages.table) return <Placeholder height={160} />
   return (
     <div data-testid="chosen-tensor" className={css.chosen}>
-      {row ? <Detail row={row} table={pages.table} /> : <p className={textCss.none}>There is no such tensor.</p>}
+      {row ? <Detail row={row} table={pages.table} /> : <p className={textCss.none}>Tensor not found.</p>}
     </div>
   )
 }
@@ -361,7 +361,7 @@ function RowDetail({ row, table }: { row: Row; table: Table }) {
           variant="default"
           onClick={() => setRoute({ ...WHOLE, tensor: String(row.tensor_number) }, true)}
         >
-          Show in the picture
+          Show in the chart
         </Button>
       )}
       <Detail row={row} table={table} />

@@ -14,7 +14,7 @@ export function MemoryFlowLinks({ catalog, profile }: { catalog: Catalog; profil
   if (flows.length === 0) return null
   return (
     <Card title="Tensors of this worker">
-      <p className={textCss.none}>Where each lay in memory, from when to when, and what made it.</p>
+      <p className={textCss.none}>Address, lifetime and allocating operator of each tensor.</p>
       {flows.map((address) => (
         <Button
           key={address.span}

@@ -40,7 +40,7 @@ export function EventField(props: { label: string; name: string; value: string; 
       size="sm"
       inputMode="numeric"
       aria-label={`${label} event`}
-      title="Number of an event of the allocator: memory is looked at after it. -1 is before the first one."
+      title="Allocator event number. Memory is shown after this event; -1 means before the first event."
       leftSection={<small className={textCss.mute}>{label}</small>}
       leftSectionWidth={Math.max(38, 9 + 7 * label.length)}
       placeholder={usual}

@@ -14,7 +14,7 @@ export function FormChoice({ forms }: { forms: readonly { value: string; label: 
   return (
     <SegmentedControl
       size="sm"
-      aria-label="Form"
+      aria-label="View"
       value={form}
       onChange={(next) => setRoute({ ...LEFT, form: next === forms[0].value ? '' : next }, true)}
       data={[...forms]}

@@ -43,7 +43,7 @@ const NO_ROW = { row: '', zoom: '' }
 function allOf({ steps, views }: Profile): string {
   if (steps.length > 0) return 'the steps'
   const operators = views.some(({ id, available }) => id === 'operators' && available)
-  return operators ? 'its operators, from first to last' : 'the recording'
+  return operators ? 'the time from its first to its last operator' : 'the recording'
 }
 
 export function Phases({ base, profile }: PageProps) {
@@ -59,7 +59,7 @@ export function Phases({ base, profile }: PageProps) {
           <span className={textCss.row}>
             <Pattern names={null} />
             <Button size="xs" onClick={() => setRoute({ pattern: '', phase: '', ...NO_ROW }, true)}>
-              Show all phases, grouped as usual
+              Reset phases and grouping
             </Button>
           </span>
         ) : undefined
@@ -119,7 +119,7 @@ function Page({ view, base, stepped, all }: { view: View; base: Query; stepped: 
             bars
               ? {
                   title: 'By step',
-                  help: `${series?.title}, one bar a step; of the phase at all its places`,
+                  help: `${series?.title}, one bar per step, over all calls of the phase`,
                   width: BARS_WIDTH,
                   cell: (row) => (
                     <Bars
@@ -154,7 +154,7 @@ function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean
   const device = tree.value_columns.includes(DEVICE)
   const ofDevice = value === DEVICE
   const calls = counted(number('calls'), 'call')
-  const onHost = `${format(number('host_total_ns'), 'ns')} on the host (${share('phase_step_ratio')} of ${all})`
+  const onHost = `${format(number('host_total_ns'), 'ns')} on the CPU (${share('phase_step_ratio')} of ${all})`
   const onDevice = `${format(number(DEVICE), 'ns')} on the device (${share('phase_device_ratio')} of its work), `
   const inner = tree.rows[found.inner]
   // What is said of the step's own time is of no use where one phase was chosen.
@@ -166,24 +166,24 @@ function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean
         {onHost}
         {device &&
           number('phase_idle_ns') > 0.01 * number('host_total_ns') &&
-          `; no device works in ${format(number('phase_idle_ns'), 'ns')} of that`}
+          `; the device is idle for ${format(number('phase_idle_ns'), 'ns')} of that`}
         .
         {found.inner >= 0 && (
           <>
             {' '}
-            Most of it lies in <Name row={inner} /> ({format(inner[value] ?? null, 'ns')}).
+            The largest part is <Name row={inner} /> ({format(inner[value] ?? null, 'ns')}).
           </>
         )}
         {unnamed > UNNAMED && (
           <>
             {' '}
-            {format(unnamed, 'ratio')} of the {ofDevice ? 'device' : 'host'} time of{' '}
-            <Name row={tree.rows[found.root]} /> lies in no phase inside of it.
-            {naming && ` To name it: ${naming}`}
+            {format(unnamed, 'ratio')} of {ofDevice ? 'device' : 'CPU'} time in <Name row={tree.rows[found.root]} /> is
+            not annotated.
+            {naming && ` ${naming}`}
           </>
         )}
         {number('phase_threads') > 1 &&
-          ` It was open on ${number('phase_threads')} threads: their host times add up, what runs on the device counts once.`}
+          ` It ran on ${number('phase_threads')} threads: CPU times are summed over threads, device time counts once.`}
       </HeadlineSentence>
     </HeadlineCard>
   )
@@ -204,7 +204,7 @@ function SelectPhaseButton({ row, size }: { row: Row; size: 'sm' | 'compact-xs' 
       variant="default"
       onClick={() => setRoute({ phase: same ? '' : String(row.phase), ...NO_ROW }, true)}
     >
-      {same ? 'Show all phases' : 'Only this phase'}
+      {same ? 'Show all phases' : 'Select this phase'}
     </Button>
   )
 }
@@ -222,7 +222,7 @@ function Pattern({ names }: { names: Figures | null }) {
   }
   return (
     <Tooltip
-      label={`Names of annotations that differ only in what this regular expression (RE2) matches are one phase${names ? `: ${all} names, ${phases} phases` : ''}. Enter applies it.`}
+      label={`Groups annotations whose names differ only in what this regular expression (RE2) matches${names ? `: ${all} names, ${phases} phases` : ''}. Press Enter to apply.`}
     >
       <TextInput
         className={css.pattern}
@@ -239,13 +239,7 @@ function Pattern({ names }: { names: Figures | null }) {
         }}
         rightSection={
           route.pattern ? (
-            <ActionIcon
-              size="xs"
-              variant="subtle"
-              color="gray"
-              aria-label="The usual pattern"
-              onClick={() => apply('')}
-            >
+            <ActionIcon size="xs" variant="subtle" color="gray" aria-label="Default pattern" onClick={() => apply('')}>
               <CloseIcon />
             </ActionIcon>
           ) : undefined

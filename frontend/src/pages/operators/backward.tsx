@@ -16,7 +16,7 @@ const GROUPS: Group[] = [
   { table: 'backward_operators', label: 'By operator', filters: ['module', 'forward_operator', 'forward_line'] },
   { table: 'backward_lines', label: 'By line' },
 ]
-const RECOMPUTED: Group[] = [...GROUPS, { table: 'recomputed', label: 'Computed again' }]
+const RECOMPUTED: Group[] = [...GROUPS, { table: 'recomputed', label: 'Recomputed' }]
 
 export function BackwardPass({ base }: PageProps) {
   const resource = useView('backward', base)

@@ -77,7 +77,7 @@ export function Donuts(props: { payloads: Record<string, Payload>; onLink?: (lin
                 payload === beside && (
                   <SegmentedControl
                     size="xs"
-                    aria-label="What the second donut shows"
+                    aria-label="Content of the second donut"
                     value={beside.name}
                     onChange={setKind}
                     data={others.map(({ name, title }) => ({ value: name, label: title }))}

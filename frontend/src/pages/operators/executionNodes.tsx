@@ -71,7 +71,7 @@ function Node({ row, base, trace }: { row: Row; base: Query; trace: Address | nu
           >
             Show in timeline
           </Button>
-          {state === 'lost' && <span className={textCss.mute}>It is not in the trace of {trace.worker}.</span>}
+          {state === 'lost' && <span className={textCss.mute}>This node is not in the trace of {trace.worker}.</span>}
         </span>
       )}
       {resource.problem && <ProblemPanel problem={resource.problem} />}

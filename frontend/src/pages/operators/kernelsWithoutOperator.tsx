@@ -26,12 +26,12 @@ export function KernelsWithoutOperator({ reasons, base }: { reasons: Breakdown |
         </Button>
       </div>
       {reasons && (
-        <DetailBlock title="Why no operator" wide>
+        <DetailBlock title="Why there is no operator" wide>
           <BreakdownBar payload={reasons} onLink={followLink} />
         </DetailBlock>
       )}
       <FirstRows
-        title="What was launched"
+        title="Launched work"
         view="operators"
         table="no_operator"
         base={base}

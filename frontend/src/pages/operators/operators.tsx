@@ -16,7 +16,7 @@ import textCss from '../../widgets/text.module.css'
 
 const GROUPS: Group[] = [
   { table: 'operators', label: 'By operator' },
-  { table: 'operators_outermost', label: 'Outermost' },
+  { table: 'operators_outermost', label: 'Top-level' },
   { table: 'operators_by_shape', label: 'By input shape' },
 ]
 const KIND = { kind: 'operator' }
@@ -33,9 +33,7 @@ export function Operators({ base }: PageProps) {
         {(view) => (
           <>
             <Donuts payloads={donutsOf(view)} />
-            <p className={textCss.none}>
-              Self times of all operators add up to the whole. Total times include nested operators: do not add them.
-            </p>
+            <p className={textCss.none}>Self times add up. Total times include nested operators, so do not add them.</p>
             <RuntimeCallsNote view={view} />
             <GraphReplays view={view} noun="Operators" />
           </>
@@ -75,8 +73,8 @@ function RuntimeCallsNote({ view }: { view: View }) {
   if (!time || !ratio) return null
   return (
     <p className={textCss.none} data-testid="left-out">
-      Host self leaves out <Value value={time.value} unit={time.metric.unit} /> (
-      <Value value={ratio.value} unit={ratio.metric.unit} /> of the operators' own time) in runtime calls.{' '}
+      Host self excludes <Value value={time.value} unit={time.metric.unit} /> (
+      <Value value={ratio.value} unit={ratio.metric.unit} /> of operator self time) spent in runtime calls.{' '}
       <button type="button" className={textCss.link} onClick={() => openView('launches')}>
         Show runtime calls
       </button>

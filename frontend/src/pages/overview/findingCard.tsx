@@ -81,7 +81,7 @@ function More({ notice, base, onDismiss }: { notice: Notice; base: Query; onDism
     <>
       {notice.why && (
         <p>
-          <b>Why:</b> <Sentence notice={notice} text={notice.why} />
+          <b>Why it matters:</b> <Sentence notice={notice} text={notice.why} />
         </p>
       )}
       <p className={textCss.mute}>
@@ -111,8 +111,10 @@ function Threshold({ notice }: { notice: Notice }) {
   if (!measure || notice.threshold === null || typeof measure.value !== 'number') return null
   return (
     <>
-      Fires {measure.value < notice.threshold ? 'below' : 'from'} {format(notice.threshold, measure.metric.unit)} (
-      <MetricName metric={measure.metric} />, here {format(measure.value, measure.metric.unit)}).{' '}
+      Threshold: {measure.value < notice.threshold && 'below '}
+      {format(notice.threshold, measure.metric.unit)}; here {format(measure.value, measure.metric.unit)} (
+      <MetricName metric={measure.metric} />
+      ).{' '}
     </>
   )
 }
@@ -124,7 +126,7 @@ const AS_SENT: TableQuery = { sort: '', desc: true, search: '', where: [] }
 function OwnTable({ name, base }: { name: string; base: Query }) {
   const pages = usePages('findings', name, base, AS_SENT, true)
   if (pages.problem) return <ProblemPanel problem={pages.problem} />
-  if (!pages.table) return <p className={textCss.none}>Loading its table</p>
+  if (!pages.table) return <p className={textCss.none}>Loading the table</p>
   return (
     <>
       <h4 className={css.count}>{pages.table.title}</h4>
@@ -143,7 +145,7 @@ function Events({ notice, base }: { notice: Notice; base: Query }) {
   const pages = usePages('findings', 'finding_events', base, query, notice.events.length > 0)
   if (notice.events.length === 0) return null
   if (pages.problem) return <ProblemPanel problem={pages.problem} />
-  if (!pages.table) return <p className={textCss.none}>Looking for its events</p>
+  if (!pages.table) return <p className={textCss.none}>Loading events</p>
   const [listed, all] = [notice.events.length, counted(notice.shown_by, 'event')]
   return (
     <>

@@ -64,21 +64,21 @@ function Page({ view, base, whole, props }: { view: View; base: Query; whole: st
         {first ? (
           <HeadlineSentence severity={first.severity}>
             <b>
-              {verdict ? 'On this rank alone mend first' : 'Mend first'}: {first.title}.
+              {verdict ? 'On this rank, fix first' : 'Fix first'}: {first.title}.
               <TotalSaving notice={first} whole={whole} />
             </b>{' '}
             <Sentence notice={first} text={first.todo || first.text} />
           </HeadlineSentence>
         ) : (
           <HeadlineSentence severity="info">
-            {isRead ? emptyText(together, whole) : 'The file ends early: no rule speaks about it.'}
+            {isRead ? emptyText(together, whole) : 'Findings are limited: the file is truncated.'}
           </HeadlineSentence>
         )}
       </HeadlineCard>
       {saving.length > 0 && (
         <List
-          title="By what they save"
-          subtitle={`of the mean ${whole}, most first; they do not add up, for mending one changes what the others save`}
+          title="By estimated saving"
+          subtitle={`share of the mean ${whole}, largest first. Savings overlap; do not add them.`}
           notices={saving}
           base={base}
           inJob={inJob}
@@ -87,8 +87,8 @@ function Page({ view, base, whole, props }: { view: View; base: Query; whole: st
       )}
       {others.length > 0 && (
         <List
-          title="Without a number"
-          subtitle="nobody can tell from this trace what they would save"
+          title="Impact unknown"
+          subtitle="cannot be estimated from this trace"
           notices={others}
           base={base}
           inJob={inJob}
@@ -96,8 +96,8 @@ function Page({ view, base, whole, props }: { view: View; base: Query; whole: st
         />
       )}
       <DismissedList notices={dismissed} words="dismissed" onRestore={restore} />
-      <DismissedList notices={ignored} words="left out by torch_trace_ignore" />
-      {isRead && <ChecksRun figures={together} whole={whole} isSaid={found.length === 0} />}
+      <DismissedList notices={ignored} words="ignored by torch_trace_ignore" />
+      {isRead && <ChecksRun figures={together} isSaid={found.length === 0} />}
       {about.map(({ name, title, notices }) => (
         <Card key={name} className={layoutCss.span12} title={title}>
           <NoticeList notices={notices} onLink={() => undefined} none="" />
@@ -119,11 +119,9 @@ function totalText(figures: readonly Figure[], count: number, whole: string): Fi
     (key) => numberOf(figures, key) ?? 0,
   )
   if (!upper || high === 0) return []
-  const title = count > 1 ? 'All together save' : 'Mending it saves'
+  const title = count > 1 ? 'Fixing everything saves' : 'Fixing it saves'
   const metric: Metric = { ...upper.metric, title, unit: 'text' }
-  return [
-    { metric, value: formatRange(low, high, 'ns'), note: `at most ${format(share, 'ratio')} of the mean ${whole}` },
-  ]
+  return [{ metric, value: formatRange(low, high, 'ns'), note: `up to ${format(share, 'ratio')} of the mean ${whole}` }]
 }
 
 function TotalSaving({ notice, whole }: { notice: Notice; whole: string }) {
@@ -132,43 +130,42 @@ function TotalSaving({ notice, whole }: { notice: Notice; whole: string }) {
   return (
     <>
       {' '}
-      That saves {formatRange(low, high, 'ns')} of the mean {whole}
-      {step > 0 && ` (at most ${format(high / step, 'ratio')})`}.
+      Saves {formatRange(low, high, 'ns')} {whole === 'step' ? 'per step' : `of the ${whole}`}
+      {step > 0 && ` (up to ${format(high / step, 'ratio')})`}.
     </>
   )
 }
 
-/** What was looked for in vain. */
+/** The sentence that stands in place of findings. */
 function emptyText(figures: readonly Figure[], whole: string): string {
   const busy = numberOf(figures, 'utilization')
   const note = figures.find((figure) => figure.metric.key === 'utilization')?.note
-  const looked = counted(numberOf(figures, 'rules_looked') ?? 0, 'rule')
-  const lacks = skippedText(figures) && ' Kernels are missing.'
-  return `None of ${looked} applies.${busy === null ? '' : ` The device runs kernels for ${format(busy, 'ratio')} of the ${whole}s${note && ` ${note}`}.`}${lacks}`
+  const looked = counted(numberOf(figures, 'rules_looked') ?? 0, 'check')
+  const lacks = skippedText(figures) && ' The trace has no kernels.'
+  return `No problems found (${looked} run).${busy === null ? '' : ` Kernels run for ${format(busy, 'ratio')} of the ${whole}s${note && ` ${note}`}.`}${lacks}`
 }
 
-/** Which rules did not look because kernels are missing. */
+/** Checks that need kernels, where the trace has none. */
 function skippedText(figures: readonly Figure[]): string {
   const count = numberOf(figures, 'rules_silent') ?? 0
   const titles = figures.find((figure) => figure.metric.key === 'silent_rules')?.value
-  return count ? ` Kernels are missing, so that ${counted(count, 'rule')} did not look: ${titles}.` : ''
+  return count ? ` ${counted(count, 'check')} skipped because kernels are missing from the trace: ${titles}.` : ''
 }
 
-/** How much was looked for, and of what nothing can be said: few findings may mean little data. */
-/** `isSaid`: how many looked stands above. */
-function ChecksRun(props: { figures: readonly Figure[]; whole: string; isSaid: boolean }) {
-  const { figures, whole, isSaid } = props
+/** How many checks ran: few findings may mean little data. `isSaid`: the sentence above gives the count. */
+function ChecksRun(props: { figures: readonly Figure[]; isSaid: boolean }) {
+  const { figures, isSaid } = props
   const [looked, rules] = ['rules_looked', 'rules'].map((key) => numberOf(figures, key) ?? 0)
   const lacks = String(figures.find((figure) => figure.metric.key === 'not_recorded')?.value ?? '')
   const out = rules - looked - (numberOf(figures, 'rules_silent') ?? 0)
-  const left = out > 0 ? ` (${out} left out)` : ''
+  const left = out > 0 ? ` (${out} ignored)` : ''
   const silent = skippedText(figures)
   if (isSaid && !lacks && !left && !silent) return null
   return (
     <p className={`${layoutCss.span12} ${css.looked}`}>
-      {looked} of {rules} rules looked at the {whole === 'step' ? 'steps' : whole}
+      {looked === rules ? `All ${rules} checks ran` : `${looked} of ${rules} checks ran`}
       {left}.{silent}
-      {lacks && ` Rules are silent about what was not recorded: ${lacks}.`}
+      {lacks && ` Not checked, because not recorded: ${lacks}.`}
     </p>
   )
 }

@@ -49,8 +49,8 @@ export function JobSentence(
   if (!leads || workers === 0 || !findings.some(isOpen)) return null
   return (
     <HeadlineSentence severity="info">
-      How much of its communication is waiting for other ranks: <ToDistributed text="Distributed" /> tells, as far as
-      the {counted(workers, 'worker')} of the run are ranks of one job.
+      Open <ToDistributed text="Distributed" /> to see how much of this communication is waiting for other ranks (
+      {counted(workers, 'worker')} in this run).
     </HeadlineSentence>
   )
 }
@@ -66,6 +66,6 @@ export const WaitingTimeLink = ({ notice }: { notice: Notice }) =>
   isOpen(notice) ? (
     <>
       {' '}
-      <ToDistributed text="Distributed tells how much of it is waiting" />
+      <ToDistributed text="See in Distributed how much of it is waiting" />
     </>
   ) : null

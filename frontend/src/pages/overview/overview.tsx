@@ -114,10 +114,10 @@ function Page({ view, whole, props }: { view: View; whole: View; props: PageProp
           left={left}
           none={
             !view.coverage.complete && !view.coverage.window
-              ? 'The file ends early: no rule speaks about what may be missing.'
+              ? 'Findings are limited: the file is truncated.'
               : lacking
-                ? 'Kernels are missing: no rule speaks about idle time, nor about what hides communication.'
-                : `No${left ? ' other' : ''} rule applies to this trace.`
+                ? 'The trace has no kernels: idle time and communication overlap are not checked.'
+                : `No${left ? ' other' : ''} problems found.`
           }
         />
       )}
@@ -200,7 +200,7 @@ function StepsCard({ series, wide, calls }: { series: Series; wide: boolean; cal
     if (calls?.link && category === calls.category) followLink({ ...calls.link, params: { steps: label } })
     else choose(label)
   }
-  const bars = calls ? `click a step, or ${calls.metric.title} for calls` : 'click a bar to choose its step'
+  const bars = calls ? `click a step, or ${calls.metric.title} for calls` : 'click a bar to select its step'
   const lit = useMemo(() => parseSteps(route.steps ?? '', series.x.map(String)), [route.steps, series])
   return (
     <Card
@@ -212,7 +212,7 @@ function StepsCard({ series, wide, calls }: { series: Series; wide: boolean; cal
           size="xs"
           value={form}
           onChange={setForm}
-          aria-label="Form of the steps"
+          aria-label="View of the steps"
           data={[
             { value: 'chart', label: 'Chart' },
             { value: 'table', label: 'Table' },
@@ -224,7 +224,7 @@ function StepsCard({ series, wide, calls }: { series: Series; wide: boolean; cal
         {form === 'chart' ? (
           <Chart series={series} height="100%" selected={lit} onBar={atIndex} />
         ) : (
-          <SeriesTable series={series} onPick={choose} pick="Choose this step" />
+          <SeriesTable series={series} onPick={choose} pick="Select this step" />
         )}
       </div>
     </Card>

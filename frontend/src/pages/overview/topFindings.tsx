@@ -22,7 +22,7 @@ export function TopFindings(props: { payload: Notices; left: Figures | null; non
     <Card
       className={layoutCss.span12}
       title={title}
-      subtitle={notices.some((notice) => notice.saving) ? 'by what they save of a step, at most' : undefined}
+      subtitle={notices.some((notice) => notice.saving) ? 'by maximum saving per step' : undefined}
       actions={
         notices.length > 0 && (
           <button type="button" className={textCss.link} onClick={() => openView('findings', {})}>
@@ -76,7 +76,7 @@ function FindingSaving({ notice, scale }: { notice: Notice; scale: Scale }) {
         <span>
           <span className={BADGES[notice.severity]}>{notice.severity}</span>
         </span>
-        <span className={css.unknown}>saving not known</span>
+        <span className={css.unknown}>impact unknown</span>
       </>
     )
   return (

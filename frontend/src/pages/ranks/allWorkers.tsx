@@ -75,13 +75,13 @@ export function AllWorkersFrame(props: {
   if (all.isHeld)
     return (
       <div className={basicsCss.panel} data-testid="reads-all">
-        <h2>Reads up to {counted(unread, noun)}</h2>
+        <h2>This view reads up to {counted(unread, noun)}</h2>
         <p>
-          {why} Up to {format(bytes, 'bytes')} may have to be read: what the cache holds takes no time, the rest a
-          while. What is read stays in the cache.
+          {why} Up to {format(bytes, 'bytes')} will be read and cached. Cached {noun}s load at once; reading others
+          takes a while.
         </p>
         <Button size="xs" onClick={() => all.want(true)}>
-          Read them
+          Start reading
         </Button>
       </div>
     )

@@ -52,8 +52,7 @@ function Fits({ table }: { table: Table }) {
         <SmallTable table={table} />
       ) : (
         <p className={textCss.none}>
-          No latency and bandwidth fit these transfers: a line needs three sizes, the largest four times the smallest,
-          that lie close to it.
+          No latency and bandwidth fit. The fit needs three sizes, the largest at least four times the smallest.
         </p>
       )}
     </div>

@@ -22,7 +22,7 @@ import layoutCss from '../../widgets/layout.module.css'
 const GROUPS: Group[] = [
   { table: 'job_steps', label: 'Steps', nameStyle: 'plain' },
   { table: 'job_communication', label: 'Communication' },
-  { table: 'job_bands', label: 'Kinds of links', nameStyle: 'plain' },
+  { table: 'job_bands', label: 'Link types', nameStyle: 'plain' },
   { table: 'job_links', label: 'Links', nameStyle: 'plain' },
   { table: 'job_groups', label: 'Groups', nameStyle: 'plain' },
 ]
@@ -92,7 +92,7 @@ function LinksCard({ maps }: { maps: Series[] }) {
           size="xs"
           value={shown.name}
           onChange={(next) => setRoute({ by: next === maps[0].name ? '' : next })}
-          aria-label="What the map of links shows"
+          aria-label="Value of the link map"
           data={maps.map((series) => ({ value: series.name, label: series.title }))}
         />
       }

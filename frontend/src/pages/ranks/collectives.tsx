@@ -59,7 +59,7 @@ export function RanksCollectives({ base, profile, catalog }: PageProps) {
               variant="default"
               onClick={() => openViewOfProfile({ ...place, worker: String(row.worker) }, 'collectives', {})}
             >
-              Open its calls
+              Open calls of this rank
             </Button>
           )}
         </RowFacts>

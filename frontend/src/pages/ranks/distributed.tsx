@@ -62,9 +62,9 @@ const TRAFFIC: Group = { table: 'traffic', label: 'Traffic', nameStyle: 'plain',
 /** Tables of what profiles state, and of what flight recorders kept, where there are any. */
 const STATED: Group[] = [
   { table: 'recorders', label: 'Flight recorders' },
-  { table: 'rank_steps', label: 'Steps, as stated' },
-  { table: 'operation_types', label: 'Kinds of calls' },
-  { table: 'kinds_of_links', label: 'Kinds of links', nameStyle: 'plain' },
+  { table: 'rank_steps', label: 'Steps (vendor tables)' },
+  { table: 'operation_types', label: 'Call types' },
+  { table: 'kinds_of_links', label: 'Link types', nameStyle: 'plain' },
   { table: 'links', label: 'Links', nameStyle: 'plain' },
 ]
 

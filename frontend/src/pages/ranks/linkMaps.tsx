@@ -32,7 +32,7 @@ export function LinkMaps({ maps }: { maps: Series[] }) {
             size="xs"
             value={shown.name}
             onChange={(next) => setRoute({ links: next === maps[0].name ? '' : next })}
-            aria-label="What the map of links shows"
+            aria-label="Value of the link map"
             data={maps.map((series) => ({ value: series.name, label: series.title }))}
           />
         )

@@ -61,8 +61,8 @@ function answered(roles: Table, steps: string): string {
   const told = [...methods]
     .sort(([, one], [, other]) => other.device - one.device)
     .map(([method, { device, exposed }]) => {
-      const hidden = exposed > 0 ? `${format(exposed, 'ns')} exposed` : 'nothing exposed'
+      const hidden = exposed > 0 ? `${format(exposed, 'ns')} exposed` : 'all overlapped'
       return `${method} ${format(device, 'ns')} (${hidden})`
     })
-  return `The device works for ${told.join(', ')}${steps && `, in all ${steps}`}. Exposed is what nothing else hides.`
+  return `Device time: ${told.join(', ')}${steps && `; together ${steps}`}. Exposed means not overlapped with compute.`
 }

@@ -28,7 +28,7 @@ export function RankBarsCard({ series, wide }: { series: Series; wide: boolean }
           size="xs"
           value={shown}
           onChange={setForm}
-          aria-label={`Form of ${series.title}`}
+          aria-label={`View of ${series.title}`}
           data={[
             { value: 'chart', label: 'Bars' },
             { value: 'map', label: 'Map' },

@@ -61,7 +61,7 @@ export function RankCharts({ base, place }: { base: Query; place: Place }) {
       action={
         by !== '' && (
           <Button size="xs" onClick={() => setRoute({ by: '' }, true)}>
-            Show the measure that tells most
+            Reset to the default measure
           </Button>
         )
       }
@@ -107,13 +107,13 @@ function MapCard({ heat, place, wide }: { heat: Heat; place: Place; wide: boolea
   const stepAt = (cell: number) => heat.x[cell % heat.x.length]
   const tell = (cell: number): CellTooltip => {
     const rank = rankAt(cell)
-    const steps = heat.merged > 1 ? 'Largest of steps' : heat.x_metric.title
+    const steps = heat.merged > 1 ? 'Largest step' : heat.x_metric.title
     return {
       title: heat.rows[rank],
       lines: [
         [steps, stepAt(cell)],
         [heat.metric.title, format(matrix.values[cell], heat.metric.unit)],
-        ['Its mean', format(heat.means[rank], heat.metric.unit)],
+        ['Mean', format(heat.means[rank], heat.metric.unit)],
         ...whereIs(heat, rank),
       ],
     }
@@ -182,7 +182,7 @@ function absentText(heat: Heat): string {
   const { count, first } = missingRanks(heat.rows)
   if (count === 0) return ''
   const rest = count > first.length ? ` and ${(count - first.length).toLocaleString('en-US')} more` : ''
-  return `without a row: ${count === 1 ? 'rank' : 'ranks'} ${first.join(', ')}${rest}`
+  return `missing: ${count === 1 ? 'rank' : 'ranks'} ${first.join(', ')}${rest}`
 }
 
 /** On which node and in which groups a rank is. */
@@ -224,7 +224,7 @@ export function openTwoRanks(place: Place, worker: string, other: string, { step
   })
 }
 
-export const COMPARE_LABEL = 'Beside each other on the timeline'
+export const COMPARE_LABEL = 'Compare on the timeline'
 
 const WAYS = [
   { view: 'overview', label: 'Overview' },
@@ -261,7 +261,7 @@ export function OpenRank(props: {
         <Button
           size="compact-xs"
           variant="default"
-          title={`${worker} and ${usual}, which is usual`}
+          title={`${worker} and ${usual} (typical rank)`}
           onClick={() => openTwoRanks(place, worker, usual, sight ?? { steps, detail: '' })}
         >
           {COMPARE_LABEL}
@@ -289,7 +289,7 @@ function SelectedRank(props: {
         {title} <Value value={value} unit={unit} />
       </span>
       <OpenRank place={place} worker={worker} steps={steps} />
-      <ActionIcon size="sm" variant="subtle" color="gray" aria-label="Let go of the rank" onClick={onClose}>
+      <ActionIcon size="sm" variant="subtle" color="gray" aria-label="Deselect the rank" onClick={onClose}>
         <CloseIcon />
       </ActionIcon>
     </div>
@@ -305,7 +305,7 @@ function SpreadCard({ heat, spread, wide }: { heat: Heat; spread: Series; wide: 
       <Card
         className={wide ? layoutCss.span12 : layoutCss.span6}
         title={`${heat.title}: ranks, largest first`}
-        subtitle="mean step; how far they lie apart stays the same from step to step"
+        subtitle="mean step; the spread is the same in every step"
       >
         <Chart series={sorted} height={280} />
       </Card>
@@ -377,7 +377,7 @@ function PlacesOf(props: {
   const rankAt = (cell: number) => matrix.rankOf(Math.floor(cell / matrix.columns.length), cell % matrix.columns.length)
   const tell = (cell: number): CellTooltip => {
     const rank = rankAt(cell)
-    if (rank < 0) return { title: 'Not here', lines: [] }
+    if (rank < 0) return { title: 'Missing', lines: [] }
     const mean = format(heat.means[rank], heat.metric.unit, scale)
     return { title: heat.rows[rank], lines: [[`${heat.metric.title}, mean step`, mean], ...whereIs(heat, rank)] }
   }
@@ -386,7 +386,7 @@ function PlacesOf(props: {
   return (
     <Card
       className={wide ? layoutCss.span12 : `${layoutCss.span6} ${css.half}`}
-      title="Where the ranks stand"
+      title="Ranks by position"
       subtitle={`a ${matrix.isTurned ? 'row' : 'column'} is ${shown.key === 'node' ? 'a node' : 'a group'}; ${heat.metric.title.toLowerCase()}, mean step${matrix.outer && `; parts: place in ${matrix.outer}`}`}
       actions={
         many.length > 1 && (

@@ -45,11 +45,11 @@ function Kinds(props: { all: Table; kinds: Table | null; what: string; noun: str
     <Card
       className={isEach && all.rows.length > SHORT ? css.short : ''}
       title={all.title}
-      subtitle={kinds ? `${counted(all.matched_rows, noun)}, a line for all that are alike` : what}
+      subtitle={kinds ? `${counted(all.matched_rows, noun)}, identical ones merged` : what}
       actions={
         kinds && (
           <Button size="compact-xs" variant="default" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-            {isOpen ? 'Show kinds' : 'Show each'}
+            {isOpen ? 'Merge identical' : 'Show all'}
           </Button>
         )
       }

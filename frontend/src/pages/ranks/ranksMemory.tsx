@@ -29,7 +29,7 @@ export function RanksMemory(props: PageProps) {
   const place = { run: profile.run, span: profile.span }
   return (
     <div className={frameCss.page}>
-      <AllWorkersFrame all={all} why="It compares the memory of every rank.">
+      <AllWorkersFrame all={all} why="It compares memory on all ranks.">
         {(view) => <Page view={view} place={place} />}
       </AllWorkersFrame>
       {all.resource.data && (
@@ -47,7 +47,7 @@ export function RanksMemory(props: PageProps) {
                   variant="default"
                   onClick={() => openViewOfProfile({ ...place, worker: String(row.worker) }, 'allocations', {})}
                 >
-                  Open its memory
+                  Open memory of this rank
                 </Button>
               </span>
               <FigureList

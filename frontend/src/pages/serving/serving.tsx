@@ -26,7 +26,7 @@ import textCss from '../../widgets/text.module.css'
 const GROUPS: Group[] = [
   { table: 'serving_steps', label: 'By step', filters: ['mode', 'is_steady', 'is_outlier'], nameStyle: 'plain' },
   { table: 'serving_modes', label: 'By mode', filters: [], nameStyle: 'plain' },
-  { table: 'serving_classes', label: 'By class of kernel', filters: ['mode'], nameStyle: 'plain' },
+  { table: 'serving_classes', label: 'By kernel class', filters: ['mode'], nameStyle: 'plain' },
 ]
 /** Everything instead of the steady state. */
 const ALL = 'all'
@@ -132,7 +132,7 @@ function Detail({ row, table }: { row: Row; table: Table }) {
       {typeof row.step === 'string' && (
         <span>
           <Button size="compact-xs" variant="default" onClick={() => setRoute({ steps: String(row.step) }, true)}>
-            Choose this step
+            Select this step
           </Button>
         </span>
       )}

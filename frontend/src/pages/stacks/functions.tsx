@@ -101,8 +101,8 @@ function Sandwich({ of, row, base, hasEvents }: { of: string; row: Row; base: Qu
       </div>
       {view.problem && <ProblemPanel problem={view.problem} />}
       {!view.data && !view.problem && <Placeholder height={300} />}
-      <Side payload={view.data?.payloads.callers} title="Callers" says="who called it, outwards" />
-      <Side payload={view.data?.payloads.callees} title="Callees" says="what it called, inwards" />
+      <Side payload={view.data?.payloads.callers} title="Callers" says="callers, from inner to outer" />
+      <Side payload={view.data?.payloads.callees} title="Callees" says="called functions" />
     </div>
   )
 }
@@ -124,7 +124,7 @@ function SideTree({ tree, title, says }: { tree: Tree; title: string; says: stri
         {title}
         <small>
           {tree.rows.length <= 1 ? 'none' : says}
-          {cut > 0 && `, without the ${cut.toLocaleString('en-US')} with least time`}
+          {cut > 0 && `; ${cut.toLocaleString('en-US')} smaller ones omitted`}
         </small>
         {name && (
           <Button size="compact-xs" variant="default" onClick={() => openFunction(name)}>

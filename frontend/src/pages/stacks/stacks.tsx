@@ -77,8 +77,8 @@ function Page({ view, query }: { view: View; query: Query }) {
   const hasBoth = hasPython && tree.rows.some((row) => kindOf(row) !== 'python')
   // What there is no choice of is not asked for, but what was chosen can be taken back.
   const selects = [
-    ...(of || hasBoth ? [{ key: 'of', label: 'Frames of the stacks', value: of, data: FRAMES }] : []),
-    ...(weight || hasDevice ? [{ key: 'weight', label: 'Time of the stacks', value: weight, data: WEIGHTS }] : []),
+    ...(of || hasBoth ? [{ key: 'of', label: 'Frame type', value: of, data: FRAMES }] : []),
+    ...(weight || hasDevice ? [{ key: 'weight', label: 'Time', value: weight, data: WEIGHTS }] : []),
   ]
   const lead = (
     <>
@@ -147,16 +147,12 @@ function IdleThreads({ rows }: { rows: readonly Row[] }) {
   return (
     <p className={css.idle} data-testid="idle">
       <span title={idle.map((row) => `${row.thread} (${row.thread_key}): ${ns(row.thread_wait_ns)}`).join('\n')}>
-        {idle.length === 1
-          ? `1 idle thread is left out: ${idle[0].thread}`
-          : `${idle.length} idle threads are left out`}
+        {idle.length === 1 ? `1 idle thread hidden: ${idle[0].thread}` : `${idle.length} idle threads hidden`}
         {`, ${ns(waited)} of waiting. `}
       </span>
-      <span className={textCss.mute}>
-        Idle: in waits beneath which nothing runs for 95 % of its time, without an operator, module or range.{' '}
-      </span>
+      <span className={textCss.mute}>Idle: waiting for 95 % of its time, with no operator, module or range. </span>
       <button type="button" className={textCss.link} onClick={() => choose({ thread: 'all' })}>
-        Count {idle.length === 1 ? 'it' : 'them'} as well
+        Show {idle.length === 1 ? 'it' : 'them'}
       </button>
     </p>
   )

@@ -13,18 +13,18 @@ interface Group {
 
 const FOLD: Group = {
   key: 'fold',
-  label: 'Frames of frameworks',
+  label: 'Framework frames',
   options: [
     { value: '', label: 'All frames' },
-    { value: 'framework', label: 'Folded into the call that entered them' },
+    { value: 'framework', label: 'Merged into their caller' },
   ],
 }
 const ORDER: Group = {
   key: 'order',
-  label: 'Order of the stacks',
+  label: 'Stack order',
   options: [
-    { value: '', label: 'Left-heavy: calls at one place are one' },
-    { value: 'time', label: 'In order of time' },
+    { value: '', label: 'Merge identical stacks' },
+    { value: 'time', label: 'By time' },
   ],
 }
 const COLOURS: Group = {
@@ -37,8 +37,12 @@ const COLOURS: Group = {
 }
 /** The two files and what opens them. */
 const FILES = [
-  { format: 'folded', label: 'Folded stacks', title: 'Text for flamegraph.pl and its kin: all stacks, nanoseconds' },
-  { format: 'speedscope', label: 'speedscope', title: 'JSON for speedscope: all stacks, a profile for each thread' },
+  {
+    format: 'folded',
+    label: 'Folded stacks',
+    title: 'Text for flamegraph.pl and similar tools; all stacks, in nanoseconds',
+  },
+  { format: 'speedscope', label: 'speedscope', title: 'JSON for speedscope; all stacks, one profile per thread' },
 ]
 
 /** Another form has other rows, and searches in other columns. */
@@ -50,7 +54,7 @@ export function FormControl({ byFunction }: { byFunction: boolean }) {
   return (
     <SegmentedControl
       size="sm"
-      aria-label="Form"
+      aria-label="View"
       value={byFunction ? 'functions' : 'tree'}
       onChange={chooseForm}
       data={[
@@ -69,7 +73,7 @@ export function StacksShowMenu(props: {
 }) {
   const { values, byFunction, onChange } = props
   return (
-    <MenuButton label="Show" position="bottom-start">
+    <MenuButton label="Display" position="bottom-start">
       {(byFunction ? [FOLD] : [FOLD, ORDER, COLOURS]).map(({ key, label, options }) => (
         <Radio.Group
           key={key}

@@ -58,11 +58,11 @@ export function ThreadsMenu(props: { table: Table; value: string; onChange: (val
         <div className={`${toolbarCss.menu} ${css.threads}`}>
           <Button.Group>
             <Button size="compact-xs" variant="default" disabled={value === ''} onClick={() => onChange('')}>
-              {idle.length > 0 ? 'Those that work' : 'All threads'}
+              {idle.length > 0 ? 'Busy threads' : 'All threads'}
             </Button>
             {idle.length > 0 && (
               <Button size="compact-xs" variant="default" disabled={value === ALL} onClick={() => onChange(ALL)}>
-                All, idle ones too
+                All, including idle
               </Button>
             )}
           </Button.Group>
@@ -71,7 +71,7 @@ export function ThreadsMenu(props: { table: Table; value: string; onChange: (val
           {idle.map(row)}
           {table.total_rows > threads.length && (
             <p className={textCss.mute}>
-              {table.total_rows - threads.length} more with less time: name them in the address, thread=pid:tid.
+              {table.total_rows - threads.length} more with less time. Add them to the URL: thread=pid:tid.
             </p>
           )}
         </div>

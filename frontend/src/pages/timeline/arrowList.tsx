@@ -55,7 +55,7 @@ export function ArrowList(props: { event: number; base: Query; onGo: (event: num
   return (
     <div data-testid="event-arrows">
       <h3>
-        Arrows <small>recorded</small>
+        Flow arrows <small>recorded</small>
       </h3>
       <Side title="Previous" ends={ends.previous} onGo={onGo} />
       <Side title="Next" ends={ends.next} onGo={onGo} />

@@ -52,7 +52,7 @@ export function BookmarksMenu(props: {
                 size="compact-xs"
                 variant="subtle"
                 className={textCss.num}
-                title="Go there"
+                title="Go to bookmark"
                 onClick={() => onGo(time)}
               >
                 {precise(time, 'ns')}
@@ -71,11 +71,11 @@ export function BookmarksMenu(props: {
           ))}
           <div className={css.row}>
             <Button size="compact-sm" variant="default" disabled={bookmarks.length >= MOST} onClick={onAdd}>
-              {isSelected ? 'Bookmark the selected event' : 'Bookmark the middle'}
+              {isSelected ? 'Bookmark the selected event' : 'Bookmark the centre'}
             </Button>
-            <span className={textCss.mute}>B: the time under the pointer</span>
+            <span className={textCss.mute}>B: bookmark the pointer's time</span>
           </div>
-          <span className={textCss.mute}>Bookmarks are part of the link of this page.</span>
+          <span className={textCss.mute}>Bookmarks are stored in the page's link.</span>
         </div>
       </Popover.Dropdown>
     </Popover>

@@ -24,9 +24,9 @@ export function DisplayMenu(props: { hasModules: boolean; hasDevices: boolean; u
     onChange: () => setRoute({ [key]: route[key] === '1' ? '' : '1' }),
   })
   return (
-    <MenuButton label="Show">
-      <Checkbox {...flag('flows')} label="Arrows in sight: launches, forward to backward, waits, those recorded" />
-      {hasDevices && <Checkbox {...flag('gaps')} label="Gaps of streams, and what the host did" />}
+    <MenuButton label="Display">
+      <Checkbox {...flag('flows')} label="Flow arrows" />
+      {hasDevices && <Checkbox {...flag('gaps')} label="Stream gaps and CPU activity" />}
       <Radio.Group
         size="xs"
         label="Charts"
@@ -35,7 +35,7 @@ export function DisplayMenu(props: { hasModules: boolean; hasDevices: boolean; u
       >
         <div className={toolbarCss.menu}>
           <Radio size="xs" value="main" label="Utilization, launch queue, memory" />
-          <Radio size="xs" value="all" label="All, also recorded counters" />
+          <Radio size="xs" value="all" label="All, including recorded counters" />
           <Radio size="xs" value="none" label="None" />
         </div>
       </Radio.Group>
@@ -58,7 +58,7 @@ export function ColorsChoice(props: { hasModules: boolean; hasDevices: boolean; 
         <Radio size="xs" value="kind" label="By kind" />
         <Radio size="xs" value="name" label="By name" />
         <Radio size="xs" value="module" label="By module" disabled={!hasModules} />
-        <Radio size="xs" value="class" label="By class of kernel" disabled={!hasDevices} />
+        <Radio size="xs" value="class" label="By kernel class" disabled={!hasDevices} />
       </div>
     </Radio.Group>
   )

@@ -29,7 +29,7 @@ export function EventAllocations({ catalog, profile, at }: { catalog: Catalog; p
           size="compact-xs"
           variant="default"
           loading={wanted === key}
-          title={`Reads ${addressText(address)}, and compares when both were recorded`}
+          title={`Reads ${addressText(address)} and checks whether both were recorded together`}
           onClick={() => setWanted(key)}
         >
           Read the snapshot{name}
@@ -44,7 +44,7 @@ export function EventAllocations({ catalog, profile, at }: { catalog: Catalog; p
         key={key}
         size="compact-xs"
         variant="default"
-        title={`In ${addressText(address)}: blocks that were allocated, on any thread, while this ran`}
+        title={`In ${addressText(address)}: blocks allocated on any thread during this event`}
         onClick={() => openViewOfProfile({ ...address }, 'allocations', state)}
       >
         Blocks in the snapshot{name}

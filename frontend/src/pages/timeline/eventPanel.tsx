@@ -99,7 +99,7 @@ export function EventPanel(props: {
           <Fragment key={key}>
             <div className={key === 'stack' ? css.wide : undefined} data-testid={`event-${key}`}>
               <h3>
-                {key === 'event' ? 'Event' : key === 'same_name' ? 'All of this name' : payload.title}
+                {key === 'event' ? 'Event' : key === 'same_name' ? 'All with this name' : payload.title}
                 {key === 'stack' && payload.subtitle && <small>{payload.subtitle}</small>}
                 {key !== 'event' && <GoButton figures={payload.figures} title={payload.title} onGo={onGo} />}
               </h3>

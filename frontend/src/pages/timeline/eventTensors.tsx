@@ -39,7 +39,7 @@ export function EventTensors(props: Props) {
     return (
       <Block>
         <p className={textCss.none}>
-          {found.length} execution traces lie beside this trace, and nothing says which was recorded with it.
+          {found.length} execution traces are available, but none states which trace it belongs to.
         </p>
       </Block>
     )
@@ -78,7 +78,7 @@ function Node(props: Props & { number: string; there: Query }) {
     return (
       <Block>
         <p className={textCss.none}>
-          The execution trace {String(worker)} says nothing of it: {resource.problem.what}
+          No tensors from execution trace {String(worker)}: {resource.problem.what}
         </p>
       </Block>
     )
@@ -93,7 +93,7 @@ function Node(props: Props & { number: string; there: Query }) {
   if (figureOf(node, 'name') !== figureOf(figures, 'name')) {
     return (
       <Block>
-        <p className={textCss.none}>The execution trace {String(worker)} is of another recording.</p>
+        <p className={textCss.none}>Execution trace {String(worker)} belongs to another recording.</p>
       </Block>
     )
   }

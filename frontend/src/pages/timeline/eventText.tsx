@@ -28,7 +28,7 @@ export function TimelineEventText(props: {
       nameStyle="kernel"
       open=""
       onOpen={onOpen}
-      label="Events in sight"
+      label="Visible events"
     />
   )
 }

@@ -50,7 +50,7 @@ export function TimelineFooter(props: {
   return (
     <footer data-testid="timeline-foot" className={css.foot}>
       <span className={css.now}>
-        {format(view.end - view.start, 'ns')} in sight
+        {format(view.end - view.start, 'ns')} visible
         {found && !found.problem && <HitCount found={found} />}
         {notes.map((note) => ` · ${note}`)}
         {busy && ' · loading…'}
@@ -77,8 +77,8 @@ function HitCount({ found }: { found: NonNullable<TimelineOverlays['searchHits']
   return (
     <span
       data-testid="found"
-      title="Durations of all that was found, added up: what lies inside of another hit counts as well"
-    >{` · ${count(total)} found, ${format(totalNs, 'ns')} in all${mean} · ${count(inSight)} in sight`}</span>
+      title="Sum of the durations of all hits, including nested ones"
+    >{` · ${count(total)} found, ${format(totalNs, 'ns')} total${mean} · ${count(inSight)} visible`}</span>
   )
 }
 
@@ -92,11 +92,7 @@ function Kinds({ holds }: { holds: RecordedKinds }) {
           <Swatch color={categoryColor(kind)} /> {label}
         </span>
       ))}
-      {holds.device && (
-        <span title="The corner of kernels that use matrix units, by their name or by what the trace says">
-          ◥ matrix units
-        </span>
-      )}
+      {holds.device && <span title="Kernels that use matrix units, from their name or the trace">◥ matrix units</span>}
     </>
   )
 }

@@ -48,7 +48,7 @@ export function OpenInPerfetto(props: Props) {
 function Choice({ address, base, shown, all, profile }: Props) {
   const [part, setPart] = useState<Part>('shown')
   const [state, setState] = useState<State>({ is: 'idle' })
-  const whole = profile.window ? 'The whole window' : 'The whole trace'
+  const whole = profile.window ? 'The full window' : 'The full trace'
   const query = part === 'all' ? base : { ...base, start_ns: shown.start, end_ns: shown.end }
   const span = part === 'all' ? all.end - all.start : shown.end - shown.start
   const name = `${profile.run} ${profile.worker}`
@@ -70,31 +70,28 @@ function Choice({ address, base, shown, all, profile }: Props) {
       <SegmentedControl
         fullWidth
         size="sm"
-        aria-label="What to open"
+        aria-label="Range to open"
         value={part}
         onChange={(next) => {
           setPart(next as Part)
           setState({ is: 'idle' })
         }}
         data={[
-          { value: 'shown', label: 'The window in sight' },
+          { value: 'shown', label: 'The visible window' },
           { value: 'all', label: whole },
         ]}
       />
       <p>
         <b>{format(span, 'ns')}</b>
-        {part === 'all' && profile.read && <Size profile={profile} />}. Its events are complete: nothing is merged.
+        {part === 'all' && profile.read && <Size profile={profile} />}. All events are included; none are merged.
       </p>
       {address ? (
         <p className={textCss.mute}>
-          Perfetto opens in a new tab from <span className={textCss.mono}>{new URL(address).origin}</span> and works in
-          your browser: this page hands the trace to that tab alone. Perfetto may ask whether it trusts this page.
+          Perfetto opens in a new tab from <span className={textCss.mono}>{new URL(address).origin}</span> and runs in
+          your browser. The trace goes to that tab only. Perfetto may ask you to trust this page.
         </p>
       ) : (
-        <p role="alert">
-          TORCH_TRACE_PERFETTO is not an address of http or https, so that no Perfetto can be opened. Correct it and
-          start TensorBoard again.
-        </p>
+        <p role="alert">TORCH_TRACE_PERFETTO is not an http or https address. Correct it and restart TensorBoard.</p>
       )}
       {state.is === 'failed' && <ProblemPanel problem={state.problem} />}
       <p role="status" className={textCss.mute}>

@@ -76,7 +76,7 @@ export function useOverlays(
   )
   const notes = failures.slice(0, 1).map(({ time, note }) => `${note} at ${format(time, 'ns')}`)
   if (failures.length > 1) notes[0] += ` (${failures.length.toLocaleString('en-US')} times)`
-  if (inView && inView.hidden > 0) notes.push(`${inView.total.toLocaleString('en-US')} arrows: zoom in to see them`)
+  if (inView && inView.hidden > 0) notes.push(`${inView.total.toLocaleString('en-US')} arrows: zoom in to show arrows`)
   return { extras, selected, searchHits: found, notes, go }
 }
 
@@ -105,7 +105,7 @@ const pointOf = (flows: Flows, i: number): Point => ({
 /** What arrows are that have no name of their own. */
 const WORDS: Record<string, string> = {
   launch: 'launch',
-  operator: 'launched, as the ids say',
+  operator: 'launched (matched by id)',
   sync: 'wait',
   forward_backward: 'forward to backward',
   recorded: 'recorded',
@@ -160,7 +160,7 @@ const doing = (row: Table['rows'][number]) =>
 
 /** Why the device is idle, else the table's short word, where it stands alone beside a gap. */
 const reason = ({ cause, why }: Table['rows'][number]) =>
-  cause !== null ? String(cause) : why === 'launched before' ? 'next work launched already, host in' : String(why)
+  cause !== null ? String(cause) : why === 'launched before' ? 'next work already launched, CPU in' : String(why)
 
 function useCounters(
   profile: Query,

@@ -49,10 +49,10 @@ function RangePanel(props: {
       actions={
         <span className={textCss.row}>
           <Button size="compact-xs" variant="default" onClick={() => onShow(range)}>
-            Zoom to it
+            Zoom to range
           </Button>
           <Button size="compact-xs" variant="default" component="a" href={windowUrl(asked)} download>
-            Export it
+            Export range
           </Button>
           <Button size="compact-xs" variant="subtle" onClick={onClose}>
             Clear
@@ -72,7 +72,7 @@ function RangePanel(props: {
           open={open}
           onOpen={setOpen}
           detail={(row, table) => <RowDetail row={row} table={table} base={asked} stacks={false} />}
-          label="What ran in the range"
+          label="Events in the range"
         />
       )}
     </Card>

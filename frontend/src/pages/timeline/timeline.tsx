@@ -94,7 +94,7 @@ function OneTimeline({ catalog, profile: opened, base, menu }: PageProps & { men
     return problem ? <ProblemPanel problem={problem} /> : <Placeholder height="calc(100vh - 90px)" />
   return (
     <Page
-      all={opened.window ? 'Whole window' : 'Whole trace'}
+      all={opened.window ? 'Full window' : 'Full trace'}
       model={model}
       first={first}
       opened={opened}
@@ -258,7 +258,7 @@ function Page(props: {
           reset={() => handle.current?.reset()}
         />
         <Button size="sm" variant="default" aria-pressed={text} onClick={() => setText(!text)}>
-          {text ? 'As picture' : 'As text'}
+          {text ? 'As chart' : 'As text'}
         </Button>
         <HitChip />
         {perfetto(view)}

@@ -85,15 +85,15 @@ export function TracksMenu({ all, tracks }: { all: readonly NamedLane[]; tracks:
                 setPrefs({ gutter: 0 })
               }}
             >
-              As at first
+              Reset
             </Button>
           </Button.Group>
           <div className={css.slider}>
-            <span>Width of the names</span>
+            <span>Label width</span>
             <Slider
               className={css.width}
               size="sm"
-              thumbLabel="Width of the names"
+              thumbLabel="Label width"
               min={GUTTERS.narrowest}
               max={GUTTERS.widest}
               step={10}
@@ -136,7 +136,7 @@ export function TracksMenu({ all, tracks }: { all: readonly NamedLane[]; tracks:
             )
           })}
           {order.length > LISTED && (
-            <p className={textCss.mute}>{order.length - LISTED} more: narrow the list with the filter.</p>
+            <p className={textCss.mute}>{order.length - LISTED} more. Use the filter to narrow the list.</p>
           )}
         </div>
       </Popover.Dropdown>

@@ -39,7 +39,7 @@ export function useTimeline(profile: Query, onTiles: () => void, enabled = true,
         setBusy(true)
         const answer = await getTiles(JSON.parse(key) as Query, level, tiles, signal)
         if (answer.state === 'ready') return answer.data
-        throw new Error('The trace is being read again.')
+        throw new Error('The trace is loading again.')
       },
       {
         onChange: () => {

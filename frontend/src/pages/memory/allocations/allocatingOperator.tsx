@@ -49,7 +49,7 @@ export function AllocatingOperator({
           />
         ) : (
           <p key={key} className={css.line}>
-            A trace lies beside the snapshot: {addressText(beside.address)}
+            A trace of the same worker is available: {addressText(beside.address)}
             <Button size="compact-xs" variant="default" loading={wanted === key} onClick={() => setWanted(key)}>
               Find the operator
             </Button>
@@ -70,7 +70,7 @@ function InTrace(props: { beside: Companion; trace: ClockInfo; at: number; addre
   const isInside = at >= 0 && at <= trace.length_ns
   const resource = useView('allocated_in', query, isInside)
   if (!isInside) {
-    return <p className={textCss.none}>Allocated while the trace {addressText(beside.address)} was not recorded.</p>
+    return <p className={textCss.none}>Allocated outside the recording of trace {addressText(beside.address)}.</p>
   }
   if (resource.problem) return <ProblemPanel problem={resource.problem} />
   if (!resource.data) return <Placeholder height={48} />
@@ -107,16 +107,16 @@ function OperatorList({ view, beside, at }: { view: View; beside: Companion; at:
 }
 
 function operatorText(operators: number, isByTime: boolean): string {
-  if (operators === 0) return 'No operator of the trace was open when it was allocated'
-  if (operators === 1) return isByTime ? 'Open at that time in the trace' : 'Allocated in'
+  if (operators === 0) return 'No operator was running at the allocation'
+  if (operators === 1) return isByTime ? 'Running at that time' : 'Allocated in'
   return isByTime
-    ? `Operators of ${operators} threads were open: it may be any of them`
-    : `${operators} operators got this address at about that time: it may be any of them`
+    ? `${operators} threads were running operators; any of them may be the allocator`
+    : `${operators} operators received this address at about that time; any of them may be the allocator`
 }
 
 const matched = (isByTime: boolean, apart: number) =>
   isByTime
-    ? 'by time alone: the trace does not hold this allocation'
+    ? 'matched by time only: the trace has no record of this allocation'
     : `matched by address and time${apart > 0 ? `, ${format(apart, 'ns')} apart` : ''}`
 
 /** What stands around an operator, and the words before it. */

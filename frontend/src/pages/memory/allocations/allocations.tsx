@@ -153,7 +153,7 @@ const Findings = memo(({ view }: { view: View }) => {
           aria-expanded={isWhole}
           onClick={() => setRoute({ findings: isWhole ? '' : WHOLE })}
         >
-          {isWhole ? 'In one line each' : 'What to do'}
+          {isWhole ? 'Shorten to one line' : 'Show advice'}
         </Button>
       }
     >
@@ -264,12 +264,12 @@ function Detail({ row, table }: { row: Row; table: Table }) {
         <span className={textCss.row}>
           {typeof block === 'number' && (
             <Button size="compact-xs" variant="default" onClick={() => setRoute({ block: String(block) }, true)}>
-              Keep its band
+              Highlight in chart
             </Button>
           )}
           {typeof event === 'number' && (
             <Button size="compact-xs" variant="default" onClick={() => setRoute({ at: String(event) }, true)}>
-              Look at this moment
+              Show memory at this event
             </Button>
           )}
           <Button size="compact-xs" variant="default" onClick={() => copy(rowText(row, table.columns))}>
@@ -283,7 +283,7 @@ function Detail({ row, table }: { row: Row; table: Table }) {
           <StackFrames stack={stack} editor={prefs.editor} />
         </div>
       ) : (
-        <p className={textCss.none}>The snapshot holds no stack here.</p>
+        <p className={textCss.none}>The snapshot has no stack for this row.</p>
       )}
     </div>
   )

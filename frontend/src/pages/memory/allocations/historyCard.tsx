@@ -49,12 +49,12 @@ const colorsOf = (head: Bands): ColorChoice[] => [
   {
     value: 'module',
     label: 'Module',
-    missing: head.modules.some(Boolean) ? '' : 'No stack of what is drawn has a call of a module',
+    missing: head.modules.some(Boolean) ? '' : 'No visible block has a module in its stack',
   },
   {
     value: 'category',
     label: 'Category',
-    missing: head.categories.some(Boolean) ? '' : 'No category is known of what is drawn',
+    missing: head.categories.some(Boolean) ? '' : 'No visible block has a category',
   },
 ]
 
@@ -146,7 +146,7 @@ function Drawn(props: {
           />
           <NativeSelect
             size="xs"
-            aria-label="What is drawn"
+            aria-label="Show as"
             value={model.layer}
             onChange={(event) => setRoute({ layer: event.currentTarget.value })}
             data={LAYERS.filter(({ value }) => value !== 'pools' || model.head.has_private_pools)}
@@ -255,7 +255,7 @@ function Moves(props: {
           </ActionIcon>
         </Tooltip>
       ))}
-      <Tooltip label="Look at the moment in the middle (on the canvas: Shift-click, or M)">
+      <Tooltip label="Show memory at the middle of the chart (Shift-click or M on the chart)">
         <Button
           size="compact-xs"
           variant="default"
@@ -265,7 +265,7 @@ function Moves(props: {
             if (event !== null) onMoment(event)
           }}
         >
-          Look at this moment
+          Show memory at this event
         </Button>
       </Tooltip>
     </span>

@@ -28,7 +28,7 @@ export function historyMarks(view: View, axis: HistoryAxis, at: string | undefin
   })
   const ooms = rowsOf(view, 'oom_events').flatMap((row) => {
     const where = place(numberOf(row, 'event_number'), numberOf(row, 'event_ns'))
-    return where === null ? [] : [{ at: where, label: `${format(numberOf(row, 'asked_bytes'), 'bytes')} asked for` }]
+    return where === null ? [] : [{ at: where, label: `${format(numberOf(row, 'asked_bytes'), 'bytes')} requested` }]
   })
   const moment = payloadByName(view, 'moment', 'figures')?.figures ?? []
   const momentOf = (key: string) => {

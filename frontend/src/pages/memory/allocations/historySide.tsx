@@ -18,10 +18,10 @@ import css from './historyCard.module.css'
 /** Entries in the key of colours, as far as there is room. */
 const KEY = 12
 const DETAILS = [
-  { value: '', label: 'Largest drawn singly' },
-  { value: '13', label: 'More drawn singly' },
-  { value: '15', label: 'Still more drawn singly' },
-  { value: 'all', label: 'All drawn singly' },
+  { value: '', label: 'Fewest blocks' },
+  { value: '13', label: 'More blocks' },
+  { value: '15', label: 'Many more blocks' },
+  { value: 'all', label: 'All blocks' },
 ]
 
 /** What was held at the moment that is looked at. */
@@ -65,7 +65,7 @@ export function BlocksKey(props: {
       <NativeSelect
         size="xs"
         className={css.detail}
-        aria-label="Blocks drawn singly"
+        aria-label="Number of blocks drawn"
         value={DETAILS.some(({ value }) => value === detail) ? detail : ''}
         onChange={(event) => setRoute({ detail: event.currentTarget.value })}
         data={DETAILS}
@@ -85,12 +85,12 @@ export function BlocksKey(props: {
         ))}
         <li>
           <Swatch color={theme.idle} />
-          smaller ones, summed
+          smaller blocks, summed
         </li>
         {hasEnvelopes && (
           <li>
             <Swatch color={envelopeColor(theme)} />
-            the most that private pools held
+            peak of private pools
           </li>
         )}
         {marks.ooms.length > 0 && (
@@ -99,7 +99,9 @@ export function BlocksKey(props: {
             out of memory
           </li>
         )}
-        <li className={textCss.mute}>Wheel zooms, drag moves, click keeps a block, Shift-click looks at a moment</li>
+        <li className={textCss.mute}>
+          Wheel: zoom · drag: move · click: select a block · Shift-click: memory at that time
+        </li>
       </ul>
     </>
   )

@@ -55,7 +55,7 @@ export interface BlocksData {
 }
 
 const bandsOf = (answer: Bands | null): Bands => {
-  if (!answer) throw new Error('The server sent no bands.')
+  if (!answer) throw new Error('The server sent no blocks.')
   return answer
 }
 
@@ -74,7 +74,7 @@ export function useBlocks(query: Query, axis: HistoryAxis, layer: HistoryLayer, 
       setBusy(true)
       const answer = await getView('active_memory', { ...query, level, tile: tiles[0].number }, signal)
       if (answer.state === 'ready') return [bandsOf(payloadByName(answer.data, 'bands', 'bands'))]
-      throw new Error('The snapshot is being read again.')
+      throw new Error('The snapshot is loading again.')
     }
     const store: BlockTileStore = new BlockTileStore(fetch, {
       onChange: () => {

@@ -38,10 +38,10 @@ const GROUPS: Group[] = [
   { table: 'pools_at', label: 'Pools', filters: ['stream_name', 'pool_name'] },
   { table: 'segments_at', label: 'Segments', filters: ['stream_name', 'pool_name', 'segment_kind'] },
   { table: 'blocks_at', label: 'Blocks', filters: ['allocation_line', 'stream_name', 'pool_name', 'block_row'] },
-  { table: 'blocks_in_way', label: 'In the way of giving back', filters: ['allocation_line'] },
+  { table: 'blocks_in_way', label: 'Blocking release', filters: ['allocation_line'] },
 ]
 const OOM_GROUPS: Group[] = [
-  { table: 'oom_obstacles', label: 'In the way of the request', filters: ['allocation_line'] },
+  { table: 'oom_obstacles', label: 'Blocking the request', filters: ['allocation_line'] },
   { table: 'oom_moments', label: 'Out of memory' },
 ]
 
@@ -97,7 +97,7 @@ function Page({ view, base }: { view: View; base: Query }) {
         </span>
       </HeadlineCard>
       {hasEvents && (
-        <Card label="Chosen event">
+        <Card label="Selected event">
           <MomentBar place={place} kind={step} onKind={(next) => setRoute({ step: next })} onChoose={choose} />
         </Card>
       )}
@@ -227,7 +227,7 @@ function Legend({ map, heaviest }: { map: MemoryMap; heaviest: readonly number[]
     : [
         [STATES.allocated, 'Allocated'],
         [STATES.pending, 'Pending free'],
-        ...(map.piece_in_way.includes(true) ? [[STATES.inWay, 'In the way'] as [string, string]] : []),
+        ...(map.piece_in_way.includes(true) ? [[STATES.inWay, 'Blocking'] as [string, string]] : []),
       ]
   return (
     <ul className={breakdownCss.key}>
@@ -241,13 +241,11 @@ function Legend({ map, heaviest }: { map: MemoryMap; heaviest: readonly number[]
         <Swatch color="" idle />
         Free
       </li>
-      <li title="Known of blocks that are left at the end: of others nobody recorded what was requested.">
+      <li title="Known only for blocks that remain at the end. Requested sizes of other blocks were not recorded.">
         <Swatch color={categoryColor(STATES.unused)} />
         Lost to rounding
       </li>
-      {map.cell_bytes > 0 && (
-        <li>Blocks below {format(map.cell_bytes, 'bytes')} that are neighbours are drawn as one</li>
-      )}
+      {map.cell_bytes > 0 && <li>Blocks below {format(map.cell_bytes, 'bytes')} are merged with their neighbours</li>}
     </ul>
   )
 }
@@ -296,11 +294,11 @@ function RequestSize({ asked }: { asked: string }) {
   return (
     <NativeSelect
       size="sm"
-      aria-label="Size of a request, for which gaps may be too small"
+      aria-label="Request size to compare with free gaps"
       value={size}
       onChange={(event) => setRoute({ size: event.currentTarget.value }, true)}
       data={[
-        { value: '', label: size === '' ? `Request of ${asked}` : 'Request as it comes' },
+        { value: '', label: size === '' ? `Request of ${asked}` : 'No request size' },
         ...sizes.map((bytes) => ({ value: String(bytes), label: `Request of ${format(bytes, 'bytes')}` })),
       ]}
     />
@@ -311,7 +309,7 @@ function RequestSize({ asked }: { asked: string }) {
 function ReservedCard({ series, at }: { series: Series; at: number }) {
   const marks = useMemo(() => ({ bands: [], peak: null, moment: at }), [at])
   return (
-    <Card title={series.title} subtitle="click: the memory then">
+    <Card title={series.title} subtitle="click: memory at that time">
       <Curve
         series={series}
         marks={marks}
@@ -350,7 +348,7 @@ function RowBlock({ row, table }: { row: Row; table: Table }) {
         )}
         {event !== null && (
           <Button size="compact-xs" variant="default" onClick={() => choose(event)}>
-            Show this moment
+            Show memory at this event
           </Button>
         )}
       </span>

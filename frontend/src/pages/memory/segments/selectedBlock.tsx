@@ -27,11 +27,11 @@ export function SelectedBlock({ block, base, view }: { block: string; base: Quer
   return (
     <div className={css.block} data-testid="chosen-block">
       <header>
-        <b>Chosen block</b>
+        <b>Selected block</b>
         <span className={textCss.row}>
           <EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />
           <Button size="compact-xs" variant="default" onClick={() => setRoute({ block: '' })}>
-            Let go
+            Deselect
           </Button>
         </span>
       </header>
@@ -41,7 +41,7 @@ export function SelectedBlock({ block, base, view }: { block: string; base: Quer
 }
 
 const goneText = (view: View) =>
-  `It is not there after event ${format(payloadByName(view, 'map', 'memory_map')?.event ?? null, 'count')}, or not among the 50,000 largest blocks.`
+  `Not allocated after event ${format(payloadByName(view, 'map', 'memory_map')?.event ?? null, 'count')}, or not among the 50,000 largest blocks.`
 
 export function BlockDetail({ row, table }: { row: Row; table: Table }) {
   const prefs = usePrefs()
@@ -57,7 +57,7 @@ export function BlockDetail({ row, table }: { row: Row; table: Table }) {
       {row.allocation_stack ? (
         <StackFrames stack={String(row.allocation_stack)} editor={prefs.editor} />
       ) : (
-        <p className={textCss.none}>No stack was recorded.</p>
+        <p className={textCss.none}>No stack recorded.</p>
       )}
     </div>
   )

@@ -62,18 +62,12 @@ export function sectionOf(
   const { profile = null, model = null, problem = null } = rank ?? {}
   const isOwn = address.run === open.run
   const fraction = profile?.state === 'loading' ? `, ${format(profile.fraction, 'ratio')}` : ''
-  const note = model
-    ? ''
-    : problem
-      ? problem.what
-      : rank
-        ? `Reading its trace${fraction}`
-        : 'Read when it comes into sight'
+  const note = model ? '' : problem ? problem.what : rank ? `Reading the trace${fraction}` : 'Loads when visible'
   const node = isOwn ? (nodes.get(address.worker) ?? '') : ''
   return {
     key,
     title: key === '' ? open.worker : rankName(key),
-    subtitle: [key === '' ? 'the axis' : model ? alignment(placed) : '', node].filter(Boolean).join(' · '),
+    subtitle: [key === '' ? 'time axis' : model ? alignment(placed) : '', node].filter(Boolean).join(' · '),
     note,
     isFailed: problem !== null,
     model,

@@ -15,12 +15,12 @@ export function RanksDisplayMenu({ hasModules, hasDevices }: { hasModules: boole
   const detail = useDetail()
   const links = useLinks()
   return (
-    <MenuButton label="Show">
+    <MenuButton label="Display">
       <Checkbox
         size="xs"
         checked={links}
         onChange={() => setRoute({ links: links ? 'none' : '' })}
-        label="Link the same collective on all ranks"
+        label="Link collectives across ranks"
       />
       <Radio.Group
         size="xs"
@@ -29,13 +29,13 @@ export function RanksDisplayMenu({ hasModules, hasDevices }: { hasModules: boole
         onChange={(next) => setRoute({ detail: next === 'streams' ? '' : next })}
       >
         <div className={toolbarCss.menu}>
-          <Radio size="xs" value="streams" label="Streams of devices" />
+          <Radio size="xs" value="streams" label="Device streams" />
           <Radio size="xs" value="all" label="All" />
         </div>
       </Radio.Group>
       <ColorsChoice hasModules={hasModules} hasDevices={hasDevices} usual="kind" />
       <p className={`${textCss.mute} ${css.alone}`}>
-        Of one rank alone there are also arrows in sight, gaps, charts, and pinned or moved tracks.
+        Flow arrows, gaps, charts and pinned tracks are available with a single rank.
       </p>
     </MenuButton>
   )

@@ -57,12 +57,12 @@ export function RanksFooter(props: {
   return (
     <footer data-testid="timeline-foot" className={`${css.foot} ${css.whole}`}>
       <span className={css.now}>
-        {format(view.end - view.start, 'ns')} in sight
+        {format(view.end - view.start, 'ns')} visible
         {linkedCalls && ` · ${linksText(linkedCalls)}`}
         {` · ${alignmentText(sections, wish, clocks)} · times of ${axis}`}
       </span>
       <span className={css.key} data-testid="timeline-key">
-        {lasts.length > 0 && <span title="Bands have the colour of the rank that came last">bands, last came:</span>}
+        {lasts.length > 0 && <span title="Bands have the colour of the last rank to arrive">last to arrive:</span>}
         {lasts.map(({ title, kind, count, lateness }) => (
           <span key={title} title={lastText(count, lateness)}>
             <i className={css.band} style={{ '--band': categoryColor(kind) } as CSSProperties} /> {title}
@@ -80,7 +80,7 @@ export function RanksFooter(props: {
 }
 
 const lastText = (count: number, lateness: number) =>
-  `came last at ${counted(count, 'collective')} in sight${lateness > 0 ? `, ${format(lateness, 'ns')} after their medians in all` : ''}`
+  `last to arrive at ${counted(count, 'visible collective')}${lateness > 0 ? `, ${format(lateness, 'ns')} after the medians in total` : ''}`
 
 /** Who came last at collectives in sight, the latest first, and in which colour; those without one of their own together. */
 function lateRankEntries(collectives: readonly Collective[], sections: readonly RankSection[]) {
@@ -90,14 +90,14 @@ function lateRankEntries(collectives: readonly Collective[], sections: readonly 
   const shown = all.filter(({ kind }) => kind !== OTHER_RANKS)
   const rest = collectives.length - shown.reduce((sum, { count }) => sum + count, 0)
   if (rest === 0) return shown
-  const title = all.length > shown.length ? 'any other rank' : 'one that is not shown, or not known'
+  const title = all.length > shown.length ? 'any other rank' : 'unknown or hidden rank'
   return [...shown, { title, kind: OTHER_RANKS, count: rest, lateness: 0 }]
 }
 
 const TEXT: Record<Way, string> = {
   clocks: 'by corrected clocks',
   wall: 'by wall clocks',
-  start: 'from the first step of each',
+  start: 'from the first step',
 }
 
 /** How the ranks that are there were aligned; of several ways each with its ranks. */
@@ -111,18 +111,18 @@ function alignmentText(sections: readonly RankSection[], wish: Way, clocks: Cloc
     ways.length === 1
       ? `aligned ${TEXT[ways[0].way]}`
       : ways.map(({ way, count }) => `${counted(count, 'rank')} ${TEXT[way]}`).join(', ')
-  if (wish !== 'clocks' || !ways.some(({ way }) => way === 'wall')) return text || 'no other rank is there yet'
+  if (wish !== 'clocks' || !ways.some(({ way }) => way === 'wall')) return text || 'no other rank loaded yet'
   if (clocks?.busy) {
     const read = clocks.fraction === null ? '' : `, ${format(clocks.fraction, 'ratio')}`
-    return `${text} until the clocks are compared${read}`
+    return `${text} until clocks are corrected${read}`
   }
-  return clocks ? `${text}, none could be corrected` : text
+  return clocks ? `${text}, no clock could be corrected` : text
 }
 
 function linksText({ linked, calls, problem }: LinkedCollectives): string {
-  if (problem) return `nothing is linked: ${problem.what}`
+  if (problem) return `no links: ${problem.what}`
   if (linked > 0) return `${counted(linked, 'collective')} linked`
   return calls > 0
-    ? `${counted(calls, 'call')} of collectives: zoom in to see them linked`
-    : 'no collective in sight is linked'
+    ? `${counted(calls, 'call')} of collectives: zoom in to link them`
+    : 'no visible collective is linked'
 }

@@ -98,7 +98,7 @@ function Choice(props: MenuProps & { beside: readonly Address[] }) {
           Show {filter ? 'these' : 'all'} {listed.length.toLocaleString('en-US')}
         </Button>
         <Button size="compact-xs" variant="default" disabled={ranks.length < 2} onClick={() => choose([open])}>
-          Only {open.worker}
+          {open.worker} alone
         </Button>
       </Button.Group>
       {ranks.length > 1 && (
@@ -116,7 +116,7 @@ function Choice(props: MenuProps & { beside: readonly Address[] }) {
       {runs.length > 1 && (
         <NativeSelect
           size="xs"
-          aria-label="Run of the ranks"
+          aria-label="Run"
           data={runs}
           value={run}
           onChange={(event) => setRun(event.currentTarget.value)}
@@ -186,9 +186,7 @@ function Sets(props: {
   if (sets.length === 0)
     return (
       <p className={textCss.mute}>
-        {found.busy
-          ? 'The job is being read.'
-          : 'No rank stands out, and no node or group has some of the ranks alone.'}
+        {found.busy ? 'Reading the job…' : 'No straggler, and no node or group with a subset of the ranks.'}
       </p>
     )
   return (
@@ -196,7 +194,7 @@ function Sets(props: {
       size="xs"
       aria-label="Ranks of a node or group"
       data={[
-        { value: '', label: 'The costliest, of a node or group…' },
+        { value: '', label: 'Stragglers, node or group…' },
         ...sets.map(({ name }) => ({ value: name, label: name })),
       ]}
       value=""
@@ -238,11 +236,11 @@ function AlignMenu({ way, reads }: { way: Way; reads: number }) {
         value={order}
         onChange={(event) => setRoute({ ranks_by: event.currentTarget.value as Order })}
       />
-      <Radio.Group size="xs" label="Times of ranks" value={way} onChange={(next) => setRoute({ align: next })}>
+      <Radio.Group size="xs" label="Rank alignment" value={way} onChange={(next) => setRoute({ align: next })}>
         <div className={toolbarCss.menu}>
           <Radio size="xs" value="clocks" label={`By corrected clocks${readsNote(reads)}`} title={readsText(reads)} />
           <Radio size="xs" value="wall" label="By wall clocks, as recorded" />
-          <Radio size="xs" value="start" label="From the first step of each" />
+          <Radio size="xs" value="start" label="From the first step" />
         </div>
       </Radio.Group>
     </>
@@ -273,6 +271,6 @@ function setsOf(
     })),
   ].filter(({ ranks }) => ranks.length > 1 && ranks.length < beside.length)
   const worst = late.slice(0, WORST).flatMap((worker) => beside.filter((one) => one.worker === worker))
-  const name = worst.length === 1 ? 'the costliest rank' : `the ${worst.length} costliest ranks`
+  const name = worst.length === 1 ? 'the slowest rank' : `the ${worst.length} slowest ranks`
   return worst.length > 0 ? [{ name, ranks: worst }, ...found] : found
 }

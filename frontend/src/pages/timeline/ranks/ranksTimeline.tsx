@@ -268,12 +268,12 @@ function Page(props: {
           onAdd={() => bookmark(Math.round((view.start + view.end) / 2))}
         />
         <ZoomButtons
-          all="Everything"
+          all="Show all"
           zoom={(factor) => handle.current?.zoom(factor)}
           reset={() => handle.current?.reset()}
         />
         <Button size="sm" variant="default" aria-pressed={isText} onClick={() => setText(!isText)}>
-          {isText ? 'As picture' : 'As text'}
+          {isText ? 'As chart' : 'As text'}
         </Button>
         {isText && (
           <NativeSelect
