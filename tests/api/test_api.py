@@ -11,7 +11,7 @@ import pytest
 
 import tb_plugin
 from tb_plugin import api
-from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.errors import BadRequest, NotFoundError
 from tests.samples import SAMPLES
 from tests.service.fakes import write_trace
 
@@ -43,7 +43,7 @@ def test_tables(tmp_path):
         "aten::add",
     }
     assert profile.read.complete
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         profile.table("operators", "nonsense")
 
 
@@ -56,7 +56,7 @@ def test_events(tmp_path):
 
 
 def test_what_cannot_be_opened(tmp_path):
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         tb_plugin.open(tmp_path / "none")
     for name in ("a", "b"):
         write_trace(tmp_path / f"{name}.1.pt.trace.json")
@@ -74,9 +74,9 @@ def test_several_workers_are_a_job(tmp_path):
     assert job.worker("b").kernels().empty and job.worker("b").worker == "b"
     assert [each.rule for each in job.findings] == ["no_communication"] and repr(job).endswith("2 workers>")
     assert job.ranks.calls.tolist() == [0, 0]
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         job.worker("c")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         job.table("nothing")
 
 
@@ -91,7 +91,7 @@ def test_dumps_of_flight_recorders_beside_the_traces_leave_them_a_job(tmp_path):
 def test_facts_come_without_pandas_and_a_table_says_what_it_needs(tmp_path):
     path = write_trace(tmp_path / "w.1.pt.trace.json", "aten::mm")
     script = (
-        "from tb_plugin.service.lean import leave_out_pandas\n"
+        "from tb_plugin.service.workers.block_pandas import leave_out_pandas\n"
         "leave_out_pandas()  # as if it was not installed\n"
         "import tb_plugin\n"
         f"profile = tb_plugin.open({str(path)!r})\n"

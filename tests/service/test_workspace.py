@@ -12,12 +12,13 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from tb_plugin.analyses.base import Params
-from tb_plugin.errors import BadRequest, Cancelled, NotFound, StorageError, UnreadableTrace, WorkerDied
+from tb_plugin.analysis.base import Params
+from tb_plugin.errors import BadRequest, Cancelled, NotFoundError, StorageError, UnreadableTrace, WorkerDied
 from tb_plugin.payloads import Profile
-from tb_plugin.service import loader, profiles
+from tb_plugin.service import loader
+from tb_plugin.service.answers import profile_info
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
@@ -271,7 +272,7 @@ def test_new_and_vanished_files_appear_by_themselves(tmp_path, opened):
     assert until(lambda: workers() == ["a", "b"])
     one.unlink()
     assert until(lambda: workers() == ["b"])
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         workspace.profile(Place(worker="a"))
 
 
@@ -293,13 +294,13 @@ def test_what_ends_while_a_question_is_turned_away_is_told_as_loading(tmp_path, 
     if ends == "failed":
         path.write_text("{ this is no trace")
     workspace = opened(path.parent)
-    payload_of = profiles.profile_of
+    payload_of = profile_info.profile_of
 
     def late(entry):
         assert until(lambda: entry.state == ends)
         return payload_of(entry)
 
-    monkeypatch.setattr(profiles, "profile_of", late)
+    monkeypatch.setattr(profile_info, "profile_of", late)
     assert ask(workspace).state == "loading"
 
 
@@ -510,7 +511,7 @@ def test_places(tmp_path, opened):
     with pytest.raises(BadRequest, match="2 spans"):
         find(Place(worker="b"))
     for place in (Place("x"), Place("logs", "c"), Place("logs", "a", "3"), Place("../..")):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             find(place)
 
 
@@ -529,14 +530,14 @@ def test_a_missing_logdir_is_active_and_says_so(tmp_path, opened):
     workspace = opened(tmp_path / "none")
     assert workspace.catalog.is_active
     assert "does not exist" in workspace.runs().problems[0].what
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         workspace.profile(Place())
 
 
 def test_a_view_that_does_not_exist(tmp_path, opened):
     write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
     workspace = inline(opened, tmp_path / "logs")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         workspace.view(Place(), "nonsense", Params())
 
 
@@ -557,7 +558,7 @@ def test_csv_has_units_and_no_formulas(tmp_path, opened):
     header, *rows = text.split("\r\n")
     assert "Host self [ns]" in header
     assert any(row.startswith("'=cmd()") for row in rows) and any(row.startswith('"a""b,c"') for row in rows)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         workspace.csv(Place(), "operators", Params(table="nonsense"))
 
 

@@ -1,0 +1,80 @@
+"""Whose code a frame is, by its name: ``path(line): function`` as the profiler writes it, without the paths of imports.
+
+The profiler cuts what ``sys.path`` holds off the front of a path. So ``torch/nn/functional.py`` and ``threading.py`` are
+known by their first part, and an installed package looks like one that lies beside the script: the known ones are listed.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+BUILT_IN, STANDARD, GENERATED = "built-in", "standard library", "generated code"
+THIRD_PARTY_PACKAGES = frozenset((
+    "PIL", "_distutils_hack", "accelerate", "apex", "cloudpickle", "cupy", "cv2", "datasets", "deepspeed",
+    "diffusers", "einops", "fastai", "filelock", "flash_attn", "fsspec", "functorch", "huggingface_hub", "hydra",
+    "ignite", "jinja2", "lightning", "lightning_fabric", "matplotlib", "megatron", "mlflow", "mpmath", "networkx",
+    "numpy", "omegaconf", "onnx", "onnxruntime", "packaging", "pandas", "peft", "pkg_resources", "psutil", "pyarrow",
+    "pydantic", "pytorch_lightning", "ray", "requests", "safetensors", "scipy", "setuptools", "sglang", "sklearn",
+    "sympy", "tensorboard", "timm", "tokenizers", "torch", "torch_xla", "torchao", "torchaudio", "torchdata",
+    "torchgen", "torchrec", "torchtext", "torchvision", "tqdm", "transformer_engine", "transformers", "triton", "trl",
+    "typing_extensions", "urllib3", "vllm", "wandb", "xformers", "yaml",
+))  # fmt: skip
+"""Packages that are somebody else's, where a path does not say."""
+_FRAME = re.compile(r"(?P<path>.+?)\(\d+\): |[^(]+ \((?P<file>.+):\d+\)$")
+"""As PyTorch writes a call, and as VizTracer does: ``function (path:line)``."""
+_INSTALLED = re.compile(r".*/(?:site|dist)-packages/(?P<rest>.+)")
+_INTERPRETER = re.compile(r"(?:.*/)?(?:lib/python\d[.\d]*|Python\d+/Lib)/")
+_WINDOWS = re.compile(r"[A-Za-z]:/(?:.*/)?Lib/(?P<module>\w+)(?:/|\.py)")
+"""Where Windows keeps the standard library, beside other folders of that name."""
+_CHECKOUT = re.compile(
+    r"/(?:.*/)?(?P<rest>torch/(?:nn|optim|autograd|cuda|distributed|fx|jit|utils/(?:data|checkpoint)|_[a-z]\w*)(?:/|\.py).*)"
+)
+"""PyTorch outside of installed packages: built from source, or in the cache of an installer."""
+_WHOLE = re.compile(r"/|[A-Za-z]:/")
+_SOURCES = re.compile(r"/(?:python|src|lib)/(?P<top>[^/]+)/")
+ADDRESS = r" at 0x[0-9a-fA-F]+"
+"""What tells two objects apart and not two functions: ``<built-in method append of list object at 0x7f...>``."""
+
+
+def package_of(name: str) -> tuple[str, bool]:
+    """Returns the package of a Python call by its name, and whether it is a framework: not the person's own code."""
+    if name.startswith("<"):
+        return _inside(name)
+    found = _FRAME.match(name)
+    if found is None:
+        return "", False
+    path = (found["path"] or found["file"]).replace("\\", "/")
+    installed = _INSTALLED.match(path) or _CHECKOUT.match(path)
+    if installed is None:
+        of_windows = _WINDOWS.match(path)
+        if _INTERPRETER.match(path) or (of_windows and of_windows["module"] in sys.stdlib_module_names):
+            return STANDARD, True
+    top = _top(installed["rest"] if installed else path)
+    if installed is not None:
+        return top, True
+    # A path that was left whole is on no import path: a checkout, or a script elsewhere.
+    whole = _WHOLE.match(path) is not None
+    return (
+        (STANDARD, True)
+        if top in sys.stdlib_module_names and not whole
+        else (top, top in THIRD_PARTY_PACKAGES and not whole)
+    )
+
+
+def _inside(name: str) -> tuple[str, bool]:
+    """Of what has no file: the interpreter's own parts, and code that was made while the program ran."""
+    if name.startswith("<frozen "):
+        return STANDARD, True
+    if name.startswith(("<built-in ", "<method ", "<slot wrapper ")):
+        return BUILT_IN, True
+    return GENERATED, False
+
+
+def _top(path: str) -> str:
+    """The first part of a path; of one that begins at the root, the folder that looks like a package."""
+    if _WHOLE.match(path):
+        found = _SOURCES.search(path)
+        parts = path.split("/")
+        return found["top"] if found else parts[-2] or parts[-1]
+    return path.split("/")[0].removesuffix(".py")

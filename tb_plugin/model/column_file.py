@@ -1,0 +1,53 @@
+"""A file of columns that any process memory-maps: one Arrow record, and what is no column in its header."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from tb_plugin.errors import CacheFileLost
+
+
+def one_list(values: pa.Array) -> pa.Array:
+    """Returns a column as a single value, so that columns of any lengths fit one record."""
+    return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
+
+
+def write_columns(columns: Mapping[str, pa.Array], header: Mapping[str, Any], path: str) -> None:
+    """Writes the file. Raises OSError."""
+    table = with_header(columns, header)
+    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+
+
+def read_columns(path: str) -> tuple[pa.Table, dict[str, Any]]:
+    """Maps the file: its columns and its header."""
+    with pa.memory_map(path) as mapped:
+        table = pa.ipc.open_file(mapped).read_all()
+    return table, header_of(table)
+
+
+def with_header(columns: Mapping[str, pa.Array], header: Mapping[str, Any]) -> pa.Table:
+    """Returns columns as a table that carries a header."""
+    return pa.table(dict(columns)).replace_schema_metadata({"torch_trace": json.dumps(header)})
+
+
+def header_of(table: pa.Table) -> dict[str, Any]:
+    """Returns the header that a table carries."""
+    header: dict[str, Any] = json.loads(table.schema.metadata[b"torch_trace"])
+    return header
+
+
+@contextmanager
+def kept(what: str, path: str, again: str) -> Iterator[None]:
+    """Raises KeptLost for what a kept file raises that is gone or damaged; ``what`` is its subject and verb."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise CacheFileLost(f"{what} gone.", path, again) from error
+    except (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise CacheFileLost(f"{what} damaged.", path, again) from error

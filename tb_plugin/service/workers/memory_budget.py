@@ -1,0 +1,60 @@
+"""How much memory the workers may take together.
+
+It imports nothing heavy: with it the first worker is started (``plugin``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from pathlib import Path
+
+from tb_plugin.errors import BadRequest, UnreadableTrace, UserError
+
+log = logging.getLogger("torch_trace")
+
+MEMORY_VARIABLE = "TORCH_TRACE_MEMORY_MB"
+"""Environment variable: megabytes (10**6 bytes) that all workers may take together."""
+SHARE = 0.5
+"""Share of the machine's or the container's memory, when nothing is configured: training may run beside TensorBoard."""
+LIMIT_SHARE = 0.9
+"""Share of a limit that the process itself has: at 95 % a worker of Dask is ended."""
+_UNKNOWN_BYTES = 16 * 1024**3
+"""Memory of a machine that does not say."""
+PROCESS_BYTES = 160_000_000
+"""An interpreter with its libraries and the buffers of a read."""
+_NO_WINDOW = "Leave the window out."
+
+
+def budget_bytes(limit_bytes: int | None = None) -> int:
+    """Returns what the environment allows, else a share of the limit of this process, or of the machine's memory."""
+    text = os.environ.get(MEMORY_VARIABLE, "").strip()
+    try:
+        if text:
+            return max(1, int(float(text) * 1_000_000))
+    except (ValueError, OverflowError):
+        log.warning("%s=%s is not a number; the default is used.", MEMORY_VARIABLE, text)
+    return int(LIMIT_SHARE * limit_bytes) if limit_bytes else int(SHARE * _machine_bytes())
+
+
+def window_unsupported_error(where: str, asked: str, need: int, budget: int, why: str) -> UserError:
+    """Returns why a profile of which no window can be opened is not opened: it is too large, or a window was asked for.
+
+    ``why`` is a sentence that begins with a small letter.
+    """
+    if asked:
+        return BadRequest(why[:1].upper() + why[1:], where, _NO_WINDOW)
+    what = f"Opening it takes about {need / 1e6:,.0f} MB of memory, and {budget / 1e6:,.0f} MB are allowed; {why}"
+    return UnreadableTrace(what, where, f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}, or record less.")
+
+
+def _machine_bytes() -> int:
+    """Memory of the machine or of its container, whichever is less."""
+    limits = []
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    # Not Linux: no such file; no limit: the word "max".
+    with contextlib.suppress(OSError, ValueError):
+        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
+    return min(limits, default=_UNKNOWN_BYTES)

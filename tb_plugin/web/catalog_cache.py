@@ -1,0 +1,65 @@
+"""The catalog as it goes out, kept while nothing changes: a page that polls costs nothing then."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import threading
+import time
+from dataclasses import dataclass
+from functools import cached_property
+
+from tb_plugin.payloads import Catalog
+from tb_plugin.payloads.export import to_json
+from tb_plugin.service.workspace import Workspace
+
+PACK_LEVEL = 4
+_SHARE = 0.1
+"""The share of a core that encoding may take while a profile loads: how far it is changes all the time."""
+
+
+@dataclass(frozen=True)
+class Body:
+    """A body, with what is made of it once."""
+
+    plain: bytes
+
+    @cached_property
+    def tag(self) -> str:
+        """Returns its ETag."""
+        return hashlib.blake2b(self.plain, digest_size=12).hexdigest()
+
+    @cached_property
+    def packed(self) -> bytes:
+        """Returns it as gzip."""
+        return gzip.compress(self.plain, compresslevel=PACK_LEVEL, mtime=0)
+
+
+class CatalogCache:
+    """The answer of ``GET runs``, encoded anew when something changed, by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._of: tuple[Workspace, int] | None = None
+        self._body = Body(b"")
+        self._until = 0.0
+
+    def of(self, workspace: Workspace) -> Body:
+        """Returns the catalog as it is now."""
+        with self._lock:
+            begun = time.monotonic()
+            now = (workspace, workspace.catalog.changes.count)
+            if now != self._of or begun >= self._until:
+                catalog = workspace.runs()
+                body = Body(to_json(catalog))
+                if body.plain != self._body.plain:
+                    self._body = body
+                    _ = body.tag, body.packed
+                self._of = now
+                ended = time.monotonic()
+                self._until = ended + (ended - begun) / _SHARE if _is_loading(catalog) else float("inf")
+            return self._body
+
+
+def _is_loading(catalog: Catalog) -> bool:
+    return any(span.state == "loading" for run in catalog.runs for worker in run.workers for span in worker.spans)
