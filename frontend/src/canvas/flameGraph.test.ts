@@ -49,5 +49,5 @@ it('gives the rows of what is around a zoomed node to what is beneath it', () =>
   expect([-1, 0, 1, 2, 4].map((zoom) => lineCount(MODEL, zoom))).toEqual([3, 3, 3, 2, 1])
   expect([0, 1, 2, 3, 4].map((node) => lineOf(MODEL, 1, node))).toEqual([-1, 1, 2, -1, -1])
   expect([0, 1, 2, 3, 4].map((node) => lineOf(MODEL, -1, node))).toEqual([0, 1, 2, 1, 0])
-  expect(parentsText(MODEL, 2)).toBe('\u25b2 2 frames around it: a \u2039 model')
+  expect(parentsText(MODEL, 2)).toBe('\u25b2 2 frames above: a \u2039 model')
 })

@@ -29,13 +29,13 @@ it('says what was found, and offers all other traces', () => {
     [beside[1], 'capture_traces/w/2'],
     ['other/w/1', 'other/w/1'],
   ])
-  expect(choices[0].note).toBe('found beside the trace')
+  expect(choices[0].note).toBe('found next to the trace')
   expect(choices[3]).toMatchObject({ tone: 'bad', about: 'It is damaged.' })
 })
 
 it('says that several lie beside it and none is taken', () => {
   const [first] = captureChoices(catalog, profile({ beside }), '')
-  expect([first.label, first.note]).toEqual(['none', '2 lie beside the trace: choose one'])
+  expect([first.label, first.note]).toEqual(['none', '2 captures next to the trace: choose one'])
   const named = captureChoices(catalog, profile({ names: beside, how: 'named', beside }), 'run/capture_traces')
   expect(named.map(({ value }) => value).slice(0, 3)).toEqual(['', 'none', 'run/capture_traces'])
 })

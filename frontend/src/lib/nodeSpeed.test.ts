@@ -8,14 +8,14 @@ test('single nodes and pairs of nodes are told apart', () => {
   expect(sets.map(({ title, rows }) => [title, rows.map(({ nodes }) => nodes)])).toEqual([
     ['Single nodes', ['a', 'b']],
     ['Pairs of nodes', ['a, b']],
-    ['Three and more nodes', ['8 nodes: a … h']],
+    ['Three or more nodes', ['8 nodes: a … h']],
   ])
 })
 
 test('a sentence says whether any node is slow', () => {
-  expect(slowestText(nodeSets([row('a', 1, 1.05), row('b', 1, 0.95)]))).toContain('more than 5.0 % longer')
+  expect(slowestText(nodeSets([row('a', 1, 1.05), row('b', 1, 0.95)]))).toContain('at most 5.0 % longer')
   expect(slowestText(nodeSets([row('a, b', 2, 1.3), row('a', 1, 1.05)]))).toBe(
-    'The same collectives take 30.0 % longer than at the median of as many nodes: a, b.',
+    'Slowest: a, b. The same collectives take 30.0 % longer than the median of equal-sized groups.',
   )
   expect(slowestText(nodeSets([row('a, b', 2, null)]))).toContain('none can be compared')
 })

@@ -19,6 +19,6 @@ it('colours packages in the order in which they come, what is Python itself alik
 
 it('names them in the key', () => {
   expect(packageLabel(python('torch', true))).toBe('torch')
-  expect(packageLabel(python('standard library', true))).toBe('Python itself')
+  expect(packageLabel(python('standard library', true))).toBe('Python interpreter')
   expect(packageLabel({ node_kind: 'runtime' })).toBe('runtime calls')
 })

@@ -44,8 +44,8 @@ describe('threads', () => {
 
   test('are said in a word', () => {
     expect(['', 'all', '1:2', '1:2,1:0', 'nobody'].map((text) => threadsText(THREADS, text))).toEqual([
-      'Threads that work',
-      'All threads, idle ones too',
+      'Busy threads',
+      'All threads, including idle',
       'worker (1:2)',
       '2 of 4 threads',
       '0 of 4 threads',

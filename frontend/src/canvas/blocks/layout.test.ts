@@ -164,10 +164,7 @@ describe('colours', () => {
     expect(byLine.cssOf(tile, 0)).toBe(byLine.cssOf(tile, 1))
     expect(byStack.cssOf(tile, 0)).not.toBe(byStack.cssOf(tile, 1))
     expect(areasOf(byLine, tile, 0, 3).map(({ label }) => label)).toEqual(['a.py(1): f', 'a.py(1): f'])
-    expect(areasOf(colors('module'), TILE, 0, 3).map(({ label }) => label)).toEqual([
-      'm.py: A.forward',
-      '(in no module)',
-    ])
+    expect(areasOf(colors('module'), TILE, 0, 3).map(({ label }) => label)).toEqual(['m.py: A.forward', '(no module)'])
     expect(areasOf(colors('category'), TILE, 0, 3)).toEqual([{ label: '(no category recorded)', area: 13, block: 2 }])
   })
   it('differ for as many lines as there are hues, wherever they come', () => {

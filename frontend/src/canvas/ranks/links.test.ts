@@ -61,12 +61,16 @@ test('what failed is not waited for, and ranks of another run take no part', () 
   const shown = (key: string, isRead: boolean, isFailed = false) =>
     ({ section: { key, isFailed }, scene: isRead ? {} : null }) as unknown as VisibleSection
   const all = [shown('', true), shown('a', true)]
-  expect(linkedRanksText(all, 2)).toBe('linked on all 2 ranks here')
-  expect(linkedRanksText([...all, shown('b', false)], 2)).toBe('linked on 2 of the ranks here, 1 rank not read yet')
-  expect(linkedRanksText([...all, shown('b', true), shown('c', true)], 2)).toBe('linked on 2 of the ranks here')
-  expect(linkedRanksText([...all, shown('b', false, true)], 2)).toBe('linked on 2 of the ranks here')
+  expect(linkedRanksText(all, 2)).toBe('linked on all 2 ranks of this timeline')
+  expect(linkedRanksText([...all, shown('b', false)], 2)).toBe(
+    'linked on 2 of the ranks on this timeline, 1 rank not read yet',
+  )
+  expect(linkedRanksText([...all, shown('b', true), shown('c', true)], 2)).toBe(
+    'linked on 2 of the ranks on this timeline',
+  )
+  expect(linkedRanksText([...all, shown('b', false, true)], 2)).toBe('linked on 2 of the ranks on this timeline')
   expect(linkedRanksText([...all, shown('other/a/1', true), shown('other/b/1', false)], 2)).toBe(
-    'linked on all 2 ranks here',
+    'linked on all 2 ranks of this timeline',
   )
 })
 

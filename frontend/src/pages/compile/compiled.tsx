@@ -76,7 +76,7 @@ function answered(figures: readonly Figure[], breaks: Table | null): string {
       : 'No compilation in the selected steps.'
   const most = breaks?.rows[0]
   if (!most) return `${compiling} No graph breaks.`
-  const where = most.break_at ? `at ${most.break_at}` : `region ${most.break_from} continues as ${most.break_to}`
+  const where = most.break_at ? String(most.break_at) : `region ${most.break_from} continues as ${most.break_to}`
   return (
     `${compiling} ${counted(value('graph_breaks'), 'graph break')}${value('graph_breaks') > 1 ? '; the costliest' : ''}: ` +
     `${where}. Guards and wrappers take ${format(Number(most.break_ns), 'ns')} there.`

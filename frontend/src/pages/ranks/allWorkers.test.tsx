@@ -31,7 +31,7 @@ function shown(all: AllWorkers): string {
 
 test('what is read is called what it is, and may be in the cache already', () => {
   const asks = shown(ALL)
-  expect(asks).toContain('Reads up to 69 snapshotsWhy. Up to 1.00 KiB may have to be read')
+  expect(asks).toContain('This view reads up to 69 snapshotsWhy. Up to 1.00 KiB will be read')
   expect(asks).not.toContain('trace')
   expect(shown({ ...ALL, isHeld: false })).toContain('Reading the snapshots of all workers: 50.0 %, about 35 of 70')
 })

@@ -64,5 +64,5 @@ function answered(roles: Table, steps: string): string {
       const hidden = exposed > 0 ? `${format(exposed, 'ns')} exposed` : 'all overlapped'
       return `${method} ${format(device, 'ns')} (${hidden})`
     })
-  return `Device time: ${told.join(', ')}${steps && `; together ${steps}`}. Exposed means not overlapped with compute.`
+  return `Device time${steps && ` ${steps}`}: ${told.join(', ')}. Exposed means not overlapped with compute.`
 }

@@ -78,7 +78,7 @@ function Page({ view, query }: { view: View; query: Query }) {
   // What there is no choice of is not asked for, but what was chosen can be taken back.
   const selects = [
     ...(of || hasBoth ? [{ key: 'of', label: 'Frame type', value: of, data: FRAMES }] : []),
-    ...(weight || hasDevice ? [{ key: 'weight', label: 'Time', value: weight, data: WEIGHTS }] : []),
+    ...(weight || hasDevice ? [{ key: 'weight', label: 'Measure', value: weight, data: WEIGHTS }] : []),
   ]
   const lead = (
     <>
