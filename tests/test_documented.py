@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from docs.generate.rules import checks
 from tb_plugin import cli
 from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.errors import NotFoundError
@@ -21,7 +22,8 @@ from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Table
 from tb_plugin.rules import all_rules, rule_ids
-from tb_plugin.views import ANALYSES
+from tb_plugin.views import ANALYSES, memory
+from tb_plugin.views.allocations import findings as snapshots
 from tests.conftest import SAMPLE_FILES, SAMPLES, sample
 from tests.golden.rewrite import TOLD
 from tests.golden.rewrite import golden as golden_of
@@ -193,8 +195,7 @@ def test_payloads_are_documented(analysis: Analysis[Any]) -> None:
 
 def test_every_key_of_the_metrics_page_is_a_metric_or_a_fact() -> None:
     page = docs("metrics.md")
-    rules = ("Findings of snapshots", "Findings of memory")
-    for title in (*rules, "Findings in JSON and Python", "Facts", "Differences from torch-tb-profiler"):
+    for title in ("Findings in JSON and Python", "Facts", "Differences from torch-tb-profiler"):
         page = page.replace(section(page, title), "\n")
     keys = {key for cell in cells(page, 0) for key in CODE.findall(cell) if re.fullmatch(r"[a-z][a-z0-9_]*", key)}
     columns = {key for analysis in ANALYSES for part in golden(analysis.id) for table in part["tables"].values()
@@ -209,13 +210,10 @@ RULE = re.compile(r'(?:rule=|\bNotice\(\s*|_notice\(\s*)"([a-z_]+)"')
 def test_rules_are_documented() -> None:
     sources = [path for name in ("analysis", "rules", "views") for path in (ROOT / "tb_plugin" / name).rglob("*.py")]
     rules = {rule for path in sources for rule in RULE.findall(path.read_text(encoding="utf-8"))} | set(rule_ids())
+    rules |= {check.id for package in (memory, snapshots) for check in checks(package)}
     assert {"data_loading", "shapes_missing", "same_step_time", "straggler"} <= rules
     named = set(CODE.findall(docs("metrics.md"))) | set(CODE.findall(docs("reference/rules.md")))
     assert sorted(rules - named) == []
-    documented = {
-        CODE.findall(cell)[0] for cell in cells(section(docs("metrics.md"), "Findings of snapshots"), 0) if "`" in cell
-    }
-    assert sorted(documented - rules) == []
 
 
 def test_every_rule_of_steps_has_its_section() -> None:
