@@ -108,7 +108,7 @@ def test_the_log_directory_leaves_findings_out_for_all(capsys, slow):
     )
     assert diff["experiment"]["dismissed"] == []
     text = printed(capsys, "report", logs, "--view", "findings")
-    assert "Left out by torch_trace_ignore\n[high] Data loading takes" in text and "saves" not in text
+    assert "Dismissed by torch_trace_ignore\n[high] Data loading takes" in text and "saves" not in text
 
 
 def test_they_are_there_whatever_view_is_asked_for(capsys, slow):

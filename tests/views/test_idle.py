@@ -411,7 +411,7 @@ def test_idle_times_of_several_pages_have_a_name_each() -> None:
         if metric.key == "idle_ns":
             named.setdefault(metric.title, set()).add(value)
     assert named == {
-        "Idle from first to last work": {1_000_000},
+        "Idle time, first to last kernel": {1_000_000},
         "Idle in the steps": {1_200_000},
         "Idle in the range": {1_400_000},
     }

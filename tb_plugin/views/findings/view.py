@@ -76,7 +76,7 @@ class FindingsAnalysis:
     traits = Traits(
         "Summary",
         kept=True,
-        whole="A finding says what a step would gain: it looks at whole steps.",
+        whole="Findings cover whole steps, not phases.",
         tables=("savings",),
     )
     scope: Scope = "profile"
@@ -85,7 +85,7 @@ class FindingsAnalysis:
     def missing(self, trace: TraceTable) -> Missing | None:
         """Returns why no rule can speak about a trace of which nothing but ranges is known."""
         if is_range_trace(trace):
-            return Missing("The trace is not one of a training: no rule speaks about it.", "")
+            return Missing("No checks ran: this is not a PyTorch trace.", "")
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
@@ -170,7 +170,7 @@ def _left_out(findings: Findings, out: LeftOut) -> dict[str, Notices]:
     dismissed = [each.notice for each in findings.left_out if each.rule.id not in out.ignored]
     told = (
         Notices("dismissed", "Dismissed", "answer", dismissed),
-        Notices("ignored", "Left out by torch_trace_ignore", "answer", ignored),
+        Notices("ignored", "Dismissed by torch_trace_ignore", "answer", ignored),
         Notices("data_quality", "About torch_trace_ignore", "data", unknown_notices(out)),
     )
     return {notices.name: notices for notices in told if notices.notices}
