@@ -69,7 +69,7 @@ def test_a_lost_last_kernel_costs_that_kernel_alone() -> None:
     (notice,) = capture_notices(table)
     assert (
         notice.rule == "capture_partial"
-        and "of 20 nodes in {affected} replayed graphs only the first 19 agree" in notice.text
+        and "only the first 19 of 20 nodes in {affected} replayed graphs match" in notice.text
     )
 
 

@@ -154,7 +154,7 @@ def test_one_profile_alone_cannot_tell_waiting_from_transfer() -> None:
     work = kernel("add", 800, 20), kernel("ncclDevKernel_AllReduce", 200, 820, stream=20)
     payload: Any = part(builder.launches(*work).table(), "overview").payloads["findings"]
     (notice,) = [notice for notice in payload.notices if notice.rule == "communication"]
-    assert "How much of it is waiting for other ranks this trace alone does not tell" in notice.text
+    assert "One rank's trace cannot separate waiting from transfer" in notice.text
     assert "Where this rank waits, look at the one that arrives last; sending less would not help." in notice.todo
 
 

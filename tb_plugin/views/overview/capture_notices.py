@@ -25,8 +25,8 @@ def _partial(trace: TraceTable) -> list[Notice]:
         Notice(
             "capture_partial",
             "low",
-            f"The profiler lost work: of {nodes:,} nodes in {{affected}} replayed graphs only the first {agreeing:,} agree "
-            "with {capture}.",
+            f"The profiler lost events: only the first {agreeing:,} of {nodes:,} nodes in {{affected}} replayed graphs match "
+            "{capture}.",
             "Nodes after a lost one have no operator. Record capture and replays again.",
             [
                 METRICS.figure("capture", trace.captured.source if sources else source),
