@@ -9,4 +9,9 @@ from tb_plugin.profilers.torch_npu import TORCH_NPU
 
 RECORDERS: tuple[Recorder, ...] = (PYTORCH, PYTORCH_LEGACY, PYTORCH_PACKETS, TORCH_NPU, MEGENGINE)
 
-__all__ = ["MEGENGINE", "PYTORCH", "PYTORCH_LEGACY", "PYTORCH_PACKETS", "RECORDERS", "TORCH_NPU"]
+__all__ = ["MEGENGINE", "PYTORCH", "PYTORCH_LEGACY", "PYTORCH_PACKETS", "RECORDERS", "TORCH_NPU", "profiler_named"]
+
+
+def profiler_named(profiler_id: str) -> Recorder | None:
+    """Returns a profiler of this package by its id, None for others."""
+    return next((recorder for recorder in RECORDERS if recorder.id == profiler_id), None)

@@ -497,7 +497,7 @@ class TraceTable:
     components: AllocatorTotals
     recorder: Recorder
     """The tool that recorded it, in words."""
-    captured: Captured = field(default_factory=Captured)
+    captured: Captured = field(default_factory=Captured, metadata={"cached": False})
     """What another recording tells of the graphs that this one replays. Never kept: who asks with it puts it here."""
 
     def calls_that(self, *roles: CallRole) -> Bool:
