@@ -8,7 +8,6 @@ import numpy as np
 
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.device_time import busy_title
-from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host_activity import Host
@@ -16,6 +15,7 @@ from tb_plugin.analysis.idle.metrics import METRICS as OF_IDLE
 from tb_plugin.analysis.idle.metrics import TITLES
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.step_shares import UNRECORDED
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import measure_within, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure, Link, Notice

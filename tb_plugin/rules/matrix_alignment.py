@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.matrix_unit import matrix_units
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MatrixUse
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.rules._base import Rule, Scene, Seen

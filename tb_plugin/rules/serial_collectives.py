@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.rules._base import Rule, Scene, Seen
 from tb_plugin.rules._collectives import ONE_RANK, Collectives, collectives, could_hide, first_of, left_over

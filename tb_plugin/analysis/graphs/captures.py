@@ -12,9 +12,9 @@ from tb_plugin.analysis.backward import works_for
 from tb_plugin.analysis.graphs.matching import with_names
 from tb_plugin.analysis.graphs.replays import kernel_args, replays_of
 from tb_plugin.analysis.graphs.scopes import INPUTS, WORK_IN, alike, scopes_around
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.kernel_facts import stated_text
 from tb_plugin.lib.array_fields import no_rows
+from tb_plugin.lib.groupby import group
 from tb_plugin.lib.intervals import Ranges, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.extra_columns import BLOCK, GRID, LAUNCHED

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.lib.array_fields import no_rows
-from tb_plugin.model.trace.numbering import firsts, numbered
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import MISSING
 
@@ -109,14 +109,13 @@ class _Builder:
 
     def level(self, above: Int64, frame: Int64, thread: Int64) -> Int64:
         """Returns the place of each frame; ``above`` are the places around them, at the first level the threads."""
-        around, _ = numbered(above)
-        of, count = numbered(around * (int(frame.max()) + 1) + frame)
-        first = firsts(of, count)
+        places = group(above, frame)
+        first = places.first
         self._label.append(frame[first])
-        self._parent.append(above[first] if self._made else np.full(count, MISSING))
+        self._parent.append(above[first] if self._made else np.full(len(first), MISSING))
         self._thread.append(thread[first])
-        self._made += count
-        return of + (self._made - count)
+        self._made += len(first)
+        return places.of + (self._made - len(first))
 
     def made(self, node: Int64, value: Int64) -> Places:
         """Returns the places, with the sums of the values at them."""

@@ -10,8 +10,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-MISSING = -1
-"""Stands in an integer column for "the trace does not say"."""
+from tb_plugin.lib.groupby import MISSING as MISSING
 
 NO_OPERATOR = "(no operator)"
 """Name of the row that carries device time which no operator launched."""

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.compiled.regions import regions_of
-from tb_plugin.analysis.groupby import Groups, group
 from tb_plugin.analysis.kernel_facts import stated_text
 from tb_plugin.analysis.selection import Selection
+from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.compiled.generated_kernels import generated_kernels, read_name

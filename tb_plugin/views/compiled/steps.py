@@ -9,8 +9,8 @@ import pyarrow as pa
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.compiled.compiling import compilations_of, guards_of, wrapper_times
 from tb_plugin.analysis.compiled.regions import regions_of
-from tb_plugin.analysis.groupby import ratio, sum_by
 from tb_plugin.analysis.selection import steps_of
+from tb_plugin.lib.groupby import ratio, sum_by
 from tb_plugin.lib.intervals import measure_within, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable

@@ -11,10 +11,10 @@ from tb_plugin.analysis.compiled.calls import called_of
 from tb_plugin.analysis.compiled.compiling import cold_calls, compilations_of, guards_of, wrapper_times
 from tb_plugin.analysis.compiled.graph_breaks import breaks_of, number_of, place_of
 from tb_plugin.analysis.compiled.regions import regions_of
-from tb_plugin.analysis.groupby import Groups, group, sum_by
 from tb_plugin.analysis.host_calls import host_calls, sums_of
 from tb_plugin.analysis.range_patterns import GRAPH
 from tb_plugin.analysis.selection import Selection
+from tb_plugin.lib.groupby import Groups, group, sum_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.compiled.payloads import framed, innermost_modules, numbers_of

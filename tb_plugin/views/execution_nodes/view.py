@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view, whole_number
-from tb_plugin.analysis.groupby import Forest
+from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.errors import NotFound
 from tb_plugin.lib.model_cache import remembered

@@ -17,9 +17,9 @@ from tb_plugin.analysis.filters import EVENT
 from tb_plugin.analysis.graphs.attribution_payload import WAYS
 from tb_plugin.analysis.graphs.coverage import Tie
 from tb_plugin.analysis.graphs.origins import origins_of
-from tb_plugin.analysis.groupby import Groups, group, ratio, sum_by
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.unattributed_kernels import module_around
+from tb_plugin.lib.groupby import Groups, group, ratio, sum_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Sort

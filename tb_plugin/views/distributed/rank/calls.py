@@ -10,10 +10,9 @@ import numpy.typing as npt
 from tb_plugin.analysis.collective_names import NOT_COLLECTIVE, POINT_TO_POINT, WAIT, has_larger_side
 from tb_plugin.analysis.communication import BACKEND, communicates
 from tb_plugin.analysis.dtypes import element_bytes
-from tb_plugin.analysis.groupby import group
+from tb_plugin.lib.groupby import group, side_by_side
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import side_by_side
 from tb_plugin.views.distributed.rank.coalesced_calls import in_batches
 from tb_plugin.views.distributed.rank.collective_metadata import MOST_ELEMENTS, About, Facts, Words
 from tb_plugin.views.distributed.rank.host_calls import Chains, callers_of, chains_of

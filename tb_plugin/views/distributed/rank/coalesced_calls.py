@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.collective_names import BATCH_END, NOT_COLLECTIVE
+from tb_plugin.lib.groupby import stable_order
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import stable_order
 from tb_plugin.views.distributed.rank.collective_metadata import Words
 from tb_plugin.views.distributed.rank.host_calls import Chains, closes_batch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.groupby import sum_by
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import Ranges, measure_within
 
 Int64 = npt.NDArray[np.int64]
