@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.errors import KeptLost
+from tb_plugin.errors import CacheFileLost
 from tb_plugin.model.column_file import kept, one_list, read_columns, write_columns
 from tb_plugin.model.trace.recorder import UNKNOWN_RECORDER, Recorder
 from tb_plugin.model.trace.strings import StringTable
@@ -39,14 +39,14 @@ def write(model: Any, path: str, version: int, profiler: Lookup) -> None:
 
 
 def read(kind: type[Made], path: str, version: int, profiler: Lookup) -> Made:
-    """Maps a model. Raises KeptLost when the file is gone, damaged or of another version.
+    """Maps a model. Raises CacheFileLost when the file is gone, damaged or of another version.
 
     It checks the structure only; a reader of a file that another process wrote compares the checksum first.
     """
     with kept("The column file is", path, _AGAIN), _as_value_error():
         table, header = read_columns(path)
         if (header["model"], header["version"]) != (kind.__name__, version):
-            raise KeptLost("The column file is of another version.", path, _AGAIN)
+            raise CacheFileLost("The column file is of another version.", path, _AGAIN)
         model: Made = _Join(table, profiler).value(kind, header["fields"], "")
         return model
 

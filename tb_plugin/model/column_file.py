@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tb_plugin.errors import KeptLost
+from tb_plugin.errors import CacheFileLost
 
 
 def one_list(values: pa.Array) -> pa.Array:
@@ -44,10 +44,10 @@ def header_of(table: pa.Table) -> dict[str, Any]:
 
 @contextmanager
 def kept(what: str, path: str, again: str) -> Iterator[None]:
-    """Raises KeptLost for what a kept file raises that is gone or damaged; ``what`` is its subject and verb."""
+    """Raises CacheFileLost for what a kept file raises that is gone or damaged; ``what`` is its subject and verb."""
     try:
         yield
     except FileNotFoundError as error:
-        raise KeptLost(f"{what} gone.", path, again) from error
+        raise CacheFileLost(f"{what} gone.", path, again) from error
     except (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError) as error:
-        raise KeptLost(f"{what} damaged.", path, again) from error
+        raise CacheFileLost(f"{what} damaged.", path, again) from error

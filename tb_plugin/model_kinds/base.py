@@ -75,7 +75,7 @@ class Model(Protocol[Raw, Made]):
         ...
 
     def read(self, path: str) -> Made:
-        """Returns the model in a file, mapped where that can be. Raises KeptLost when it is gone or damaged."""
+        """Returns the model in a file, mapped where that can be. Raises CacheFileLost when it is gone or damaged."""
         ...
 
     def outline(self, made: Made) -> Outline:
@@ -135,7 +135,7 @@ class FileModel(Generic[Raw, Filed]):
         codec.write(made, path, self.version, profiler_named)
 
     def read(self, path: str) -> Filed:
-        """Returns the model, its columns mapped. Raises KeptLost."""
+        """Returns the model, its columns mapped. Raises CacheFileLost."""
         return codec.read(self.type, path, self.version, profiler_named)
 
     def outline(self, made: Filed) -> Outline:

@@ -37,7 +37,7 @@ class TraceModel:
         codec.write(made, path, self.version, profiler_named)
 
     def read(self, path: str) -> TraceTable:
-        """Returns the trace, its columns mapped. Raises KeptLost."""
+        """Returns the trace, its columns mapped. Raises CacheFileLost."""
         return codec.read(TraceTable, path, self.version, profiler_named)
 
     def outline(self, made: TraceTable) -> Outline:

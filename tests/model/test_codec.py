@@ -161,7 +161,7 @@ def test_a_file_of_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 MOST_BYTES_PER_EVENT = 160
-"""Of a trace in the cache and mapped into memory, sections and strings included; docs/architecture.md has a table."""
+"""Of a trace in the cache and mapped into memory, sections and strings included; docs/limits.md has a table."""
 FIXED_BYTES = 43_500
 """Descriptions of columns and the header."""
 FEWEST_EVENTS = 400
