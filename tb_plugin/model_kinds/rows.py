@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pyarrow.compute as pc
 
-from tb_plugin.model.category_memory import table as category_memory
-from tb_plugin.model.cluster.table import Cluster
-from tb_plugin.model.execution_trace.table import ExecutionTrace
-from tb_plugin.model.flight_recorder import table as flight_recorder
-from tb_plugin.model.memory_flow import table as memory_flow
+from tb_plugin.model import category_memory, flight_recorder, memory_flow
+from tb_plugin.model.cluster import Cluster
+from tb_plugin.model.execution_trace import ExecutionTrace
 from tb_plugin.model.snapshot.assemble import assemble as assemble_snapshot
 from tb_plugin.model.snapshot.table import RawSnapshot, Snapshot
-from tb_plugin.model.stack_profile.table import StackProfile
+from tb_plugin.model.stack_profile import StackProfile
 from tb_plugin.model_kinds.base import FileModel, as_read
 from tb_plugin.payloads import ClockInfo
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tb_plugin.analysis.base import Params, Part, page
 from tb_plugin.errors import BadRequest, CacheFileLost
-from tb_plugin.model.memory_flow import table
-from tb_plugin.model.memory_flow.table import MOST_REGIONS, MemoryFlow, levels_of
+from tb_plugin.model import memory_flow as table
+from tb_plugin.model.memory_flow import MOST_REGIONS, MemoryFlow, levels_of
 from tb_plugin.model_kinds.rows import MEMORY_FLOW
 from tb_plugin.views.memory_flow import picture
 from tb_plugin.views.memory_flow.view import MemoryFlowAnalysis

@@ -15,7 +15,7 @@ from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.flight_recorder.metrics import METRICS
 from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.flight_recorder.table import Flight
+from tb_plugin.model.flight_recorder import Flight
 from tb_plugin.payloads import Column, Sort
 
 _PEERS = re.compile(r"(\d+|\?)\s*(->|<-)\s*(\d+|\?)\s*$")

@@ -18,7 +18,7 @@ from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, Re
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.memory_flow.elements import Elements
 from tb_plugin.formats.stream import TextStream, text_of
-from tb_plugin.model.memory_flow.table import RawMemoryFlow
+from tb_plugin.model.memory_flow import RawMemoryFlow
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.strings import StringTable

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.model.stack_profile.table import Places
+from tb_plugin.model.stack_profile import Places
 from tb_plugin.model.trace.graph_capture import NodeStacks
 from tb_plugin.model.trace.node_stacks import node_stacks
 

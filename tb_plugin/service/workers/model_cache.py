@@ -16,7 +16,7 @@ from tb_plugin.analysis.timeline.pyramid import Pyramid
 from tb_plugin.errors import CacheFileLost, NotFoundError
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.lib.model_cache import MEMO
-from tb_plugin.model.stack_profile.table import StackProfile, captured_by_node
+from tb_plugin.model.stack_profile import StackProfile, captured_by_node
 from tb_plugin.model.trace.graph_capture import Captured
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import TraceTable

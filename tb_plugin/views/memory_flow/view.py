@@ -19,7 +19,7 @@ from tb_plugin.analysis.base import (
 )
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.snapshot.curve import WIDTH
-from tb_plugin.model.memory_flow.table import MemoryFlow, levels_of
+from tb_plugin.model.memory_flow import MemoryFlow, levels_of
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Table, View
 from tb_plugin.views.memory_flow.metrics import METRICS

@@ -17,7 +17,7 @@ from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.stack_profile.table import StackProfile
+from tb_plugin.model.stack_profile import StackProfile
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Sort, Table, Unit, View
 

@@ -17,7 +17,7 @@ from tb_plugin.analysis.job_tables.traffic import link_totals
 from tb_plugin.errors import CacheFileLost, UnreadableTrace
 from tb_plugin.formats.ascend import AscendClusterReader, AscendReader
 from tb_plugin.formats.base import ListedFile, ReadOptions, no_progress
-from tb_plugin.model.cluster.table import Cluster
+from tb_plugin.model.cluster import Cluster
 from tb_plugin.model.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, SCHEMAS, STEP_TIMES, stated_in
 from tb_plugin.model_kinds.rows import CLUSTER
 from tb_plugin.views.cluster.view import ClusterAnalysis

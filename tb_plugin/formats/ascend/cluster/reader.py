@@ -29,7 +29,7 @@ from tb_plugin.formats.ascend.open_files import OpenedFiles
 from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.values import storable
-from tb_plugin.model.cluster.table import Cluster
+from tb_plugin.model.cluster import Cluster
 from tb_plugin.model.trace.job_tables import GROUPS
 from tb_plugin.model.trace.report import ReadReport
 
