@@ -13,8 +13,8 @@ from tb_plugin.analysis.graphs.coverage import Tie, coverage
 from tb_plugin.analysis.graphs.origins import Origins, Way, origins_of
 from tb_plugin.analysis.graphs.replays import replays_of
 from tb_plugin.analysis.selection import select_rows
+from tb_plugin.formats.stack_files.nodes import node_stacks
 from tb_plugin.model.trace.graph_capture import Captured
-from tb_plugin.model.trace.node_stacks import node_stacks
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import TraceTable
