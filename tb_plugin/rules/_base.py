@@ -229,7 +229,7 @@ class Scene:
     @property
     def each(self) -> str:
         """Returns what a figure of a step speaks of: without recorded steps the recording stands for one."""
-        return "In each step" if self.trace.steps.recorded else "In the recording"
+        return "Per step," if self.trace.steps.recorded else "In this recording,"
 
     def often(self, total: int, key: str) -> str:
         """Returns how often a step does something, in words: the figure of that key."""

@@ -23,7 +23,7 @@ from tb_plugin.model.trace.table import Steps, TraceTable
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-ONE_RANK = "How much of it is waiting for other ranks this trace alone does not tell."
+ONE_RANK = "One rank's trace cannot separate waiting from transfer."
 """A collective that waits and one that moves data look alike on one rank."""
 _LEAST_SHARE = 0.01
 """Where less of the steps is communication that nothing hides, no rule speaks of it, and nothing more is worked out."""

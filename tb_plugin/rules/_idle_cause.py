@@ -68,11 +68,11 @@ def largest_cause(s: Scene, device: str) -> LargestCause:
     )
     text = " The largest cause of its idle time is {idle_cause} ({idle_cause_ratio})"
     if "idle_host" in host:
-        text += ": the host is in {idle_host} meanwhile"
+        text += ": the host is in {idle_host}"
         text += ", called by {operator}" if "operator" in host else ""
         text += ", at {idle_line}" if "idle_line" in host else ""
     return LargestCause(
-        f"{text}.", figures, Link("idle", {"where": f"cause:{title}"}, "Show what waits"), cause, totals[cause]
+        f"{text}.", figures, Link("idle", {"where": f"cause:{title}"}, "Show the wait"), cause, totals[cause]
     )
 
 

@@ -1,4 +1,4 @@
-"""Steps that take longer than the others: by how much, and what differs in them."""
+"""Outlier steps than the others: by how much, and what differs in them."""
 
 from __future__ import annotations
 
@@ -191,20 +191,20 @@ def detection(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int64, other
     more = {part: int(part.ns[worst]) - int(np.median(part.ns[others])) for part in _parts(s)}
     part = min(more, key=lambda each: (-more[each], each.title))
     values |= {"differs": part.title, "differs_ns": more[part]}
-    text = f"{words.text} Most of the difference is {{differs}} ({{differs_ns}})"
+    text = f"{words.text} Largest difference: {{differs}} (+{{differs_ns}})"
     if (row := _largest_row(s, part.category, worst, others)) and row[1] >= TOLD * more[part]:
         values |= {"differs_row": row[0], "differs_row_ns": row[1]}
         text += (
-            ", most of all {differs_row} ({differs_row_ns} more)"
+            ", mostly {differs_row} (+{differs_row_ns})"
             if part.category
-            else ". On the host {differs_row} takes {differs_row_ns} more, waits for the device included"
+            else ". On the host, {differs_row} takes {differs_row_ns} longer, including waits for the device"
         )
     cause = part.cause
     compiling = _compiling(s, worst)
     if 2 * compiling >= int(dur[worst]) - usual.median:
         cause = Cause.COMPILATION
         values["unusual_compiling_ns"] = compiling
-        text += ". In it code was compiled for {unusual_compiling_ns}: the finding about compilation saves this time as well"
+        text += ". It includes {unusual_compiling_ns} of compilation, which the compilation finding also saves"
     advice = words.advice.get(cause) if cause is not None else None
     notice = s.notice(
         rule,

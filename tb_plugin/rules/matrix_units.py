@@ -57,16 +57,16 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity=severity_of(eligible.ratio),
-        text=f"{{matrix_eligible_ratio}} of the kernel time comes from operators that could use {units}, and no "
-        + ("product or convolution is known to." if time.used_ns else "kernel is known to."),
+        text=f"{{matrix_eligible_ratio}} of the kernel time could use {units}, but no "
+        + ("product or convolution uses them." if time.used_ns else "kernel uses them."),
         todo=_lower_precision(s),
         figures=figures,
         measure="matrix_eligible_ratio",
         threshold=MATRIX_SHARE,
         evidence=Link("operators", {"sort": "device_self_ns"}, "Show operators"),
-        why=f"Products of matrices and convolutions take several times as long without {units}. At best they reach the "
-        "device's peak in 16 bit, at least a third of it, or are twice as fast where shapes are not recorded. What other "
-        "kernels would gain, and what casts would cost, is left out.",
+        why=f"Matrix products and convolutions are several times slower without {units}. Upper bound: they reach the "
+        "device's 16-bit peak. Lower bound: a third of it. Without recorded shapes, the bounds assume twice the speed. "
+        "Casts and other kernels are not counted.",
         confidence="medium",
     )
     plain = plain_products(s)

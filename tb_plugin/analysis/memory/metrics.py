@@ -156,7 +156,10 @@ METRICS = OF_DEVICES.adding(
             "shapes": ("Shapes", "Different input shapes with which it allocated in the steps that are compared."),
             "varying_shapes": ("Not in every step", "Of these, shapes that not every one of these steps has."),
             "varying_allocations": ("Allocations for them", "Allocations by it with such shapes."),
-            "varying_calls": ("Driver calls for them", "Driver calls for memory while it was open with such shapes."),
+            "varying_calls": (
+                "Driver calls for them",
+                "Memory allocation calls to the driver while it was open with such shapes.",
+            ),
             "distinct_sizes": ("Sizes", "Different sizes of the blocks that were live."),
             "block_number": ("Block", "Number of the block on its device, by its first event."),
         },

@@ -63,7 +63,7 @@ class Varying:
     allocations: Int64
     bytes: Int64
     calls: Int64
-    """Driver calls for memory in operators of this name with this shape."""
+    """Memory allocation calls to the driver in operators of this name with this shape."""
     calls_ns: Int64
     every_call_ns: int
     """Time of all such calls in these steps."""
