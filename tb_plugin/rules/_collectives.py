@@ -10,11 +10,11 @@ import numpy.typing as npt
 from tb_plugin.analysis.backward import forward_operators, in_backward
 from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.communication import communicates, communicating, computing, exposed
-from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.range_patterns import ADDS_GRADIENT, DATA_PARALLEL, backward_label, name_matches
 from tb_plugin.analysis.reported_collectives import around, reported_collectives, that
 from tb_plugin.analysis.selection import steps_of
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import covered_before, measure, measure_within, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING, EventKind

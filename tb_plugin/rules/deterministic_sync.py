@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.module_paths import module_paths
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Link

@@ -7,10 +7,10 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
 from tb_plugin.analysis.graphs.attribution import operator_names
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.matrix_unit import matrix_units
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MatrixUse
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import NO_SAVING, Bounds, Detection, Rule, Scene, percent

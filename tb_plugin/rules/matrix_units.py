@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import replayed_operators
-from tb_plugin.analysis.groupby import Forest, sum_by
 from tb_plugin.analysis.matrix_unit import matrix_time, matrix_units
 from tb_plugin.analysis.metrics import WHOLE, define
 from tb_plugin.analysis.severity import severity_of
+from tb_plugin.lib.groupby import places_of, sum_by
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link

@@ -7,10 +7,10 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.module_paths import module_paths
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link

@@ -9,12 +9,12 @@ import pyarrow as pa
 from tb_plugin.analysis.advice import todo_of
 from tb_plugin.analysis.backward import works_for
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import occupied
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.payloads import Link

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.groupby import Groups, group
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit

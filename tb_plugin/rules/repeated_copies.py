@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, matched, name_matches
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import group
 from tb_plugin.lib.intervals import measure
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._collectives import ONE_RANK, Collectives, collectives, could_hide, first_of, left_over

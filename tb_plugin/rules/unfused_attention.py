@@ -11,8 +11,8 @@ import numpy.typing as npt
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change, merge_changes
+from tb_plugin.lib.groupby import places_of
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import MISSING, KernelClass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link

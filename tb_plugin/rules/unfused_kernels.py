@@ -14,11 +14,11 @@ from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.driver_calls import set_up
 from tb_plugin.analysis.graphs.hashing import sequence_hashes
-from tb_plugin.analysis.groupby import group, sum_by
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import group, sum_by
 from tb_plugin.lib.intervals import subtract
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable
