@@ -61,7 +61,7 @@ def test_shares_are_called_after_what_they_are_of(steps: int) -> None:
     builder = trace().annotation("forward", 0, 10)
     found = part((builder.step(1, 0, 20) if steps else builder).table(), "phases").frames["phases"]
     titles = {column.metric.key: column.metric.title for column in found.columns}
-    assert titles["phase_step_ratio"] == ("Of the steps" if steps else "Of the trace")
+    assert titles["phase_step_ratio"] == ("Of the steps" if steps else "Share of trace")
 
 
 def test_what_the_autograd_engine_does_lies_in_the_annotation_around_backward() -> None:

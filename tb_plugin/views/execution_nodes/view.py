@@ -124,9 +124,7 @@ class ExecutionNodes:
             METRICS.figure("process_id", None if trace.process is None else str(trace.process)),
             METRICS.figure("execution_schema", trace.schema),
         ]
-        text = (
-            "It has no times: what it knows of tensors stands in the timeline of the trace that was recorded with it."
-        )
+        text = "It has no times. Open the trace of the same recording to see tensors on the timeline."
         todo = "Put both into one folder, and choose an operator of that timeline."
         payloads = {
             "answer": Notices("answer", "Answer", "answer", [Notice("execution_no_times", "info", text, todo)]),

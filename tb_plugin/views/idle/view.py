@@ -50,9 +50,7 @@ LISTED = 200
 _NEXT = Metric(
     "event", "Event", "count", "Number of the event after the gap in order of time, as the timeline knows it."
 )
-_BEGINS_IN = (
-    "Step in which it begins. None: it begins outside of the chosen steps and reaches into them; its time is whole."
-)
+_BEGINS_IN = "Step in which it starts. None: it starts outside the selected steps; its full time counts."
 _COLUMNS = ("cause", "dur_ns", "start_ns", "step", "device", "idle_host", "operator", "idle_line", "next_work")
 
 
@@ -71,7 +69,7 @@ class IdleTime:
         if not device_busy(trace):
             return Missing("The trace holds no work of a device.", trace.recorder.todo("view.idle"))
         if missing_computation(trace) is not None:
-            return Missing("Kernels are missing that the profile states: nobody knows when the device was idle.", "")
+            return Missing("Kernels reported by the profiler are missing, so idle time is unknown.", "")
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:

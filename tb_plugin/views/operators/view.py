@@ -350,9 +350,9 @@ def _donuts(by_name: Frame, outermost: Frame, has_device: bool) -> dict[str, Pay
     """
     titles = {
         "device_self_ns": "Device self time",
-        "device_total_ns": "Device total time of outermost operators",
+        "device_total_ns": "Device total time of top-level operators",
         "host_self_ns": "Host self time",
-        "host_total_ns": "Host total time of outermost operators",
+        "host_total_ns": "Host total time of top-level operators",
     }
     shown = [key for key in titles if has_device or key.startswith("host")]
     found: dict[str, Payload] = {}
