@@ -36,3 +36,6 @@ class CategoryMemoryModel:
 
     def open_beside(self, made: CategoryMemory, path: str) -> None:
         """Keeps nothing beside it."""
+
+
+MODEL = CategoryMemoryModel()

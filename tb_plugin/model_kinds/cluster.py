@@ -36,3 +36,6 @@ class ClusterModel:
 
     def open_beside(self, made: Cluster, path: str) -> None:
         """Keeps nothing beside it."""
+
+
+MODEL = ClusterModel()

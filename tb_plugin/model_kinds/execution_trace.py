@@ -36,3 +36,6 @@ class ExecutionTraceModel:
 
     def open_beside(self, made: ExecutionTrace, path: str) -> None:
         """Keeps nothing beside it."""
+
+
+MODEL = ExecutionTraceModel()

@@ -41,3 +41,6 @@ class FlightModel:
 
     def open_beside(self, made: Flight, path: str) -> None:
         """Keeps nothing beside it."""
+
+
+MODEL = FlightModel()

@@ -36,3 +36,6 @@ class MemoryFlowModel:
 
     def open_beside(self, made: MemoryFlow, path: str) -> None:
         """Keeps nothing beside it."""
+
+
+MODEL = MemoryFlowModel()

@@ -41,3 +41,6 @@ class SnapshotModel:
 
     def open_beside(self, made: Snapshot, path: str) -> None:
         """Keeps nothing beside the column file."""
+
+
+MODEL = SnapshotModel()

@@ -36,3 +36,6 @@ class StackProfileModel:
 
     def open_beside(self, made: StackProfile, path: str) -> None:
         """Keeps nothing beside it."""
+
+
+MODEL = StackProfileModel()

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tb_plugin.analysis.base import Joining, Params, Part, Whole
+from tb_plugin.analysis.base import Params, Part, Whole
+from tb_plugin.analysis.view_entry import joining
 from tb_plugin.errors import NotFound, UserError
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.lib.malloc_trim import give_back_memory
@@ -96,7 +97,8 @@ class WriteJoined:
         Raises KeptLost, CacheRefused, and UserError where the parts take more memory than all workers may.
         """
         analysis = analysis_named(self.view_id)
-        if not isinstance(analysis, Joining):
+        view = joining(analysis)
+        if view is None:
             raise NotFound("The parts of this view are not joined.", self.view_id, "Ask for its answer.")
         read, refused = _read(models, (*self.parts, *self.beside))
         if refused:
@@ -104,7 +106,7 @@ class WriteJoined:
         mine, beside = read[: len(self.parts)], read[len(self.parts) :]
         del read
         mine.reverse()
-        joined = isolated(analysis.title, lambda: analysis.join(_handed_over(mine), beside))
+        joined = isolated(analysis.title, lambda: view.join(_handed_over(mine), beside))
         put_whole(self.target, partial(mapped_part.write, joined))
         del joined
         give_back_memory()

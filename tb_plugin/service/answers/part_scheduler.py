@@ -15,7 +15,7 @@ from typing import Any
 from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.errors import CacheRefused, KeptLost, NotFound, TorchTraceError, UserError
 from tb_plugin.payloads import Profile
-from tb_plugin.registry import analysis_named, model_of, raws_of
+from tb_plugin.registry import analysis_named, formats_of, model_of
 from tb_plugin.service.answers.dask_parts import ClusterParts
 from tb_plugin.service.answers.multi_questions import Source, WritePart
 from tb_plugin.service.answers.summary_sources import RankSummary, Summaries
@@ -88,13 +88,13 @@ class Team:
         ``params.steps`` chooses steps of each of them, ``capture`` names what tells of the graphs of each.
         """
         params = replace(params, table=None)
-        raws = raws_of(analysis.model)
+        formats = formats_of(analysis)
         while True:
             state = State()
             summaries = self.summaries.of(entries) if analysis.id == VIEW else {}
             for entry in entries:
                 asked = _Asked(entry, analysis, params, capture(entry))
-                if entry.found.reader.raw not in raws:
+                if entry.found.reader.id not in formats:
                     try:
                         analysis_named(analysis.id, model_of(entry.found.reader))
                     except NotFound as error:

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from tb_plugin.formats.base import JobInfo, identifying
+from tb_plugin.formats.base import JobInfo
+from tb_plugin.formats.format_entry import identifying
 from tb_plugin.model.trace.worker_names import rank_worker
 from tb_plugin.service.profile_files import Found, Root, run_name
 

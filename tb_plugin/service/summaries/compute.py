@@ -21,7 +21,8 @@ from typing import Any, Literal
 from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params, Part
 from tb_plugin.errors import StorageError, TorchTraceError, UserError
-from tb_plugin.formats.base import JobInfo, Reader, ReadOptions, identifying, no_progress
+from tb_plugin.formats.base import JobInfo, Reader, ReadOptions, no_progress
+from tb_plugin.formats.format_entry import identifying
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.lib.model_cache import MEMO
 from tb_plugin.lib.temp_dirs import PrivateFolder

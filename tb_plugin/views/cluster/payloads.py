@@ -18,7 +18,6 @@ from tb_plugin.model.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS,
 from tb_plugin.payloads import Figure, Line, Notice, Series
 from tb_plugin.views.cluster.shares import exposed_findings, step_figures
 
-TABLES = ("job_steps", "job_communication", "job_bands", "job_links", "job_groups")
 """Names of the frames, in the order in which they are shown."""
 
 _CALLS = (

@@ -1,1 +1,30 @@
 """The view ``compiled``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tb_plugin.analysis.base import Missing, Traits
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry
+
+if TYPE_CHECKING:
+    from tb_plugin.model.trace.table import TraceTable
+
+
+def _missing(trace: TraceTable) -> Missing | None:
+    from tb_plugin.analysis.compiled.regions import has_regions
+
+    return None if has_regions(trace) else Missing("No compiled code ran.", "")
+
+
+VIEW = ViewEntry(
+    __name__,
+    "compiled",
+    "Compiled",
+    order=90,
+    model=TRACE,
+    traits=Traits(
+        "Work", hidden=True, whole="", tables=("regions", "graph_breaks", "generated_kernels", "compiled_steps")
+    ),
+    missing=_missing,
+)

@@ -1,1 +1,30 @@
 """The view ``launches``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tb_plugin.analysis.base import Missing, Traits
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry
+
+if TYPE_CHECKING:
+    from tb_plugin.model.trace.table import TraceTable
+
+
+def _missing(trace: TraceTable) -> Missing | None:
+    from tb_plugin.model.trace.schema import EventKind
+
+    if (trace.kind == EventKind.RUNTIME).any():
+        return None
+    return Missing("The trace holds no calls of a device's runtime.", trace.recorder.todo("view.launches"))
+
+
+VIEW = ViewEntry(
+    __name__,
+    "launches",
+    "Launches",
+    order=150,
+    model=TRACE,
+    traits=Traits("Time", whole="", tables=("runtime_calls", "runtime_calls_by_caller")),
+    missing=_missing,
+)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_plugin.analysis.base import OWN_ONLY, Missing, Number, Params, Part, Scope, Traits, answer_view, whole_number
+from tb_plugin.analysis.base import Number, Params, Part, answer_view, whole_number
 from tb_plugin.analysis.snapshot.curve import WIDTH
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.memory_flow.table import MemoryFlow, levels_of
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
+from tb_plugin.views.memory_flow import VIEW
 from tb_plugin.views.memory_flow.metrics import METRICS
 from tb_plugin.views.memory_flow.notices import answer_of, data_notices
 from tb_plugin.views.memory_flow.picture import curve_of, map_of, part_of
@@ -17,19 +19,8 @@ from tb_plugin.views.memory_flow.tables import all_tensors_frame, producers_fram
 OWN = ("start_ns", "end_ns", "low", "high", "at_ns", "width")
 
 
-class MemoryFlowAnalysis:
+class MemoryFlowAnalysis(DeclaredView, entry=VIEW):
     """The view of tensors over addresses and time."""
-
-    id = "memory_flow"
-    title = "Memory flow"
-    model = MemoryFlow
-    traits = Traits("Memory", whole="A memory flow has no phases.", tables=("tensors_at", "flow_producers"))
-    scope: Scope = "profile"
-    borrows = OWN_ONLY
-
-    def missing(self, flow: MemoryFlow) -> Missing | None:
-        """Returns None: it is always there."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the part that is looked at, the moment and the width."""

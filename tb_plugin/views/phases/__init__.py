@@ -1,1 +1,33 @@
 """The view ``phases``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tb_plugin.analysis.base import Missing, Traits
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry
+
+if TYPE_CHECKING:
+    from tb_plugin.model.trace.table import TraceTable
+
+
+def _missing(trace: TraceTable) -> Missing | None:
+    from tb_plugin.analysis.annotations import named_ranges
+    from tb_plugin.analysis.range_traces import has_only_ranges
+
+    if named_ranges(trace).any():
+        return None
+    if has_only_ranges(trace):
+        return Missing("The trace holds no ranges that the program named.", "")
+    return Missing("The trace holds no annotations.", trace.recorder.todo("view.phases"))
+
+
+VIEW = ViewEntry(
+    __name__,
+    "phases",
+    "Phases",
+    order=130,
+    model=TRACE,
+    traits=Traits("Time", whole="", tables=("phases", "phase_steps")),
+    missing=_missing,
+)

@@ -1,1 +1,15 @@
 """The view ``range``."""
+
+from __future__ import annotations
+
+from tb_plugin.analysis.base import Traits
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry
+
+VIEW = ViewEntry(
+    __name__,
+    "range",
+    "Range",
+    order=390,
+    model=TRACE,
+    traits=Traits("Ask", "detail"),
+)

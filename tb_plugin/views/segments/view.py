@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_plugin.analysis.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view, whole_number
+from tb_plugin.analysis.base import Params, Part, answer_view, whole_number
 from tb_plugin.analysis.snapshot.device_levels import devices_of, held_of, levels_of, moment_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.moment import moment_at
 from tb_plugin.analysis.snapshot.out_of_memory import in_way_of, last_ooms, ran_out
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.snapshot.table import Action, Snapshot
 from tb_plugin.payloads import CoverageInfo, Figure, Figures, Metric, Payload, Table, View
+from tb_plugin.views.segments import VIEW
 from tb_plugin.views.segments.answer import answer_of
 from tb_plugin.views.segments.curve import reserved_of
 from tb_plugin.views.segments.out_of_memory import obstacles_frame, oom_moments_frame
@@ -21,19 +23,8 @@ from tb_plugin.views.segments.tables import blocks_frame, pinning_frame, pools_f
 OWN = ("device", "at", "size")
 
 
-class Segments:
+class Segments(DeclaredView, entry=VIEW):
     """The state of memory at any moment, so that fragmentation is seen."""
-
-    id = "segments"
-    title = "Segments"
-    model = Snapshot
-    traits = Traits("Memory", tables=("pools_at", "oom_moments"), whole="A snapshot has no phases.")
-    scope: Scope = "profile"
-    borrows = OWN_ONLY
-
-    def missing(self, snapshot: Snapshot) -> Missing | None:
-        """Returns None: a snapshot always says what is held at its end."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the device, the moment, and the size of the request that gaps are measured against."""

@@ -1,1 +1,28 @@
 """The view ``timeline``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tb_plugin.analysis.base import Missing, Traits
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry
+
+if TYPE_CHECKING:
+    from tb_plugin.model.trace.table import TraceTable
+
+
+def _missing(trace: TraceTable) -> Missing | None:
+    return None if len(trace) else Missing("The trace holds no events.", trace.recorder.todo("view.timeline"))
+
+
+VIEW = ViewEntry(
+    __name__,
+    "timeline",
+    "Timeline",
+    order=40,
+    model=TRACE,
+    traits=Traits(
+        "Time", "picture", kept=True, whole="It draws everything; what it finds and highlights lies in the phase."
+    ),
+    missing=_missing,
+)
