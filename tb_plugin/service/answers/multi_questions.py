@@ -18,7 +18,6 @@ from tb_plugin.registry import analysis_named
 from tb_plugin.service import mapped_part, part_codec
 from tb_plugin.service.answers.step_selection import chosen_steps
 from tb_plugin.service.answers.summary_sources import RankSummary, Refusal, parts_of
-from tb_plugin.service.answers.table_export import as_csv, rows_as_arrow
 from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE, PROCESS_BYTES, budget_bytes
 from tb_plugin.service.workers.model_cache import ModelFile, OpenModels
 from tb_plugin.service.workers.parse import missing_of
@@ -191,6 +190,8 @@ class AskCsvTogether(_Together):
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns CSV in UTF-8. Raises NotFound, BadRequest, KeptLost."""
+        from tb_plugin.service.answers.table_export import as_csv
+
         table = self._whole(models)
         return as_csv(table.columns, table.data, table.found)
 
@@ -201,5 +202,7 @@ class AskArrowTogether(_Together):
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns the stream. Raises NotFound, BadRequest, KeptLost."""
+        from tb_plugin.service.answers.table_export import rows_as_arrow
+
         table = self._whole(models)
         return rows_as_arrow(table.data.select([column.metric.key for column in table.columns]), table.found)

@@ -44,7 +44,6 @@ from tb_plugin.service.workers.user_step_pattern import own_steps, with_own_step
 from tb_plugin.storage.files import FileSource, Folder
 from tb_plugin.storage.listing import StoredFile
 from tb_plugin.storage.safe_open import Located
-from tb_plugin.views.distributed.part_schema import stamp
 
 log = logging.getLogger("torch_trace")
 
@@ -206,6 +205,8 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
         model = registry.model_of(reader)
         made = model.assemble(with_own_steps(raw, job.steps))
         del raw
+        from tb_plugin.views.distributed.part_schema import stamp
+
         try:
             part = part_with_borrowed(registry.analysis_named(format.VIEW), made)
             outline = model.outline(made)
