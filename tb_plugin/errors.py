@@ -49,7 +49,7 @@ class BadRequest(UserError):
     status = 400
 
 
-class NotFound(UserError):
+class NotFoundError(UserError):
     """The named run, worker, span, view or file does not exist."""
 
     status = 404
@@ -61,11 +61,11 @@ class UnreadableTrace(UserError):
     status = 422
 
 
-class OnlyWhole(UnreadableTrace):
+class WindowUnsupported(UnreadableTrace):
     """A profile of which no window can be opened, though its reader opens windows of others: ``what`` says why."""
 
 
-class KeptLost(UnreadableTrace):
+class CacheFileLost(UnreadableTrace):
     """A file of the cache is gone or damaged; ``where`` is its path. It is dropped, and made anew from its source."""
 
 

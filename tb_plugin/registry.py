@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from tb_plugin.analysis.base import Analysis
 from tb_plugin.analysis.view_entry import model_name
-from tb_plugin.errors import NotFound, UserError
+from tb_plugin.errors import NotFoundError, UserError
 from tb_plugin.extensions import EXTENSIONS_VARIABLE, extension_names
 from tb_plugin.formats import READERS
 from tb_plugin.formats.base import Reader
@@ -76,7 +76,7 @@ def model_of(reader: Reader[Any]) -> Model[Any, Any]:
     for model in models():
         if made_of(model) == raw:
             return model
-    raise NotFound(f"No model is made of {raw.partition(':')[2]}.", reader.id, "Add one to MODELS.")
+    raise NotFoundError(f"No model is made of {raw.partition(':')[2]}.", reader.id, "Add one to MODELS.")
 
 
 def formats_of(analysis: Analysis[Any]) -> frozenset[str]:
@@ -110,9 +110,9 @@ def analysis_named(view_id: str, model: Model[Any, Any] | None = None) -> Analys
             if model is not None and analysis not in views:
                 noun = _noun_of(model_name(analysis))
                 what = f"The view {analysis.title} is about {noun}, and this profile is {model.noun}."
-                raise NotFound(what, view_id, f"It has: {shown}.")
+                raise NotFoundError(what, view_id, f"It has: {shown}.")
             return analysis
-    raise NotFound(f"There is no view {view_id}.", view_id, f"There are: {shown}.")
+    raise NotFoundError(f"There is no view {view_id}.", view_id, f"There are: {shown}.")
 
 
 @lru_cache(maxsize=4)
@@ -146,4 +146,4 @@ def _named(items: Sequence[Item], wanted: str, what: str) -> Item:
     for item in items:
         if item.id == wanted:
             return item
-    raise NotFound(f"There is no {what} {wanted}.", wanted, f"There are: {', '.join(item.id for item in items)}.")
+    raise NotFoundError(f"There is no {what} {wanted}.", wanted, f"There are: {', '.join(item.id for item in items)}.")

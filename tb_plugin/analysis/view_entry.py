@@ -7,7 +7,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
-from tb_plugin.analysis.base import OWN_ONLY, Analysis, Joining, Missing, Params, Part, Scope, Traits
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Analysis, Joining, Missing, Params, Part, Scope, Traits
 from tb_plugin.lib.lazy import class_named, name_of
 from tb_plugin.payloads import Table, View
 
@@ -44,7 +44,7 @@ class ViewEntry:
         model: str,
         traits: Traits,
         scope: Scope = "profile",
-        borrows: Mapping[str, Sequence[str]] = OWN_ONLY,
+        borrows: Mapping[str, Sequence[str]] = NO_BORROWED_NUMBERS,
         missing: Callable[[Any], Missing | None] = _applies,
     ) -> None:
         self.id = id

@@ -69,7 +69,7 @@ def kind_of(category: str) -> EventKind:
     return _KINDS.get(category.lower(), EventKind.UNKNOWN)
 
 
-def is_told_by_name(category: str) -> bool:
+def needs_name(category: str) -> bool:
     """Returns True for a category that holds unlike things: ``kind_of_event`` tells what each is."""
     return category.lower() in _BY_NAME
 

@@ -18,7 +18,7 @@ import pytest
 
 from tb_plugin.analysis.base import Analysis, Frame, Params, Part, matching, page
 from tb_plugin.analysis.base import rows_of as on_the_wire
-from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.model.category_memory.table import CategoryMemory
 from tb_plugin.model.cluster.table import Cluster
 from tb_plugin.model.execution_trace.table import ExecutionTrace
@@ -260,7 +260,7 @@ def test_what_is_asked_wrongly_is_said(case: tuple[Analysis, str, Part]) -> None
         for params in (Params(sort="nothing"), Params(where=(("nothing", "x"),)), Params(search="/(/")):
             with pytest.raises(BadRequest):
                 matching(frame, params)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         analysis.answer([part], Params(table="nothing"))
     if isinstance(made(name), TraceTable):
         with pytest.raises(BadRequest):

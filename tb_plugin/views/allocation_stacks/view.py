@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.base import Params, Part, answer_view
 from tb_plugin.analysis.groupby import preorder
-from tb_plugin.analysis.snapshot.device_levels import Held, devices_of, held_of, levels_of, moment_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of, levels_of_device, moment_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
@@ -38,7 +38,7 @@ class AllocationStacks(DeclaredView, entry=VIEW):
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns the tree, and which moments it is about. Raises BadRequest."""
-        held = held_of(snapshot, params)
+        held = levels_of_device(snapshot, params)
         asked, against = moment_of(held, params), moment_of(held, params, "against")
         at = levels_of(held).peak() if asked is None else asked
         of = params.get("of") or ("held" if against is None else "made")
@@ -72,7 +72,7 @@ class AllocationStacks(DeclaredView, entry=VIEW):
         return answer_view(self, parts[0], params)
 
 
-def _rows(held: Held, of: str, at: int, first: int, last: int) -> Int64:
+def _rows(held: DeviceLevels, of: str, at: int, first: int, last: int) -> Int64:
     if of == "held":
         return held.allocated(at)
     begin = held.block("begin")

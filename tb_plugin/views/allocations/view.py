@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tb_plugin.analysis.base import Number, Params, Part, answer_view, whole_number
+from tb_plugin.analysis.base import Number, Params, Part, answer_view, int_param
 from tb_plugin.analysis.snapshot.categories import category_bar
 from tb_plugin.analysis.snapshot.curve import WIDTH, curve_of
-from tb_plugin.analysis.snapshot.device_levels import devices_of, held_of, levels_of, moment_of, span_of
+from tb_plugin.analysis.snapshot.device_levels import devices_of, levels_of, levels_of_device, moment_of, span_of
 from tb_plugin.analysis.snapshot.history_steps import marks_of
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.snapshot.table import Snapshot
@@ -32,7 +32,7 @@ class Allocations(DeclaredView, entry=VIEW):
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Facts of all devices; curve and tables of one. Raises BadRequest."""
-        held = held_of(snapshot, params)
+        held = levels_of_device(snapshot, params)
         first, last = span_of(held, params)
         facts: dict[str, Number] = {}
         for each in devices_of(snapshot):
@@ -40,7 +40,7 @@ class Allocations(DeclaredView, entry=VIEW):
         levels = levels_of(held)
         asked = moment_of(held, params)
         at = levels.peak() if asked is None else asked
-        width = min(max(whole_number(params, "width") or WIDTH, 50), 5000)
+        width = min(max(int_param(params, "width") or WIDTH, 50), 5000)
         steps = marks_of(held)
         shown = steps_in(steps, first, last)
         payloads: dict[str, Payload] = {

@@ -15,10 +15,10 @@ from tb_plugin.analysis.base import (
     Part,
     answer_view,
     holding,
-    whole_number,
+    int_param,
 )
 from tb_plugin.analysis.metrics import SHARED, define
-from tb_plugin.analysis.snapshot.device_levels import Held, held_of, moment_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of_device, moment_of
 from tb_plugin.analysis.snapshot.labels import address_texts, stack_words, stream_texts, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS as OF_SNAPSHOTS
 from tb_plugin.analysis.view_entry import DeclaredView
@@ -55,10 +55,10 @@ class AllocatorEvents(DeclaredView, entry=VIEW):
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns one screenful of the events that are found. Raises BadRequest."""
-        held = held_of(snapshot, params)
+        held = levels_of_device(snapshot, params)
         rows = _found(snapshot, held.place, params.search) if params.search else None
         count = held.count if rows is None else len(rows)
-        near, first = moment_of(held, params, "near"), whole_number(params, "first")
+        near, first = moment_of(held, params, "near"), int_param(params, "first")
         place = None if near is None else max(near, 0) if rows is None else int(np.searchsorted(rows, near))
         if first is None:
             first = 0 if place is None else place - PAGE // 2
@@ -95,7 +95,7 @@ def _found(snapshot: Snapshot, place: int, search: str) -> Int64:
     return np.flatnonzero(found)
 
 
-def _frame(held: Held, rows: Int64) -> Frame:
+def _frame(held: DeviceLevels, rows: Int64) -> Frame:
     snapshot = held.snapshot
     events, words = snapshot.events, stack_words(snapshot)
     mine = rows + held.events.start

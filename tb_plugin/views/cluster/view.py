@@ -11,7 +11,7 @@ from tb_plugin.model.cluster.table import Cluster
 from tb_plugin.model.trace.job_tables import LINKS, OPERATIONS, STEP_TIMES
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Table, View
 from tb_plugin.views.cluster import TABLES, VIEW
-from tb_plugin.views.cluster.payloads import JobShown, job_shown
+from tb_plugin.views.cluster.payloads import JobPayloads, job_payloads
 
 
 class ClusterAnalysis(DeclaredView, entry=VIEW):
@@ -23,7 +23,7 @@ class ClusterAnalysis(DeclaredView, entry=VIEW):
 
     def part(self, cluster: Cluster, params: Params) -> Part:
         """Returns times, communication and links of all ranks."""
-        shown = job_shown(cluster.tables)
+        shown = job_payloads(cluster.tables)
         payloads: dict[str, Payload] = {
             "headline": _headline(shown, cluster.table(OPERATIONS).num_rows),
             "findings": Notices("findings", "Findings", "training", shown.findings),
@@ -42,7 +42,7 @@ class ClusterAnalysis(DeclaredView, entry=VIEW):
         return answer_view(self, parts[0], params)
 
 
-def _headline(shown: JobShown, calls: int) -> Figures:
+def _headline(shown: JobPayloads, calls: int) -> Figures:
     figures = [
         *shown.step,
         METRICS.figure("job_ranks", shown.ranks),

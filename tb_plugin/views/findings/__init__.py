@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def _missing(trace: TraceTable) -> Missing | None:
-    from tb_plugin.analysis.range_traces import has_only_ranges
+    from tb_plugin.analysis.range_traces import is_range_trace
 
-    if has_only_ranges(trace):
+    if is_range_trace(trace):
         return Missing("The trace is not one of a training: no rule speaks about it.", "")
     return None
 

@@ -16,7 +16,7 @@ from tb_plugin.analysis.failure_notices import failed_payloads
 from tb_plugin.analysis.filters import EVENT
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.metrics import CHOSEN_STEPS, STEPS, WHOLE, define
-from tb_plugin.analysis.reported_steps import STATED_STEP, missing_computation
+from tb_plugin.analysis.reported_steps import REPORTED_STEP, missing_computation
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.step_shares import UNRECORDED, break_down
 from tb_plugin.analysis.view_entry import DeclaredView
@@ -32,7 +32,7 @@ from tb_plugin.views.findings import VIEW
 Int64 = npt.NDArray[np.int64]
 
 METRICS = OF_RULES.adding(
-    STATED_STEP,
+    REPORTED_STEP,
     define(
         STEPS, "code", {"evidence_line": ("Python", "Line of Python that the event, or the launch of it, lies under.")}
     ),

@@ -14,7 +14,7 @@ from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.donuts import donut
 from tb_plugin.analysis.graphs.attribution import is_eligible, operator_names
 from tb_plugin.analysis.groupby import Groups, group, ratio
-from tb_plugin.analysis.kernel_classes import class_slices, class_time, named_kernels, word_of
+from tb_plugin.analysis.kernel_classes import class_slices, class_time, classify_kernels, word_of
 from tb_plugin.analysis.kernel_groups import STATISTICS, statistics
 from tb_plugin.analysis.matrix_unit import matrix_time, matrix_units, matrix_uses
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
@@ -211,7 +211,7 @@ def _by_launch(trace: TraceTable, kernels: Int64, units: str) -> Frame:
 
 
 def _class_columns(trace: TraceTable, names: npt.NDArray[np.integer]) -> dict[str, pa.Array]:
-    named = named_kernels(trace)
+    named = classify_kernels(trace)
     words = pa.array([word_of(each) for each in named.of(names).tolist()], pa.string())
     return {
         "class": words,

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def _missing(trace: TraceTable) -> Missing | None:
-    from tb_plugin.analysis.annotations import named_ranges
-    from tb_plugin.analysis.range_traces import has_only_ranges
+    from tb_plugin.analysis.annotations import annotation_rows
+    from tb_plugin.analysis.range_traces import is_range_trace
 
-    if named_ranges(trace).any():
+    if annotation_rows(trace).any():
         return None
-    if has_only_ranges(trace):
+    if is_range_trace(trace):
         return Missing("The trace holds no ranges that the program named.", "")
     return Missing("The trace holds no annotations.", trace.recorder.todo("view.phases"))
 

@@ -14,7 +14,7 @@ from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.replicas import FRAME, alike_in, counts_of, redundant, repeated, states_frame
 from tb_plugin.analysis.skipped_workers import left_out
 from tb_plugin.analysis.snapshot.categories import categories_of_blocks
-from tb_plugin.analysis.snapshot.device_levels import Held, held_of, levels_of, ooms_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of, levels_of_device, ooms_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.snapshot.table import Snapshot
@@ -35,7 +35,7 @@ class RanksMemory(DeclaredView, entry=VIEW):
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns the levels of one rank, and the sizes of its states at the peak."""
-        held = held_of(snapshot, Params())
+        held = levels_of_device(snapshot, Params())
         levels, found = levels_of(held), categories_of_blocks(held)
         rows = held.allocated(levels.peak())
         size, code = held.block("size")[rows], found.of[rows]
@@ -78,7 +78,7 @@ def _frame(data: pa.Table) -> Frame:
     return Frame("rank_memory", "Ranks", columns, data, (keys[0],), keys[0])
 
 
-def _states(held: Held, at: int | None = None) -> Frame:
+def _states(held: DeviceLevels, at: int | None = None) -> Frame:
     """What the rank holds of parameters, gradients and optimizer state after an event, by default when it holds most."""
     begin, freed, size = (held.block(name) for name in ("begin", "freed", "size"))
     return states_frame(categories_of_blocks(held).of, begin, freed, size, at)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_plugin.analysis.base import Params, Part, answer_view, whole_number
-from tb_plugin.analysis.snapshot.device_levels import devices_of, held_of, levels_of, moment_of
+from tb_plugin.analysis.base import Params, Part, answer_view, int_param
+from tb_plugin.analysis.snapshot.device_levels import devices_of, levels_of, levels_of_device, moment_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.moment import moment_at
 from tb_plugin.analysis.snapshot.out_of_memory import in_way_of, last_ooms, ran_out
@@ -32,13 +32,13 @@ class Segments(DeclaredView, entry=VIEW):
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns map, figures and tables of one moment of one device. Raises BadRequest."""
-        held = held_of(snapshot, params)
+        held = levels_of_device(snapshot, params)
         asked = moment_of(held, params)
         at = levels_of(held).peak() if asked is None else asked
         moment = moment_at(held, at)
         ooms = last_ooms(held)
         here = ran_out(held, at) if at >= 0 and held.action[at] == Action.OOM else None
-        size = whole_number(params, "size")
+        size = int_param(params, "size")
         request = usual_request(moment, here) if size is None else max(size, 0)
         by_bytes, by_count = gap_sizes_of(moment)
         payloads: dict[str, Payload] = {

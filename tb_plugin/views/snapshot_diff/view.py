@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view
-from tb_plugin.analysis.snapshot.device_levels import Held, held_of, levels_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of, levels_of_device
 from tb_plugin.analysis.snapshot.labels import NO_STACK, changes_of, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.view_entry import DeclaredView
@@ -43,7 +43,7 @@ class SnapshotDiff(DeclaredView, entry=VIEW):
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns what one side holds by stack. Raises BadRequest for a device that it does not have."""
-        held = held_of(snapshot, params)
+        held = levels_of_device(snapshot, params)
         levels = levels_of(held)
         most, reserved = int(levels.allocated.max()), int(levels.reserved.max())
         values = (most, reserved, reserved - int(levels.active.max()), levels.allocated[-1], levels.reserved[-1])
@@ -68,7 +68,7 @@ class SnapshotDiff(DeclaredView, entry=VIEW):
         return answer_view(self, Part(coverage, {}, frames, payloads, (*payloads, *frames)), params)
 
 
-def _held(held: Held, at: int, name: str) -> Frame:
+def _held(held: DeviceLevels, at: int, name: str) -> Frame:
     """What one side holds at a moment by stack: texts, for numbers of stacks are those of one file."""
     rows = held.allocated(at)
     words = stack_words(held.snapshot)

@@ -23,7 +23,7 @@ _UNITS: Mapping[str, Unit] = {"ns": "ns", "bytes": "bytes", "B/s": "bytes_per_se
 ROW = Metric("stated_row", "Row", "count", "Place of the row in the table that the profile states.")
 
 
-class Stated(DeclaredView, entry=VIEW):
+class VendorTables(DeclaredView, entry=VIEW):
     """What the profile states and nobody computed."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:

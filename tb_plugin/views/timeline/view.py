@@ -8,7 +8,7 @@ import numpy as np
 
 from tb_plugin.analysis.base import Params, Part, answer_view
 from tb_plugin.analysis.out_of_memory import failures_of, marks_of
-from tb_plugin.analysis.range_traces import has_only_ranges
+from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.timeline.pyramid import MOST_NS, Pyramid, pyramid_of, tile_ns
 from tb_plugin.analysis.timeline.tiles import CATEGORIES
@@ -68,6 +68,6 @@ def head_of(pyramid: Pyramid) -> Timeline:
         has_modules=pyramid.module is not None,
         busy=share.tolist(),
         busy_is_device=is_device,
-        only_ranges=has_only_ranges(trace),
+        only_ranges=is_range_trace(trace),
         total_events=len(trace),
     )
