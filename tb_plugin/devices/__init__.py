@@ -75,7 +75,7 @@ def needs_name(category: str) -> bool:
 
 
 def kind_of_event(category: str, name: str) -> EventKind:
-    """Returns the neutral kind of an event of a category for which ``is_told_by_name``, else that of the category."""
+    """Returns the neutral kind of an event of a category for which ``needs_name``, else that of the category."""
     name = name[:_LONGEST]
     for pattern, kind in _BY_NAME.get(category.lower(), ()):
         if pattern.search(name):

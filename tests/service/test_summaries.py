@@ -194,7 +194,7 @@ def test_the_ranks_are_joined_for_tensorboard_on_this_machine(logs, tmp_path, mo
     workspace.catalog.scan()
     assert "straggler" in told(view(workspace))
     workspace.close()
-    assert noting.asked == ["AskViewTogether"] and not list(cache.glob("*.arrow"))
+    assert noting.asked == ["AskMultiView"] and not list(cache.glob("*.arrow"))
 
 
 def test_the_runs_that_were_summarised_are_joined_and_no_others(logs, tmp_path, monkeypatch, capsys):

@@ -70,7 +70,7 @@ class AscendReader(DeclaredReader, entry=PROFILE):
         return _Reading(source, options, progress).read()
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """Returns what is when in the trace view. Raises OnlyWhole where there is none, and what ``read`` raises."""
+        """Returns what is when in the trace view. Raises WindowUnsupported where there is none, and what ``read`` raises."""
         return surveyed(source, options, progress)
 
     def room_bytes(self, memory_bytes: int) -> int:

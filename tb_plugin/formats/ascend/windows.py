@@ -144,7 +144,7 @@ def _connection(event: Event) -> int:
 
 
 def surveyed(source: Source, options: ReadOptions, progress: Progress) -> Survey:
-    """Returns what is when in the trace view of a profile. Raises OnlyWhole where there is none."""
+    """Returns what is when in the trace view of a profile. Raises WindowUnsupported where there is none."""
     source = Steady(source)
     names = by_kind(source.names())
     view = names.get(files.TRACE)

@@ -1,7 +1,7 @@
 """Rank summaries that are listed, as sources of parts: what each has to be of, where it lies, and which were refused.
 
 Nothing of a summary is decoded here: the worker process that joins the ranks of a run takes them apart and looks at
-everything (``together.WriteJoined``).
+everything (``multi_questions.WriteMergedPart``).
 """
 
 from __future__ import annotations

@@ -11,7 +11,13 @@ import pyarrow as pa
 
 from tb_plugin.analysis.backward import BackwardOperators, Tie, backward_operators
 from tb_plugin.analysis.backward_times import backward_times
-from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view
+from tb_plugin.analysis.base import (
+    Frame,
+    Number,
+    Params,
+    Part,
+    answer_view,
+)
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.groupby import Groups, group, shares, sum_by
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define

@@ -14,7 +14,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view, int_param
+from tb_plugin.analysis.base import (
+    Frame,
+    Params,
+    Part,
+    answer_view,
+    int_param,
+)
 from tb_plugin.analysis.groupby import Forest
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.view_entry import DeclaredView

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_plugin.analysis.base import Number, Params, Part, answer_view, int_param
+from tb_plugin.analysis.base import (
+    Number,
+    Params,
+    Part,
+    answer_view,
+    int_param,
+)
 from tb_plugin.analysis.snapshot.curve import WIDTH
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.memory_flow.table import MemoryFlow, levels_of

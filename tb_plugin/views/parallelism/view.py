@@ -8,7 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view
+from tb_plugin.analysis.base import (
+    Frame,
+    Number,
+    Params,
+    Part,
+    answer_view,
+)
 from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.parallelism.experts import dispatched

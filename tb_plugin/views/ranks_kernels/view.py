@@ -11,7 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view, coverage_of
+from tb_plugin.analysis.base import (
+    Frame,
+    Params,
+    Part,
+    answer_view,
+    coverage_of,
+)
 from tb_plugin.analysis.groupby import group, ratio
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.selection import select_rows
