@@ -14,12 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
+from tb_plugin import settings
 from tb_plugin.formats.base import JobInfo
 from tb_plugin.formats.format_entry import identifying
 from tb_plugin.model.trace.worker_names import rank_worker
 from tb_plugin.service.profile_files import ProfileFiles, Root, run_name
 
-GROUP_VARIABLE = "TORCH_TRACE_GROUP"
+GROUP_VARIABLE = settings.GROUP.name
 """Environment variable: ``folders`` leaves each folder a run of its own."""
 SLACK_NS = 10 * 10**9
 """How far recordings of one job may lie apart: clocks of hosts differ, and the start of a file is known about."""
