@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from inspect import cleandoc
+from pkgutil import iter_modules
+from types import ModuleType
 
 from tb_plugin.devices.peaks import PEAKS
 from tb_plugin.model.trace.recorder import NO_ADVICE, Recorder
@@ -12,6 +15,9 @@ from tb_plugin.profilers import RECORDERS
 from tb_plugin.profilers.torch_npu import RENAMED
 from tb_plugin.rules import all_rules
 from tb_plugin.rules._base import Rule
+from tb_plugin.rules._checks import Check
+from tb_plugin.views import memory
+from tb_plugin.views.allocations import findings as snapshots
 
 HEAD = """
 # Rules
@@ -25,13 +31,44 @@ findings, and how to leave a rule out.
 
 A rule marked *needs kernels* is skipped if kernels are missing from the trace.
 """
+MEMORY = """
+## Findings of memory
+
+The view Memory of a trace has these findings, for each device in the selected steps or window. A truncated file has none of
+them. They are also in `findings` of report, diff and Python. The view also has these rules: `out_of_memory`,
+`driver_memory_calls`, `reserved_oscillation` and `memory_unused`.
+
+An amount of memory counts if it is significant: 256 MiB or more, and 2 % of the memory of the device or more if that is
+known.
+"""
+SNAPSHOTS = """
+## Findings of snapshots
+
+The view Allocations of a memory snapshot has these findings. None of them is about events that the file does not record.
+"""
 NAMES = {"fp32": "fp32", "tf32": "TF32", "fp16": "16 bit", "fp8": "FP8"}
 """Formats of numbers, as the table of peaks heads them."""
 
 
 def page() -> str:
     """Returns the page."""
-    return "\n\n".join([cleandoc(HEAD), *(_section(rule) for rule in all_rules()), _peaks()])
+    return "\n\n".join([cleandoc(HEAD), *(_section(rule) for rule in all_rules()), *_of_views(), _peaks()])
+
+
+def checks(package: ModuleType) -> list[Check]:
+    """Returns the findings that the modules of a view declare."""
+    modules = [import_module(f"{package.__name__}.{each.name}") for each in iter_modules(package.__path__)]
+    return [each for module in modules for each in vars(module).values() if isinstance(each, Check)]
+
+
+def _of_views() -> Iterator[str]:
+    for head, package in ((MEMORY, memory), (SNAPSHOTS, snapshots)):
+        yield cleandoc(head)
+        for check in checks(package):
+            facts = [f"- **Threshold**: {check.threshold}", f"- **Severity**: {check.severity}"]
+            notes = [cleandoc(check.notes)] if check.notes else []
+            advice = "\n".join(["Advice:", *_advice(check)])
+            yield "\n\n".join([f"### `{check.id}`", check.detects, "\n".join(facts), *notes, advice])
 
 
 def _section(rule: Rule) -> str:
@@ -45,7 +82,7 @@ def _section(rule: Rule) -> str:
     return "\n\n".join([f"## `{rule.id}`: {rule.title}", rule.detects, "\n".join(facts), *notes, advice])
 
 
-def _advice(rule: Rule) -> Iterator[str]:
+def _advice(rule: Rule | Check) -> Iterator[str]:
     """A line for each distinct text: profilers that say the same share one."""
     names: dict[tuple[str, str], dict[str, str]] = {}
     for recorder in RECORDERS:

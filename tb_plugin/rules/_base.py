@@ -356,18 +356,15 @@ class Rule:
     cases: tuple[str, ...] = ("",)
     """Cases with advice of their own (``data_loading.workers``); "" is the usual case."""
     saves: bool = True
-    """Whether it says what mending would save."""
-    asks: Callable[[TraceTable], bool] | None = None
-    """Whether a trace states what the rule looks at; None: it needs nothing that not all of them have a place for.
-
-    Traces that do not have no facts of the rule.
-    """
-    always: bool = False
-    """It is told where mending would save less than is worth a word as well, then without a saving."""
+    """Whether it estimates a saving."""
+    has_data: Callable[[TraceTable], bool] | None = None
+    """Whether a trace has the data of the rule: without them there are no facts. None: every trace may have them."""
+    stays_without_saving: bool = False
+    """The finding is shown even if a fix saves too little to count."""
     needs_kernels: bool = False
-    """It judges idle time or what hides other work, which nobody knows where kernels are missing."""
+    """It judges idle time or overlap, which are unknown if kernels are missing."""
     limits: tuple[Limit, ...] = ()
-    """What limits programs of which it speaks: there its finding comes first."""
+    """Its finding comes first if one of these limits the program."""
     is_fallback: bool = False
     """It looks only if the other findings explain too little."""
 

@@ -117,7 +117,7 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
     worth = [
         (rule, each, saving)
         for rule, each, saving in told
-        if rule.always or isinstance(each.saving, NoSaving) or saving is not None or savings is None
+        if rule.stays_without_saving or isinstance(each.saving, NoSaving) or saving is not None or savings is None
     ]
     without = [(rule, found, None) for rule, found in every if rule.id in out]
     is_low = any(rule is LOW for rule, _, _ in worth)
@@ -158,7 +158,7 @@ class _Look(NamedTuple):
 def _look(scene: Scene, rule: Rule) -> _Look:
     if rule.is_silent(scene.trace):
         return _Look(None, True, False)
-    is_counted = rule.saves and (rule.asks is None or rule.asks(scene.trace))
+    is_counted = rule.saves and (rule.has_data is None or rule.has_data(scene.trace))
     detection = rule.look(scene)
     if detection is not None and isinstance(detection.saving, Bounds) and not rule.saves:
         raise ValueError(f"{rule.id} declares no saving, and states one.")

@@ -180,7 +180,7 @@ RULE = Rule(
     title="Communication that nothing hides",
     look=_look,
     order=210,
-    detects="Collectives are exposed: nothing else runs on the GPU meanwhile.",
+    detects="Collectives are exposed: nothing else runs on the GPU during them.",
     threshold=f"Exposed collectives take more than {percent(EXPOSED_SHARE)} of the steps.",
     saving=(
         "At most the time of each step without communication (`could_hide_ns`). At least what starts earlier "

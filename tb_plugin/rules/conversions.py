@@ -100,7 +100,7 @@ RULE = Rule(
         Its severity is medium from 10 % on, else low. `redundant_casts` and `redundant_copies` cover some of
         these kernels.
     """,
-    asks=states_operations,
-    always=True,
+    has_data=states_operations,
+    stays_without_saving=True,
     limits=(Limit.GPU,),
 )

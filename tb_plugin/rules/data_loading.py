@@ -77,7 +77,7 @@ RULE = Rule(
     threshold=f"The data loader takes more than {percent(DATALOADER_SHARE)} of the steps.",
     saving=(
         f"At most all time of the data loader's calls: batches are always ready. At least {percent(GONE)} of the part in "
-        "which nothing else is done: a batch must be handed over, and loader processes compete for the CPU."
+        "which nothing else is done. The rest stays: a batch must be handed over, and loader processes compete for the CPU."
     ),
     notes="""
         The finding tells whether the training's own thread loads batches, or worker processes that are too slow

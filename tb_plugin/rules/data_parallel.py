@@ -77,7 +77,7 @@ RULE = Rule(
     threshold="`DataParallel.forward` and more than one GPU.",
     saving="None: the trace does not tell what one process per GPU would take.",
     notes="""
-        The finding states how long collectives and copies run between the GPUs while none computes
+        The finding reports how long collectives and copies run between the GPUs while none computes
         (`exchange_ns`). Other rules do not count these collectives.
     """,
     saves=False,

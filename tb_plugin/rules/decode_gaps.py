@@ -116,8 +116,8 @@ RULE = Rule(
         f"Gaps take {percent(SHARE)} or more of the time from decode step to decode step, over {FEWEST} pairs or more."
     ),
     saving=(
-        "At most all of the gaps. At least the CPU time between steps that could overlap: as much as the CPU "
-        "waited in the step before, or what exceeds the shortest CPU time between steps."
+        "At most all of the gaps. At least the CPU time between steps that could overlap. That is "
+        "the time that the CPU waited in the step before, or the time beyond the shortest one between steps."
     ),
     needs="Steps with [modes](../metrics.md#serving).",
     notes="""
@@ -126,7 +126,7 @@ RULE = Rule(
         `slow_first_step` and `step_outliers` are silent about steps of several modes. The severity is high from
         20 % on, medium from 5 % on.
     """,
-    asks=is_served,
+    has_data=is_served,
     needs_kernels=True,
     limits=(Limit.CPU,),
 )

@@ -117,7 +117,7 @@ RULE = Rule(
         confidence is low. Experts of one rank are not compared: their token counts are values, which no trace
         records.
     """,
-    asks=_is_told,
+    has_data=_is_told,
     needs_kernels=True,
     limits=(Limit.COMMUNICATION,),
 )

@@ -87,7 +87,7 @@ RULE = Rule(
     notes="""
         The finding names the operation with most of the time, and the operator that launched it.
     """,
-    asks=states_cores,
-    always=True,
+    has_data=states_cores,
+    stays_without_saving=True,
     limits=(Limit.GPU,),
 )

@@ -82,8 +82,8 @@ RULE = Rule(
     notes="""
         If Python stacks are recorded, the finding names the line of the break.
     """,
-    asks=has_regions,
-    always=True,
+    has_data=has_regions,
+    stays_without_saving=True,
     limits=(
         Limit.CPU,
         Limit.CPU_ONLY,

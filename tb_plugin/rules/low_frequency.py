@@ -114,7 +114,7 @@ RULE = Rule(
         A device that never reaches the usual frequency in the trace is not judged. Time that other ranks wait
         for this rank is not in the saving.
     """,
-    asks=states_frequency,
-    always=True,
+    has_data=states_frequency,
+    stays_without_saving=True,
     limits=(Limit.GPU,),
 )

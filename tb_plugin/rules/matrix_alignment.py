@@ -123,8 +123,8 @@ RULE = Rule(
     ),
     needs="Shapes and types of inputs.",
     notes="""
-        A product counts if its kernel uses no matrix units, or if it is slow: more than twice the time per
-        operation of three quarters of the aligned products. Kernels below 10 us do not count. The finding names
+        A product counts if its kernel uses no matrix units, or if it is slow. Slow means more than twice the time
+        per operation of three quarters of the aligned products. Kernels below 10 us do not count. The finding names
         the operator, its shapes and the dimension.
     """,
     limits=(Limit.GPU,),

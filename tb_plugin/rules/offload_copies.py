@@ -82,7 +82,7 @@ RULE = Rule(
     notes="""
         Other rules do not count copies of offloaded tensors to the GPU.
     """,
-    asks=_is_offloading,
+    has_data=_is_offloading,
     needs_kernels=True,
     limits=(Limit.COPIES,),
 )

@@ -23,7 +23,7 @@ RULE = Rule(
     needs="Events `[OutOfMemory]`, which PyTorch 2.1 and newer record with the allocator's events.",
     notes="""
         The finding describes the first failed request: the time, the bytes requested, the line of Python and
-        the operator. It also states the bytes in use and the number of failed requests. If no steps are
+        the operator. It also reports the bytes in use and the number of failed requests. If no steps are
         selected, requests outside of steps count too. Its severity is always high. The advice depends on the
         cause: the device is full (`full`), or the request alone is larger than everything in use (`one`).
         Memory may also be reserved but in pieces (`pieces`), or the request was for memory of the CPU (`cpu`).

@@ -86,7 +86,7 @@ RULE = Rule(
         One rank does not show how much of this is waiting and how much is transfer. `communication` does not
         count these transfers.
     """,
-    asks=_is_pipeline,
+    has_data=_is_pipeline,
     needs_kernels=True,
     limits=(Limit.COMMUNICATION,),
 )

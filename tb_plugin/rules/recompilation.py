@@ -87,7 +87,7 @@ RULE = Rule(
         A region is compiled again if its second number is above 0. The finding names the regions and counts the
         guards that failed.
     """,
-    asks=has_regions,
+    has_data=has_regions,
     limits=(
         Limit.CPU,
         Limit.CPU_ONLY,

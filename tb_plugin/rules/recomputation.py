@@ -113,6 +113,6 @@ RULE = Rule(
         Recomputation trades time for memory. The Memory page or a snapshot shows whether there is enough
         memory.
     """,
-    asks=_is_recomputing,
+    has_data=_is_recomputing,
     limits=(Limit.GPU,),
 )

@@ -164,7 +164,7 @@ RULE = Rule(
     detects="The same numbers are cast to another type again and again, or there and back.",
     threshold=f"These casts take {percent(CAST_SHARE)} of the kernel time or more.",
     saving=(
-        "At least all but the first cast of each module call, all but the first of a weight per step, and "
+        "At least all but the first cast per module call, all but the first of a weight per step, and "
         "both casts there and back. At most all but the first in each step, with their operators."
     ),
     needs="Shapes and types of inputs.",

@@ -106,7 +106,7 @@ RULE = Rule(
         "Shapes of inputs and results, and a profiler that names operators which only reshape (MegEngine: `Reshape`)."
     ),
     notes="""
-        The finding states the number and the CPU time of these operators, and of the calls that hand them over.
+        The finding reports the number and the CPU time of these operators, and of the calls that hand them over.
     """,
     saves=False,
 )

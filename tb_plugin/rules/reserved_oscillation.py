@@ -45,7 +45,9 @@ RULE = Rule(
     saving="None: `driver_memory_calls` counts these calls.",
     needs="Steps and allocator events.",
     notes="""
-        The Memory page shows which operator asked for most memory after a fall.
+        `reserved_cycles` counts the falls, `returned_bytes` sums them up. `driver_memory_ns` is the time of the
+        driver's calls without those that set it up. On the Memory page, the severity is medium if that is more than
+        5 % of the steps, and the finding names the operator that asked for most memory after a fall.
     """,
     saves=False,
 )

@@ -149,7 +149,7 @@ RULE = Rule(
     order=260,
     detects="Communication uses packets that are too small for their links.",
     threshold=f"Small packets take {percent(SMALL_SHARE)} or more of the time of all packets over such links.",
-    saving="None: the times are sums over packets and links, of which several may be busy at once.",
+    saving="None: the times are sums over packets and links, which may be busy at the same time.",
     needs="Sizes of packets (`communication.json` of NPUs).",
     notes="""
         The maker states from which size on a packet uses a link well: 16 MB for HCCS, PCIE and SIO. The finding

@@ -172,8 +172,8 @@ RULE = Rule(
     detects="Attention runs as separate kernels that write and read the matrix of scores.",
     threshold=f"The kernels between both products take {percent(ATTENTION_SHARE)} of the kernel time or more.",
     saving=(
-        "At least all kernels between the two products. With shapes of 16 bit also the time of the products "
-        "beyond their need at the peak of the GPU: at most all of it, at least beyond four times that need."
+        "At least all kernels between the two products. With shapes of 16 bit also time of the products beyond their need "
+        "at the peak of the GPU. At most all of that time, at least the part beyond four times the need."
     ),
     notes="""
         Between two batched products (`bmm`, `baddbmm`) of a stream run at most 8 kernels. All of them are

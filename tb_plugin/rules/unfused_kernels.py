@@ -308,8 +308,8 @@ RULE = Rule(
         fuses (`max_fusion_size`). Every other kernel ends a run, and so do copies to or from the CPU, another
         step, and a launch from another thread. Memsets and copies within the GPU neither end a run nor count.
 
-        These kernels belong to no run and end one: kernels of optimizers and of unfused attention, generated
-        kernels, sorts and scans, and helpers that an operator launches beside a product.
+        Some kernels belong to no run and end one: kernels of optimizers and of unfused attention, and generated
+        kernels. The same holds for sorts, scans and helpers that an operator launches beside a product.
 
         For the traffic, a kernel's time is divided by its inputs and one result; the longest kernel is
         excluded. The trace does not record which kernel needs which result. The table of the finding lists

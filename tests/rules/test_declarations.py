@@ -9,14 +9,19 @@ from typing import Any
 
 import pytest
 
+from docs.generate.rules import checks
 from tb_plugin import rules
 from tb_plugin.payloads import Notice
 from tb_plugin.profilers import PARTIAL, RECORDERS
 from tb_plugin.rules import all_rules, rule_ids
 from tb_plugin.rules._base import NO_SAVING, Detection, Rule
+from tb_plugin.views import memory
+from tb_plugin.views.allocations import findings as snapshots
 
 RULES = all_rules()
-ADVICE = [rule.advice_key(case) for rule in RULES for case in rule.cases]
+CHECKS = [check for package in (memory, snapshots) for check in checks(package)]
+"""Findings of views."""
+ADVICE = [each.advice_key(case) for each in (*RULES, *CHECKS) for case in each.cases]
 PACKAGE = Path(rules.__file__).parents[1]
 
 
@@ -51,7 +56,7 @@ def test_every_advice_is_asked_for() -> None:
     constants = {node.value for path in sources for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
                  if isinstance(node, ast.Constant) and isinstance(node.value, str)}  # fmt: skip
     keys = {key.removesuffix(".inference") for recorder in RECORDERS for key in recorder.advice}
-    keys -= {*ADVICE, *(rule.advice or rule.id for rule in RULES)}
+    keys -= {*ADVICE, *(rule.advice or rule.id for rule in RULES), *(check.id for check in CHECKS)}
     unknown = {key for key in keys if not key.startswith("view.") and key not in constants}
     # Cases are put together: the name of the notice, a dot, the case.
     assert sorted(key for key in unknown if key.partition(".")[0] not in constants | set(rule_ids())) == []
