@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Analysis, Joining, Missing, Params, Part, Scope, Traits
 from tb_plugin.lib.lazy import class_named, name_of
@@ -22,6 +22,18 @@ CLUSTER = "tb_plugin.model.cluster.table:Cluster"
 """Names of the models (``lib/lazy.py``)."""
 
 
+class ViewText(NamedTuple):
+    """What docs/reference/http.md says about a view, as Markdown: what a machine cannot know of its answers."""
+
+    parameters: str = ""
+    """Parameters of its own."""
+    payloads: str = ""
+    tables: str = ""
+
+
+NO_TEXT = ViewText()
+
+
 def _applies(model: Any) -> Missing | None:
     return None
 
@@ -31,7 +43,7 @@ class ViewEntry:
 
     The entry is an ``Analysis``: it imports ``views/<id>/view.py``, and asks the class there, when a part or an answer is
     needed. ``order`` is the place in the navigation, ``model`` the name of the class that the view is about, and
-    ``missing`` says why the view does not apply; without it the view always applies.
+    ``missing`` says why the view does not apply; without it the view always applies. ``http`` is documentation.
     """
 
     def __init__(
@@ -46,6 +58,7 @@ class ViewEntry:
         scope: Scope = "profile",
         borrows: Mapping[str, Sequence[str]] = NO_BORROWED_NUMBERS,
         missing: Callable[[Any], Missing | None] = _applies,
+        http: ViewText = NO_TEXT,
     ) -> None:
         self.id = id
         self.title = title
@@ -55,6 +68,7 @@ class ViewEntry:
         self.scope: Scope = scope
         self.borrows = borrows
         self.missing = missing
+        self.http = http
         self.implementation: type[Any] | None = None
         """The class of the view, as soon as it is defined."""
         self._module = module

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tb_plugin.analysis.base import Missing, Traits
-from tb_plugin.analysis.view_entry import SNAPSHOT, ViewEntry
+from tb_plugin.analysis.view_entry import SNAPSHOT, ViewEntry, ViewText
 
 if TYPE_CHECKING:
     from tb_plugin.model.snapshot.table import Snapshot
@@ -25,4 +25,15 @@ VIEW = ViewEntry(
     model=SNAPSHOT,
     traits=Traits("Memory", "picture", whole="A snapshot has no phases."),
     missing=_missing,
+    http=ViewText(
+        parameters=(
+            "`device`, `at` (the moment; default: the peak), `against` (a second moment, in any order), `of` "
+            "(`held`: what is allocated at `at`; with `against` also `made`, all that was allocated in between, "
+            "its default then, and `left`, what of that is not released at the later one), `by` (`line`, "
+            "`function`, `file`)."
+        ),
+        payloads=(
+            "Of memory snapshots. `stacks` (Tree, one root), `summary` (Figures), `devices` (Figures, one a device)."
+        ),
+    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tb_plugin.analysis.base import Missing, Traits
-from tb_plugin.analysis.view_entry import TRACE, ViewEntry
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
 
 if TYPE_CHECKING:
     from tb_plugin.model.trace.table import TraceTable
@@ -28,4 +28,16 @@ VIEW = ViewEntry(
     model=TRACE,
     traits=Traits("Work", whole="", tables=("backward_operators", "backward_lines")),
     missing=_missing,
+    http=ViewText(
+        payloads=(
+            "`summary` (Figures), `answer` (Notices: the row with most of the time, and the one that waits "
+            "longest; absent without backward operators in the choice), `backward_operators` (Table), "
+            "`recomputed` (Table, where anything is)."
+        ),
+        tables=(
+            "`backward_operators` (by backward operator, forward operator, module path and line), "
+            "`backward_lines` (forward and backward by line), `recomputed` (what is computed again, by module; "
+            "where anything is)."
+        ),
+    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tb_plugin.analysis.base import Missing, Traits
-from tb_plugin.analysis.view_entry import TRACE, ViewEntry
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
 
 if TYPE_CHECKING:
     from tb_plugin.model.trace.table import TraceTable
@@ -30,4 +30,15 @@ VIEW = ViewEntry(
     model=TRACE,
     traits=Traits("Time", whole="Idle time belongs to devices and steps, not to a phase.", tables=("idle_causes",)),
     missing=_missing,
+    http=ViewText(
+        payloads=(
+            "Why devices had nothing to do in the chosen steps: `summary` (Figures), `answer` (Notices), `steps` "
+            "(Series, stacked bars by cause; absent without recorded steps), `average_idle` (Breakdown: causes, a "
+            "mean over the steps), `idle_pieces` (Table)."
+        ),
+        tables=(
+            "`idle_causes`, `idle_steps` (by step and device), `idle_pieces` (the 200 longest of each cause and "
+            "device)."
+        ),
+    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tb_plugin.analysis.base import Missing, Traits
-from tb_plugin.analysis.view_entry import TRACE, ViewEntry
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
 
 if TYPE_CHECKING:
     from tb_plugin.model.trace.table import TraceTable
@@ -27,4 +27,17 @@ VIEW = ViewEntry(
     model=TRACE,
     traits=Traits("Work", whole="", tables=("kernels", "kernels_by_launch")),
     missing=_missing,
+    http=ViewText(
+        parameters="`communication` (`0` leaves kernels that communicate out of everything).",
+        payloads=(
+            "`classes` (donut), `kernels_total` (donut), `types`, `cores` (donuts; absent where the profile "
+            "states no types and cores of kernels), `matrix_unit` (donut; absent where no device has matrix "
+            "units), `kernels` (Table)."
+        ),
+        tables=(
+            "`kernels`, `kernels_by_launch`, `copies` (memcpy and memset with bytes and bandwidth), of profiles "
+            "that state facts of kernels also `kernels_by_type`, `kernels_by_type_shape` and `kernel_rows` (the "
+            "longest 100,000 kernels, each with its facts under `args.<name>`)."
+        ),
+    ),
 )

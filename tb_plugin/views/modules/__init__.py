@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tb_plugin.analysis.base import Missing, Traits
-from tb_plugin.analysis.view_entry import TRACE, ViewEntry
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
 
 if TYPE_CHECKING:
     from tb_plugin.model.trace.table import TraceTable
@@ -30,4 +30,12 @@ VIEW = ViewEntry(
     model=TRACE,
     traits=Traits("Work", whole="", tables=("modules", "compiled")),
     missing=_missing,
+    http=ViewText(
+        payloads=(
+            "`tree` (Tree), `data_quality` (Notices: what of the backward pass counts for no module; absent where "
+            "all does), `replayed` (Breakdown: what tells the modules of replayed graphs; absent where nothing "
+            "does), `modules` (Table); without calls of modules `compiled` (Table) alone."
+        ),
+        tables="`modules` (per module, over all its places), `compiled` (compiled code by region; where any ran).",
+    ),
 )

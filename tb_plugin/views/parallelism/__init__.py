@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tb_plugin.analysis.base import Missing, Traits
-from tb_plugin.analysis.view_entry import TRACE, ViewEntry
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
 
 if TYPE_CHECKING:
     from tb_plugin.model.trace.table import TraceTable
@@ -27,4 +27,8 @@ VIEW = ViewEntry(
     model=TRACE,
     traits=Traits("Work", hidden=True, whole="", tables=("roles",)),
     missing=_missing,
+    http=ViewText(
+        payloads="`summary` (Figures), `roles` (Table); where work has a role.",
+        tables="`roles` (device work by what a training on many devices does with it).",
+    ),
 )

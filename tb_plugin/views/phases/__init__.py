@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tb_plugin.analysis.base import Missing, Traits
-from tb_plugin.analysis.view_entry import TRACE, ViewEntry
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
 
 if TYPE_CHECKING:
     from tb_plugin.model.trace.table import TraceTable
@@ -30,4 +30,12 @@ VIEW = ViewEntry(
     model=TRACE,
     traits=Traits("Time", whole="", tables=("phases", "phase_steps")),
     missing=_missing,
+    http=ViewText(
+        payloads=(
+            "`names` (Figures: the pattern, and what it made of the names), `tree` (Tree), `phase_host_in_step`, "
+            "`phase_device_in_step` (Series, a line a phase over the steps; absent with fewer than two steps, the "
+            "latter without a device), `phases` (Table)."
+        ),
+        tables="`phases` (per phase, over all its places), `phase_steps` (per phase and step).",
+    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tb_plugin.analysis.base import Missing, Traits
-from tb_plugin.analysis.view_entry import TRACE, ViewEntry
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
 
 if TYPE_CHECKING:
     from tb_plugin.model.trace.table import TraceTable
@@ -29,4 +29,17 @@ VIEW = ViewEntry(
     model=TRACE,
     traits=Traits("Time", "picture", whole=""),
     missing=_missing,
+    http=ViewText(
+        parameters=(
+            "`of` (`both`, `python`, `operators`), `weight` (`host`, `device`), `thread` (repeatable: its key, id "
+            "or name; `all`; default: those that are not idle), `fold` (`none`, `framework`), `order` (`heavy`: "
+            "merged, most time first; `time`: only calls that follow each other are one, threads apart)."
+        ),
+        payloads=(
+            "`stacks` (Tree), `data_quality` (Notices: scopes of several threads that are one place, frames of "
+            "call stacks; absent without any), `functions`, `threads` (Tables); all places: `download/stacks`. "
+            "With `function` (a name of the table): `callers` and `callees` (Trees) of it instead."
+        ),
+        tables="`functions`, `threads`.",
+    ),
 )

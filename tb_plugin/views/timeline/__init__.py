@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tb_plugin.analysis.base import Missing, Traits
-from tb_plugin.analysis.view_entry import TRACE, ViewEntry
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
 
 if TYPE_CHECKING:
     from tb_plugin.model.trace.table import TraceTable
@@ -25,4 +25,11 @@ VIEW = ViewEntry(
         "Time", "picture", kept=True, whole="It draws everything; what it finds and highlights lies in the phase."
     ),
     missing=_missing,
+    http=ViewText(
+        payloads=(
+            "`timeline` (Timeline): the lanes and the levels of detail of the whole trace, whatever steps are "
+            "chosen; what is drawn comes from `tiles`. `out_of_memory` (Series: times and bytes of failed "
+            "requests; absent without any)."
+        ),
+    ),
 )
