@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from tb_plugin.lib.dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from tb_plugin.analysis.metrics import Metrics
+from tb_plugin.lib.dataclasses import dataclass
 
 Value = TypeVar("Value")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from tb_plugin.lib.dataclasses import dataclass
 
 Outcome = Literal["repaired", "dropped", "quarantined", "unknown", "note"]
 
