@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from decimal import ROUND_HALF_UP, Decimal
 from math import isfinite
 
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.payloads import Metric, Scalar, Unit
 
 DASH = "–"

@@ -9,6 +9,7 @@ All are declarations: their code is imported at first use.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
@@ -20,7 +21,6 @@ from tb_plugin.extensions import EXTENSIONS_VARIABLE, extension_names
 from tb_plugin.formats import READERS
 from tb_plugin.formats.base import Reader
 from tb_plugin.formats.format_entry import raw_name
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.lazy import name_of
 from tb_plugin.model_kinds import MODELS
 from tb_plugin.model_kinds.base import Model

@@ -7,6 +7,7 @@ An annotation is open on its own thread, and on the threads that work for that o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,6 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.backward import backward_roots, forward_operators, works_for
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import contains, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -10,7 +11,6 @@ import pyarrow as pa
 
 from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.range_patterns import ADDS_GRADIENT, BACKWARD, backward_label
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.links import Autograd, forward_by_sequence
 from tb_plugin.model.trace.numbering import places_of

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,7 +11,6 @@ from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.model.trace.table import TraceTable
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Literal, Protocol, TypeVar, runtime_checkable
@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.errors import BadRequest, NotFoundError
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, CoverageInfo, Payload, Scalar, Sort, Table, View
 

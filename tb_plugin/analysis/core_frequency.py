@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.device_facts import facts_of
 from tb_plugin.analysis.recorded_units import unit_and_factor
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import Ranges, overlaps, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING, EventKind

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,7 +13,6 @@ from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.matrix_unit import has_matrix_unit, matrix_time
 from tb_plugin.analysis.selection import chosen_steps, select_rows, steps_of
 from tb_plugin.analysis.unrecorded_work import unrecorded_work
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass

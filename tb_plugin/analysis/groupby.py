@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.numbering import firsts, numbered, places_of
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.tree import side_by_side, stable_order

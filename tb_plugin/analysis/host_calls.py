@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,7 +16,6 @@ from tb_plugin.analysis.graphs.scope_calls import Bearers, InReplays, replayed_c
 from tb_plugin.analysis.groupby import Forest, Groups, Spans, outermost_of, sum_by
 from tb_plugin.analysis.recomputation import recomputed
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable

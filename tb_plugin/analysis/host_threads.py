@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,6 @@ import numpy.typing as npt
 from tb_plugin.analysis.selection import EVERYTHING, Chosen, select_rows
 from tb_plugin.analysis.stack_frames import stack_frames, thread_starts
 from tb_plugin.analysis.track_names import track_names
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable, Track

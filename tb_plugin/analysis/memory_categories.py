@@ -6,12 +6,11 @@ The rule knows no operators and no devices: whoever has blocks says in which sta
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
-
-from tb_plugin.lib.dataclasses import dataclass
 
 Int64 = npt.NDArray[np.int64]
 Int8 = npt.NDArray[np.int8]

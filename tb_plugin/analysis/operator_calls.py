@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -12,7 +14,6 @@ from tb_plugin.analysis.graphs.scope_calls import InReplays, ReplayedCalls, repl
 from tb_plugin.analysis.groupby import Forest, Spans, sum_by, with_ancestors
 from tb_plugin.analysis.kernel_facts import on_counted_cores
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace import tree
 from tb_plugin.model.trace.numbering import places_of

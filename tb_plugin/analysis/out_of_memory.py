@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,7 +13,6 @@ from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.device_memory.records import devices_of, name_in
 from tb_plugin.analysis.metrics import CHOSEN_WINDOW, SHARED, WHOLE, define
 from tb_plugin.analysis.selection import select_rows
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.extra_columns import ALLOCATED, DEVICE_NUMBER, DEVICE_TYPE, REQUESTED, RESERVED
 from tb_plugin.model.trace.schema import MISSING, OUT_OF_MEMORY, EventKind

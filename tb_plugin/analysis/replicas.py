@@ -7,6 +7,7 @@ replicas may lie anywhere in a step, with more or fewer gradients, and activatio
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,6 @@ from tb_plugin.analysis.base import Frame, Part
 from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.memory_categories import ORDER, TITLES
 from tb_plugin.analysis.metrics import SHARED, define
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.payloads import Figure, Notice
 
 Int64 = npt.NDArray[np.int64]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,6 @@ from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.unrecorded_work import device_occupied
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import EMPTY, covered_before, join
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.numbering import places_of

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.busy_intervals import covered_work, device_busy
 from tb_plugin.analysis.unrecorded_work import any_unrecorded
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import Ranges, join, measure_by, measure_within
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING

@@ -7,6 +7,7 @@ the own times of a thread's frames sum to the time in which it is in any, also w
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.code_owner import ADDRESS, package_of
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.numbering import numbered
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind, of_kind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,6 @@ from tb_plugin.analysis.communication import exposed
 from tb_plugin.analysis.range_patterns import DATALOADER
 from tb_plugin.analysis.selection import steps_of
 from tb_plugin.analysis.unrecorded_work import any_unrecorded
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import Ranges, first_in, join, measure_within, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import EventKind, of_kind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,6 @@ from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.graphs.captures import captures
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.recorded_launches import LONG_AGO, Launches, recorded_launches, usual
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import EMPTY, Ranges, contains, join, measure_within, subtract, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind

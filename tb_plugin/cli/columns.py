@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal
-
-from tb_plugin.lib.dataclasses import dataclass
 
 Kind = Literal["name", "number", "prose"]
 """A name may lose its middle, prose is wrapped, a number is never cut and stands to the right."""

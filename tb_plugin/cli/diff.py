@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -20,7 +21,6 @@ from tb_plugin.cli.terminal import write_json
 from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.findings import counted, data_notices, findings
 from tb_plugin.format import column_scale, format_number, format_value, signed
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.payloads import Breakdown, CaptureInfo, Notices, Payload, Table, Tree, Unit, View
 from tb_plugin.service.answers.profile_questions import Numbers
 from tb_plugin.service.catalog import Place, ProfileCatalog

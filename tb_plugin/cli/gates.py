@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.dataclasses import dataclass
 
 Facts = Mapping[str, int | float | None]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.hardware import DeviceFacts
 from tb_plugin.model.trace.schema import CallRole, EventKind
 

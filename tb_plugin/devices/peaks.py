@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-
-from tb_plugin.lib.dataclasses import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)

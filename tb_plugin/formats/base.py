@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Protocol, TypeVar, runtime_checkable
 
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.model.trace.table import Window
 from tb_plugin.model.trace.window import Survey

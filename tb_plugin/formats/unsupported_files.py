@@ -9,10 +9,10 @@ import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tb_plugin.formats._chrome.sniffing import beginning
-from tb_plugin.lib.dataclasses import dataclass
 
 LOOKED_INTO = re.compile(r"(?i)\.(?:prof|bin|db|sqlite3?)\Z")
 """Names that say little, and of which the first bytes are worth a look. None of a kind that grows while a training runs."""

@@ -5,10 +5,11 @@ Times are integer nanoseconds. A value holds from its time to the next one's; Na
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import Ranges
 
 Int64 = npt.NDArray[np.int64]

@@ -7,9 +7,9 @@ what it is. A trace (events in time) is one; data that are no events are another
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.payloads import ClockInfo, StepInfo, WindowInfo
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.metrics import Metrics, define
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.payloads import Notice
 from tb_plugin.rules import rule_ids
 

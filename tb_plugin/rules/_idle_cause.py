@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tb_plugin.analysis.code_lines import code_lines
@@ -13,7 +15,6 @@ from tb_plugin.analysis.idle.metrics import METRICS as OF_IDLE
 from tb_plugin.analysis.idle.metrics import TITLES
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.step_shares import UNRECORDED
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import measure_within, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure, Link

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,6 @@ from tb_plugin.analysis.idle.causes import HOST, Cause
 from tb_plugin.analysis.idle.host import occupied
 from tb_plugin.analysis.launch_phases import launch_phases
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -18,7 +19,6 @@ from tb_plugin.analysis.simulate import Change, merge_changes, saved
 from tb_plugin.analysis.timeline_links import at_event
 from tb_plugin.analysis.unrecorded_work import device_occupied
 from tb_plugin.errors import PartFailed
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import measure, measure_within, subtract, union
 from tb_plugin.lib.isolation import Isolation
 from tb_plugin.lib.model_cache import remembered

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.groupby import group
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import MISSING

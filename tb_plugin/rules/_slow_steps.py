@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,6 @@ from tb_plugin.analysis.metrics import STEP, STEPS, define
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.analysis.step_shares import active_rows
 from tb_plugin.analysis.unrecorded_work import any_unrecorded
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import intersect, join, measure_within, union
 from tb_plugin.model.trace.numbering import distinct
 from tb_plugin.model.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind

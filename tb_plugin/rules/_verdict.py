@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -18,7 +19,6 @@ from tb_plugin.analysis.out_of_memory import chosen_failures
 from tb_plugin.analysis.recorded_share import is_sampled, operators_recorded
 from tb_plugin.analysis.step_shares import CATEGORIES, UNRECORDED, shares
 from tb_plugin.analysis.unrecorded_work import unrecorded_work
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, measure, subtract, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, KernelClass, of_kind

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tb_plugin.analysis.graphs.origins import origins_of
@@ -10,7 +12,6 @@ from tb_plugin.analysis.groupby import Forest, sum_by
 from tb_plugin.analysis.matrix_unit import matrix_time, matrix_units
 from tb_plugin.analysis.metrics import WHOLE, define
 from tb_plugin.analysis.severity import severity_of
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse

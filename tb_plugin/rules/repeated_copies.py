@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -10,7 +12,6 @@ from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, matched, name_matches
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import measure
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,6 @@ import numpy.typing as npt
 from tb_plugin.analysis.groupby import Groups, group, sum_by
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import Ranges
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link

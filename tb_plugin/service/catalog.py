@@ -7,11 +7,10 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tb_plugin import registry
 from tb_plugin.errors import BadRequest, NotFoundError, UserError
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.window import parse_window
 from tb_plugin.payloads import Catalog, Problem, ReadInfo, RunInfo, Skipped, SpanInfo, WorkerInfo
 from tb_plugin.service.discovery.ignore_file import Ignore

@@ -12,11 +12,10 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from tb_plugin.errors import BadRequest, CacheFileLost, Cancelled, NotFoundError, UserError
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.payloads import CaptureInfo, How
 from tb_plugin.registry import model_of
 from tb_plugin.service.catalog import ProfileCatalog, problem_of

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
 from tb_plugin.formats.base import Reader
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import StoredFile
 

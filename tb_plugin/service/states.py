@@ -18,10 +18,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tb_plugin.errors import UserError
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.payloads import State
 from tb_plugin.service.profile_files import ProfileFiles
 from tb_plugin.service.workers.parse_result import Summary

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from msgspec.structs import replace
 
 from tb_plugin import registry
 from tb_plugin.errors import NotFoundError, UnreadableTrace
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.payloads import ViewInfo
 from tb_plugin.service.profile_files import ProfileFiles
 from tb_plugin.service.summaries.format import (

@@ -6,9 +6,9 @@ import gzip
 import hashlib
 import threading
 import time
+from dataclasses import dataclass
 from functools import cached_property
 
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.payloads import Catalog
 from tb_plugin.payloads.export import to_json
 from tb_plugin.service.workspace import Workspace

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import mimetypes
+from dataclasses import dataclass
 from pathlib import Path
-
-from tb_plugin.lib.dataclasses import dataclass
 
 BUNDLE = Path(__file__).parent.parent / "static"
 YEAR_SECONDS = 365 * 24 * 3600

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,6 @@ from tb_plugin.analysis.groupby import Spans, sum_by
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
 from tb_plugin.analysis.range_patterns import GRAPH, REGION, matched, name_matches
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import EMPTY, Ranges, join, measure_within, subtract, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.numbering import places_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,6 @@ from tb_plugin.analysis.compiled.compiling import first_calls, guards_of, wrappe
 from tb_plugin.analysis.compiled.regions import regions_of
 from tb_plugin.analysis.groupby import Groups, group, sum_by
 from tb_plugin.analysis.range_patterns import REGION
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import Ranges, join, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING

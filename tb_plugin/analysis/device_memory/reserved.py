@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,6 @@ from tb_plugin.analysis.device_memory.records import Device, memory_of
 from tb_plugin.analysis.device_memory.window import MemoryRange
 from tb_plugin.analysis.driver_calls import OFTEN, DriverCalls
 from tb_plugin.analysis.phrases import references_of
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Link, Notice, Severity

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.base import Params, int_param
 from tb_plugin.analysis.selection import chosen_steps
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import Ranges, contains, intersect, union
 from tb_plugin.model.trace.table import TraceTable
 

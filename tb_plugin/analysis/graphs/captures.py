@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ from tb_plugin.analysis.graphs.scopes import INPUTS, WORK_IN, alike, scopes_arou
 from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.lib.array_fields import no_rows
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import Ranges, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.extra_columns import BLOCK, GRID, LAUNCHED

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.graphs.scopes import ARGS, INPUTS, KINDS, WORK_IN, alike, concatenate
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.graph_capture import Scopes
 from tb_plugin.model.trace.schema import MISSING, EventKind
 

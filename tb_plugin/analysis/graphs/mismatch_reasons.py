@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,6 @@ from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.graphs.matching import first_difference
 from tb_plugin.analysis.graphs.replays import Graphs
 from tb_plugin.analysis.range_patterns import module_label
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.graph_capture import Captured, Scopes, Sequences
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.strings import StringTable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import partial
 
@@ -19,7 +19,6 @@ from tb_plugin.analysis.graphs.recorded_regions import annotated
 from tb_plugin.analysis.graphs.replays import Graphs, has_replays, replays_of
 from tb_plugin.analysis.graphs.scopes import concatenate, scopes_around, subset_scopes, under
 from tb_plugin.lib.array_fields import no_rows
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.graph_capture import Captured, Scopes, Sequences
 from tb_plugin.model.trace.schema import MISSING, EventKind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,6 @@ from tb_plugin.analysis.graphs.matching import FEWEST_KERNELS, FIELDS, MOST_COMP
 from tb_plugin.analysis.graphs.mismatch_reasons import MUCH
 from tb_plugin.analysis.graphs.replays import Graphs
 from tb_plugin.analysis.graphs.scopes import INPUTS, WORK_IN, alike
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.graph_capture import Captured
 from tb_plugin.model.trace.schema import MISSING, EventKind
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,6 @@ import numpy.typing as npt
 from tb_plugin.analysis.graphs.hashing import sequence_hashes
 from tb_plugin.analysis.groupby import group
 from tb_plugin.lib.array_fields import no_rows
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.extra_columns import GRAPH_ID, NODE_ID
 from tb_plugin.model.trace.numbering import numbered, places_of

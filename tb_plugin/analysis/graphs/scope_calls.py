@@ -7,7 +7,7 @@ graph as well, by the path of their names, are the calls that the trace has.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -17,7 +17,6 @@ from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.replays import has_replays, replay_numbers
 from tb_plugin.analysis.groupby import Forest, group, with_ancestors
 from tb_plugin.lib.array_fields import no_rows
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable

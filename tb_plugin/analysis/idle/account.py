@@ -8,6 +8,8 @@ what came between it and the work. The pieces of a gap follow each other without
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,7 +19,6 @@ from tb_plugin.analysis.idle.host import is_host_recorded, launching_threads, oc
 from tb_plugin.analysis.launch_phases import launch_phases, usual_latency
 from tb_plugin.analysis.recorded_launches import Launches
 from tb_plugin.analysis.unrecorded_work import device_occupied
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import EMPTY, Ranges, first_in, intersect, measure_within, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING

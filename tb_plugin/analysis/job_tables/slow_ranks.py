@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from tb_plugin.analysis.job_tables.metrics import METRICS
 from tb_plugin.analysis.job_tables.outliers import FEWEST, LEAST_PERCENT, MANY, outlying, twice_median
@@ -11,7 +12,6 @@ from tb_plugin.analysis.job_tables.stages import Stage, ranks_text
 from tb_plugin.analysis.job_tables.steps import RankTimes, label
 from tb_plugin.analysis.job_tables.traffic import LinkTotal
 from tb_plugin.analysis.severity import SEVERE_SHARE, severity_of
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.payloads import Figure, Notice, Severity
 
 COMPARED_PART = 10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,7 +11,6 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.job_tables.metrics import METRICS, STEP_COLUMNS
 from tb_plugin.analysis.job_tables.stages import TIMES, Stage, ranks_in, ranks_text, stage_rows
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.payloads import Line, Series
 
 _PARTS = (

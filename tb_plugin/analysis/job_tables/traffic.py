@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.job_tables.metrics import CALL_COLUMNS, METRICS
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.job_tables import BANDS, GROUPS, OPERATIONS
 from tb_plugin.payloads import Line, Metric, Series
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,6 @@ from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.launch_phases import LEAST_OUTLIER_NS, launch_phases, usual_latency
 from tb_plugin.analysis.selection import chosen_steps
 from tb_plugin.analysis.unrecorded_work import waits_for_unrecorded
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import Ranges, measure_within, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.numbering import firsts, numbered, places_of

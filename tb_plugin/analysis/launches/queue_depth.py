@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.launches.launch_table import launched
 from tb_plugin.analysis.unrecorded_work import unrecorded_work
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import Ranges, contains, measure, subtract
 from tb_plugin.lib.step_function import stacked
 from tb_plugin.model.trace.numbering import distinct

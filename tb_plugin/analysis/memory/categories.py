@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -12,7 +14,6 @@ from tb_plugin.analysis.memory.owners import Owners
 from tb_plugin.analysis.memory.tables import BEFORE, LOST, Scene
 from tb_plugin.analysis.memory_categories import MEANINGS, ORDER, TITLES, Lives, When, categories_of, passes_of
 from tb_plugin.analysis.range_patterns import OPTIMIZER
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import Ranges, contains, union
 from tb_plugin.lib.model_cache import MEMO
 from tb_plugin.model.trace.schema import MISSING, EventKind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,6 @@ import pyarrow as pa
 from tb_plugin.analysis.annotations import annotation_at, phases_of
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.memory.owners import Owners, tracks_of
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import Steps, TraceTable

@@ -6,7 +6,7 @@ recursion counts once. The own times of all functions sum to the time of the sta
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ from tb_plugin.analysis.groupby import Forest, Spans, group, outermost
 from tb_plugin.analysis.merged_stacks.places import Laid, Places, above, heaviest, in_order
 from tb_plugin.analysis.merged_stacks.terms import Terms
 from tb_plugin.errors import NotFoundError
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.tree import stable_order

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tb_plugin.analysis.metrics import Metrics
-from tb_plugin.lib.dataclasses import dataclass
 
 Value = TypeVar("Value")
 

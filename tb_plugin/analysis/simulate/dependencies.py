@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,6 @@ from tb_plugin.analysis.launch_phases import launch_phases
 from tb_plugin.analysis.launches.queue_depth import FULL
 from tb_plugin.analysis.recorded_launches import usual
 from tb_plugin.analysis.unrecorded_work import device_occupied, unrecorded_work
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import measure_within
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING, EventKind

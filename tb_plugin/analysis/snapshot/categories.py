@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -11,7 +12,6 @@ import pyarrow as pa
 from tb_plugin.analysis.memory_categories import MEANINGS, ORDER, TITLES, categories_of, passes_of
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels, devices_of
 from tb_plugin.analysis.snapshot.training_stages import lives_of, tells_stages
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.schema import MISSING

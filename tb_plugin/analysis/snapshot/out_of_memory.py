@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -12,7 +14,6 @@ from tb_plugin.analysis.snapshot.free_memory import SMALL_BLOCK
 from tb_plugin.analysis.snapshot.labels import stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.moment import Moment, Obstacles, moment_at, obstacles_to
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure
 

@@ -8,13 +8,13 @@ alone, never on the viewport, and cells of a level lie wholly in cells of the ne
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.timeline.lanes import lane_of, lanes_of, tracks_of
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.numbering import firsts, numbered
 from tb_plugin.model.trace.schema import MISSING, EventKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from tb_plugin.errors import UnreadableTrace
@@ -14,7 +14,6 @@ from tb_plugin.formats._chrome.events import Decode
 from tb_plugin.formats.base import Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.stream import TextStream, text_of
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.report import ReadReport
 
 _UNDECODED = ("unreadable_event", "truncated_tail", "event_too_large", "second_event_list", "trailing_events")

@@ -11,12 +11,11 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from tb_plugin.formats._chrome.events import NOT_DECODED
 from tb_plugin.formats._chrome.repair import MAX_MEND_BYTES, Repaired, decode_text, mend_name_line, mend_tokens, walk
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.report import Outcome
 
 _KEYS = rb"ph|cat|name|pid|tid|ts|dur|id|id2|args|s|bp|tts|tdur|cname|sf|stack|scope|bind_id"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from tb_plugin.devices.npu import CUBE_OR_VECTOR, FACTS
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.numbering import numbered
 from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,6 @@ import pyarrow as pa
 from tb_plugin.formats.ascend import filenames as files
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.kernels import DEVICE, DURATION
-from tb_plugin.lib.dataclasses import dataclass
 
 _NS = 0.001
 """Microseconds that a duration may lose where it is written with three decimals."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy as np
 from tb_plugin.formats._chrome.other_events import Names as ViewNames
 from tb_plugin.formats.ascend.database import Content
 from tb_plugin.formats.ascend.lanes import Lanes
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.schema import MISSING
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -19,7 +20,6 @@ import msgspec
 from tb_plugin.formats._chrome.events import NOT_DECODED
 from tb_plugin.formats._chrome.extra_args import MOST_NAMES
 from tb_plugin.formats.kineto.events import Args, BoundDigitEvent, BoundEvent, DigitEvent, Event, arguments, with_series
-from tb_plugin.lib.dataclasses import dataclass
 
 INTERNAL = frozenset(
     {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import compress
 from typing import Any
 
@@ -23,7 +24,6 @@ from tb_plugin.formats.classify import matches
 from tb_plugin.formats.kineto.decoding import INTERNAL, KNOWN, Learned, argument_values
 from tb_plugin.formats.kineto.events import NO_ARGS, Args
 from tb_plugin.formats.kineto.sections import Sections, scalars, spread
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.extra_columns import ALLOCATED, DEVICE_NUMBER, DEVICE_TYPE, REQUESTED, RESERVED
 from tb_plugin.model.trace.order import FAR
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -18,7 +19,6 @@ from tb_plugin.formats._chrome.interning import Interner, as_text
 from tb_plugin.formats._chrome.other_events import Counters, Names
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.megengine.stacks import stack_of
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.extra_columns import OpenColumn
 
 Int64 = npt.NDArray[np.int64]

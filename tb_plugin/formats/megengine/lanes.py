@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,6 @@ import numpy.typing as npt
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.megengine.events import BEGIN, FINISH, START, STEP, Events
 from tb_plugin.formats.megengine.slices import Slices, text_ids
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.model.trace.numbering import firsts, numbered
 from tb_plugin.model.trace.schema import MISSING

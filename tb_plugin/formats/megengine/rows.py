@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,6 @@ from tb_plugin.formats.megengine import lanes as of_lanes
 from tb_plugin.formats.megengine.events import COMPLETE, FINISH, INSTANT, START, STEP, Events
 from tb_plugin.formats.megengine.lanes import Lanes, ends_of
 from tb_plugin.formats.megengine.slices import Slices, numbers, text_ids
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.schema import MISSING, EventKind
 
 Int64 = npt.NDArray[np.int64]

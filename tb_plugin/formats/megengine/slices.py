@@ -6,13 +6,13 @@ A device's clock is set to the host's by interpolation, so that the times of a l
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.formats._chrome.pairing import matched
 from tb_plugin.formats.megengine.events import BEGIN, END, Events
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.tree import innermost, nest

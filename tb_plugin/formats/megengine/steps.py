@@ -6,11 +6,12 @@ there. As everywhere, a step is what the program did in it: its forward pass, it
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.formats._chrome.interning import Ids
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.extra_columns import StatedSteps
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.perfetto.interned import plain, quoted
-from tb_plugin.lib.dataclasses import dataclass
 
 _MAX_PARENTS = 16
 _UNITS = {1: "ns", 2: "", 3: "bytes"}

@@ -6,10 +6,10 @@ would take longer than all that is done with them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
-
-from tb_plugin.lib.dataclasses import dataclass
 
 Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,6 @@ import pyarrow.compute as pc
 
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.stream import TextStream
-from tb_plugin.lib.dataclasses import dataclass
 
 MAX_LINE = 1024 * 1024
 """Bytes of a line beyond which it is no stack."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -11,7 +12,6 @@ import pyarrow as pa
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.stack_profile.table import Places
 from tb_plugin.model.trace.graph_capture import NodeStacks
 from tb_plugin.model.trace.node_stacks import node_stacks

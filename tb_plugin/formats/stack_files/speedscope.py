@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -17,7 +18,6 @@ from msgspec import Struct
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.values import storable
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.stack_profile.table import MAX_DEPTH, Counted, Places, joined, places_of_calls, places_of_stacks
 from tb_plugin.model.trace.order import YEAR, far_apart
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.job_tables import job_table
 from tb_plugin.model.trace.report import ReadReport
 

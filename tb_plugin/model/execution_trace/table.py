@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.report import ReadReport
 
 TEXT = pa.dictionary(pa.int32(), pa.large_string())

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace import links, recorded_arrows, tree
 from tb_plugin.model.trace.extra_columns import blocks_from, moved_columns
 from tb_plugin.model.trace.hardware import DeviceInfo

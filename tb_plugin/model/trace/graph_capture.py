@@ -6,13 +6,12 @@ count into the strings of the trace that has it.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.lib.array_fields import no_rows
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.tree import inherit
 

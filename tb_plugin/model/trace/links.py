@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]

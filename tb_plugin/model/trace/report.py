@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
-
-from tb_plugin.lib.dataclasses import dataclass
 
 Outcome = Literal["repaired", "dropped", "quarantined", "unknown", "note"]
 

@@ -14,14 +14,13 @@ In one file, for both are the same columns and sections: who adds one sees where
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.lib.array_fields import no_rows
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.extra_columns import (
     AllocatorBlocks,
     AllocatorTotals,

@@ -8,12 +8,12 @@ row that crosses it is flagged and drawn on a row of its own. Nothing is discard
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import dataclass
 from heapq import heappop, heappush
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.numbering import distinct, places_of
 from tb_plugin.model.trace.schema import MISSING
 

@@ -7,13 +7,12 @@ A file states no times up front and groups its events by type, so the first even
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.order import touching
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-
-from tb_plugin.lib.dataclasses import dataclass
 
 CHUNK_BYTES = 1024 * 1024
 

@@ -6,7 +6,7 @@ Their parts are gathered (``team.py``), joined into one where the view asks for 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from tb_plugin.analysis.base import Analysis, Params, view_params
 from tb_plugin.analysis.skipped_workers import LeftOut
 from tb_plugin.analysis.view_entry import joining
 from tb_plugin.errors import CacheFileLost, CacheRefused, Cancelled
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.payloads import Profile
 from tb_plugin.service import mapped_part
 from tb_plugin.service.answers.multi_questions import Source, WriteMergedPart

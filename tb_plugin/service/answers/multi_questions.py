@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from tb_plugin.analysis.base import ColumnTable, Params, Part
 from tb_plugin.analysis.view_entry import joining
 from tb_plugin.errors import NotFoundError, UserError
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.lib.malloc_trim import give_back_memory
 from tb_plugin.payloads import StepInfo, Table, View

@@ -8,13 +8,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.errors import CacheFileLost, CacheRefused, NotFoundError, TorchTraceError, UserError
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.payloads import Profile
 from tb_plugin.registry import analysis_named, formats_of, model_of
 from tb_plugin.service.answers.multi_questions import Source, WritePart

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,6 @@ from tb_plugin.analysis.base import Analysis, Frame, Int64, Number, Params, matc
 from tb_plugin.analysis.failure_notices import failed_payloads
 from tb_plugin.analysis.timeline.tiles import Tile, encode
 from tb_plugin.errors import NotFoundError
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.isolation import Isolation, isolated
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notices

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +20,6 @@ from weakref import WeakKeyDictionary
 
 from tb_plugin.analysis.base import Part
 from tb_plugin.errors import CacheFileLost, UserError
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.service.loader import LEASE_SECONDS
 from tb_plugin.service.profile_files import ProfileFiles, SummaryFile
 from tb_plugin.service.states import Entry

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tb_plugin.formats.base import Candidate, Reader
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.service.discovery.span_time import nanoseconds_of, time_of
 from tb_plugin.service.profile_files import ProfileFiles, Root, run_name
 from tb_plugin.storage.listing import StoredFile

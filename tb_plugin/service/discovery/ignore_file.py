@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-
-from tb_plugin.lib.dataclasses import dataclass
 
 log = logging.getLogger("torch_trace")
 

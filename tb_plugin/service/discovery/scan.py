@@ -8,7 +8,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -16,7 +16,6 @@ from tb_plugin.errors import UserError
 from tb_plugin.formats.base import Candidate, JobInfo, ListedFile, Reader
 from tb_plugin.formats.format_entry import identifying
 from tb_plugin.formats.unsupported_files import LOOKED_INTO, foreign, in_short, place_of, unread
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.service.discovery import distributed_jobs, ignore_file, reported_ranks
 from tb_plugin.service.discovery.claims import Claims, Draft, numbered
 from tb_plugin.service.discovery.ignore_file import Ignore

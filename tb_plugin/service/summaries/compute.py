@@ -13,7 +13,7 @@ import threading
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +23,6 @@ from tb_plugin.analysis.base import Analysis, Params, Part
 from tb_plugin.errors import StorageError, TorchTraceError, UserError
 from tb_plugin.formats.base import JobInfo, Reader, ReadOptions, no_progress
 from tb_plugin.formats.format_entry import identifying
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.lib.model_cache import MEMO
 from tb_plugin.lib.temp_dirs import PrivateFolder

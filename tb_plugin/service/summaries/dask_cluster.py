@@ -11,12 +11,11 @@ import os
 import queue
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tb_plugin import settings
 from tb_plugin.errors import BadRequest, MissingPackage, UserError
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.service.summaries.compute import Outcome, RankJob, code_digest, summarize_rank
 from tb_plugin.storage.secrets import redact
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, BinaryIO
 
@@ -24,7 +25,6 @@ from msgspec import Meta, Struct
 
 from tb_plugin.analysis.base import Number, Part
 from tb_plugin.formats.base import JobInfo
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.payloads import Column, CoverageInfo, Payload, ReadInfo, StepInfo
 from tb_plugin.service import part_codec
 from tb_plugin.service.discovery.summary_files import SUFFIX

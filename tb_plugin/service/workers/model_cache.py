@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,7 +14,6 @@ from tb_plugin.analysis.failure_notices import FAILED_PAYLOAD
 from tb_plugin.analysis.graphs.captures import captured_in
 from tb_plugin.analysis.timeline.pyramid import Pyramid
 from tb_plugin.errors import CacheFileLost, NotFoundError
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.lib.model_cache import MEMO
 from tb_plugin.model.trace.graph_capture import Captured

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ from tb_plugin.errors import PartFailed, UnreadableTrace, UserError, WindowUnsup
 from tb_plugin.formats.base import Reader, ReadOptions, ReadState
 from tb_plugin.formats.format_entry import windowed
 from tb_plugin.formats.unsupported_files import foreign
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.model.trace.merged_ranks import rank_traces

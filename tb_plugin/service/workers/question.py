@@ -7,9 +7,9 @@ answer: ``Workers.submit(question)`` gives a job of just that type.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.payloads import Figure
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ import sys
 import threading
 import time
 import traceback
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from tb_plugin.errors import UserError
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.service.workers.block_pandas import leave_out_pandas
 from tb_plugin.service.workers.question import Progress, Question
 

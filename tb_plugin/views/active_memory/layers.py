@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -9,7 +10,6 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, level, levels_of
 from tb_plugin.analysis.snapshot.labels import pool_texts, stream_texts
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.snapshot.table import NEVER, Snapshot
 from tb_plugin.model.trace.schema import MISSING

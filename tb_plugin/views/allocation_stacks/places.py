@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,7 +11,6 @@ from tb_plugin.analysis.code_owner import package_of
 from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.schema import MISSING

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +14,6 @@ from tb_plugin.analysis.job_tables.slow_ranks import findings
 from tb_plugin.analysis.job_tables.stages import STAGE, Stage, stages_of
 from tb_plugin.analysis.job_tables.steps import rank_means, stage_means, step_bars, step_frame
 from tb_plugin.analysis.job_tables.traffic import band_frame, communication_frame, link_frame, link_maps, link_totals
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_TIMES, job_table
 from tb_plugin.payloads import Figure, Line, Notice, Series
 from tb_plugin.views.cluster.shares import exposed_findings, step_figures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,6 @@ from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.backward import forward_operators
 from tb_plugin.analysis.compiled.regions import regions_of
 from tb_plugin.analysis.range_patterns import name_matches
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.recorder import CompiledNames
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind

@@ -8,6 +8,7 @@ stands at exactly one node, so the children of a node and what is its own sum to
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -24,7 +25,6 @@ from tb_plugin.analysis.range_patterns import name_matches as in_names
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import Selection
 from tb_plugin.analysis.stack_frames import labels_of, stack_frames
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable

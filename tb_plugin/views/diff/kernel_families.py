@@ -6,6 +6,8 @@ convolution that the program called.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
@@ -14,7 +16,6 @@ from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.groupby import with_ancestors
 from tb_plugin.analysis.kernel_classes import class_of_operators, classify_kernels
 from tb_plugin.analysis.range_patterns import name_matches
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -11,7 +13,6 @@ from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import replayed_operators
 from tb_plugin.analysis.groupby import Forest, group, sum_by, with_ancestors
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR
 from tb_plugin.model.trace.table import TraceTable

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from tb_plugin.analysis.base import Part
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.payloads import Breakdown, Metric
 from tb_plugin.views.diff.metrics import METRICS
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.views.diff.node import Node
 
 DEEPEST = 3

@@ -7,13 +7,13 @@ translate, and asks for what is in sight of each.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.dataclasses import dataclass
 
 Int64 = npt.NDArray[np.int64]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Part
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import measure_by
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.views.distributed import merge as j

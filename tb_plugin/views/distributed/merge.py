@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Frame, Params, Part, coverage_of
 from tb_plugin.analysis.collective_names import POINT_TO_POINT, UNEVEN, bus_factor
 from tb_plugin.lib.codes import codes, distinct
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.malloc_trim import give_back_memory
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.lib.quantiles import quantile_by

@@ -7,13 +7,13 @@ all-reduce as many bytes in a step as their gradients have; shards scatter their
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Part
 from tb_plugin.analysis.replicas import METRICS, Repeated, counts_of, redundant, repeated
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.payloads import Notice
 
 AS_MANY = (0.9, 1.1)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from tb_plugin.analysis.job_tables.traffic import MAPS, MOST_DRAWN, LinkTotal, speed
 from tb_plugin.analysis.metrics import CHOSEN
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.payloads import Line, Series
 from tb_plugin.views.distributed.matching.groups import ranks_in
 from tb_plugin.views.distributed.metrics import METRICS

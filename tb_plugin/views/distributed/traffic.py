@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from types import MappingProxyType
 
 import numpy as np
@@ -16,7 +16,6 @@ from tb_plugin.analysis.dtypes import element_bytes
 from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.job_tables.traffic import MOST_DRAWN
 from tb_plugin.lib.codes import codes, occurrence
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.payloads import Line, Metric, Series, Sort
 from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
 from tb_plugin.views.distributed.metrics import METRICS

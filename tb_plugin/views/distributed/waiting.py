@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.lib.codes import ordered
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import union
 from tb_plugin.lib.quantiles import TO_DEVIATION, quantile_by
 from tb_plugin.views.distributed.matching.match import Calls, codes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,6 @@ from tb_plugin.analysis.timeline.lanes import lanes_of
 from tb_plugin.analysis.track_names import track_names
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.order import touching
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.strings import StringTable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,6 @@ from tb_plugin.analysis.timeline.lanes import lanes_of
 from tb_plugin.analysis.timeline.tiles import CATEGORIES, category_of
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.links import first_in_process
 from tb_plugin.model.trace.numbering import firsts, numbered

@@ -8,6 +8,7 @@ busy with, or was it early, and the work waited on the device?
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,6 @@ from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.timeline.lanes import lanes_of
 from tb_plugin.analysis.unrecorded_work import device_occupied
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import Ranges, measure_within
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING

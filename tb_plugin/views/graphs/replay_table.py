@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,6 @@ from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.replays import Replays, replays_of
 from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.unrecorded_work import device_occupied
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import measure_by, measure_within
 from tb_plugin.model.trace.graph_capture import Scopes
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, of_kind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,6 @@ from tb_plugin.analysis.recomputation import recomputed
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import Ranges, measure_within, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable

@@ -6,7 +6,7 @@ frequent; equal ones share a number that is made of two smaller ones. So each le
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.groupby import Groups, group
 from tb_plugin.analysis.hardware_streams import hardware_streams
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.numbering import numbered
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.origins import ORIGINS, Origins
 from tb_plugin.analysis.memory.owners import Owners
 from tb_plugin.analysis.memory.tables import hidden_of, module_names, owner_names
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Sort

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.device_memory.window import MemoryRange
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import subtract, union
 
 Int64 = npt.NDArray[np.int64]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,6 @@ from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.origins import step_at
 from tb_plugin.analysis.memory.tables import Scene, hidden_of
 from tb_plugin.analysis.phrases import references_of
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import Ranges
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,6 @@ from tb_plugin.analysis.device_memory.records import Device
 from tb_plugin.analysis.groupby import Groups, group
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.tables import Scene, hidden_of, module_names, owner_names
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Sort
 from tb_plugin.views.memory.blocks import outlives_step

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -13,7 +15,6 @@ from tb_plugin.analysis.groupby import Groups, group
 from tb_plugin.analysis.host_calls import HostCalls, host_calls, sums_of
 from tb_plugin.analysis.range_patterns import GRAPH, REGION, module_label
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,6 @@ from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.device_facts import facts_of
 from tb_plugin.analysis.metrics import SHARED, STEP, define
 from tb_plugin.analysis.reported_steps import missing_computation, reported_steps
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure_within, subtract, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import EventKind

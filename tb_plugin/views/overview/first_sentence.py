@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
@@ -23,7 +25,6 @@ from tb_plugin.analysis.stack_frames import thread_numbers
 from tb_plugin.analysis.step_shares import active_rows, shares
 from tb_plugin.analysis.timeline_links import at_event
 from tb_plugin.analysis.unrecorded_work import unrecorded_work
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import Ranges, intersect, measure, measure_within, subtract, union
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
 from tb_plugin.model.trace.table import Steps, TraceTable

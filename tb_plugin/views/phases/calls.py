@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,6 @@ from tb_plugin.analysis.communication import communicates
 from tb_plugin.analysis.groupby import Groups, Spans, group, outermost_of, ratio
 from tb_plugin.analysis.selection import Selection, chosen_steps
 from tb_plugin.analysis.unrecorded_work import any_unrecorded
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.intervals import Ranges, covered_before, join, measure_by, union
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable

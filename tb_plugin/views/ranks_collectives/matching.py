@@ -7,6 +7,7 @@ is numbered behind it and is not there was not.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,6 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.collective_names import UNEVEN
 from tb_plugin.analysis.groupby import Groups, group
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.tree import stable_order
 
 Int64 = npt.NDArray[np.int64]

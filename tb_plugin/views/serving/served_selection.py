@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +14,6 @@ from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.metrics import TITLES
 from tb_plugin.analysis.kernel_classes import class_time
 from tb_plugin.analysis.served_steps import ServedSteps, in_mode, served_steps
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass
 from tb_plugin.model.trace.served_work import Mode
 from tb_plugin.model.trace.table import TraceTable

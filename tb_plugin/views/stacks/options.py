@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -10,7 +12,6 @@ from tb_plugin.analysis.host_threads import Thread, threads_of
 from tb_plugin.analysis.selection import Chosen
 from tb_plugin.analysis.stack_frames import FRAMES
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.table import TraceTable
 
 Bool = npt.NDArray[np.bool_]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -13,7 +15,6 @@ from tb_plugin.analysis.groupby import Forest, group, sum_by
 from tb_plugin.analysis.merged_stacks.places import Laid, Places, above, ordered
 from tb_plugin.analysis.selection import Chosen, Selection, select_rows
 from tb_plugin.analysis.stack_frames import REST, labels_of, rows_with_stacks, stack_frames
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind

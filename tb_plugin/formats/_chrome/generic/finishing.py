@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from tb_plugin.formats._chrome.generic.events import Role, Scope
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats._chrome.pairing import matched, unended
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.extra_columns import NEVER_ENDED, OpenColumn
 from tb_plugin.model.trace.numbering import numbered
 from tb_plugin.model.trace.schema import MISSING

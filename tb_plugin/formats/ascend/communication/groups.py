@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.job_tables import GROUPS, job_table
 
 _PRIMES = (29, 131)

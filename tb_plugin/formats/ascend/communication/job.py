@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from tb_plugin.formats.ascend.communication.steps import step_times, steps_of
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.kernels import Kernels
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.extra_columns import StatedSteps, StatedTable
 from tb_plugin.model.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, SCHEMAS, STEP_TIMES, as_stated
 from tb_plugin.model.trace.table import CollectiveArgs

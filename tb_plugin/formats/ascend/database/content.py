@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,6 @@ from tb_plugin.formats.ascend.database.tasks import MOST_DEVICE, bar_rows, task_
 from tb_plugin.formats.ascend.kernels import Kernels
 from tb_plugin.formats.ascend.text_or_database import ComparedNumber, Figures, figures_of, kernel_figures
 from tb_plugin.formats.values import storable
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.extra_columns import StatedSteps
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.steps.windows import STEP_NAME

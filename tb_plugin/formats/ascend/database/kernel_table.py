@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.database.tasks import DESCRIBED_NAMES, FULLY_DESCRIBED, Tasks
 from tb_plugin.formats.ascend.database.typed_table import TypedTable, absent_below_zero
 from tb_plugin.formats.ascend.kernels import DEVICE, DURATION, NAME, START, WAIT, Kernels, kernels_of, unquoted
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.links import first_with_key
 from tb_plugin.model.trace.schema import MISSING

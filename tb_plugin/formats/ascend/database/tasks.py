@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -13,7 +14,6 @@ from tb_plugin.formats.ascend.database.host import Host, connected
 from tb_plugin.formats.ascend.database.names import Names
 from tb_plugin.formats.ascend.database.rows import Rows, names_or_numbers, timed
 from tb_plugin.formats.ascend.database.safe_open import Database
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.links import first_with_key
 from tb_plugin.model.trace.schema import MISSING, EventKind
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 
 import numpy as np
@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin import settings
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.recorder import StepPattern
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.served_work import MODES, Mode, Served

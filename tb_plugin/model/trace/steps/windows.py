@@ -8,11 +8,11 @@ before, the first no earlier than the end of what was launched before it (docs/m
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.served_work import Mode, Served
 from tb_plugin.model.trace.table import Steps

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.snapshot.labels import stack_words
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.snapshot.table import Snapshot
 

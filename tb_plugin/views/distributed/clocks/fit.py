@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.quantiles import TO_DEVIATION, median_by, quantile_by
 from tb_plugin.views.distributed.clocks.anchor_calls import Anchors
 

@@ -7,14 +7,13 @@ the distances from the common ends is made small, one that grows ever slower: an
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.quantiles import TO_DEVIATION, median_by, quantile_by
 from tb_plugin.views.distributed.clocks.anchor_calls import Anchors
 from tb_plugin.views.distributed.clocks.drift_errors import SURE_ERRORS, drift_errors, scatter_of

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.lib.codes import codes, distinct
-from tb_plugin.lib.dataclasses import dataclass
 
 Int64 = npt.NDArray[np.int64]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.lib.codes import codes, occurrence
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.views.distributed.matching.alignment import by_order
 from tb_plugin.views.distributed.matching.disambiguate import placed_by_time
 from tb_plugin.views.distributed.matching.sequence_numbers import Stream, numbered, usual_kinds

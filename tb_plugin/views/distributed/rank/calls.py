@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,7 +11,6 @@ from tb_plugin.analysis.collective_names import NOT_COLLECTIVE, POINT_TO_POINT, 
 from tb_plugin.analysis.communication import BACKEND, communicates
 from tb_plugin.analysis.dtypes import element_bytes
 from tb_plugin.analysis.groupby import group
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import side_by_side

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.communication import BACKEND
 from tb_plugin.analysis.dtypes import element_bytes
 from tb_plugin.analysis.groupby import group
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 

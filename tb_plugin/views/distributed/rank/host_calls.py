@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.communication import calls_collective
 from tb_plugin.analysis.range_patterns import name_matches
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.links import first_in_process
 from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import MISSING

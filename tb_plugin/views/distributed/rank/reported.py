@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +14,6 @@ from tb_plugin.analysis.base import Frame, Part
 from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.job_tables.metrics import CALL_COLUMNS
 from tb_plugin.analysis.reported_steps import missing_computation
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.model.trace.job_tables import (
     BANDS,
     GROUPS,

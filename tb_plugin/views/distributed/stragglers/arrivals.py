@@ -7,11 +7,12 @@ lateness at that one alone, and delays do not add up from collective to collecti
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.lib.codes import codes, occurrence
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.quantiles import median_by
 from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
 from tb_plugin.views.distributed.stragglers.missing_calls import Lost, PairCalls, lost_calls

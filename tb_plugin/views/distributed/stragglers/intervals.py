@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.lib.codes import codes, on_one_axis
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.lib.quantiles import median_by
 from tb_plugin.views.distributed.stragglers.calls import StragglerCalls

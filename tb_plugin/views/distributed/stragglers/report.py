@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.collective_names import POINT_TO_POINT
-from tb_plugin.lib.dataclasses import dataclass
 from tb_plugin.lib.malloc_trim import give_back_memory
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.views.distributed.clocks.anchor_calls import SYNCHRONIZING

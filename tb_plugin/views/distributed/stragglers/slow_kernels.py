@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-
-from tb_plugin.lib.dataclasses import dataclass
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
