@@ -1,4 +1,4 @@
-"""Kinds of profiles. ``MODELS`` declares them; the code of a kind, one file each, is imported at first use."""
+"""Kinds of profiles. ``MODELS`` declares them; their code, rows of rows.py, is imported at first use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tb_plugin.model_kinds.model_entry import ModelEntry
 
 MODELS = (
     ModelEntry(
-        "trace",
+        "trace:MODEL",
         "trace",
         "a trace",
         "overview",
@@ -15,7 +15,7 @@ MODELS = (
         features=("steps", "events"),
     ),
     ModelEntry(
-        "snapshot",
+        "rows:SNAPSHOT",
         "snapshot",
         "a memory snapshot",
         "allocations",
@@ -23,51 +23,51 @@ MODELS = (
         made="tb_plugin.model.snapshot.table:Snapshot",
     ),
     ModelEntry(
-        "category_memory",
+        "rows:CATEGORY_MEMORY",
         "category_memory",
         "memory by category",
         "categories",
-        raw="tb_plugin.model.category_memory.table:RawCategoryMemory",
-        made="tb_plugin.model.category_memory.table:CategoryMemory",
+        raw="tb_plugin.model.category_memory:RawCategoryMemory",
+        made="tb_plugin.model.category_memory:CategoryMemory",
     ),
     ModelEntry(
-        "memory_flow",
+        "rows:MEMORY_FLOW",
         "memory_flow",
         "a memory flow",
         "memory_flow",
-        raw="tb_plugin.model.memory_flow.table:RawMemoryFlow",
-        made="tb_plugin.model.memory_flow.table:MemoryFlow",
+        raw="tb_plugin.model.memory_flow:RawMemoryFlow",
+        made="tb_plugin.model.memory_flow:MemoryFlow",
     ),
     ModelEntry(
-        "flight_recorder",
+        "rows:FLIGHT",
         "flight",
         "a dump of a flight recorder",
         "collectives",
-        raw="tb_plugin.model.flight_recorder.table:RawFlight",
-        made="tb_plugin.model.flight_recorder.table:Flight",
+        raw="tb_plugin.model.flight_recorder:RawFlight",
+        made="tb_plugin.model.flight_recorder:Flight",
     ),
     ModelEntry(
-        "stack_profile",
+        "rows:STACK_PROFILE",
         "stack_profile",
         "a file of stacks",
         "stack_profile",
-        raw="tb_plugin.model.stack_profile.table:StackProfile",
-        made="tb_plugin.model.stack_profile.table:StackProfile",
+        raw="tb_plugin.model.stack_profile:StackProfile",
+        made="tb_plugin.model.stack_profile:StackProfile",
     ),
     ModelEntry(
-        "execution_trace",
+        "rows:EXECUTION_TRACE",
         "execution_trace",
         "an execution trace",
         "execution_nodes",
-        raw="tb_plugin.model.execution_trace.table:ExecutionTrace",
-        made="tb_plugin.model.execution_trace.table:ExecutionTrace",
+        raw="tb_plugin.model.execution_trace:ExecutionTrace",
+        made="tb_plugin.model.execution_trace:ExecutionTrace",
     ),
     ModelEntry(
-        "cluster",
+        "rows:CLUSTER",
         "cluster",
         "an analysis of a job",
         "cluster",
-        raw="tb_plugin.model.cluster.table:Cluster",
-        made="tb_plugin.model.cluster.table:Cluster",
+        raw="tb_plugin.model.cluster:Cluster",
+        made="tb_plugin.model.cluster:Cluster",
     ),
 )

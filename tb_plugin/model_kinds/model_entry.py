@@ -13,12 +13,12 @@ from tb_plugin.model_kinds.base import Feature, Model, Outline
 class ModelEntry:
     """A kind of model as ``MODELS`` lists it. ``raw`` and ``made`` name classes (``lib/lazy.py``).
 
-    The entry is a ``Model``: it imports ``model_kinds/<module>.py``, and asks the class there, at first use.
+    The entry is a ``Model``: at first use it imports its ``place``, a module of this folder and a name there.
     """
 
     def __init__(
         self,
-        module: str,
+        place: str,
         id: str,
         noun: str,
         default_view: str,
@@ -33,7 +33,7 @@ class ModelEntry:
         self.raw_name, self.type_name = raw, made
         self.implementation: type[Any] | None = None
         """The class of the model, as soon as it is defined."""
-        self._module = module
+        self._place = place
 
     @property
     def raw(self) -> type[Any]:
@@ -48,8 +48,8 @@ class ModelEntry:
     @cached_property
     def model(self) -> Model[Any, Any]:
         """Returns the model; its code is imported now."""
-        found = import_module(f"tb_plugin.model_kinds.{self._module}")
-        made: Model[Any, Any] = found.MODEL
+        module, _, name = self._place.partition(":")
+        made: Model[Any, Any] = getattr(import_module(f"tb_plugin.model_kinds.{module}"), name)
         return made
 
     @property

@@ -27,7 +27,7 @@ CLUSTER = FormatEntry(
     cluster_files.READER_ID,
     "Ascend cluster analysis",
     order=20,
-    raw="tb_plugin.model.cluster.table:Cluster",
+    raw="tb_plugin.model.cluster:Cluster",
     endings=(f"{cluster_files.OUTPUT}/", cluster_files.STEPS, cluster_files.DATABASE),
     find=cluster_files.candidates,
     sniff=_never,

@@ -39,7 +39,7 @@ FORMATS = (
         READER_ID,
         "PyTorch execution trace",
         order=120,
-        raw="tb_plugin.model.execution_trace.table:ExecutionTrace",
+        raw="tb_plugin.model.execution_trace:ExecutionTrace",
         endings=(".json", ".json.gz"),
         find=_find,
         sniff=_sniff,

@@ -53,7 +53,7 @@ FORMATS = (
         READER_ID,
         "PyTorch flight recorder",
         order=100,
-        raw="tb_plugin.model.flight_recorder.table:RawFlight",
+        raw="tb_plugin.model.flight_recorder:RawFlight",
         endings=("trace_rank_<R>", "rank<R>.json"),
         find=_find,
         sniff=_sniff,

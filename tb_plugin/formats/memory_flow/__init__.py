@@ -35,7 +35,7 @@ FORMATS = (
         READER_ID,
         "MegEngine memory flow",
         order=90,
-        raw="tb_plugin.model.memory_flow.table:RawMemoryFlow",
+        raw="tb_plugin.model.memory_flow:RawMemoryFlow",
         endings=(".memory_flow.svg", ".memory_flow.svg.gz"),
         find=_find,
         sniff=_sniff,

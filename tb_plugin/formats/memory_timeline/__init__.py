@@ -24,7 +24,7 @@ FORMATS = (
         READER_ID,
         "PyTorch memory timeline",
         order=80,
-        raw="tb_plugin.model.category_memory.table:RawCategoryMemory",
+        raw="tb_plugin.model.category_memory:RawCategoryMemory",
         endings=(".json.gz", ".json", ".raw.gz"),
         find=_find,
         sniff=_sniff,

@@ -34,7 +34,7 @@ FORMATS = (
         READER_ID,
         "File of stacks",
         order=110,
-        raw="tb_plugin.model.stack_profile.table:StackProfile",
+        raw="tb_plugin.model.stack_profile:StackProfile",
         endings=ENDINGS,
         find=_find,
         sniff=_sniff,

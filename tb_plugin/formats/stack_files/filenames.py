@@ -10,7 +10,7 @@ from tb_plugin.formats._chrome.filenames import run_of
 from tb_plugin.formats.base import Candidate
 
 if TYPE_CHECKING:
-    from tb_plugin.model.stack_profile.table import Counted
+    from tb_plugin.model.stack_profile import Counted
 
 READER_ID = "stack_files"
 ENDINGS = (".folded", ".collapsed", ".stacks", ".folded.txt", ".speedscope.json", ".txt")

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
-from tb_plugin.analysis.groupby import Groups, Spans, group, outermost_of
+from tb_plugin.analysis.forest import Spans, outermost_of
 from tb_plugin.analysis.launches.launch_table import launched
 from tb_plugin.analysis.launches.queue_depth import queue_depths
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.runtime_calls import callers, runtime_calls
 from tb_plugin.analysis.selection import Selection, chosen_steps, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.lib.intervals import union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
