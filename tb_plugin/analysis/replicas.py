@@ -89,7 +89,7 @@ METRICS = SHARED.adding(
         },
     ),
     define(
-        "mean of the steps",
+        "mean per step",
         "bytes",
         {"all_reduced_bytes": ("All-reduced a step", "Bytes that a rank all-reduces in the group in a step.")},
     ),

@@ -14,7 +14,7 @@ from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats._chrome import pairing
 from tb_plugin.formats._chrome.generic import finishing
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.chrome_json import ChromeJsonReader
+from tb_plugin.formats.chrome_json.reader import ChromeJsonReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import TraceTable
 from tests.builders import Bytes

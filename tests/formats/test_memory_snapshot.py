@@ -18,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.formats.memory_snapshot import MemorySnapshotReader, filenames
+from tb_plugin.formats.memory_snapshot import filenames
+from tb_plugin.formats.memory_snapshot.reader import MemorySnapshotReader
 from tb_plugin.formats.memory_snapshot.rows import Rows
 from tb_plugin.model.snapshot.table import HOST, Action, RawSnapshot, State
 from tests.depth import DEPTH, examples, needs_time

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.base import ListedFile
-from tb_plugin.formats.stack_files import StackFilesReader
 from tb_plugin.formats.stack_files.folded import is_folded
+from tb_plugin.formats.stack_files.reader import StackFilesReader
 from tb_plugin.formats.unsupported_files import foreign
 from tb_plugin.model import stack_profile as table
 from tb_plugin.model.stack_profile import StackProfile

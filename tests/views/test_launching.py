@@ -17,7 +17,7 @@ from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.launches.launch_table import launched
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable

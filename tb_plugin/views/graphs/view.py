@@ -7,13 +7,14 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import Params, Part, answer_view
 from tb_plugin.analysis.graphs.coverage import Tie
-from tb_plugin.analysis.graphs.replays import has_replays, replays_of
 from tb_plugin.analysis.selection import Selection, select_rows
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Figures, Metric, Notice, Notices, Payload, Slice, Table, View
+from tb_plugin.views.graphs import VIEW
 from tb_plugin.views.graphs.metrics import METRICS
 from tb_plugin.views.graphs.replay_table import Account, account_of, tied_times
 from tb_plugin.views.graphs.tables import TIES, graphs_table, nodes_table, parts_of, refusals_table, replays_table
@@ -33,26 +34,8 @@ LITTLE_KNOWN = 0.5
 _CATEGORIES = {tie: f"slice{place}" for place, tie in enumerate(_TOLD)} | {Tie.NONE: "other"}
 
 
-class GraphsAnalysis:
+class GraphsAnalysis(DeclaredView, entry=VIEW):
     """The tables of graphs, their nodes and replays."""
-
-    id = "graphs"
-    title = "Graphs"
-    model = TraceTable
-    traits = Traits("Work", whole="", tables=("graphs",))
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Needs launches of captured graphs, with work."""
-        if not has_replays(trace):
-            return Missing("The trace launches no captured graph.", "")
-        if len(replays_of(trace)):
-            return None
-        return Missing(
-            "The trace launches captured graphs, but holds no work of theirs on a device.",
-            trace.recorder.todo("view.launches"),
-        )
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps and phase."""

@@ -8,17 +8,7 @@ from dataclasses import asdict
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analysis.base import (
-    NO_BORROWED_NUMBERS,
-    Frame,
-    Missing,
-    Number,
-    Params,
-    Part,
-    Scope,
-    Traits,
-    answer_view,
-)
+from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view
 from tb_plugin.analysis.device_time import (
     DeviceRatios,
     DeviceTime,
@@ -34,6 +24,7 @@ from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.reported_steps import missing_computation, reported_step_length, reported_steps
 from tb_plugin.analysis.selection import Selection, select_rows, steps_of
 from tb_plugin.analysis.step_shares import UNRECORDED, StepShares, active_rows, break_down
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.isolation import Isolation
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.model.trace.table import Steps, TraceTable
@@ -55,6 +46,7 @@ from tb_plugin.payloads import (
 from tb_plugin.rules._dismissed import LeftOut, left_out, unknown_notices
 from tb_plugin.rules._savings import Findings, findings_of
 from tb_plugin.rules._verdict import verdict_of
+from tb_plugin.views.overview import VIEW
 from tb_plugin.views.overview.configuration import configuration
 from tb_plugin.views.overview.core_kinds import core_facts
 from tb_plugin.views.overview.data_quality import crossings, data_notices
@@ -77,21 +69,8 @@ EVIDENCE = {
 TOTAL = Metric("total_ns", "Total", "ns", METRICS["step_total_ns"].definition, METRICS["step_total_ns"].window)
 
 
-class Overview:
+class Overview(DeclaredView, entry=VIEW):
     """The first page."""
-
-    id = "overview"
-    title = "Overview"
-    model = TraceTable
-    traits = Traits(
-        "Summary", kept=True, whole="Overview covers whole steps and devices, not phases.", tables=("steps",)
-    )
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Returns None: the overview applies to every trace."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the chosen steps and what is left out of the findings: nothing else matters."""
