@@ -17,7 +17,7 @@ from tb_plugin.trace.schema import EventKind
 from tb_plugin.trace.table import TraceTable
 from tests.analyses.test_stacks import folded, places
 from tests.builders import TraceBuilder, kernel, part, trace
-from tests.conftest import SAMPLE_FILES, sample
+from tests.conftest import SAMPLE_FILES, UNLIKE, sample
 from tests.depth import examples
 
 BOOTSTRAP, WAIT, MONITOR = "threading.py(1032): _bootstrap", "threading.py(359): wait", "tqdm/_monitor.py(60): run"
@@ -263,7 +263,7 @@ def busy(table: TraceTable) -> dict[int, int]:
     return totals
 
 
-@pytest.mark.parametrize("name", SAMPLE_FILES)
+@pytest.mark.parametrize("name", UNLIKE)
 def test_functions_sum_to_the_time_in_which_a_thread_is_in_calls(name: str) -> None:
     table = sample(name)
     if not threads_of(table):

@@ -48,9 +48,9 @@ def texts_of(path: Path) -> list[str]:
     return [node.value for node in constants if isinstance(node.value, str)]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(FOLDER).as_posix())
-def test_no_word_of_a_vendor_or_recorder(path: Path) -> None:
-    assert [text for text in texts_of(path) if WORDS.search(text)] == []
+def test_no_word_of_a_vendor_or_recorder() -> None:
+    assert len(FILES) > 300
+    assert [(path.name, text) for path in FILES for text in texts_of(path) if WORDS.search(text)] == []
 
 
 def test_the_words_are_those_of_the_trace_s_recorder() -> None:

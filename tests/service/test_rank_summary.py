@@ -31,7 +31,7 @@ from tb_plugin.service.streams import MOST_MESSAGES, is_plain
 from tb_plugin.service.summarizing import part_with_borrowed
 from tb_plugin.storage.seal import sealed, unsealed
 from tests.conftest import SAMPLE_FILES, UNLIKE, sample
-from tests.depth import DEEP, sampled
+from tests.depth import DEEP
 
 DDP = next(name for name in SAMPLE_FILES if name.startswith("synthetic_ddp/"))
 FILES = (("rank0.1.pt.trace.json.gz", 123),)
@@ -73,7 +73,7 @@ def with_frame(name, table):
     return packed(parts.dump(type(made)(made.coverage, made.facts, frames, steps=made.steps)))
 
 
-@pytest.mark.parametrize("name", sampled(SAMPLE_FILES, UNLIKE))
+@pytest.mark.parametrize("name", UNLIKE)
 def test_parts_of_all_samples_have_the_shapes_that_are_expected(name):
     made = part_with_borrowed(Distributed(), sample(name))
     for key, frame in made.frames.items():

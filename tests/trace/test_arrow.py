@@ -13,7 +13,7 @@ from tb_plugin.errors import UnreadableTrace
 from tb_plugin.trace import arrow
 from tb_plugin.trace.strings import StringTable
 from tests.builders import TraceBuilder, kernel, memcpy, trace
-from tests.conftest import SAMPLE_FILES, sample
+from tests.conftest import UNLIKE, sample
 
 
 def assert_same(one: Any, other: Any, path: str = "trace") -> None:
@@ -54,7 +54,7 @@ def test_round_trip(builder: TraceBuilder, tmp_path: Path) -> None:
     assert_same(table, arrow.read(str(tmp_path / "t.arrow")))
 
 
-@pytest.mark.parametrize("name", SAMPLE_FILES)
+@pytest.mark.parametrize("name", UNLIKE)
 def test_round_trip_of_samples(name: str, tmp_path: Path) -> None:
     arrow.write(sample(name), str(tmp_path / "t.arrow"))
     assert_same(sample(name), arrow.read(str(tmp_path / "t.arrow")))
@@ -110,7 +110,7 @@ FEWEST_EVENTS = 400
 """Of fewer events the names are what a trace takes, as it shares few: it counts as one of so many."""
 
 
-@pytest.mark.parametrize("name", SAMPLE_FILES)
+@pytest.mark.parametrize("name", UNLIKE)
 def test_bytes_per_event(name: str, tmp_path: Path) -> None:
     """Beside what a file without any event takes. Small traces share few names, so they cost the most."""
     table = sample(name)
