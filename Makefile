@@ -23,7 +23,7 @@ SOURCES := $(shell find frontend/src frontend/public -type f ! -name '*.test.*' 
 # As many processes as there are cores, eight at most; tests/conftest.py says which tests stay together and which go first.
 # Bytecode is written: the many processes that tests start would compile all of the package anew each time.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
-UNITS := tests/trace tests/readers tests/devices tests/analyses tests/property tests/cli/test_format.py
+UNITS := tests/model tests/formats tests/devices tests/views tests/property tests/cli/test_format.py
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt
 NPM_FLAGS := --prefer-offline --no-audit --no-fund --loglevel=error
 
@@ -66,7 +66,7 @@ test-deep: preflight $(DEV) $(STATIC) $(AZURITE) chromium ## All tests, and in f
 test-torch: preflight $(TORCH) ## Recording help against the CPU build of PyTorch 2.13, in an environment of its own
 	@.venv-torch/bin/python -m pytest tests/torch $(ARGS)
 
-quick: preflight $(DEV) $(MODULES) ## The tests on hand-sized inputs: a minute, while coding (ARGS="tests/trace -k nest" for a part)
+quick: preflight $(DEV) $(MODULES) ## The tests on hand-sized inputs: a minute, while coding (ARGS="tests/model -k nest" for a part)
 	@cd frontend && npm test --silent
 	@TEST_DEPTH=quick $(PYTEST) $(or $(ARGS),$(UNITS))
 

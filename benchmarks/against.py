@@ -19,9 +19,9 @@ from benchmarks import corpus
 
 ONE_RUN = """
 import sys, time
-from tb_plugin.analyses.base import Params
+from tb_plugin.analysis.base import Params
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
 begun = time.process_time()

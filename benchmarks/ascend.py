@@ -163,12 +163,12 @@ def _ns(us: str) -> int:
 
 def read(path: Path, budget_mb: int) -> None:
     """Reads a profile as a worker process does; with a budget, the window from the first step on that fits into it."""
-    from tb_plugin.readers import READERS
-    from tb_plugin.readers.base import FileSize, ReadOptions, no_progress, windowed
-    from tb_plugin.service.need import need_bytes, room_bytes
+    from tb_plugin.formats import READERS
+    from tb_plugin.formats.base import FileSize, ReadOptions, no_progress, windowed
+    from tb_plugin.model.trace.assemble import assemble
+    from tb_plugin.model.trace.window import Asked, choose
+    from tb_plugin.service.workers.memory_estimate import need_bytes, room_bytes
     from tb_plugin.storage.files import FileSource
-    from tb_plugin.trace.assemble import assemble
-    from tb_plugin.trace.window import Asked, choose
 
     is_ascend = path.is_dir()
     reader = next(each for each in READERS if each.id == ("ascend" if is_ascend else "kineto"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 
-from tb_plugin.analyses.base import Params
+from tb_plugin.analysis.base import Params
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.pool import Pool
+from tb_plugin.service.workers.pool import Pool
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
 

@@ -22,7 +22,7 @@ from benchmarks.measure import Cost, measure
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = {
-    "host with stacks": "tests/readers/twins/cuspy_cpu.pt.trace.json.gz",
+    "host with stacks": "tests/formats/twins/cuspy_cpu.pt.trace.json.gz",
     "synthetic GPU": "samples/synthetic_gpu/worker0.*.pt.trace.json.gz",
 }
 _PACKETS, _JSON = "{}.pftrace.gz", "{}.pt.trace.json.gz"
@@ -55,10 +55,10 @@ def made(folder: Path, name: str, source: Path, events: int) -> tuple[Path, Path
 
 def read(path: Path) -> None:
     """Reads a file as a worker process does."""
-    from tb_plugin.readers import READERS
-    from tb_plugin.readers.base import ReadOptions, no_progress
+    from tb_plugin.formats import READERS
+    from tb_plugin.formats.base import ReadOptions, no_progress
+    from tb_plugin.model.trace.assemble import assemble
     from tb_plugin.storage.files import FileSource
-    from tb_plugin.trace.assemble import assemble
 
     reader = next(r for r in READERS if r.id == ("perfetto" if ".pftrace" in path.name else "kineto"))
     table = assemble(reader.read(FileSource({path.name: str(path)}), ReadOptions(), no_progress))

@@ -15,10 +15,10 @@ from typing import Any
 
 from tb_plugin.registry import readers
 from tb_plugin.service.catalog import ProfileCatalog
-from tb_plugin.service.discovery import Scanner
-from tb_plugin.service.found import Root
-from tb_plugin.service.rank_summary import Wanted, about_of, part_of
-from tb_plugin.service.summarizing import job_of, summarize_rank
+from tb_plugin.service.discovery.scan import Scanner
+from tb_plugin.service.profile_files import Root
+from tb_plugin.service.summaries.compute import job_of, summarize_rank
+from tb_plugin.service.summaries.format import Wanted, about_of, part_of
 from tb_plugin.storage.files import Folder
 
 GENERATOR = Path(__file__).parent.parent / "samples" / "synthetic_job.py"

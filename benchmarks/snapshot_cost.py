@@ -26,14 +26,14 @@ ROOT = Path(__file__).resolve().parents[1]
 def ours(path: str) -> None:
     """Opens a snapshot as a worker process does, and answers its first page; says when each stage was done."""
     begin = time.perf_counter()
-    from tb_plugin.analyses.allocations import Allocations
-    from tb_plugin.analyses.base import Params
+    from tb_plugin.analysis.base import Params
+    from tb_plugin.formats.base import ReadOptions, no_progress
+    from tb_plugin.formats.memory_snapshot import MemorySnapshotReader
+    from tb_plugin.model.snapshot import arrow
+    from tb_plugin.model.snapshot.assemble import assemble
     from tb_plugin.payloads.export import to_json
-    from tb_plugin.readers.base import ReadOptions, no_progress
-    from tb_plugin.readers.memory_snapshot import MemorySnapshotReader
-    from tb_plugin.snapshot import arrow
-    from tb_plugin.snapshot.assemble import assemble
     from tb_plugin.storage.files import FileSource
+    from tb_plugin.views.allocations.view import Allocations
 
     stages = {}
     raw = MemorySnapshotReader().read(FileSource({"s.pickle": path}), ReadOptions(), no_progress)

@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
 
-from tb_plugin.analyses.base import FLAGS, Params
-from tb_plugin.analyses.snapshot import export as memory
+from tb_plugin.analysis.base import FLAGS, Params
+from tb_plugin.analysis.snapshot import export as memory
 from tb_plugin.errors import MissingPackage, NotFound
 from tb_plugin.facts import facts_of
 from tb_plugin.findings import Finding, counted, data_notices, findings
 from tb_plugin.payloads import CaptureInfo, ReadInfo, Scalar, View, WindowInfo
 from tb_plugin.registry import analysis_named, model_of
-from tb_plugin.service.answers import Numbers
+from tb_plugin.service.answers.profile_questions import Numbers
 from tb_plugin.service.catalog import Place, ProfileCatalog
-from tb_plugin.service.pool import InlineWorkers
 from tb_plugin.service.states import Entry
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
 
@@ -294,8 +294,8 @@ class OpenProfile:
         _need_pandas()
         import pandas as pd
 
-        from tb_plugin.trace.schema import EventKind
-        from tb_plugin.trace.table import TraceTable
+        from tb_plugin.model.trace.schema import EventKind
+        from tb_plugin.model.trace.table import TraceTable
 
         trace = self._made()
         if not isinstance(trace, TraceTable):

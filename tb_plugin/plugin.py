@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tensorboard.plugins import base_plugin
 
 if TYPE_CHECKING:
-    from tb_plugin.service.pool import Pool
+    from tb_plugin.service.workers.pool import Pool
     from tb_plugin.service.workspace import Workspace
     from tb_plugin.web.routes import Routes
 
@@ -65,8 +65,8 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
     def _workers(self) -> Pool:
         with self._lock:
             if self._pool is None:
-                from tb_plugin.service.pool import Pool
-                from tb_plugin.service.watch import answer_seconds
+                from tb_plugin.service.workers.pool import Pool
+                from tb_plugin.service.workers.timeouts import answer_seconds
 
                 self._pool = Pool(limit_seconds=answer_seconds())
             return self._pool
@@ -75,7 +75,7 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
         pool = self._workers()
         with self._lock:
             if self._workspace is None:
-                from tb_plugin.service.cluster import asked_for
+                from tb_plugin.service.summaries.dask_cluster import asked_for
                 from tb_plugin.service.workspace import Workspace, open_catalog
                 from tb_plugin.storage.cache import open_store
                 from tb_plugin.storage.urls import parse_spec

@@ -12,14 +12,14 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
-from tb_plugin.analyses import ANALYSES
-from tb_plugin.analyses.base import Analysis
+from tb_plugin.analysis.base import Analysis
 from tb_plugin.errors import NotFound, UserError
 from tb_plugin.extensions import EXTENSIONS_VARIABLE, extension_names
-from tb_plugin.models import MODELS
-from tb_plugin.models.base import Model
-from tb_plugin.readers import READERS
-from tb_plugin.readers.base import Reader
+from tb_plugin.formats import READERS
+from tb_plugin.formats.base import Reader
+from tb_plugin.model_kinds import MODELS
+from tb_plugin.model_kinds.base import Model
+from tb_plugin.views import ANALYSES
 
 
 class _Identified(Protocol):

@@ -17,13 +17,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from tb_plugin.analyses import ANALYSES
-from tb_plugin.analyses.base import Analysis, Params, Part
-from tb_plugin.readers import READERS
-from tb_plugin.readers.base import Reader, ReadOptions, no_progress
-from tb_plugin.readers.kineto import KinetoReader
-from tb_plugin.trace.assemble import assemble
-from tb_plugin.trace.table import RawTrace, TraceTable
+from tb_plugin.analysis.base import Analysis, Params, Part
+from tb_plugin.formats import READERS
+from tb_plugin.formats.base import Reader, ReadOptions, no_progress
+from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.model.trace.assemble import assemble
+from tb_plugin.model.trace.table import RawTrace, TraceTable
+from tb_plugin.views import ANALYSES
 
 HOST = 1
 Time = int | float

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
-from tb_plugin.analyses.distributed.rank.profile import CALL, table
+from tb_plugin.views.distributed.rank.profile import CALL, table
 
 
 @dataclass(frozen=True)

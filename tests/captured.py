@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tb_plugin.analyses.replays.captures import captured_in
-from tb_plugin.trace.schema import MISSING
-from tb_plugin.trace.strings import StringTable
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.analysis.graphs.captures import captured_in
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.strings import StringTable
+from tb_plugin.model.trace.table import TraceTable
 
 
 def with_other(table: TraceTable, recording: TraceTable, source: str = "capture.json") -> TraceTable:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tb_plugin.cli import session
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.model.trace.table import TraceTable
 from tests import stores
 from tests.builders import model
 from tests.compiled import compile_share

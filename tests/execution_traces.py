@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tb_plugin.execution_trace.table import ExecutionTrace
-from tb_plugin.readers.base import ReadOptions, no_progress
-from tb_plugin.readers.execution_trace import ExecutionTraceReader
+from tb_plugin.formats.base import ReadOptions, no_progress
+from tb_plugin.formats.execution_trace import ExecutionTraceReader
+from tb_plugin.model.execution_trace.table import ExecutionTrace
 from tests.builders import Bytes
 
 

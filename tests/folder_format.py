@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tb_plugin.readers.base import Candidate
-from tb_plugin.readers.kineto import KinetoReader
+from tb_plugin.formats.base import Candidate
+from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.model.trace.table import RawTrace
 from tb_plugin.storage.files import FileSource
-from tb_plugin.trace.table import RawTrace
 
 NAMES = (
     "OUT/timeline.json",  # Kineto's reader would take it

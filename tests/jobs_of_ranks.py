@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.distributed.matching.match import Calls, match
-from tb_plugin.analyses.distributed.stragglers.met import UNKNOWN, Met
-from tb_plugin.analyses.distributed.waiting import waiting
+from tb_plugin.views.distributed.matching.match import Calls, match
+from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, Met
+from tb_plugin.views.distributed.waiting import waiting
 
 Int64 = npt.NDArray[np.int64]
 KINDS = ("compute", "copy", "input", "host", "idle")

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analyses.base import Frame, Params, Part
-from tb_plugin.analyses.distributed import Distributed
-from tb_plugin.analyses.distributed.rank.profile import CALL, DEVICE, GROUP, STEP
+from tb_plugin.analysis.base import Frame, Params, Part
+from tb_plugin.views.distributed.rank.profile import CALL, DEVICE, GROUP, STEP
+from tb_plugin.views.distributed.view import Distributed
 from tests.builders import trace
 
 TENSOR, STAGES, NODE = 8, 4, 8

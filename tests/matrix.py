@@ -26,7 +26,7 @@ NEWER = ("3.12", "3.13", "3.14")
 EXTRAS = ("pandas", "s3", "gcs", "azure")
 TOOLS = ("pytest>=8.3,<10", "pytest-xdist>=3.6,<4", "hypothesis>=6.120,<7")
 TESTS = (
-    "tests/trace", "tests/readers", "tests/devices", "tests/analyses", "tests/contract", "tests/golden", "tests/toy",
+    "tests/model", "tests/formats", "tests/devices", "tests/views", "tests/contract", "tests/golden", "tests/toy",
     "tests/cli", "tests/api", "tests/service", "tests/web/test_routes.py", "tests/web/test_plugin.py",
     "tests/storage/test_files.py", "tests/storage/test_cache.py",
 )  # fmt: skip

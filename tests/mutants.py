@@ -31,15 +31,19 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "testing.md"
 BEGIN, END = "<!-- mutants -->", "<!-- end of mutants -->"
 TESTS = {
-    "trace": ("tests/trace", "tests/property", "tests/contract", "tests/golden"),
-    "readers": ("tests/readers", "tests/contract", "tests/property/test_trace_properties.py"),
-    "analyses": ("tests/analyses", "tests/contract", "tests/golden", "tests/property"),
+    "model": ("tests/model", "tests/property", "tests/contract", "tests/golden"),
+    "formats": ("tests/formats", "tests/contract", "tests/property/test_trace_properties.py"),
+    "analysis": ("tests/views", "tests/contract", "tests/golden", "tests/property"),
+    "rules": ("tests/rules", "tests/contract", "tests/golden"),
+    "views": ("tests/views", "tests/contract", "tests/golden", "tests/property"),
 }
 """Packages, and the tests that must notice a change in them, the quickest first."""
 FIRST = {
-    "trace": "tests/trace/test_{}.py",
-    "readers": "tests/readers/test_kineto_{}.py",
-    "analyses": "tests/analyses/test_{}.py",
+    "model": "tests/model/test_{}.py",
+    "formats": "tests/formats/test_kineto_{}.py",
+    "analysis": "tests/views/test_{}.py",
+    "rules": "tests/rules/test_{}.py",
+    "views": "tests/views/test_{}.py",
 }
 """Where the tests of one module stand, which are asked ahead of the others."""
 COMPARE = {
@@ -229,7 +233,8 @@ def copied(folder: Path) -> Path:
 
 
 IMPORTED = (
-    "import tb_plugin, tb_plugin.service.interpreter as i; print(tb_plugin.__file__, *i.import_path(), sep=chr(10))"
+    "import tb_plugin, tb_plugin.service.workers.interpreter as i; "
+    "print(tb_plugin.__file__, *i.import_path(), sep=chr(10))"
 )
 IN_A_WORKER = "import sys; sys.path[:] = sys.argv[1:]; import tb_plugin; print(tb_plugin.__file__)"
 

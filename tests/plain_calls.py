@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tb_plugin.analyses.busy import device_busy
-from tb_plugin.analyses.collective_names import NOT_COLLECTIVE, POINT_TO_POINT, collective_name, has_larger_side
-from tb_plugin.analyses.communication import BACKEND, calls_collective, communicates, communicating, computing
-from tb_plugin.analyses.dtypes import element_bytes
-from tb_plugin.analyses.idle.account import idle_account
-from tb_plugin.analyses.idle.causes import Cause
-from tb_plugin.analyses.idle.host import rows_in
-from tb_plugin.trace.schema import MISSING, EventKind
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.analysis.busy_intervals import device_busy
+from tb_plugin.analysis.collective_names import NOT_COLLECTIVE, POINT_TO_POINT, collective_name, has_larger_side
+from tb_plugin.analysis.communication import BACKEND, calls_collective, communicates, communicating, computing
+from tb_plugin.analysis.dtypes import element_bytes
+from tb_plugin.analysis.idle.account import idle_account
+from tb_plugin.analysis.idle.causes import Cause
+from tb_plugin.analysis.idle.host import rows_in
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
 
 Row = dict[str, Any]
 _UNKNOWN = (

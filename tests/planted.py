@@ -11,8 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tb_plugin.snapshot.assemble import assemble
-from tb_plugin.snapshot.table import Snapshot
+from tb_plugin.model.snapshot.assemble import assemble
+from tb_plugin.model.snapshot.table import Snapshot
 from tests.snapshots import read
 
 MIB = 1 << 20

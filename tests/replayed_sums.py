@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analyses.grouping import group, sum_by
-from tb_plugin.analyses.replays.found import replay_numbers, replays_of
-from tb_plugin.analyses.replays.origins import origins_of
-from tb_plugin.analyses.selection import Selection
-from tb_plugin.trace.captured import Scopes
-from tb_plugin.trace.schema import MISSING
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.graphs.replays import replay_numbers, replays_of
+from tb_plugin.analysis.groupby import group, sum_by
+from tb_plugin.analysis.selection import Selection
+from tb_plugin.model.trace.graph_capture import Scopes
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tb_plugin.analyses import ANALYSES
-from tb_plugin.analyses.base import Analysis
-from tb_plugin.models import MODELS
-from tb_plugin.models.base import Model
-from tb_plugin.readers import READERS
-from tb_plugin.readers.base import Reader, ReadOptions, no_progress
-from tb_plugin.service.discovery import Discovery, Root, Scanner
+from tb_plugin.analysis.base import Analysis
+from tb_plugin.formats import READERS
+from tb_plugin.formats.base import Reader, ReadOptions, no_progress
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model_kinds import MODELS
+from tb_plugin.model_kinds.base import Model
+from tb_plugin.service.discovery.scan import Discovery, Root, Scanner
 from tb_plugin.storage.files import FileSource, Folder
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.views import ANALYSES
 from tests import toy
 
 REPO = Path(__file__).resolve().parent.parent

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-from tb_plugin.readers.base import ReadOptions, no_progress
-from tb_plugin.readers.memory_snapshot import MemorySnapshotReader
-from tb_plugin.snapshot.assemble import assemble
-from tb_plugin.snapshot.table import RawSnapshot, Snapshot
-from tb_plugin.trace.table import TraceTable
-from tests.readers.sources import Bytes
+from tb_plugin.formats.base import ReadOptions, no_progress
+from tb_plugin.formats.memory_snapshot import MemorySnapshotReader
+from tb_plugin.model.snapshot.assemble import assemble
+from tb_plugin.model.snapshot.table import RawSnapshot, Snapshot
+from tb_plugin.model.trace.table import TraceTable
+from tests.formats.sources import Bytes
 
 Json = dict[str, Any]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tb_plugin.readers.base import ReadOptions, no_progress
-from tb_plugin.readers.stack_files import StackFilesReader
-from tb_plugin.stack_profile.table import StackProfile
+from tb_plugin.formats.base import ReadOptions, no_progress
+from tb_plugin.formats.stack_files import StackFilesReader
+from tb_plugin.model.stack_profile.table import StackProfile
 from tests.builders import Bytes
 
 

@@ -14,9 +14,9 @@ from benchmarks import corpus, latency, report
 from benchmarks.measure import Cost, Failed, measure
 from benchmarks.repeat import repeat
 from benchmarks.tools import CACHED, OURS, TOOLS
-from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.distributed import GROUP_TABLES, STATED_TABLES
-from tb_plugin.trace.schema import MISSING, EventKind
+from tb_plugin.analysis.base import Params
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.views.distributed.view import GROUP_TABLES, STATED_TABLES
 from tests.builders import model, part, read
 from tests.conftest import SAMPLE_FILES, SAMPLES, sample
 from tests.samples import OF_TRACES

@@ -23,16 +23,17 @@ import pytest
 from werkzeug.test import Client
 
 from benchmarks.repeat import repeat
-from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.replays.origins import origins_of
-from tb_plugin.models import trace as trace_model
-from tb_plugin.readers.kineto import collector, decoding
-from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.formats.kineto import collector, decoding
+from tb_plugin.lib import model_cache
+from tb_plugin.model.trace import arrow
+from tb_plugin.model.trace.assemble import assemble
+from tb_plugin.model.trace.table import RawTrace, TraceTable
+from tb_plugin.model_kinds import trace as trace_model
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
-from tb_plugin.trace import arrow, memo
-from tb_plugin.trace.assemble import assemble
-from tb_plugin.trace.table import RawTrace, TraceTable
 from tb_plugin.web.routes import BASE, Routes
 from tests.builders import analysis, part, read
 from tests.conftest import SAMPLES
@@ -105,7 +106,7 @@ STAGES: dict[str, Callable[[int], object]] = {
 @pytest.fixture(autouse=True)
 def own_store(monkeypatch: pytest.MonkeyPatch) -> None:
     """Making room in a store that other tests have filled would be counted as well."""
-    monkeypatch.setattr(memo, "MEMO", memo.Memo())
+    monkeypatch.setattr(model_cache, "MEMO", model_cache.Memo())
 
 
 def prepared(stage: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tb_plugin import cli
-from tb_plugin.analyses import ANALYSES
+from tb_plugin.views import ANALYSES
 from tests.metrics import ALL
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -14,18 +14,18 @@ from typing import Any
 import pytest
 
 from tb_plugin import cli
-from tb_plugin.analyses import ANALYSES
-from tb_plugin.analyses.base import Analysis, Params
-from tb_plugin.analyses.rules import RULES
-from tb_plugin.analyses.rules.low_utilization import IDLE
+from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.errors import NotFound
+from tb_plugin.model.trace.assemble import assemble
+from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Table
-from tb_plugin.trace.assemble import assemble
-from tb_plugin.trace.table import TraceTable
-from tests.analyses.test_stated import stated
+from tb_plugin.rules import RULES
+from tb_plugin.rules.low_utilization import IDLE
+from tb_plugin.views import ANALYSES
 from tests.conftest import SAMPLE_FILES, SAMPLES, sample
 from tests.metrics import ALL
 from tests.samples import OURS, made
+from tests.views.test_stated import stated
 
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = ROOT / "tests" / "golden"
@@ -188,7 +188,7 @@ RULE = re.compile(r'(?:rule=|\bNotice\(\s*|_notice\(\s*)"([a-z_]+)"')
 
 
 def test_rules_are_documented() -> None:
-    sources = [*(ROOT / "tb_plugin" / "analyses").rglob("*.py")]
+    sources = [path for name in ("analysis", "rules", "views") for path in (ROOT / "tb_plugin" / name).rglob("*.py")]
     rules = {rule for path in sources for rule in RULE.findall(path.read_text(encoding="utf-8"))}
     assert {"data_loading", "shapes_missing", "same_step_time", "straggler"} <= rules
     named = set(CODE.findall(docs("metrics.md"))) | set(CODE.findall(docs("findings.md")))

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import tb_plugin
-from tb_plugin.analyses.rules import RULES
+from tb_plugin.rules import RULES
 from tests import faults
 from tests.depth import sampled
 

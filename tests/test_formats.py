@@ -6,8 +6,8 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from tb_plugin.analyses import ANALYSES
-from tb_plugin.readers import READERS
+from tb_plugin.formats import READERS
+from tb_plugin.views import ANALYSES
 from tests.samples import OURS, made
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "formats.md"

@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.code_lines import code_lines
-from tb_plugin.analyses.diff.calltree import call_tree
-from tb_plugin.analyses.operators import Operators
-from tb_plugin.analyses.rules.savings import findings_of
-from tb_plugin.analyses.selection import select_rows
-from tb_plugin.readers.base import ReadOptions, no_progress
-from tb_plugin.readers.megengine import MegEngineReader
-from tb_plugin.trace.assemble import assemble
-from tb_plugin.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.code_lines import code_lines
+from tb_plugin.analysis.selection import select_rows
+from tb_plugin.formats.base import ReadOptions, no_progress
+from tb_plugin.formats.megengine import MegEngineReader
+from tb_plugin.model.trace.assemble import assemble
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.rules._savings import findings_of
+from tb_plugin.views.diff.call_tree import call_tree
+from tb_plugin.views.operators.view import Operators
 from tests.builders import Bytes
 from tests.synthetic_megengine import generator
 

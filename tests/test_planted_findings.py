@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tb_plugin.analyses.device_time import device_time
-from tb_plugin.analyses.idle.account import idle_account, worked
-from tb_plugin.analyses.idle.causes import Cause
-from tb_plugin.analyses.rules import RULES
-from tb_plugin.analyses.rules.savings import Findings, findings_of
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.analysis.device_time import device_time
+from tb_plugin.analysis.idle.account import idle_account, worked
+from tb_plugin.analysis.idle.causes import Cause
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.rules import RULES
+from tb_plugin.rules._savings import Findings, findings_of
 from tests.builders import model
 from tests.depth import DEEP
 from tests.faults import ALSO, COSTLESS, FAULTS, Config, Training, run

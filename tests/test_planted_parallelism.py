@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_plugin.analyses.filters import matching
-from tb_plugin.analyses.roles.found import roles_of
-from tb_plugin.analyses.rules.savings import Findings, findings_of
-from tb_plugin.trace.intervals import measure, union
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.analysis.filters import matching
+from tb_plugin.analysis.parallelism.roles import roles_of
+from tb_plugin.lib.intervals import measure, union
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.rules._savings import Findings, findings_of
 from tests.builders import model, part, rows
 from tests.conftest import sample
 from tests.depth import DEEP

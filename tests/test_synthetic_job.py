@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tb_plugin.readers.base import ReadOptions, no_progress
-from tb_plugin.readers.kineto.reader import KinetoReader
+from tb_plugin.formats.base import ReadOptions, no_progress
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.storage.files import FileSource
 from tests.synthetic_job import Job, Straggler, calls, main, plan, text_of, truth, write
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tb_plugin.analyses.served_steps import served_steps
-from tb_plugin.trace.served import Mode
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.analysis.served_steps import served_steps
+from tb_plugin.model.trace.served_work import Mode
+from tb_plugin.model.trace.table import TraceTable
 from tests.builders import model
 from tests.depth import sampled
 from tests.samples import SAMPLES

@@ -16,15 +16,15 @@ import threading
 from collections.abc import Sequence
 
 from tb_plugin import __version__
-from tb_plugin.cli.exits import BUG, NOTHING, OK, USAGE
+from tb_plugin.cli.exit_codes import BUG, NOTHING, OK, USAGE
 from tb_plugin.cli.terminal import Parser, complain, complain_of_bug, logged
 from tb_plugin.errors import BadRequest, UserError
-from tb_plugin.service.lean import leave_out_pandas
+from tb_plugin.service.workers.block_pandas import leave_out_pandas
 
 FRAMES, WEIGHTS, FOLDS = ("both", "python", "operators"), ("host", "device"), ("none", "framework")
 FORMATS = ("folded", "speedscope")
-"""What ``torch-trace stacks`` offers: ``FRAMES``, ``WEIGHTS`` and ``FOLDS`` of analyses/stacks/choice.py, ``SUFFIXES`` of
-service/stack_files.py."""
+"""What ``torch-trace stacks`` offers: ``FRAMES``, ``WEIGHTS`` and ``FOLDS`` of views/stacks/options.py, ``SUFFIXES`` of
+service/answers/stack_export.py."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

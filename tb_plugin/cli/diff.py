@@ -11,10 +11,9 @@ import msgspec
 from msgspec.structs import replace
 
 from tb_plugin import registry
-from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.diff.joined import TABLES as JOINED
+from tb_plugin.analysis.base import Params
 from tb_plugin.cli.columns import Heading
-from tb_plugin.cli.exits import GATE_FAILED, OK
+from tb_plugin.cli.exit_codes import GATE_FAILED, OK
 from tb_plugin.cli.gates import Facts, Gate, Verdict, judge, parse_gate
 from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
 from tb_plugin.cli.session import capture_told, place_of, progress_bar, read_first, scanned, workers_for
@@ -23,11 +22,12 @@ from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.findings import counted, data_notices, findings
 from tb_plugin.format import column_scale, format_number, format_value, signed
 from tb_plugin.payloads import Breakdown, CaptureInfo, Notices, Payload, Table, Tree, Unit, View
-from tb_plugin.service.answers import Numbers
+from tb_plugin.service.answers.profile_questions import Numbers
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
+from tb_plugin.views.diff.paired_tables import TABLES as JOINED
 
 SCHEMA_VERSION = 3
 TABLES = (*(table.name for table in JOINED), "settings")

@@ -8,19 +8,19 @@ from functools import partial
 
 import msgspec
 
-from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.failures import FAILED
-from tb_plugin.analyses.wording import counted, noun
+from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.failure_notices import FAILED
+from tb_plugin.analysis.phrases import counted, noun
 from tb_plugin.cli.columns import Heading
-from tb_plugin.cli.exits import NOTHING, OK, PART_FAILED
+from tb_plugin.cli.exit_codes import NOTHING, OK, PART_FAILED
 from tb_plugin.cli.printer import Printer, TextPrinter
 from tb_plugin.cli.session import capture_lines, load_all, nothing_here, open_workspace, place_of
 from tb_plugin.errors import PartFailed, TorchTraceError, UserError
 from tb_plugin.findings import data_notices
 from tb_plugin.format import format_value
 from tb_plugin.payloads import Profile, View
+from tb_plugin.service.answers.multi_profile import view_of_several
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.several import view_of_several
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace
 

@@ -22,7 +22,7 @@ from tb_plugin.format import (
     printable,
     signed,
 )
-from tb_plugin.isolation import isolated
+from tb_plugin.lib.isolation import isolated
 from tb_plugin.payloads import Breakdown, Figures, Notices, Payload, Saving, Scalar, Table, View, WindowInfo
 
 MORE = " Set COLUMNS, or --format markdown or json, to see all."

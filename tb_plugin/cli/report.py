@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from tb_plugin import registry
-from tb_plugin.analyses.base import Analysis, Params
-from tb_plugin.cli.exits import NOTHING, OK, USAGE
+from tb_plugin.analysis.base import Analysis, Params
+from tb_plugin.cli.exit_codes import NOTHING, OK, USAGE
 from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
 from tb_plugin.cli.session import (
     capture_told,

@@ -11,19 +11,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tb_plugin import registry
-from tb_plugin.analyses.failures import FAILED
+from tb_plugin.analysis.failure_notices import FAILED
 from tb_plugin.cli.terminal import complain
 from tb_plugin.errors import NotFound, PartFailed, TorchTraceError, UserError
 from tb_plugin.findings import Finding, data_notices
 from tb_plugin.format import printable
+from tb_plugin.model.trace.window import parse_window
 from tb_plugin.payloads import CaptureInfo
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.loader import known_ranks
-from tb_plugin.service.pool import InlineWorkers, Pool, Workers, default_size
 from tb_plugin.service.states import Entry
+from tb_plugin.service.workers.pool import InlineWorkers, Pool, Workers, default_size
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
-from tb_plugin.trace.window import parse_window
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tb_plugin.analyses.base import Params
-from tb_plugin.cli.exits import OK
+from tb_plugin.analysis.base import Params
+from tb_plugin.cli.exit_codes import OK
 from tb_plugin.cli.session import capture_told, place_of, progress_bar, read_first, scanned, workers_for
 from tb_plugin.cli.terminal import complain, say
 from tb_plugin.errors import NotFound, StorageError

@@ -11,29 +11,29 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.wording import counted
-from tb_plugin.cli.exits import NOTHING, OK
+from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.phrases import counted
+from tb_plugin.cli.exit_codes import NOTHING, OK
 from tb_plugin.cli.session import progress_bar, scanned
 from tb_plugin.cli.terminal import complain, say
 from tb_plugin.errors import BadRequest, NotFound, TorchTraceError
 from tb_plugin.findings import findings
 from tb_plugin.format import format_value
+from tb_plugin.model.trace.table import RawTrace
 from tb_plugin.payloads import View
-from tb_plugin.service import cluster
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.cluster import Scheduler
-from tb_plugin.service.engines import in_pool, in_this_process
-from tb_plugin.service.found import Found
-from tb_plugin.service.listed_summaries import SUFFIX, is_older
-from tb_plugin.service.pool import InlineWorkers, default_size
-from tb_plugin.service.rank_summary import VIEW, place_of
-from tb_plugin.service.summarizing import Outcome, RankJob, job_of
+from tb_plugin.service.discovery.summary_files import SUFFIX, is_older
+from tb_plugin.service.profile_files import Found
+from tb_plugin.service.summaries import dask_cluster
+from tb_plugin.service.summaries.compute import Outcome, RankJob, job_of
+from tb_plugin.service.summaries.dask_cluster import Scheduler
+from tb_plugin.service.summaries.engines import in_pool, in_this_process
+from tb_plugin.service.summaries.format import VIEW, place_of
+from tb_plugin.service.workers.pool import InlineWorkers, default_size
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import open_store
 from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import StoredFile
-from tb_plugin.trace.table import RawTrace
 
 LINE_SECONDS = 10.0
 """So often a line says how far it is, where there is no progress bar: a log, a scheduler's output."""
@@ -114,16 +114,16 @@ def _scheduler(arguments: argparse.Namespace) -> Scheduler | None:
     files = tuple(
         given or os.environ.get(name, "").strip()
         for given, name in (
-            (arguments.tls_ca_file, cluster.CA_VARIABLE),
-            (arguments.tls_cert, cluster.CERT_VARIABLE),
-            (arguments.tls_key, cluster.KEY_VARIABLE),
+            (arguments.tls_ca_file, dask_cluster.CA_VARIABLE),
+            (arguments.tls_cert, dask_cluster.CERT_VARIABLE),
+            (arguments.tls_key, dask_cluster.KEY_VARIABLE),
         )
     )
     if arguments.scheduler:
         if arguments.workers is not None:
             raise BadRequest("A scheduler has workers of its own.", "--workers", "Leave one of the two out.")
         return Scheduler(arguments.scheduler, *files)
-    return cluster.from_environment() if arguments.workers is None else None
+    return dask_cluster.from_environment() if arguments.workers is None else None
 
 
 def _chosen(arguments: argparse.Namespace) -> list[Found]:
@@ -165,6 +165,6 @@ def _summaries(to: str) -> dict[str, StoredFile]:
 
 def _computed(jobs: Sequence[RankJob], scheduler: Scheduler | None, workers: int | None) -> Iterator[Outcome]:
     if scheduler is not None:
-        return cluster.computed(jobs, scheduler)
+        return dask_cluster.computed(jobs, scheduler)
     size = min(default_size() if workers is None else workers, len(jobs))
     return in_this_process(jobs) if size < 2 else in_pool(jobs, size)

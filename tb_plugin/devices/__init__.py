@@ -14,8 +14,8 @@ from tb_plugin.devices.npu import NPU
 from tb_plugin.devices.peaks import peak_of
 from tb_plugin.devices.rocm import ROCM
 from tb_plugin.devices.xpu import XPU
-from tb_plugin.trace.hardware import DeviceInfo
-from tb_plugin.trace.schema import CallRole, EventKind, MatrixUse
+from tb_plugin.model.trace.hardware import DeviceInfo
+from tb_plugin.model.trace.schema import CallRole, EventKind, MatrixUse
 
 DEVICES: tuple[DeviceFamily, ...] = (CPU, CUDA, ROCM, XPU, NPU, MTIA)
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tb_plugin.trace.hardware import DeviceFacts
-from tb_plugin.trace.schema import CallRole, EventKind
+from tb_plugin.model.trace.hardware import DeviceFacts
+from tb_plugin.model.trace.schema import CallRole, EventKind
 
 Properties = Mapping[str, Any]
 """One item of a trace's ``deviceProperties``."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tb_plugin.devices.base import DeviceFamily
-from tb_plugin.trace.schema import CallRole
-from tb_plugin.trace.schema import EventKind as Kind
+from tb_plugin.model.trace.schema import CallRole
+from tb_plugin.model.trace.schema import EventKind as Kind
 
 # Names before the slash are those of PyTorch <= 1.11 (lower-cased), after it those of 1.12 and later.
 CATEGORIES = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_plugin.devices.base import DeviceFamily, Properties
-from tb_plugin.trace.schema import EventKind as Kind
+from tb_plugin.model.trace.schema import EventKind as Kind
 
 COLLECTIVE_KERNELS = (
     # ncclKernel_AllReduce_RING_LL_..., ncclDevKernel_SendRecv(...), ncclSymkDevKernel_AllGather_LLMC (symmetric memory),

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.trace.classes import RuleFile
-from tb_plugin.trace.schema import KernelClass
+from tb_plugin.model.trace.kernel_rules import RuleFile
+from tb_plugin.model.trace.schema import KernelClass
 
 VARIABLE = "TORCH_TRACE_CLASSES"
 """Environment variable: a file with rules of a person's own."""

@@ -6,7 +6,7 @@ Unchecked on a real trace: built after descriptions of such traces.
 from __future__ import annotations
 
 from tb_plugin.devices.base import DeviceFamily
-from tb_plugin.trace.schema import EventKind as Kind
+from tb_plugin.model.trace.schema import EventKind as Kind
 
 ON_DEVICE = "mtia_ccp_events"
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tb_plugin.devices.base import DeviceFamily
-from tb_plugin.trace.hardware import DeviceFacts
-from tb_plugin.trace.schema import EventKind as Kind
+from tb_plugin.model.trace.hardware import DeviceFacts
+from tb_plugin.model.trace.schema import EventKind as Kind
 
 CUBE_OR_VECTOR = "AI_CORE or AI_VECTOR_CORE"
 """What a kernel runs on of which files say AI_CORE that say it of kernels on vector cores, too."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from tb_plugin.devices.base import DeviceFamily, Properties
-from tb_plugin.trace.schema import CallRole
-from tb_plugin.trace.schema import EventKind as Kind
+from tb_plugin.model.trace.schema import CallRole
+from tb_plugin.model.trace.schema import EventKind as Kind
 
 # RCCL keeps NCCL's kernel names (ncclDevKernel_Generic), which the CUDA family knows.
 COLLECTIVE_KERNELS = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from tb_plugin.devices.base import DeviceFamily, Properties
-from tb_plugin.trace.schema import CallRole
-from tb_plugin.trace.schema import EventKind as Kind
+from tb_plugin.model.trace.schema import CallRole
+from tb_plugin.model.trace.schema import EventKind as Kind
 
 _WITH_XMX = re.compile(r"Data Center GPU Max|\bArc\b.*\b[AB]\d{2,3}\w?\b|\bB\d{2}\b|Ponte Vecchio|Flex")
 

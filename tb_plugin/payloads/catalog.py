@@ -86,7 +86,7 @@ class Catalog(Struct, frozen=True, tag_field="kind", tag="catalog"):
 
 
 class IssueInfo(Struct, frozen=True):
-    """An issue is one kind of irregularity that was met while reading (trace/report.py)."""
+    """An issue is one kind of irregularity that was met while reading (model/trace/report.py)."""
 
     code: str
     outcome: str
@@ -152,7 +152,7 @@ class Loading(Struct, frozen=True):
     seconds: float
     fraction: float | None
     counts: dict[str, int]
-    """Events read so far by kind (trace/schema.py, "memory", "outside" and "other"), in no order."""
+    """Events read so far by kind (model/trace/schema.py, "memory", "outside" and "other"), in no order."""
     about: list[Figure] = []
     """What the file states ahead of its events: devices, versions, rank, options."""
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 
 from tb_plugin import registry
 from tb_plugin.errors import BadRequest, NotFound, UserError
+from tb_plugin.model.trace.window import parse_window
 from tb_plugin.payloads import Catalog, Problem, ReadInfo, RunInfo, Skipped, SpanInfo, WorkerInfo
-from tb_plugin.service.discovery import Discovery, Scanner
-from tb_plugin.service.found import Found, Root
-from tb_plugin.service.ignore import Ignore
-from tb_plugin.service.merged import Merged, Ranks
-from tb_plugin.service.perfetto import perfetto_url
+from tb_plugin.service.discovery.ignore_file import Ignore
+from tb_plugin.service.discovery.merged_files import Merged, Ranks
+from tb_plugin.service.discovery.scan import Discovery, Scanner
+from tb_plugin.service.perfetto_address import perfetto_url
+from tb_plugin.service.profile_files import Found, Root
 from tb_plugin.service.states import Changes, Entry
-from tb_plugin.trace.window import parse_window
 
 log = logging.getLogger("torch_trace")
 
@@ -45,9 +45,9 @@ class Place:
     worker: str | None = None
     span: str | None = None
     window: str = ""
-    """The part of a trace that is too large to be opened whole (``trace/window.py``); empty: what fits."""
+    """The part of a trace that is too large to be opened whole (``model/trace/window.py``); empty: what fits."""
     capture: str = ""
-    """Which recording tells of its replayed graphs (``service/captures.py``); empty: what lies beside it."""
+    """Which recording tells of its replayed graphs (``service/graph_captures.py``); empty: what lies beside it."""
 
     @property
     def names_nothing(self) -> bool:

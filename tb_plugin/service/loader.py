@@ -17,27 +17,27 @@ import msgspec
 
 from tb_plugin import __version__
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, TorchTraceError, UserError
+from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.registry import model_of
-from tb_plugin.service.away import OpenSummary
-from tb_plugin.service.budget import MEMORY_VARIABLE
 from tb_plugin.service.catalog import ProfileCatalog
-from tb_plugin.service.class_rules import class_rules
-from tb_plugin.service.found import Found
-from tb_plugin.service.job import WAITING
-from tb_plugin.service.need import need_bytes, seen_sizes, unseen_sizes
-from tb_plugin.service.opened import ModelFile
-from tb_plugin.service.own_steps import own_steps
-from tb_plugin.service.parse import Open, Parse
-from tb_plugin.service.pool import Workers
-from tb_plugin.service.question import Progress
+from tb_plugin.service.profile_files import Found
 from tb_plugin.service.states import Entry, Load
-from tb_plugin.service.summary import Limits, Summary, rank_ending
+from tb_plugin.service.summary_only import OpenSummary
+from tb_plugin.service.workers.kernel_rules import class_rules
+from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE
+from tb_plugin.service.workers.memory_estimate import need_bytes, seen_sizes, unseen_sizes
+from tb_plugin.service.workers.model_cache import ModelFile
+from tb_plugin.service.workers.parse import Open, Parse
+from tb_plugin.service.workers.parse_result import Limits, Summary, rank_ending
+from tb_plugin.service.workers.pool import Workers
+from tb_plugin.service.workers.question import Progress
+from tb_plugin.service.workers.request import WAITING
+from tb_plugin.service.workers.user_step_pattern import own_steps
 from tb_plugin.storage.cache import FileStore
+from tb_plugin.storage.checksum import seal_of, sealed, unsealed
 from tb_plugin.storage.listing import StoredFile
 from tb_plugin.storage.local import stat_file
-from tb_plugin.storage.opening import Located
-from tb_plugin.storage.seal import seal_of, sealed, unsealed
-from tb_plugin.trace.classes import RuleFile
+from tb_plugin.storage.safe_open import Located
 
 log = logging.getLogger("torch_trace")
 

@@ -22,10 +22,10 @@ from dataclasses import dataclass, replace
 
 from tb_plugin.errors import UserError
 from tb_plugin.payloads import State
-from tb_plugin.service.found import Found
-from tb_plugin.service.job import WAITING, Job
-from tb_plugin.service.question import Progress
-from tb_plugin.service.summary import Summary
+from tb_plugin.service.profile_files import Found
+from tb_plugin.service.workers.parse_result import Summary
+from tb_plugin.service.workers.question import Progress
+from tb_plugin.service.workers.request import WAITING, Job
 
 MAX_WINDOWS = 8
 """Windows of one profile whose state is kept."""

@@ -17,37 +17,46 @@ import msgspec
 from msgspec.structs import replace as replace_struct
 
 from tb_plugin import registry
-from tb_plugin.analyses.base import Analysis, Params
-from tb_plugin.analyses.stacks import choice_of
-from tb_plugin.analyses.timeline.tiles import Tile
+from tb_plugin.analysis.base import Analysis, Params
+from tb_plugin.analysis.timeline.tiles import Tile
 from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, NotFound, UserError
 from tb_plugin.payloads import Catalog, Profile, ViewInfo
-from tb_plugin.service.answers import AskArrow, AskCsv, AskNumbers, AskTiles, AskView, Numbers, WriteStacks, WriteWindow
-from tb_plugin.service.asking import Desk
-from tb_plugin.service.away import OpenSummary, not_here
-from tb_plugin.service.captures import Captures, Opened
+from tb_plugin.service.answers.dask_parts import ClusterParts
+from tb_plugin.service.answers.download import CHUNK_BYTES, Download, chunks_of
+from tb_plugin.service.answers.multi_profile import CHANGES, OfSeveral, Several, view_of_several
+from tb_plugin.service.answers.multi_questions import AskArrowTogether, AskCsvTogether, AskViewTogether
+from tb_plugin.service.answers.part_scheduler import Team, progress
+from tb_plugin.service.answers.profile_info import by_summary, later, navigation, profile_of, with_others
+from tb_plugin.service.answers.profile_questions import (
+    AskArrow,
+    AskCsv,
+    AskNumbers,
+    AskTiles,
+    AskView,
+    Numbers,
+    WriteStacks,
+    WriteWindow,
+)
+from tb_plugin.service.answers.stack_export import SUFFIXES
+from tb_plugin.service.answers.step_selection import chosen_steps, window_of
 from tb_plugin.service.catalog import Place, ProfileCatalog
-from tb_plugin.service.cluster import Scheduler
-from tb_plugin.service.cluster_parts import ClusterParts
-from tb_plugin.service.discovery import Scanner
-from tb_plugin.service.download import CHUNK_BYTES, Download, chunks_of
-from tb_plugin.service.found import Root
-from tb_plugin.service.job import Answer
+from tb_plugin.service.discovery.scan import Scanner
+from tb_plugin.service.graph_captures import Captures, Opened
 from tb_plugin.service.loader import Loader, file_of
-from tb_plugin.service.opened import ModelFile
-from tb_plugin.service.parse import AskOffered
-from tb_plugin.service.pool import Workers
-from tb_plugin.service.profiles import by_summary, later, navigation, profile_of, with_others
-from tb_plugin.service.question import Question
-from tb_plugin.service.rank_summary import VIEW
-from tb_plugin.service.several import CHANGES, OfSeveral, Several, view_of_several
-from tb_plugin.service.stack_files import SUFFIXES
+from tb_plugin.service.profile_files import Root
 from tb_plugin.service.states import Entry
-from tb_plugin.service.step_choice import chosen_steps, window_of
-from tb_plugin.service.team import Team, progress
-from tb_plugin.service.together import AskArrowTogether, AskCsvTogether, AskViewTogether
+from tb_plugin.service.summaries.dask_cluster import Scheduler
+from tb_plugin.service.summaries.format import VIEW
+from tb_plugin.service.summary_only import OpenSummary, not_here
+from tb_plugin.service.workers.model_cache import ModelFile
+from tb_plugin.service.workers.parse import AskOffered
+from tb_plugin.service.workers.pool import Workers
+from tb_plugin.service.workers.question import Question
+from tb_plugin.service.workers.request import Answer
+from tb_plugin.service.workers.request_dedup import Desk
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
+from tb_plugin.views.stacks.view import choice_of
 
 _PAUSE_SECONDS = 0.3
 _OFFERED = 1000

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tb_plugin.errors import CacheRefused
-from tb_plugin.private import LOCK, PrivateFolder, remove_abandoned
+from tb_plugin.lib.temp_dirs import LOCK, PrivateFolder, remove_abandoned
 
 Value = TypeVar("Value")
 

@@ -23,7 +23,7 @@ from tb_plugin.errors import NotFound, StorageError, TorchTraceError
 from tb_plugin.storage import clouds, local
 from tb_plugin.storage.listing import Listing, StoredFile
 from tb_plugin.storage.local import LINKS_VARIABLE, follows_links
-from tb_plugin.storage.opening import Located, open_regular
+from tb_plugin.storage.safe_open import Located, open_regular
 from tb_plugin.storage.secrets import clean_logs, redact
 from tb_plugin.storage.times import nanoseconds
 from tb_plugin.storage.urls import SCHEME, expand, scheme_of

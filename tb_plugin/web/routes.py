@@ -15,18 +15,18 @@ from tensorboard.backend import http_util
 from werkzeug.datastructures import Headers
 from werkzeug.wrappers import Request, Response
 
-from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.timeline.tiles import parse_tiles
+from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.timeline.tiles import parse_tiles
 from tb_plugin.errors import BadRequest, NotFound
 from tb_plugin.payloads import Profile
 from tb_plugin.payloads.export import to_json
-from tb_plugin.service.asking import waiting_for
+from tb_plugin.service.answers.download import Download
 from tb_plugin.service.catalog import PARTS, Place
-from tb_plugin.service.download import Download
+from tb_plugin.service.workers.request_dedup import waiting_for
 from tb_plugin.service.workspace import Workspace
-from tb_plugin.web.kept import Body, KeptCatalog
-from tb_plugin.web.origin import check_host, check_site
+from tb_plugin.web.catalog_cache import Body, KeptCatalog
 from tb_plugin.web.problem import MethodNotAllowed, problem_json
+from tb_plugin.web.request_guard import check_host, check_site
 from tb_plugin.web.static import find_asset
 
 if TYPE_CHECKING:

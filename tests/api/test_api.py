@@ -91,7 +91,7 @@ def test_dumps_of_flight_recorders_beside_the_traces_leave_them_a_job(tmp_path):
 def test_facts_come_without_pandas_and_a_table_says_what_it_needs(tmp_path):
     path = write_trace(tmp_path / "w.1.pt.trace.json", "aten::mm")
     script = (
-        "from tb_plugin.service.lean import leave_out_pandas\n"
+        "from tb_plugin.service.workers.block_pandas import leave_out_pandas\n"
         "leave_out_pandas()  # as if it was not installed\n"
         "import tb_plugin\n"
         f"profile = tb_plugin.open({str(path)!r})\n"

@@ -15,7 +15,7 @@ from typing import Any
 from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.utils import redirect
 
-from tb_plugin.service.pool import Workers
+from tb_plugin.service.workers.pool import Workers
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.web.routes import BASE, Routes

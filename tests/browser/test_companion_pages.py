@@ -13,7 +13,7 @@ from tests.browser.conftest import Open
 from tests.browser.expect import assert_healthy
 from tests.browser.harness import CONTRAST
 from tests.execution_traces import document, node, tensor
-from tests.readers.sources import op, trace_text
+from tests.formats.sources import op, trace_text
 
 LINES = """(cell) => {
   const range = document.createRange()

@@ -8,10 +8,10 @@ from urllib.parse import unquote_plus
 
 from playwright.sync_api import Frame
 
-from tests.analyses.test_memory_findings import MIB, Run, changing_shapes, healthy, leak
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
 from tests.browser.harness import Tab
+from tests.views.test_memory_findings import MIB, Run, changing_shapes, healthy, leak
 
 GPU = {"run": "synthetic_gpu", "device": "cuda:0"}
 

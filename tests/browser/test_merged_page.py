@@ -8,7 +8,7 @@ from urllib.parse import unquote_plus
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tb_plugin.service.pool import Pool
+from tb_plugin.service.workers.pool import Pool
 from tests.browser import harness
 from tests.browser.expect import assert_healthy
 from tests.browser.served import served

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.analyses.test_out_of_memory import fail, training
 from tests.browser.conftest import Open
 from tests.browser.expect import assert_healthy
+from tests.views.test_out_of_memory import fail, training
 
 
 def test_it_stands_on_the_curve_and_on_the_timeline(open_tab: Open, tmp_path: Path) -> None:

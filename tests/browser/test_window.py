@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from tb_plugin.service.budget import MEMORY_VARIABLE, PROCESS_BYTES
-from tb_plugin.service.pool import Pool
+from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE, PROCESS_BYTES
+from tb_plugin.service.workers.pool import Pool
 from tests.browser import harness
 from tests.browser.expect import ask, assert_healthy
 from tests.browser.served import served

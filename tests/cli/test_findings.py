@@ -13,8 +13,8 @@ import tb_plugin
 from tb_plugin import cli
 from tb_plugin.findings import Finding, data_notices, finding, findings
 from tb_plugin.payloads import Figure, Link, Metric, Notice, Notices
-from tests.analyses.rules.test_memory_and_streams import reserved
 from tests.builders import TraceBuilder
+from tests.rules.test_memory_and_streams import reserved
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 KEYS = {

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tb_plugin import cli
-from tb_plugin.analyses.stacks import FOLDS, FRAMES, WEIGHTS
-from tb_plugin.service.stack_files import SUFFIXES
+from tb_plugin.service.answers.stack_export import SUFFIXES
+from tb_plugin.views.stacks.view import FOLDS, FRAMES, WEIGHTS
 from tests.builders import trace
 
 COMMAND = """
@@ -62,7 +62,7 @@ def test_help_and_wrong_usage_import_nothing_heavy(tmp_path: Path, arguments: li
     assert not HEAVY & packages(modules)
     ours = {name for name in modules if name.startswith("tb_plugin.")}
     assert not {
-        name for name in ours if name.startswith(("tb_plugin.analyses", "tb_plugin.trace", "tb_plugin.readers"))
+        name for name in ours if name.startswith(("tb_plugin.views", "tb_plugin.model.trace", "tb_plugin.formats"))
     }
 
 

@@ -19,29 +19,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tb_plugin.analyses import ANALYSES
-from tb_plugin.analyses.base import Analysis, Frame, Params, Part, page
-from tb_plugin.analyses.base import rows_of as on_the_wire
-from tb_plugin.category_memory.table import CategoryMemory
-from tb_plugin.cluster.table import Cluster
+from tb_plugin.analysis.base import Analysis, Frame, Params, Part, page
+from tb_plugin.analysis.base import rows_of as on_the_wire
 from tb_plugin.errors import BadRequest, NotFound
-from tb_plugin.execution_trace.table import ExecutionTrace
-from tb_plugin.flight.table import Flight
-from tb_plugin.memory_flow.table import MemoryFlow
+from tb_plugin.model.category_memory.table import CategoryMemory
+from tb_plugin.model.cluster.table import Cluster
+from tb_plugin.model.execution_trace.table import ExecutionTrace
+from tb_plugin.model.flight_recorder.table import Flight
+from tb_plugin.model.memory_flow.table import MemoryFlow
+from tb_plugin.model.snapshot.table import Snapshot
+from tb_plugin.model.stack_profile.table import StackProfile
+from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads.export import to_json
-from tb_plugin.snapshot.table import Snapshot
-from tb_plugin.stack_profile.table import StackProfile
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.views import ANALYSES
 from tests.builders import kernel, trace
 from tests.category_memory import category_memory
 from tests.depth import sampled
 from tests.execution_traces import document, execution_trace, node
 from tests.flight import call, flight
+from tests.formats.ascend.clusters import cluster
 from tests.golden.rewrite import FOLDER as GOLDEN
 from tests.golden.rewrite import folder_of
 from tests.memory_flow import T, flow, no_flow
 from tests.metrics import ALL as DOCUMENTED
-from tests.readers.ascend.clusters import cluster
 from tests.samples import ALL, OURS, Sample, made
 from tests.snapshots import event, snapshot
 from tests.stack_profiles import stack_profile

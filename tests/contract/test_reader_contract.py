@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.readers import READERS
-from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Reader, ReadOptions, ReadState, no_progress
+from tb_plugin.formats import READERS
+from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Reader, ReadOptions, ReadState, no_progress
 from tests import toy
 from tests.builders import Bytes
 from tests.samples import ALL, EVERY, SAMPLES, Sample, made, scanned

@@ -7,10 +7,10 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tb_plugin.readers.base import ReadOptions, ReadState, no_progress, windowed
-from tb_plugin.trace.assemble import assemble
-from tb_plugin.trace.table import RawTrace
-from tb_plugin.trace.window import Asked, choose
+from tb_plugin.formats.base import ReadOptions, ReadState, no_progress, windowed
+from tb_plugin.model.trace.assemble import assemble
+from tb_plugin.model.trace.table import RawTrace
+from tb_plugin.model.trace.window import Asked, choose
 from tests.builders import Bytes
 from tests.conftest import UNLIKE
 from tests.conftest import sample as table_of

@@ -16,7 +16,7 @@ from tb_plugin.devices import (
     kind_of,
     matrix_use,
 )
-from tb_plugin.trace.schema import EventKind, MatrixUse
+from tb_plugin.model.trace.schema import EventKind, MatrixUse
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from tb_plugin.devices.kernel_classes import (
     parse_rules,
     regex_problem,
 )
-from tb_plugin.service.class_rules import class_rules
-from tb_plugin.trace.classes import RuleFile
-from tb_plugin.trace.schema import KernelClass
+from tb_plugin.model.trace.kernel_rules import RuleFile
+from tb_plugin.model.trace.schema import KernelClass
+from tb_plugin.service.workers.kernel_rules import class_rules
 
 
 def classes(names: list[str], of_operator: bool = False) -> list[str]:

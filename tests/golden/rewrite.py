@@ -10,12 +10,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from tb_plugin.analyses.base import Params, rows_of
+from tb_plugin.analysis.base import Params, rows_of
 from tests.samples import BY_NAME, OURS, made
 
 FOLDER = Path(__file__).resolve().parent
 UNTOLD = {"chromium/startup_trace.json.gz", "clang/rows.json.gz", "jax_cpu/perfetto_trace.json.gz"}
-"""Traces of further tools: the contracts hold for them; what they should answer says tests/analyses/test_other_tools.py."""
+"""Traces of further tools: the contracts hold for them; what they should answer says tests/views/test_other_tools.py."""
 TOLD = [sample for sample in OURS if sample.name not in UNTOLD]
 ROWS = 8
 LONGEST = 160

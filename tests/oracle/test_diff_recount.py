@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.diff import Diff
+from tb_plugin.analysis.base import Params
+from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind
+from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Tree, View
-from tb_plugin.trace.schema import DEVICE_WORK, EventKind
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.views.diff.view import Diff
 from tests.builders import whole_part
 from tests.conftest import SHARED, loaded, needs_shared
 from tests.depth import sampled

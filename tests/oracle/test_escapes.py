@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_plugin.analyses.base import Params
+from tb_plugin.analysis.base import Params
 from tb_plugin.payloads.export import to_json
 from tests.builders import model
 from tests.conftest import SHARED

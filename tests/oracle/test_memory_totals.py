@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tb_plugin.analyses.device_memory.records import devices_of
+from tb_plugin.analysis.device_memory.records import devices_of
 from tests.builders import model, part
 from tests.conftest import SAMPLES, SHARED, UNLIKE
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tb_plugin.analyses import ANALYSES
-from tb_plugin.analyses.base import Params
-from tb_plugin.models import MODELS
-from tb_plugin.readers import READERS
-from tb_plugin.readers.base import ReadOptions, no_progress
-from tb_plugin.service.found import Found
+from tb_plugin.analysis.base import Params
+from tb_plugin.formats import READERS
+from tb_plugin.formats.base import ReadOptions, no_progress
+from tb_plugin.model_kinds import MODELS
+from tb_plugin.service.profile_files import Found
 from tb_plugin.storage.files import FileSource
+from tb_plugin.views import ANALYSES
 from tests.conftest import SHARED
 from tests.depth import needs_time, sampled
 from tests.samples import scanned

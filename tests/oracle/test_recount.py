@@ -27,7 +27,7 @@ REAL = [
 ]
 SAMPLE_PATHS = [f"{REPO.name}/samples/{sample.name}" for sample in OURS if sample.reader.id == "kineto"]
 REPLAYED = "samples/synthetic_graphs/"
-"""Operators of its capture stand behind its replays: tests/analyses/test_replayed_truth.py has their numbers."""
+"""Operators of its capture stand behind its replays: tests/views/test_replayed_truth.py has their numbers."""
 SHARED_PATHS = [f"{SHARED.name}/data/{name}" for name in REAL]
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tb_plugin.analyses.rules import matrix_units
-from tb_plugin.analyses.rules.base import Scene
-from tb_plugin.analyses.rules.matrix_units import matrix_eligible
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.rules import matrix_units
+from tb_plugin.rules._base import Scene
+from tb_plugin.rules.matrix_units import matrix_eligible
 from tests.builders import facts, part, row, rows
 from tests.conftest import SHARED, loaded, needs_shared
 

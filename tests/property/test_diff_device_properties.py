@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from hypothesis import given
 
-from tb_plugin.analyses.base import Params, Part
-from tb_plugin.analyses.diff import Diff
-from tb_plugin.analyses.diff.beside import COMMUNICATION, COMPUTING, KERNELS_BESIDE, MEMORY, OVERALL, TABLES
-from tb_plugin.analyses.diff.device_frames import COLLECTIVES, FAMILIES
-from tb_plugin.analyses.diff.paths import paths_of
+from tb_plugin.analysis.base import Params, Part
+from tb_plugin.model.trace.schema import DEVICE_WORK, NO_OPERATOR, EventKind
+from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import View
-from tb_plugin.trace.schema import DEVICE_WORK, NO_OPERATOR, EventKind
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.views.diff.device_frames import COLLECTIVES, FAMILIES
+from tb_plugin.views.diff.operator_paths import paths_of
+from tb_plugin.views.diff.unlike_devices import COMMUNICATION, COMPUTING, KERNELS_BESIDE, MEMORY, OVERALL, TABLES
+from tb_plugin.views.diff.view import Diff
 from tests.builders import TraceBuilder, whole_part
 from tests.depth import examples
 from tests.property.test_trace_properties import builders

@@ -9,11 +9,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_plugin.analyses.base import Params, Part
-from tb_plugin.analyses.diff import Diff
-from tb_plugin.analyses.diff.align import Node, align, sequence
+from tb_plugin.analysis.base import Params, Part
+from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.payloads import Breakdown, Tree, View
-from tb_plugin.trace.schema import DEVICE_WORK, EventKind
+from tb_plugin.views.diff.tree_alignment import Node, align, sequence
+from tb_plugin.views.diff.view import Diff
 from tests.builders import TraceBuilder, trace, whole_part
 from tests.depth import examples
 from tests.property.test_trace_properties import builders

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_plugin.analyses import grouping
-from tb_plugin.trace import tree
+from tb_plugin.analysis import groupby
+from tb_plugin.model.trace import tree
 
 calls = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 40), st.integers(0, 20)), max_size=25)
 
@@ -30,13 +30,13 @@ def test_outermost_calls_by_definition(fits: int, found: list[tuple[int, int, in
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tree, "_FITS", fits)
-        spans = grouping.Spans(track.astype(np.int32), start, start + dur)
-        assert grouping.outermost(key, spans).tolist() == expected
+        spans = groupby.Spans(track.astype(np.int32), start, start + dur)
+        assert groupby.outermost(key, spans).tolist() == expected
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-(2**40), 2**40), st.integers(0, 1)), max_size=30))
 def test_groups_are_numbered_by_first_appearance(found: list[tuple[int, int, int]]) -> None:
-    groups = grouping.group(*(np.array([row[i] for row in found], np.int64) for i in range(3)))
+    groups = groupby.group(*(np.array([row[i] for row in found], np.int64) for i in range(3)))
     order = list(dict.fromkeys(found))
     assert groups.of.tolist() == [order.index(row) for row in found]
     assert groups.first.tolist() == [found.index(row) for row in order]
@@ -54,10 +54,8 @@ def test_runs_by_definition(found: list[tuple[int, int, int]]) -> None:
         same = before is not None and found[before][2] == label
         expected.append(expected[before] if same and before is not None else row)
         last[place] = row
-    runs = grouping.Forest(np.array(parent, np.int32)).runs(
-        *(np.array([r[i] for r in found], np.int64) for i in (1, 2))
-    )
-    assert grouping.group(runs).of.tolist() == grouping.group(np.array(expected, np.int64)).of.tolist()
+    runs = groupby.Forest(np.array(parent, np.int32)).runs(*(np.array([r[i] for r in found], np.int64) for i in (1, 2)))
+    assert groupby.group(runs).of.tolist() == groupby.group(np.array(expected, np.int64)).of.tolist()
 
 
 @pytest.mark.parametrize("few", [0, 1000], ids=["many rows", "few rows"])
@@ -69,8 +67,8 @@ def test_paths_by_definition(few: int, found: list[tuple[int, int, int]]) -> Non
     for row, labels in enumerate(found):
         expected.append((*(expected[parent[row]] if parent[row] >= 0 else ()), labels[1:]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouping, "_FEW", few)
-        paths = grouping.Forest(np.array(parent, np.int32)).paths(
+        patch.setattr(groupby, "_FEW", few)
+        paths = groupby.Forest(np.array(parent, np.int32)).paths(
             *(np.array([row[i] for row in found], np.int64) for i in (1, 2))
         )
     same = [[a == b for a in expected] for b in expected]
@@ -80,10 +78,10 @@ def test_paths_by_definition(few: int, found: list[tuple[int, int, int]]) -> Non
 def test_calls_that_nest_deep_are_not_numbered_level_by_level(monkeypatch: pytest.MonkeyPatch) -> None:
     """60,000 nested events of one time: a level of one row each."""
     calls = []
-    real = grouping.numbered
-    monkeypatch.setattr(grouping, "numbered", lambda values: calls.append(len(values)) or real(values))
+    real = groupby.numbered
+    monkeypatch.setattr(groupby, "numbered", lambda values: calls.append(len(values)) or real(values))
     n = 3000
-    forest = grouping.Forest(np.arange(-1, n - 1, dtype=np.int32))
+    forest = groupby.Forest(np.arange(-1, n - 1, dtype=np.int32))
     label = np.arange(n, dtype=np.int64) % 7
     assert forest.paths(label, label).tolist() == list(range(n))
     assert forest.runs(np.zeros(n, np.int64), label).tolist() == list(range(n))

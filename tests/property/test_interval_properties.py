@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_plugin.trace.intervals import (
+from tb_plugin.lib.intervals import (
     Ranges,
     contains,
     covered_before,

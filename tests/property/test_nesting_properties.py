@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tb_plugin.trace.tree import _nest_crossing, inherit, innermost, nest, parents_among, self_time
+from tb_plugin.model.trace.tree import _nest_crossing, inherit, innermost, nest, parents_among, self_time
 
 Event = tuple[int, int, int]
 """Track, start, end."""

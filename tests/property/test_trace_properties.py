@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.device_time import device_time
-from tb_plugin.analyses.timeline.pyramid import build
+from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.device_time import device_time
+from tb_plugin.analysis.timeline.pyramid import build
 from tb_plugin.errors import UnreadableTrace
+from tb_plugin.model.trace.assemble import assemble
+from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads.export import to_json
-from tb_plugin.trace.assemble import assemble
-from tb_plugin.trace.table import TraceTable
 from tests.builders import TraceBuilder, facts, kernel, memcpy, memset, model, read, rows, trace
 from tests.conftest import SAMPLES
 from tests.depth import DEEP, examples, needs_time

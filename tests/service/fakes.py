@@ -15,18 +15,18 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.isolation import isolated
-from tb_plugin.readers import READERS
-from tb_plugin.readers.kineto import KinetoReader
+from tb_plugin.formats import READERS
+from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.lib.isolation import isolated
 from tb_plugin.service.catalog import ProfileCatalog
-from tb_plugin.service.discovery import Root, Scanner
-from tb_plugin.service.job import Job
-from tb_plugin.service.need import need_bytes, seen_sizes
-from tb_plugin.service.opened import OpenModels
-from tb_plugin.service.parse import Parse
-from tb_plugin.service.pool import Pool
-from tb_plugin.service.question import Progress, Question, Report
-from tb_plugin.service.summary import Summary
+from tb_plugin.service.discovery.scan import Root, Scanner
+from tb_plugin.service.workers.memory_estimate import need_bytes, seen_sizes
+from tb_plugin.service.workers.model_cache import OpenModels
+from tb_plugin.service.workers.parse import Parse
+from tb_plugin.service.workers.parse_result import Summary
+from tb_plugin.service.workers.pool import Pool
+from tb_plugin.service.workers.question import Progress, Question, Report
+from tb_plugin.service.workers.request import Job
 from tb_plugin.storage.files import Folder
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from benchmarks import ascend
-from tb_plugin.analyses.base import Params
+from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest, UnreadableTrace
-from tb_plugin.readers.ascend import AscendReader
-from tb_plugin.readers.base import FileSize
-from tb_plugin.service.budget import PROCESS_BYTES
+from tb_plugin.formats.ascend import AscendReader
+from tb_plugin.formats.base import FileSize
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.workers.memory_budget import PROCESS_BYTES
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tests.conftest import SAMPLES

@@ -10,14 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from werkzeug.serving import make_server
 
-from tb_plugin.analyses.base import Params
+from tb_plugin.analysis.base import Params
 from tb_plugin.errors import Cancelled, TookTooLong
-from tb_plugin.service import asking, watch
-from tb_plugin.service.answers import AskView
-from tb_plugin.service.asking import Desk, waiting_for
+from tb_plugin.service.answers.profile_questions import AskView
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.job import Job
-from tb_plugin.service.pool import Pool
+from tb_plugin.service.workers import request_dedup, timeouts
+from tb_plugin.service.workers.pool import Pool
+from tb_plugin.service.workers.request import Job
+from tb_plugin.service.workers.request_dedup import Desk, waiting_for
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.web.routes import BASE, Routes, _has_gone
@@ -64,7 +64,7 @@ def test_equal_questions_are_asked_once():
 
 
 def test_the_last_who_leaves_lets_go_and_whoever_comes_then_asks_anew(monkeypatch):
-    monkeypatch.setattr(asking, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(request_dedup, "LOOK_SECONDS", 0.01)
     workers, here = Held(), threading.Event()
     desk = Desk(workers)
 
@@ -89,39 +89,39 @@ def test_the_last_who_leaves_lets_go_and_whoever_comes_then_asks_anew(monkeypatc
 
 
 def test_an_answer_has_a_limit_and_a_read_has_none():
-    assert watch.late(job(0, running_since=100), 219, 120) is None
-    late = watch.late(job(0, running_since=100), 221, 120)
+    assert timeouts.late(job(0, running_since=100), 219, 120) is None
+    late = timeouts.late(job(0, running_since=100), 221, 120)
     assert isinstance(late, TookTooLong)
     assert (late.what, late.where) == ("The answer took longer than 120 s and was stopped.", "/logs/x.json")
     assert "TORCH_TRACE_ANSWER_SECONDS" in late.do
-    waited = watch.late(job(0), 121, 120)
+    waited = timeouts.late(job(0), 121, 120)
     assert waited is not None and waited.what == "All workers were busy for 120 s."
-    assert watch.late(job(0), 119, 120) is None
-    assert watch.late(job(0, running_since=100, heavy=True), 10**6, 120) is None
-    assert watch.late(job(0, running_since=100), 10**6, None) is None
+    assert timeouts.late(job(0), 119, 120) is None
+    assert timeouts.late(job(0, running_since=100, heavy=True), 10**6, 120) is None
+    assert timeouts.late(job(0, running_since=100), 10**6, None) is None
 
 
 def test_who_gives_way():
     first, second, read = job(0, running_since=1), job(0, running_since=2), job(0, running_since=0, heavy=True)
     new, old = job(9.0), job(6.0)
-    assert watch.giving_way([old], [second, first, read], 10) is first
-    assert watch.giving_way([new], [first, second], 10) is None, "it has not waited"
-    assert watch.giving_way([], [first, second], 10) is None
-    assert watch.giving_way([old], [job(0, running_since=9)], 10) is None, "it may be done at any moment"
+    assert timeouts.giving_way([old], [second, first, read], 10) is first
+    assert timeouts.giving_way([new], [first, second], 10) is None, "it has not waited"
+    assert timeouts.giving_way([], [first, second], 10) is None
+    assert timeouts.giving_way([old], [job(0, running_since=9)], 10) is None, "it may be done at any moment"
     first.long = True
-    assert watch.giving_way([old], [first, second], 10) is second
-    assert watch.giving_way([first], [second], 10) is None, "what gave way once waits for its turn"
+    assert timeouts.giving_way([old], [first, second], 10) is second
+    assert timeouts.giving_way([first], [second], 10) is None, "what gave way once waits for its turn"
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("", 120), ("7.5", 7.5), ("0", None), ("soon", 120), ("-1", 120)])
 def test_the_limit_comes_from_the_environment(monkeypatch, text, seconds):
-    monkeypatch.setenv(watch.ANSWER_VARIABLE, text)
-    assert watch.answer_seconds() == seconds
+    monkeypatch.setenv(timeouts.ANSWER_VARIABLE, text)
+    assert timeouts.answer_seconds() == seconds
 
 
 @pytest.fixture
 def pools(monkeypatch):
-    monkeypatch.setattr(watch, "TICK_SECONDS", 0.02)
+    monkeypatch.setattr(timeouts, "TICK_SECONDS", 0.02)
     made = []
 
     def make(*args, **more):
@@ -144,7 +144,7 @@ def test_a_question_beyond_its_limit_ends_and_the_pool_lives_on(pools):
 
 
 def test_short_questions_get_through_and_slow_ones_are_answered_in_the_end(pools, monkeypatch):
-    monkeypatch.setattr(watch, "GIVE_WAY_SECONDS", 0.2)
+    monkeypatch.setattr(timeouts, "GIVE_WAY_SECONDS", 0.2)
     pool = pools(2)
     slow = [pool.submit(Slow(seconds), key="hostile") for seconds in (1.5, 1.6, 1.7)]
     assert until(lambda: sum(each.fraction > 0 for each in slow) == 2)
@@ -154,7 +154,7 @@ def test_short_questions_get_through_and_slow_ones_are_answered_in_the_end(pools
 
 
 def test_what_nobody_waits_for_is_not_begun_or_ended(pools, monkeypatch):
-    monkeypatch.setattr(watch, "FORSAKEN_SECONDS", 0.05)
+    monkeypatch.setattr(timeouts, "FORSAKEN_SECONDS", 0.05)
     pool = pools(1)
     running, waiting = pool.submit(Slow(60.0)), pool.submit(Echo(1))
     assert until(lambda: running.fraction > 0)
@@ -189,9 +189,9 @@ class SlowViews(Pool):
 
 
 def test_a_browser_that_closes_its_connection_frees_the_worker(tmp_path, monkeypatch):
-    monkeypatch.setattr(watch, "TICK_SECONDS", 0.02)
-    monkeypatch.setattr(watch, "FORSAKEN_SECONDS", 0.05)
-    monkeypatch.setattr(asking, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(timeouts, "TICK_SECONDS", 0.02)
+    monkeypatch.setattr(timeouts, "FORSAKEN_SECONDS", 0.05)
+    monkeypatch.setattr(request_dedup, "LOOK_SECONDS", 0.02)
     write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
     pool = SlowViews(1)
     workspace = Workspace(catalog_of(tmp_path / "logs"), pool, FileStore(tmp_path / "cache"))
@@ -211,7 +211,7 @@ def test_a_browser_that_closes_its_connection_frees_the_worker(tmp_path, monkeyp
 
 
 def test_several_profiles_give_up_parts_that_nobody_asks_about(tmp_path, monkeypatch):
-    monkeypatch.setattr("tb_plugin.service.team.LEASE_SECONDS", -1.0)
+    monkeypatch.setattr("tb_plugin.service.answers.part_scheduler.LEASE_SECONDS", -1.0)
     write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
     workspace = Workspace(catalog_of(tmp_path / "logs"), Pool(1), FileStore(tmp_path / "cache"))
     try:

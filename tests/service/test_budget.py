@@ -8,14 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from tb_plugin.readers.base import FileSize
-from tb_plugin.readers.chrome.need import PER_TEXT_BYTE
-from tb_plugin.service import budget
-from tb_plugin.service.budget import PROCESS_BYTES, budget_bytes
+from tb_plugin.formats._chrome.memory_estimate import PER_TEXT_BYTE
+from tb_plugin.formats.base import FileSize
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.cluster import _on_worker
-from tb_plugin.service.pool import Pool, default_size
-from tb_plugin.service.summarizing import RankJob
+from tb_plugin.service.summaries.compute import RankJob
+from tb_plugin.service.summaries.dask_cluster import _on_worker
+from tb_plugin.service.workers import memory_budget
+from tb_plugin.service.workers.memory_budget import PROCESS_BYTES, budget_bytes
+from tb_plugin.service.workers.pool import Pool, default_size
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.listing import StoredFile
@@ -24,7 +24,7 @@ from tests.service.fakes import Echo, Pid, Slow, catalog_of, need_of, until, wri
 
 @pytest.fixture
 def machine(monkeypatch):
-    monkeypatch.setattr(budget, "_machine_bytes", lambda: 8 * 1024**3)
+    monkeypatch.setattr(memory_budget, "_machine_bytes", lambda: 8 * 1024**3)
     monkeypatch.delenv("TORCH_TRACE_MEMORY_MB", raising=False)
     monkeypatch.delenv("TORCH_TRACE_WORKERS", raising=False)
     return monkeypatch

@@ -13,19 +13,19 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.timeline import pyramid
-from tb_plugin.analyses.timeline.tiles import Tile
+from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.timeline import pyramid
+from tb_plugin.analysis.timeline.tiles import Tile
 from tb_plugin.errors import CacheRefused, Cancelled, NotFound, StorageError
-from tb_plugin.models import trace as trace_model
-from tb_plugin.models.trace import TraceModel
+from tb_plugin.model.trace import arrow
+from tb_plugin.model_kinds import trace as trace_model
+from tb_plugin.model_kinds.trace import TraceModel
 from tb_plugin.payloads import Profile
 from tb_plugin.service import loader
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore, refused
-from tb_plugin.trace import arrow
 from tests.depth import sampled
 from tests.service.fakes import LastingSlowPool, SlowPool, catalog_of, trace_text, until, write_trace
 
@@ -315,9 +315,9 @@ def test_two_tensorboards_on_one_cache(logs, tmp_path):
     script = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from tb_plugin.analyses.base import Params\n"
+        "from tb_plugin.analysis.base import Params\n"
         "from tb_plugin.service.catalog import Place\n"
-        "from tb_plugin.service.pool import Pool\n"
+        "from tb_plugin.service.workers.pool import Pool\n"
         "from tb_plugin.service.workspace import Workspace\n"
         "from tb_plugin.storage.cache import FileStore\n"
         "from tests.service.fakes import catalog_of\n"

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 from werkzeug.test import Client
 
-from tb_plugin.analyses.base import Params
+from tb_plugin.analysis.base import Params
 from tb_plugin.errors import NotFound
+from tb_plugin.model.trace.graph_capture import Captured, NodeStacks, Sequences, named_scopes
+from tb_plugin.model.trace.graph_capture_merge import with_captured
+from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.payloads import Profile
-from tb_plugin.service import captures as of_captures
+from tb_plugin.service import graph_captures as of_captures
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.opened import ModelFile, OpenModels
-from tb_plugin.service.pool import InlineWorkers
-from tb_plugin.service.question import Report
+from tb_plugin.service.workers.model_cache import ModelFile, OpenModels
+from tb_plugin.service.workers.pool import InlineWorkers
+from tb_plugin.service.workers.question import Report
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import FileStore
-from tb_plugin.trace.capture import with_captured
-from tb_plugin.trace.captured import Captured, NodeStacks, Sequences, named_scopes
-from tb_plugin.trace.schema import EventKind
 from tb_plugin.web.routes import BASE, Routes
 from tests.builders import kernel, trace
 from tests.conftest import SAMPLES
@@ -100,7 +100,7 @@ def operators(monkeypatch):
         none = np.full(len(rows), -1, np.int32)
         return Captured("", named_scopes(EventKind.OPERATOR, table.name[rows], none), Sequences())
 
-    monkeypatch.setattr("tb_plugin.service.opened.captured_in", captured_in)
+    monkeypatch.setattr("tb_plugin.service.workers.model_cache.captured_in", captured_in)
 
 
 def test_what_lies_beside_is_taken_and_said_so(logs, tmp_path):

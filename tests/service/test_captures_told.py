@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 import msgspec
 import pytest
 
-from tb_plugin.analyses.replays.origins import Way, origins_of
+from tb_plugin.analysis.graphs.origins import Way, origins_of
 from tb_plugin.findings import data_notices
+from tb_plugin.model.trace.extra_columns import NODE_ID
+from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.opened import ModelFile, OpenModels
-from tb_plugin.service.pool import InlineWorkers
-from tb_plugin.service.question import Report
+from tb_plugin.service.workers.model_cache import ModelFile, OpenModels
+from tb_plugin.service.workers.pool import InlineWorkers
+from tb_plugin.service.workers.question import Report
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
-from tb_plugin.trace.open import NODE_ID
-from tb_plugin.trace.schema import EventKind
 from tests import synthetic_graphs as graphs
 from tests.builders import trace
 from tests.service.fakes import catalog_of

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tb_plugin.analyses.base import Params
-from tb_plugin.readers.base import ReadOptions, no_progress
-from tb_plugin.readers.kineto import KinetoReader
-from tb_plugin.service.chrome import write_window
+from tb_plugin.analysis.base import Params
+from tb_plugin.formats.base import ReadOptions, no_progress
+from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.model.trace.assemble import assemble
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.service.answers.chrome_export import write_window
 from tb_plugin.storage.files import FileSource
-from tb_plugin.trace.assemble import assemble
-from tb_plugin.trace.table import TraceTable
 from tests.builders import trace
 from tests.samples import OF_TRACES
 

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from tb_plugin.readers import READERS
-from tb_plugin.readers.base import Candidate
+from tb_plugin.formats import READERS
+from tb_plugin.formats.base import Candidate
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.discovery import NOT_A_TRACE, Root, Scanner
-from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.discovery.scan import NOT_A_TRACE, Root, Scanner
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder

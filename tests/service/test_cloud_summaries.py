@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tb_plugin import cli
-from tb_plugin.analyses.base import Params
+from tb_plugin.analysis.base import Params
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.listed_summaries import SUFFIX
-from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.discovery.summary_files import SUFFIX
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import _filesystem

@@ -10,13 +10,13 @@ import fsspec
 import pyarrow as pa
 import pytest
 
-from tb_plugin.readers import READERS
-from tb_plugin.readers.issues import IssueLog
-from tb_plugin.readers.stream import TextStream
-from tb_plugin.service import discovery
-from tb_plugin.service.discovery import NOT_A_TRACE, Root, Scanner
-from tb_plugin.service.heads import HEAD_BYTES
-from tb_plugin.service.tokens import time_of
+from tb_plugin.formats import READERS
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.formats.stream import TextStream
+from tb_plugin.service.discovery import scan
+from tb_plugin.service.discovery.scan import NOT_A_TRACE, Root, Scanner
+from tb_plugin.service.discovery.span_time import time_of
+from tb_plugin.service.file_head import HEAD_BYTES, read_head
 from tb_plugin.storage.files import Folder, open_local
 from tests.service.fakes import trace_text, write_trace
 
@@ -149,8 +149,10 @@ def test_truncated_gzip_is_looked_into(tmp_path):
 
 def test_sniffing_is_repeated_only_when_the_file_changes(tmp_path, monkeypatch):
     looks = []
-    real = discovery.read_head
-    monkeypatch.setattr(discovery, "read_head", lambda folder, file: looks.append(file.path) or real(folder, file))
+    real = read_head
+    monkeypatch.setattr(
+        "tb_plugin.service.discovery.scan.read_head", lambda folder, file: looks.append(file.path) or real(folder, file)
+    )
     (tmp_path / "a.json").write_text("{")
     scan = scanner(tmp_path)
     assert not scan.scan().found and not scan.scan().found
@@ -174,7 +176,7 @@ def test_a_storage_that_fails_for_a_moment_is_asked_again(tmp_path, monkeypatch)
 def test_a_zip_bomb_is_not_unpacked(tmp_path):
     (tmp_path / "bomb.json.gz").write_bytes(gzip.compress(b" " * 50_000_000))
     folder = Folder(str(tmp_path))
-    head = discovery.read_head(folder, folder.list().files[0])
+    head = scan.read_head(folder, folder.list().files[0])
     assert len(head) == HEAD_BYTES
 
 

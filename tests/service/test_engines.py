@@ -15,15 +15,15 @@ from pathlib import Path
 import pytest
 
 from tb_plugin import cli
-from tb_plugin.analyses.base import Params
+from tb_plugin.analysis.base import Params
 from tb_plugin.errors import UserError
-from tb_plugin.service import cluster as clusters
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.cluster import Cluster, Scheduler, computed
-from tb_plugin.service.engines import in_pool, in_this_process
-from tb_plugin.service.listed_summaries import SUFFIX
-from tb_plugin.service.pool import InlineWorkers
-from tb_plugin.service.summarizing import code_digest, job_of
+from tb_plugin.service.discovery.summary_files import SUFFIX
+from tb_plugin.service.summaries import dask_cluster as clusters
+from tb_plugin.service.summaries.compute import code_digest, job_of
+from tb_plugin.service.summaries.dask_cluster import Cluster, Scheduler, computed
+from tb_plugin.service.summaries.engines import in_pool, in_this_process
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import _filesystem

@@ -7,11 +7,11 @@ import logging
 import fsspec
 import pytest
 
-from tb_plugin.analyses.base import Params
-from tb_plugin.service import ignore
+from tb_plugin.analysis.base import Params
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.ignore import MOST_BYTES, NAME, parse
-from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.discovery import ignore_file
+from tb_plugin.service.discovery.ignore_file import MOST_BYTES, NAME, parse
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tests.service.fakes import catalog_of, trace_text, write_trace
@@ -94,4 +94,4 @@ def test_a_store_that_refuses_the_file_is_asked_again(place, tmp_path, monkeypat
         assert catalog.ignored(entry) == ()
     catalog.scan()
     assert catalog.ignored(catalog.entries()[0]) == ("data_loading",)
-    assert ignore.NAME not in "".join(path for path, _ in catalog.skipped()), "it is no profile that was skipped"
+    assert ignore_file.NAME not in "".join(path for path, _ in catalog.skipped()), "it is no profile that was skipped"

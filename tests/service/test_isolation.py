@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 
 from tb_plugin import api, cli
-from tb_plugin.analyses import ANALYSES
-from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.failures import FAILED
-from tb_plugin.analyses.overview import quality
-from tb_plugin.analyses.rules import RULES, savings
+from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.failure_notices import FAILED
 from tb_plugin.errors import BadRequest, PartFailed
-from tb_plugin.isolation import isolated
+from tb_plugin.lib.isolation import isolated
+from tb_plugin.rules import RULES, _savings
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.pool import InlineWorkers, Pool
+from tb_plugin.service.workers.pool import InlineWorkers, Pool
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
+from tb_plugin.views import ANALYSES
+from tb_plugin.views.overview import data_quality
 from tests.builders import kernel, trace
 from tests.service.fakes import Broken
 
@@ -186,7 +186,7 @@ def test_a_rule_that_fails_leaves_the_others(rule, file, monkeypatch, caplog):
     good = workspace.numbers(place)
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(file.parent.parent / "other"))
     monkeypatch.setattr(
-        savings, "RULES", tuple(replaced(each) if each.id == rule.id else each for each in savings.RULES)
+        _savings, "RULES", tuple(replaced(each) if each.id == rule.id else each for each in _savings.RULES)
     )
 
     workspace, place = workspace_of(file)
@@ -241,7 +241,7 @@ def test_a_card_that_fails_leaves_the_others(function, file, monkeypatch):
     workspace, place = workspace_of(file)
     good = json.loads(workspace.view(place, "overview", Params()))["payloads"]
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(file.parent.parent / "other"))
-    monkeypatch.setattr(f"tb_plugin.analyses.overview.{function}", boom)
+    monkeypatch.setattr(f"tb_plugin.views.overview.view.{function}", boom)
     workspace, place = workspace_of(file)
     bad = json.loads(workspace.view(place, "overview", Params()))["payloads"]
     failed = bad.pop("failed")
@@ -253,9 +253,9 @@ def test_a_card_that_fails_leaves_the_others(function, file, monkeypatch):
     assert bad == good
 
 
-@pytest.mark.parametrize("title", quality._LOOKS)
+@pytest.mark.parametrize("title", data_quality._LOOKS)
 def test_a_notice_that_fails_leaves_the_others(title, file, monkeypatch):
-    monkeypatch.setitem(quality._LOOKS, title, boom)
+    monkeypatch.setitem(data_quality._LOOKS, title, boom)
     workspace, place = workspace_of(file)
     payloads = json.loads(workspace.view(place, "overview", Params()))["payloads"]
     assert payloads["failed"]["notices"][0]["figures"][0]["value"] == title
@@ -266,7 +266,7 @@ def test_savings_that_fail_leave_the_findings(file, monkeypatch):
     workspace, place = workspace_of(file)
     good = json.loads(workspace.view(place, "findings", Params()))["payloads"]["findings"]["notices"]
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(file.parent.parent / "other"))
-    monkeypatch.setattr(savings, "saved", boom)
+    monkeypatch.setattr(_savings, "saved", boom)
     workspace, place = workspace_of(file)
     bad = json.loads(workspace.view(place, "findings", Params()))["payloads"]["findings"]["notices"]
     assert "data_loading" in {notice["rule"] for notice in good} <= {notice["rule"] for notice in bad}
@@ -274,14 +274,14 @@ def test_savings_that_fail_leave_the_findings(file, monkeypatch):
 
 
 def test_what_is_made_ahead_may_fail(file, monkeypatch, capsys):
-    monkeypatch.setattr("tb_plugin.models.trace.TraceModel.open_beside", boom, raising=True)
+    monkeypatch.setattr("tb_plugin.model_kinds.trace.TraceModel.open_beside", boom, raising=True)
     assert cli.main(["report", str(file), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["profiles"][0]["facts"]["overview.steps"] == 2
 
 
 def test_numbers_with_a_failed_part_are_not_cached(file, monkeypatch):
     with monkeypatch.context() as planted:
-        planted.setattr("tb_plugin.analyses.overview._average", boom)
+        planted.setattr("tb_plugin.views.overview.view._average", boom)
         workspace, place = workspace_of(file)
         assert "failed" in json.loads(workspace.view(place, "overview", Params()))["payloads"]
         entry = workspace.load(place)
@@ -347,7 +347,7 @@ def exported(workspace: Workspace, place: Place, what: str) -> Any:
 
 @pytest.mark.parametrize(("what", "function"), [("stacks", "write_stacks"), ("events", "write_window")])
 def test_an_export_that_fails_leaves_the_views(what, function, file, monkeypatch, caplog):
-    monkeypatch.setattr(f"tb_plugin.service.answers.{function}", boom)
+    monkeypatch.setattr(f"tb_plugin.service.answers.profile_questions.{function}", boom)
     workspace, place = workspace_of(file)
     with pytest.raises(PartFailed, match=f"Export of {what}: this part failed") as failed:
         exported(workspace, place, what)
@@ -358,10 +358,10 @@ def test_an_export_that_fails_leaves_the_views(what, function, file, monkeypatch
 
 
 BUILDING = {
-    "Reading of the file": "tb_plugin.readers.kineto.reader.KinetoReader.read",
-    "Assembly of the profile": "tb_plugin.models.trace.TraceModel.assemble",
-    "Writing of the columns": "tb_plugin.models.trace.TraceModel.write",
-    "Outline of the profile": "tb_plugin.models.trace.TraceModel.outline",
+    "Reading of the file": "tb_plugin.formats.kineto.reader.KinetoReader.read",
+    "Assembly of the profile": "tb_plugin.model_kinds.trace.TraceModel.assemble",
+    "Writing of the columns": "tb_plugin.model_kinds.trace.TraceModel.write",
+    "Outline of the profile": "tb_plugin.model_kinds.trace.TraceModel.outline",
 }
 
 

@@ -9,11 +9,11 @@ import shutil
 import pytest
 
 from tb_plugin.cli import main
-from tb_plugin.readers import READERS
-from tb_plugin.readers.kineto.identity import identify
-from tb_plugin.service import discovery
-from tb_plugin.service.discovery import Scanner
-from tb_plugin.service.found import Root
+from tb_plugin.formats import READERS
+from tb_plugin.formats.kineto.identity import identify
+from tb_plugin.service.discovery import scan
+from tb_plugin.service.discovery.scan import Scanner
+from tb_plugin.service.profile_files import Root
 from tb_plugin.storage.files import Folder
 from tests.conftest import SAMPLES
 
@@ -188,9 +188,9 @@ def test_several_log_directories_prefix_the_run(tmp_path):
 
 
 def test_heads_are_read_once_and_not_where_a_run_is_whole(tmp_path, monkeypatch):
-    asked, real = [], discovery.read_head
-    monkeypatch.setattr(discovery, "_SMALL", 0)  # real traces are not so small that they may be something else
-    monkeypatch.setattr(discovery, "read_head", lambda folder, file: asked.append(file.path) or real(folder, file))
+    asked, real = [], scan.read_head
+    monkeypatch.setattr(scan, "_SMALL", 0)  # real traces are not so small that they may be something else
+    monkeypatch.setattr(scan, "read_head", lambda folder, file: asked.append(file.path) or real(folder, file))
     for rank in range(4):
         put(tmp_path / "whole" / f"rank{rank}.END.pt.trace.json", rank, 4)
     for rank in range(2):

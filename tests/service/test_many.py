@@ -11,11 +11,11 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from tb_plugin.readers import READERS
-from tb_plugin.service import discovery
+from tb_plugin.formats import READERS
 from tb_plugin.service.catalog import Place, ProfileCatalog
-from tb_plugin.service.discovery import Root, Scanner
-from tb_plugin.service.pool import Pool
+from tb_plugin.service.discovery import scan
+from tb_plugin.service.discovery.scan import Root, Scanner
+from tb_plugin.service.workers.pool import Pool
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
@@ -155,8 +155,8 @@ def test_workers_are_listed_by_number(tmp_path):
 def test_uncertain_files_are_looked_into_side_by_side(tmp_path, monkeypatch):
     """Each waits for seven others: one after the other would never end."""
     monkeypatch.setenv("TORCH_TRACE_GROUP", "folders")  # nobody is asked for a rank
-    together, real = threading.Barrier(8, timeout=10), discovery.read_head
-    monkeypatch.setattr(discovery, "read_head", lambda folder, path: (together.wait(), real(folder, path))[1])
+    together, real = threading.Barrier(8, timeout=10), scan.read_head
+    monkeypatch.setattr(scan, "read_head", lambda folder, path: (together.wait(), real(folder, path))[1])
     for i in range(8):
         write_trace(tmp_path / "logs" / f"profile{i}.json")
     catalog = catalog_of(tmp_path / "logs")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tb_plugin.analyses.distributed import Distributed
 from tb_plugin.errors import KeptLost
-from tb_plugin.service import mapped, parts
-from tb_plugin.service.opened import OpenModels
-from tb_plugin.trace.memo import size_of
+from tb_plugin.lib.model_cache import size_of
+from tb_plugin.service import mapped_part, part_codec
+from tb_plugin.service.workers.model_cache import OpenModels
+from tb_plugin.views.distributed.view import Distributed
 from tests.many_ranks import many_parts
 
 
@@ -18,15 +18,15 @@ def joined():
 
 
 def test_a_part_comes_back_as_it_was(joined, tmp_path):
-    path = tmp_path / f"run{mapped.SUFFIX}"
-    mapped.write(joined, path)
-    assert parts.dump(mapped.read(str(path))) == parts.dump(joined)
-    assert parts.dump(OpenModels().kept_part(str(path), "")) == parts.dump(joined)
+    path = tmp_path / f"run{mapped_part.SUFFIX}"
+    mapped_part.write(joined, path)
+    assert part_codec.dump(mapped_part.read(str(path))) == part_codec.dump(joined)
+    assert part_codec.dump(OpenModels().kept_part(str(path), "")) == part_codec.dump(joined)
 
 
 def test_what_is_cut_or_changed_is_lost(joined, tmp_path):
-    path = tmp_path / f"run{mapped.SUFFIX}"
-    mapped.write(joined, path)
+    path = tmp_path / f"run{mapped_part.SUFFIX}"
+    mapped_part.write(joined, path)
     whole = path.read_bytes()
     for bad in (b"", whole[:9], whole[:-1], whole[8:], whole[:500] + b"?" + whole[501:], whole + b"\n"):
         path.write_bytes(bad)

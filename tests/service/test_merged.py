@@ -13,18 +13,18 @@ import msgspec
 import pytest
 
 from tb_plugin import api, cli
-from tb_plugin.analyses.base import Params
+from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest, NotFound, UserError
 from tb_plugin.payloads import Catalog, View
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.engines import in_this_process
-from tb_plugin.service.pool import InlineWorkers
-from tb_plugin.service.summarizing import job_of
+from tb_plugin.service.summaries.compute import job_of
+from tb_plugin.service.summaries.engines import in_this_process
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
+from tests.model.test_merged import rank
+from tests.model.test_merged_ranks import text_pids
 from tests.service.fakes import catalog_of, write_trace
-from tests.trace.test_merged import rank
-from tests.trace.test_merged_ranks import text_pids
 
 DDP = Path(__file__).parents[2] / "samples/synthetic_ddp"
 
@@ -78,7 +78,7 @@ def test_known_ranks_are_offered_before_anything_is_read(tmp_path: Path, monkeyp
     with workspace_of(tmp_path / "log", tmp_path / "cache") as workspace:
         workspace.load(Place())
     with monkeypatch.context() as patched:
-        patched.setattr("tb_plugin.service.parse.Parse.answer", None)  # all is in the cache
+        patched.setattr("tb_plugin.service.workers.parse.Parse.answer", None)  # all is in the cache
         with workspace_of(tmp_path / "log", tmp_path / "cache") as workspace:
             assert [worker for _, worker, _ in named(workspace.runs())] == ["rank0", "rank1"]
             assert busy(workspace, Place("run", "rank1")) == {"device.0.busy_ns": 480_000}

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from werkzeug.test import Client
 
-from tb_plugin.analyses.base import Params
+from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest, NotFound, UnreadableTrace
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.web.routes import BASE, Routes

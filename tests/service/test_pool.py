@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tb_plugin.errors import Cancelled, UnreadableTrace, WorkerDied
-from tb_plugin.service.job import Job
-from tb_plugin.service.pool import InlineWorkers, Pool, WorkerBug, default_size
-from tb_plugin.service.question import Ready
+from tb_plugin.service.workers.pool import InlineWorkers, Pool, WorkerBug, default_size
+from tb_plugin.service.workers.question import Ready
+from tb_plugin.service.workers.request import Job
 from tests.service.fakes import Arrays, Chatty, DieTimes, Echo, LastingPool, Noisy, Pid, Refuse, Slow, Stumble, until
 
 
@@ -236,7 +236,7 @@ def test_script_without_main_guard_and_busy_worker_at_exit(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "print('once', flush=True)\n"
-        "from tb_plugin.service.pool import Pool\n"
+        "from tb_plugin.service.workers.pool import Pool\n"
         "from tests.service.fakes import Echo, Slow\n"
         "import time\n"
         "pool = Pool(2)\n"

@@ -7,15 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.distributed import Distributed
-from tb_plugin.analyses.distributed.rank.stated import RANK, ranks_at_least
-from tb_plugin.analyses.distributed.shapes import FACTS, NEVER_NULL, part_shapes, stamp
-from tb_plugin.analyses.replicas import STATE
+from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.replicas import STATE
 from tb_plugin.payloads import StepInfo
-from tb_plugin.service import parts, rank_summary
-from tb_plugin.service.parse import read_info
-from tb_plugin.service.rank_summary import (
+from tb_plugin.service import part_codec
+from tb_plugin.service.summaries import format
+from tb_plugin.service.summaries.arrow_safety import MOST_MESSAGES, is_plain
+from tb_plugin.service.summaries.compute import part_with_borrowed
+from tb_plugin.service.summaries.format import (
     MOST_BYTES,
     About,
     Settings,
@@ -27,9 +26,11 @@ from tb_plugin.service.rank_summary import (
     part_of,
     unchecked,
 )
-from tb_plugin.service.streams import MOST_MESSAGES, is_plain
-from tb_plugin.service.summarizing import part_with_borrowed
-from tb_plugin.storage.seal import sealed, unsealed
+from tb_plugin.service.workers.parse import read_info
+from tb_plugin.storage.checksum import sealed, unsealed
+from tb_plugin.views.distributed.part_schema import FACTS, NEVER_NULL, part_shapes, stamp
+from tb_plugin.views.distributed.rank.reported import RANK, ranks_at_least
+from tb_plugin.views.distributed.view import Distributed
 from tests.conftest import SAMPLE_FILES, UNLIKE, sample
 from tests.depth import DEEP
 
@@ -70,7 +71,7 @@ def with_frame(name, table):
     made = part()
     frame = next(iter(made.frames.values()))
     frames = dict(made.frames) | {name: type(frame)(name, name, [], table, (), "")}
-    return packed(parts.dump(type(made)(made.coverage, made.facts, frames, steps=made.steps)))
+    return packed(part_codec.dump(type(made)(made.coverage, made.facts, frames, steps=made.steps)))
 
 
 @pytest.mark.parametrize("name", UNLIKE)
@@ -79,13 +80,13 @@ def test_parts_of_all_samples_have_the_shapes_that_are_expected(name):
     for key, frame in made.frames.items():
         assert frame.data.schema.equals(part_shapes()[key]), key
     again = part_of(dump(made, about()), WANTED)
-    assert parts.dump(again) == parts.dump(made)
+    assert part_codec.dump(again) == part_codec.dump(made)
 
 
 def test_a_summary_states_what_it_is_of(whole):
     told = about_of(whole)
     assert (told.files, told.stamp, told.settings) == (list(FILES), stamp(), Settings())
-    assert told.part_bytes == len(parts.dump(part()))
+    assert told.part_bytes == len(part_codec.dump(part()))
     assert dump(part(), about()) == whole
 
 
@@ -95,7 +96,7 @@ def test_other_files_settings_and_versions_are_refused(whole):
     assert part_of(whole, Wanted(None, Settings())).facts == part().facts
     assert refused(dump(part(), about(stamp="0"))) == "is of another version"
     assert refused(whole.replace(b"summary 1\n", b"summary 2\n", 1)) == "is of another version"
-    assert refused(packed(parts.dump(part())).replace(b'"stamp"', b'"stomp"', 1)) == "is damaged"
+    assert refused(packed(part_codec.dump(part())).replace(b'"stamp"', b'"stomp"', 1)) == "is damaged"
 
 
 def test_every_cut_and_every_changed_byte_is_refused(whole):
@@ -108,7 +109,7 @@ def test_every_cut_and_every_changed_byte_is_refused(whole):
 
 
 def test_mutants_behind_a_right_checksum_raise_nothing_else():
-    body = parts.dump(part())
+    body = part_codec.dump(part())
     rng = np.random.default_rng(1)
     for _ in range(2000 if DEEP else 150):
         changed = bytearray(body[9:])
@@ -122,7 +123,7 @@ def test_mutants_behind_a_right_checksum_raise_nothing_else():
 
 def test_a_part_that_is_larger_than_it_says_or_far_too_large(whole):
     head, _, _ = whole.partition(b"\n")
-    body = parts.dump(part())
+    body = part_codec.dump(part())
     for size in (0, -1, 10, len(body) - 1, len(body) + 1, 2**40):
         stated = msgspec.json.encode(about(part_bytes=size), order="deterministic")
         content = head + b"\n" + sealed(stated + b"\n" + pa.compress(body, codec="zstd", asbytes=True))
@@ -137,9 +138,9 @@ def test_what_a_summary_states_is_bounded_before_it_is_made(whole, monkeypatch):
     made = about_of(whole)
     room = len(whole) + 2 * made.part_bytes
     for many in ({"steps": [step] * 60_000}, {"files": [("", 0)] * 600_000}):
-        content = packed(parts.dump(part()), **many)
+        content = packed(part_codec.dump(part()), **many)
         with monkeypatch.context() as patched:
-            patched.setattr(rank_summary.msgspec.json, "decode", None)
+            patched.setattr(format.msgspec.json, "decode", None)
             assert refused(content) == "states too many steps"
         with pytest.raises(SummaryRefused, match="too many steps"):
             dump(part(), about(**many))
@@ -150,7 +151,7 @@ def test_what_a_summary_states_is_bounded_before_it_is_made(whole, monkeypatch):
         with pytest.raises(SummaryRefused, match="does not fit"):
             unchecked(whole, WANTED, lacks)
     assert unchecked(whole, WANTED, made.part_bytes + len(whole))
-    kept = msgspec.msgpack.decode(parts.dump(part())[9:])
+    kept = msgspec.msgpack.decode(part_codec.dump(part())[9:])
     labels = [f"step {i}" for i in range(50_000)]
     content = packed(sealed(msgspec.msgpack.encode({**kept, "steps": labels})))
     with pytest.raises(SummaryRefused, match="does not fit"):
@@ -190,14 +191,14 @@ def test_tables_that_no_part_has():
     assert refused(with_frame("collectives", far)) == "holds numbers that no trace has"
     made = part()
     less = {name: frame for name, frame in made.frames.items() if name != "steps"}
-    assert refused(packed(parts.dump(type(made)(made.coverage, made.facts, less)))) == "lacks tables"
+    assert refused(packed(part_codec.dump(type(made)(made.coverage, made.facts, less)))) == "lacks tables"
     facts = {"overview.step_time_mean_ns": 1}
-    assert "no part" in refused(packed(parts.dump(type(made)(made.coverage, facts, made.frames))))
+    assert "no part" in refused(packed(part_codec.dump(type(made)(made.coverage, facts, made.frames))))
 
 
 def with_facts(changed):
     """A summary whose part states these facts, whatever they are, sealed as if all were well."""
-    body = msgspec.msgpack.decode(unsealed(parts.dump(part())))
+    body = msgspec.msgpack.decode(unsealed(part_codec.dump(part())))
     body["facts"] |= changed
     return packed(sealed(msgspec.msgpack.encode(body)))
 
@@ -250,14 +251,14 @@ def test_text_that_is_no_text_is_refused():
 
 
 def test_the_stamp_speaks_of_columns_and_meaning(monkeypatch):
-    from tb_plugin.analyses.distributed import shapes
+    from tb_plugin.views.distributed import part_schema
 
     before = stamp()
-    shapes.stamp.cache_clear()
-    monkeypatch.setattr(shapes, "MEANING", shapes.MEANING + 1)
-    changed = shapes.stamp()
-    shapes.stamp.cache_clear()
-    assert changed != before and rank_summary.FORMAT == 1
+    part_schema.stamp.cache_clear()
+    monkeypatch.setattr(part_schema, "MEANING", part_schema.MEANING + 1)
+    changed = part_schema.stamp()
+    part_schema.stamp.cache_clear()
+    assert changed != before and format.FORMAT == 1
 
 
 def written(table, **options):
@@ -276,7 +277,7 @@ def test_a_table_that_is_packed_once_more_is_refused(monkeypatch, codec, name):
     packed_once_more = written(data, compression=codec)
     assert is_plain(plain) and not is_plain(packed_once_more)
     monkeypatch.setattr(
-        parts, "_write", lambda table: packed_once_more if table.schema == data.schema else written(table)
+        part_codec, "_write", lambda table: packed_once_more if table.schema == data.schema else written(table)
     )
     assert refused(with_frame(name, data)) == "is packed in a way that ours are not"
 
@@ -306,7 +307,7 @@ def test_a_stream_of_endless_empty_batches_and_cut_ones():
 
 
 def test_lists_longer_than_any_part_has_are_refused_before_they_are_made():
-    kept = msgspec.msgpack.decode(parts.dump(part())[9:])
+    kept = msgspec.msgpack.decode(part_codec.dump(part())[9:])
     many, frame = [""] * 100_001, {"kind": "figures", "name": "", "title": "", "figures": []}
     coverage = {**kept["coverage"], "steps": many}
     calls = {**kept["frames"]["collectives"], "row_key": [""] * 1001}
@@ -318,6 +319,6 @@ def test_lists_longer_than_any_part_has_are_refused_before_they_are_made():
     for change in changes:
         body = sealed(msgspec.msgpack.encode({**kept, **change}))
         with pytest.raises(msgspec.ValidationError, match="of length <= "):
-            msgspec.msgpack.decode(body[9:], type=rank_summary._Stored)
+            msgspec.msgpack.decode(body[9:], type=format._Stored)
         # Nothing that is packed so well is unpacked at all.
         assert refused(packed(body))

@@ -10,11 +10,11 @@ import pytest
 
 from tb_plugin.cli import main
 from tb_plugin.errors import NotFound
-from tb_plugin.readers import READERS
-from tb_plugin.service import discovery
+from tb_plugin.formats import READERS
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.discovery import Scanner
-from tb_plugin.service.found import Root
+from tb_plugin.service.discovery import scan
+from tb_plugin.service.discovery.scan import Scanner
+from tb_plugin.service.profile_files import Root
 from tb_plugin.storage.files import Folder
 from tests.conftest import SAMPLES
 from tests.service.fakes import catalog_of, write_trace
@@ -191,9 +191,9 @@ def test_a_trace_without_a_rank_keeps_a_name_that_a_rank_would_get(tmp_path):
 
 
 def test_heads_of_a_run_with_the_names_of_ranks_are_not_read(tmp_path, monkeypatch):
-    asked, real = [], discovery.read_head
-    monkeypatch.setattr(discovery, "_SMALL", 0)
-    monkeypatch.setattr(discovery, "read_head", lambda folder, file: asked.append(file.path) or real(folder, file))
+    asked, real = [], scan.read_head
+    monkeypatch.setattr(scan, "_SMALL", 0)
+    monkeypatch.setattr(scan, "read_head", lambda folder, file: asked.append(file.path) or real(folder, file))
     for rank in range(20):
         put(tmp_path / "named" / f"rank{rank}.END.pt.trace.json", rank, 20)
         put(tmp_path / "other" / f"host_{rank}.END.pt.trace.json", rank, 20, desc="other")

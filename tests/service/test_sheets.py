@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tb_plugin.analyses.base import Params, rows_of
+from tb_plugin.analysis.base import Params, rows_of
 from tb_plugin.payloads import Column, Metric
-from tb_plugin.service import sheets
+from tb_plugin.service.answers import table_export
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tests.conftest import SAMPLES
@@ -74,7 +74,7 @@ UNITS = {"whole": "ns", "small": "bytes", "ratio": "ratio"}
 @pytest.mark.parametrize("rows_at_once", [2, 16_384])
 @pytest.mark.parametrize("order", ["as it is", "some", "turned round", "none"])
 def test_csv_is_byte_by_byte_what_a_writer_of_rows_makes(monkeypatch, every_kind, chunks, rows_at_once, order):
-    monkeypatch.setattr(sheets, "ROWS", rows_at_once)
+    monkeypatch.setattr(table_export, "ROWS", rows_at_once)
     columns = [column(key, UNITS.get(key, "text")) for key in every_kind.column_names]
     # A column of a table from several workers comes in chunks, each with a dictionary of its own.
     data = pa.concat_tables([every_kind.slice(3, 9)] * (chunks - 1) + [every_kind]) if chunks > 1 else every_kind
@@ -84,10 +84,10 @@ def test_csv_is_byte_by_byte_what_a_writer_of_rows_makes(monkeypatch, every_kind
         "turned round": np.arange(data.num_rows)[::-1],
         "none": np.arange(0),
     }[order]
-    assert sheets.as_csv(columns, data, rows) == by_row(columns, data.take(pa.array(rows)))
+    assert table_export.as_csv(columns, data, rows) == by_row(columns, data.take(pa.array(rows)))
     for one in columns:
-        assert sheets.as_csv([one], data, rows) == by_row([one], data.take(pa.array(rows)))
-    read = pa.ipc.open_stream(sheets.rows_as_arrow(data, rows)).read_all()
+        assert table_export.as_csv([one], data, rows) == by_row([one], data.take(pa.array(rows)))
+    read = pa.ipc.open_stream(table_export.rows_as_arrow(data, rows)).read_all()
     assert str(read.to_pylist()) == str(rows_of(data.take(pa.array(rows)), data.column_names)).replace(
         "'maybe': True", "'maybe': 'true'"
     ).replace("'maybe': False", "'maybe': 'false'")
@@ -134,7 +134,7 @@ def test_no_row_is_an_object():
     columns = [column(key) for key in data.column_names]
     tracemalloc.start()
     try:
-        written = sheets.as_csv(columns, data, np.arange(n))
+        written = table_export.as_csv(columns, data, np.arange(n))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

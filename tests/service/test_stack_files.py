@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.selection import select_rows
-from tb_plugin.analyses.stacks import FRAMES, WEIGHTS, Choice, merged
+from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.selection import select_rows
 from tb_plugin.errors import BadRequest, NotFound
-from tb_plugin.service.stack_files import SUFFIXES, write_stacks
-from tb_plugin.trace.table import TraceTable
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.service.answers.stack_export import SUFFIXES, write_stacks
+from tb_plugin.views.stacks.view import FRAMES, WEIGHTS, Choice, merged
 from tests.builders import kernel, trace
 from tests.conftest import SAMPLE_FILES, sample
 

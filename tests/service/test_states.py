@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from tb_plugin.errors import UserError
-from tb_plugin.readers import READERS
-from tb_plugin.service.found import Found, Root
-from tb_plugin.service.question import Progress
+from tb_plugin.formats import READERS
+from tb_plugin.service.profile_files import Found, Root
 from tb_plugin.service.states import Changes, Entry
+from tb_plugin.service.workers.question import Progress
 from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import StoredFile
 

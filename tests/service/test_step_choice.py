@@ -6,7 +6,7 @@ import pytest
 
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import StepInfo
-from tb_plugin.service.step_choice import chosen_steps, window_of
+from tb_plugin.service.answers.step_selection import chosen_steps, window_of
 
 STEPS = [StepInfo(label, i * 10, i * 10 + 10) for i, label in enumerate(["5", "7", "8", "9", "10", "warm-up"])]
 

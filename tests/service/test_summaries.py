@@ -16,20 +16,21 @@ import pytest
 from werkzeug.test import Client
 
 from tb_plugin import cli, registry
-from tb_plugin.analyses.base import Params
+from tb_plugin.analysis.base import Params
 from tb_plugin.cli import summarize as command
 from tb_plugin.errors import NotFound, StorageError, UnreadableTrace, UserError
-from tb_plugin.service import cluster_parts, rank_summary, summaries, together
+from tb_plugin.service.answers import dask_parts, multi_questions, summary_sources
+from tb_plugin.service.answers.multi_questions import WriteJoined
+from tb_plugin.service.answers.summary_sources import Summaries
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.cluster import Scheduler
-from tb_plugin.service.found import SummaryFile
-from tb_plugin.service.listed_summaries import SUFFIX
-from tb_plugin.service.pool import InlineWorkers
-from tb_plugin.service.rank_summary import Settings, Wanted
+from tb_plugin.service.discovery.summary_files import SUFFIX
+from tb_plugin.service.profile_files import SummaryFile
 from tb_plugin.service.states import Entry
-from tb_plugin.service.summaries import Summaries
-from tb_plugin.service.summarizing import Outcome, summarize_rank
-from tb_plugin.service.together import WriteJoined
+from tb_plugin.service.summaries import format
+from tb_plugin.service.summaries.compute import Outcome, summarize_rank
+from tb_plugin.service.summaries.dask_cluster import Scheduler
+from tb_plugin.service.summaries.format import Settings, Wanted
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
@@ -319,8 +320,8 @@ def test_summaries_that_are_too_much_together_are_refused(logs, tree, opened, mo
     summarised(logs, tree)
     expected = view(opened(logs))
     contents = [path.read_bytes() for path in sorted((tree / "ddp").iterdir())]
-    sizes = [rank_summary.unchecked(content, WHATEVER)[1] for content in contents]
-    monkeypatch.setattr(together, "budget_bytes", lambda: sum(sizes[:3]) + len(contents[2]))
+    sizes = [format.unchecked(content, WHATEVER)[1] for content in contents]
+    monkeypatch.setattr(multi_questions, "budget_bytes", lambda: sum(sizes[:3]) + len(contents[2]))
     answer = view(opened(logs))
     assert told(answer)["summary_refused"] == (
         "Computed from the trace here: rank3 (its summary does not fit into memory with those of the other ranks "
@@ -408,7 +409,7 @@ SCHEDULER = Scheduler("tcp://127.0.0.1:1")
 
 
 def on_a_cluster(opened, logs, monkeypatch, connect):
-    monkeypatch.setattr(cluster_parts.ClusterParts.__init__, "__defaults__", (connect,))
+    monkeypatch.setattr(dask_parts.ClusterParts.__init__, "__defaults__", (connect,))
     workspace = opened(logs, scheduler=SCHEDULER)
     asked = ("distributed", Params())
     assert until(lambda: isinstance(workspace.view(Place("ddp", None, "1"), *asked), bytes), 30)
@@ -473,9 +474,9 @@ def test_a_copy_that_failed_is_tried_again_after_a_while(tmp_path, monkeypatch):
         assert asked() == "cannot be read (The storage is away.)"
     assert away == [True], "it is not asked for again at once"
     since = time.monotonic()
-    monkeypatch.setattr(summaries.time, "monotonic", lambda: since + summaries.RETRY_SECONDS)
+    monkeypatch.setattr(summary_sources.time, "monotonic", lambda: since + summary_sources.RETRY_SECONDS)
     assert "away" in asked() and not away
-    monkeypatch.setattr(summaries.time, "monotonic", lambda: since + 2 * summaries.RETRY_SECONDS + 1)
+    monkeypatch.setattr(summary_sources.time, "monotonic", lambda: since + 2 * summary_sources.RETRY_SECONDS + 1)
     assert Path(asked().file.path).read_bytes() == b"a summary"
 
 
@@ -536,7 +537,7 @@ def test_copies_that_nobody_asks_about_may_go(bucket, opened, monkeypatch):
     workspace._team.summaries.coming(every, wait_for_them=True)
     workspace._tick()
     assert len(list(workspace.folder.glob(f"*{SUFFIX}"))) == 4
-    monkeypatch.setattr(summaries, "LEASE_SECONDS", -1.0)
+    monkeypatch.setattr(summary_sources, "LEASE_SECONDS", -1.0)
     workspace._tick()
     assert not list(workspace.folder.glob(f"*{SUFFIX}"))
 
@@ -559,19 +560,19 @@ def test_a_copy_that_vanished_is_made_again(bucket, opened, copied, monkeypatch)
 def test_a_summary_that_could_not_be_read_is_tried_again_after_a_while(logs, tree, opened, monkeypatch):
     summarised(logs, tree)
     workspace = opened(logs)
-    real, away = summaries.open_local, [True]
+    real, away = summary_sources.open_local, [True]
 
     def open_local(file):
         if away and "rank2" in file.path:
             raise StorageError("The disk is away.")
         return real(file)
 
-    monkeypatch.setattr(summaries, "open_local", open_local)
+    monkeypatch.setattr(summary_sources, "open_local", open_local)
     why = "Computed from the trace here: rank2 (its summary cannot be read (The disk is away.))."
     assert told(view(workspace))["summary_refused"] == why
     away.clear()
     assert told(view(workspace))["summary_refused"] == why, "not at once"
-    monkeypatch.setattr(summaries, "RETRY_SECONDS", -1.0)
+    monkeypatch.setattr(summary_sources, "RETRY_SECONDS", -1.0)
     assert "summary_refused" not in told(view(workspace))
 
 
@@ -605,10 +606,10 @@ def test_parts_in_the_cache_take_no_more_than_the_workers_may(logs, opened, monk
     view(workspace)
     ((question, more),) = [each for each in asked if isinstance(each[0], WriteJoined)]
     size = sum(Path(path).stat().st_size for _, path in question.parts)
-    assert more["heavy"] and more["need_bytes"] == together.PROCESS_BYTES + 6 * size
-    monkeypatch.setattr(together, "budget_bytes", lambda: size)
+    assert more["heavy"] and more["need_bytes"] == multi_questions.PROCESS_BYTES + 6 * size
+    monkeypatch.setattr(multi_questions, "budget_bytes", lambda: size)
     assert question.answer(workspace._workers._models, None) == {}
-    monkeypatch.setattr(together, "budget_bytes", lambda: size - 1)
+    monkeypatch.setattr(multi_questions, "budget_bytes", lambda: size - 1)
     with pytest.raises(UserError, match="The parts of the ranks take 0 MB of memory") as caught:
         question.answer(workspace._workers._models, None)
     assert "TORCH_TRACE_MEMORY_MB=1" in caught.value.do

@@ -11,16 +11,16 @@ import pytest
 from werkzeug.test import Client
 
 from tb_plugin import cli
-from tb_plugin.analyses import distributed
-from tb_plugin.analyses.base import Params
-from tb_plugin.analyses.distributed import Distributed
-from tb_plugin.analyses.distributed.joined import join
+from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest, NotFound, UnreadableTrace
-from tb_plugin.service import parts
+from tb_plugin.service import part_codec
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
+from tb_plugin.views.distributed import view as distributed
+from tb_plugin.views.distributed.merge import join
+from tb_plugin.views.distributed.view import Distributed
 from tb_plugin.web.routes import BASE, Routes
 from tests.conftest import SAMPLE_FILES, SAMPLES, sample
 from tests.service.fakes import catalog_of, until, write_trace
@@ -237,7 +237,7 @@ def test_arrow_of_a_group(logs, tmp_path):
 @pytest.mark.parametrize("name", [name for name in SAMPLE_FILES if "ddp" in name or "resnet" in name])
 def test_a_part_survives_the_way_to_disk(name):
     part = Distributed().part(sample(name), Params())
-    again = parts.load(parts.dump(part))
+    again = part_codec.load(part_codec.dump(part))
     assert (again.facts, again.steps, again.coverage) == (part.facts, part.steps, part.coverage)
     assert all(frame.data.equals(again.frames[key].data) for key, frame in part.frames.items())
     assert Distributed().answer([again], Params()) == Distributed().answer([part], Params())

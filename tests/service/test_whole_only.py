@@ -10,21 +10,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tb_plugin.analyses.base import Params
+from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest, UnreadableTrace
-from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source, windowed
-from tb_plugin.readers.kineto import KinetoReader
-from tb_plugin.service.budget import PROCESS_BYTES
+from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source, windowed
+from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.model.trace.report import ReadReport
+from tb_plugin.model.trace.schema import EventKind
+from tb_plugin.model.trace.strings import StringTable
+from tb_plugin.model.trace.table import RawTrace
 from tb_plugin.service.catalog import Place, ProfileCatalog
-from tb_plugin.service.discovery import Root, Scanner
-from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.discovery.scan import Root, Scanner
+from tb_plugin.service.workers.memory_budget import PROCESS_BYTES
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
-from tb_plugin.trace.report import ReadReport
-from tb_plugin.trace.schema import EventKind
-from tb_plugin.trace.strings import StringTable
-from tb_plugin.trace.table import RawTrace
 
 LINES = "load 0 30\ncompute 30 70\n"
 """A format of our own: a name, a start and a duration (ns) a line."""

@@ -10,23 +10,23 @@ from pathlib import Path
 import pytest
 
 import tb_plugin
-from tb_plugin.analyses.base import Params, Part
-from tb_plugin.analyses.distributed import Distributed
+from tb_plugin.analysis.base import Params, Part
 from tb_plugin.cli import main
 from tb_plugin.errors import BadRequest
-from tb_plugin.readers.base import ReadOptions, no_progress
-from tb_plugin.readers.chrome.need import PER_TEXT_BYTE
-from tb_plugin.readers.kineto import KinetoReader
+from tb_plugin.formats._chrome.memory_estimate import PER_TEXT_BYTE
+from tb_plugin.formats.base import ReadOptions, no_progress
+from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.model.trace.assemble import assemble
+from tb_plugin.model.trace.window import choose, parse_window
 from tb_plugin.service import loader
-from tb_plugin.service.budget import PROCESS_BYTES
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.pool import InlineWorkers, Pool
 from tb_plugin.service.states import MAX_WINDOWS
+from tb_plugin.service.workers.memory_budget import PROCESS_BYTES
+from tb_plugin.service.workers.pool import InlineWorkers, Pool
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import FileSource
-from tb_plugin.trace.assemble import assemble
-from tb_plugin.trace.window import choose, parse_window
+from tb_plugin.views.distributed.view import Distributed
 from tests.builders import trace
 from tests.conftest import SAMPLES
 from tests.service.fakes import catalog_of, need_of, until

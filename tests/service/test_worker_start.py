@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tb_plugin.errors import WorkerDied
-from tb_plugin.service import interpreter
-from tb_plugin.service.pool import Pool
+from tb_plugin.service.workers import interpreter
+from tb_plugin.service.workers.pool import Pool
 from tests.service.fakes import Arrays, Die
 
 ROOT = Path(__file__).parent.parent.parent
@@ -50,7 +50,8 @@ def test_a_script_beside_the_traces_lends_the_worker_nothing(traps):
         (traps / f"{name}.py").unlink()  # would end the script itself
     script = traps / "script.py"
     script.write_text(
-        f"import sys\nhere = sys.path.pop(0)\nsys.path.insert(0, {str(ROOT)!r})\nfrom tb_plugin.service.pool import Pool\n"
+        f"import sys\nhere = sys.path.pop(0)\nsys.path.insert(0, {str(ROOT)!r})\n"
+        "from tb_plugin.service.workers.pool import Pool\n"
         "from tests.service.fakes import Packer\nsys.path.insert(0, here)\n"
         "print(Pool(1).submit(Packer()).future.result(60))\n"
     )

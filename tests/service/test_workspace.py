@@ -12,12 +12,13 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from tb_plugin.analyses.base import Params
+from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest, Cancelled, NotFound, StorageError, UnreadableTrace, WorkerDied
 from tb_plugin.payloads import Profile
-from tb_plugin.service import loader, profiles
+from tb_plugin.service import loader
+from tb_plugin.service.answers import profile_info
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
@@ -293,13 +294,13 @@ def test_what_ends_while_a_question_is_turned_away_is_told_as_loading(tmp_path, 
     if ends == "failed":
         path.write_text("{ this is no trace")
     workspace = opened(path.parent)
-    payload_of = profiles.profile_of
+    payload_of = profile_info.profile_of
 
     def late(entry):
         assert until(lambda: entry.state == ends)
         return payload_of(entry)
 
-    monkeypatch.setattr(profiles, "profile_of", late)
+    monkeypatch.setattr(profile_info, "profile_of", late)
     assert ask(workspace).state == "loading"
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tb_plugin.private import PrivateFolder
+from tb_plugin.lib.temp_dirs import PrivateFolder
 from tb_plugin.storage.cache import FileStore, open_store, refused
-from tb_plugin.storage.seal import seal_of, sealed, unsealed
+from tb_plugin.storage.checksum import seal_of, sealed, unsealed
 
 
 def fill(store, key, size, age):
@@ -219,8 +219,8 @@ def test_the_private_folder_of_a_killed_process_goes_with_the_next_start(tmp_pat
 
 COPIES = """
 import io, os, signal
-from tb_plugin.readers.ascend.database.opening import MAGIC, opened
-from tb_plugin.readers.issues import IssueLog
+from tb_plugin.formats.ascend.database.safe_open import MAGIC, opened
+from tb_plugin.formats.issues import IssueLog
 class Source:
     def size(self, name): return 4096
     def open(self, name): return io.BytesIO(MAGIC.ljust(4096, b"0"))

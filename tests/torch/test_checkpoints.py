@@ -14,8 +14,8 @@ from torch import nn  # noqa: E402
 from torch.profiler import ProfilerActivity, profile  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
-from tb_plugin.analyses.recomputation import Sign, recomputed  # noqa: E402
-from tb_plugin.trace.table import TraceTable  # noqa: E402
+from tb_plugin.analysis.recomputation import Sign, recomputed  # noqa: E402
+from tb_plugin.model.trace.table import TraceTable  # noqa: E402
 from tests.builders import model  # noqa: E402
 
 

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tb_plugin.errors import KeptLost
-from tb_plugin.models.base import Feature, Outline
-from tb_plugin.trace.report import ReadReport
+from tb_plugin.model.trace.report import ReadReport
+from tb_plugin.model_kinds.base import Feature, Outline
 
 
 @dataclass(frozen=True)

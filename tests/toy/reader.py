@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.readers.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
-from tb_plugin.trace.report import ReadReport
+from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.model.trace.report import ReadReport
 from tests.toy.model import ReadNumbers
 
 END = ".toy.json"

@@ -11,12 +11,12 @@ from werkzeug.test import Client
 
 import tb_plugin
 from tb_plugin import registry
-from tb_plugin.analyses.base import Params
+from tb_plugin.analysis.base import Params
 from tb_plugin.cli import main
 from tb_plugin.errors import NotFound, UserError
 from tb_plugin.extensions import EXTENSIONS_VARIABLE
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.pool import InlineWorkers, Pool
+from tb_plugin.service.workers.pool import InlineWorkers, Pool
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.web.routes import BASE, Routes
@@ -176,7 +176,7 @@ def test_an_extension_that_cannot_be_used_says_why(monkeypatch):
     with pytest.raises(UserError, match=r"nowhere\.at_all cannot be imported") as caught:
         registry.readers()
     assert caught.value.where == "TORCH_TRACE_EXTENSIONS"
-    monkeypatch.setenv(EXTENSIONS_VARIABLE, "tests.toy, tb_plugin.readers")
+    monkeypatch.setenv(EXTENSIONS_VARIABLE, "tests.toy, tb_plugin.formats")
     with pytest.raises(UserError, match="twice"):
         registry.readers()
 

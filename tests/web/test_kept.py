@@ -10,10 +10,10 @@ from werkzeug.test import Client
 from werkzeug.wrappers import Response
 
 from tb_plugin.service.catalog import Place, pause_seconds
-from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
-from tb_plugin.web import kept
+from tb_plugin.web import catalog_cache
 from tb_plugin.web.routes import BASE, Routes
 from tests.service.fakes import catalog_of, write_trace
 
@@ -39,11 +39,11 @@ def encoded(monkeypatch):
     """How often the catalog was encoded."""
     made = []
 
-    def to_json(payload, real=kept.to_json):
+    def to_json(payload, real=catalog_cache.to_json):
         made.append(payload)
         return real(payload)
 
-    monkeypatch.setattr(kept, "to_json", to_json)
+    monkeypatch.setattr(catalog_cache, "to_json", to_json)
     return made
 
 
@@ -85,7 +85,7 @@ def test_every_change_is_seen_at_once(workspace, logs, encoded):
 
 
 def test_while_something_loads_its_progress_is_encoded_again_in_a_tenth_of_the_time(workspace, encoded):
-    holder = kept.KeptCatalog()
+    holder = catalog_cache.KeptCatalog()
     entry = workspace.catalog.find(Place("logs", "a"))
     load = entry.begin()
     holder.of(workspace)

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 from werkzeug.test import Client
 
-from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.web.routes import BASE, Routes

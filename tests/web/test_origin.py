@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from werkzeug.test import Client
 
-from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
-from tb_plugin.web.origin import HOSTS_VARIABLE, Forbidden, check_host
+from tb_plugin.web.request_guard import HOSTS_VARIABLE, Forbidden, check_host
 from tb_plugin.web.routes import BASE, Routes
 from tests.service.fakes import catalog_of, write_trace
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from werkzeug.test import Client
 
-from tb_plugin.service.perfetto import PUBLIC, VARIABLE, perfetto_url
-from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.perfetto_address import PUBLIC, VARIABLE, perfetto_url
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.web.routes import BASE, Routes

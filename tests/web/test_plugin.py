@@ -16,7 +16,7 @@ import pytest
 from werkzeug.test import Client
 
 from tb_plugin.plugin import TorchTracePlugin
-from tb_plugin.web import kept
+from tb_plugin.web import catalog_cache
 from tb_plugin.web.routes import BASE
 from tests.service.fakes import Pid, until, write_trace
 
@@ -101,7 +101,9 @@ def test_the_catalog_is_encoded_once_for_all_requests(plugin, tmp_path, monkeypa
     write_trace(tmp_path / "w.1.pt.trace.json")
     made, encoded = plugin(logdir=str(tmp_path)), []
     made._open().catalog.scan()
-    monkeypatch.setattr(kept, "to_json", lambda catalog, real=kept.to_json: encoded.append(catalog) or real(catalog))
+    monkeypatch.setattr(
+        catalog_cache, "to_json", lambda catalog, real=catalog_cache.to_json: encoded.append(catalog) or real(catalog)
+    )
     client = Client(made._serve)
     bodies = {client.get(BASE + "runs").data for _ in range(3)}
     assert len(bodies) == 1 and len(encoded) == 1
@@ -109,8 +111,8 @@ def test_the_catalog_is_encoded_once_for_all_requests(plugin, tmp_path, monkeypa
 
 def test_the_first_worker_starts_before_what_this_process_imports():
     """A pool is there with a tenth of the modules: both processes load their libraries side by side."""
-    modules = python("import sys, tb_plugin.service.pool; print(*sys.modules)").stdout.split()
-    assert not {"tb_plugin.registry", "tb_plugin.analyses", "tb_plugin.readers", "fsspec"} & set(modules)
+    modules = python("import sys, tb_plugin.service.workers.pool; print(*sys.modules)").stdout.split()
+    assert not {"tb_plugin.registry", "tb_plugin.views", "tb_plugin.formats", "fsspec"} & set(modules)
 
 
 def test_logdir_spec(plugin, tmp_path):

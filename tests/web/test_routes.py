@@ -11,7 +11,7 @@ import pytest
 from tensorboard.backend.security_validator import SecurityValidatorMiddleware
 from werkzeug.test import Client
 
-from tb_plugin.service.pool import InlineWorkers
+from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.web import static

@@ -1,0 +1,60 @@
+"""What backward operators take: on devices, on the host, and waiting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.backward import backward_operators
+from tb_plugin.analysis.blocking_calls import waits_for_device
+from tb_plugin.analysis.groupby import sum_by
+from tb_plugin.analysis.selection import Selection
+from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind
+from tb_plugin.model.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class BackwardTimes:
+    """Times of chosen calls of backward operators, nanoseconds; what another backward operator inside takes is its own."""
+
+    at: Int64
+    """Positions among the backward operators of the trace."""
+    device_ns: Int64
+    """Of what it launched, collectives left out."""
+    communication_ns: Int64
+    host_ns: Int64
+    wait_ns: Int64
+    """On the host, in calls that wait for a device."""
+
+
+def backward_times(trace: TraceTable, selection: Selection) -> BackwardTimes:
+    """Returns the times of the backward operators that the selection holds."""
+    every = backward_operators(trace)
+    count = len(every.row)
+    at = np.flatnonzero(selection.rows[every.row])
+    work = selection.of(trace, *DEVICE_WORK)
+    owner, communicates = every.of[trace.operator[work]], trace.is_collective[work]
+    end = np.append(trace.ends(every.row), 0)
+    waits = waits_for_device(trace) & (trace.kind == EventKind.RUNTIME) & selection.rows
+    waiting = np.flatnonzero(waits & ~np.append(waits, False)[trace.parent])
+    waiter = every.of[trace.operator[waiting]]
+    # Calls may outlive the operator that they began in.
+    waited = np.minimum(trace.ends(waiting), end[waiter]) - trace.start_ns[waiting]
+    return BackwardTimes(
+        at=at,
+        device_ns=sum_by(owner, np.where(communicates, 0, trace.dur_ns[work]), count)[at],
+        communication_ns=sum_by(owner, np.where(communicates, trace.dur_ns[work], 0), count)[at],
+        host_ns=host_times(trace)[at],
+        wait_ns=sum_by(waiter, waited, count)[at],
+    )
+
+
+def host_times(trace: TraceTable) -> Int64:
+    """Returns the time on the host of each backward operator, without that of those directly inside of it."""
+    every = backward_operators(trace)
+    dur = trace.dur_ns[every.row]
+    return dur - sum_by(every.within, dur, len(dur))

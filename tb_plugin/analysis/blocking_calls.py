@@ -1,0 +1,91 @@
+"""Calls in which the host waits: for a device, by their names, and copies by what they did; for another thread."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.copy_directions import copy_texts
+from tb_plugin.analysis.range_patterns import named
+from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, union
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
+from tb_plugin.model.trace.table import TraceTable
+
+Bool = npt.NDArray[np.bool_]
+Int64 = npt.NDArray[np.int64]
+
+WAITS = re.compile(r"synchroni[sz]e|WaitFor|(?:Event|Events|Queue)Wait|memcpy(?!.*async)", re.IGNORECASE)
+"""Names of calls in which the host waits for a device; copies that are not asynchronous among them."""
+_TO_PAGEABLE = re.compile(r"(?=.*pageable)(?=.*(?:DtoH|D2H|device_?to_?host))", re.IGNORECASE)
+"""What says of copies that they go to host memory that the device cannot write to by itself; matched from its begin."""
+
+
+@remembered
+def waits_for_device(trace: TraceTable) -> Bool:
+    """Returns which rows are calls in which the host waits for a device.
+
+    An asynchronous copy call waits as well where pageable memory of the host is involved: its copy had ended when it
+    returned, or goes from the device to pageable memory. That is how ``.item()`` and ``.cpu()`` synchronise.
+    """
+    waits = trace.strings.where(lambda text: WAITS.search(text) is not None)[trace.name]
+    waits |= trace.calls_that(CallRole.WAIT)
+    copies = np.flatnonzero((trace.kind == EventKind.MEMCPY) & (trace.launch != MISSING))
+    call = trace.launch[copies]
+    to_pageable = trace.strings.where(lambda text: _TO_PAGEABLE.match(text) is not None)[copy_texts(trace, copies)]
+    waits[call[to_pageable | (trace.ends(copies) <= trace.ends(call))]] = True
+    return waits
+
+
+@remembered
+def handovers(trace: TraceTable) -> tuple[Int64, Int64]:
+    """Returns the threads that hand operators over to others, and those that run them: each by the number of its track.
+
+    A recorded arrow from a call of the runtime to an operator of another thread says so.
+    """
+    tail, head = trace.arrows.tail, trace.arrows.head
+    handed = (trace.kind[tail] == EventKind.RUNTIME) & (trace.kind[head] == EventKind.OPERATOR)
+    handed &= trace.track[tail] != trace.track[head]
+    return np.unique(trace.track[tail[handed]]).astype(np.int64), np.unique(trace.track[head[handed]]).astype(np.int64)
+
+
+def asking_tracks(trace: TraceTable, rows: Int64) -> Int64:
+    """Returns for these rows of device work, all launched, the tracks of who launched them, and of who had them launched.
+
+    Where a thread launches what others put into its queue, the latter are where the operators are that asked for the work.
+    """
+    launch, asks = launch_tracks(trace, rows)
+    return np.concatenate((launch, asks[asks != MISSING])).astype(np.int64)
+
+
+def launch_tracks(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64]:
+    """Returns for rows of device work the track of who launched each, and of who had another thread launch it; -1 = none."""
+    track = np.append(trace.track, MISSING).astype(np.int64)
+    launch = track[np.append(trace.launch, MISSING)[rows]]
+    operator = track[np.append(trace.operator, MISSING)[rows]]
+    return launch, np.where((launch != MISSING) & (operator != launch), operator, MISSING)
+
+
+def awaits_thread(trace: TraceTable) -> Bool:
+    """Returns which rows are calls of the runtime in which a thread waits for another thread of the framework."""
+    found: Bool = named(trace, trace.recorder.host.handing_over) & (trace.kind == EventKind.RUNTIME)
+    return found
+
+
+@remembered
+def held_by_profiler(trace: TraceTable) -> Ranges:
+    """Returns when a thread waits for another one of its process that is busy with the profiler's own work meanwhile.
+
+    A program that is not recorded does not spend that: no mending saves it.
+    """
+    waits, own = np.flatnonzero(awaits_thread(trace)), np.flatnonzero(trace.kind == EventKind.OVERHEAD)
+    if not len(waits) or not len(own):
+        return EMPTY
+    _, process = np.unique([track.pid for track in trace.tracks], return_inverse=True)
+    held = [EMPTY]
+    for each in np.intersect1d(process[trace.track[waits]], process[trace.track[own]]).tolist():
+        mine = [rows[process[trace.track[rows]] == each] for rows in (waits, own)]
+        held.append(intersect(*(union(trace.start_ns[rows], trace.ends(rows)) for rows in mine)))
+    return join(*held)

@@ -1,0 +1,95 @@
+"""The line of Python behind what happens on the host: which of the functions that are open then is worth naming."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.code_owner import BUILT_IN, STANDARD, package_of
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import inherit
+
+Int32 = npt.NDArray[np.int32]
+
+_NAMES_A_LINE = re.compile(r"[(:][0-9]+\)")
+"""Functions of the interpreter itself name no line of anybody's file; whoever called them does."""
+
+
+@dataclass(frozen=True, eq=False)
+class CodeLines:
+    """Lines have ``texts`` by number; ``of`` is the number for each row, and one more for -1: -1 = none is known."""
+
+    of: Int32
+    texts: pa.Array
+
+
+@remembered
+def code_lines(trace: TraceTable) -> CodeLines:
+    """Returns the line of Python that each host row began under, as far as the trace tells.
+
+    That is the innermost Python function around it outside of the framework's own packages and of Python's standard
+    library, or where all are inside, the innermost that names a line. Where no such call is recorded, the call stack of
+    the operator, or of the next operator around it that has one, tells in the same way.
+    """
+    python = np.flatnonzero(trace.kind == EventKind.PYTHON)
+    names = _distinct(trace, trace.name[python])
+    texts = trace.strings.take(names).to_pylist()
+    with_line = _own(trace, python, names, [_names_a_line(text) for text in texts])
+    outside = _own(trace, python, names, [_is_outside(trace, text) for text in texts])
+    inner, found = inherit(with_line, trace.python_parent), inherit(outside, trace.python_parent)
+    found = np.where(found != MISSING, found, inner)
+    stack = np.full(len(trace), MISSING, np.int32)
+    stack[trace.operators.row] = trace.operators.stack
+    stack = np.where(found == MISSING, inherit(stack, trace.operator), MISSING)
+    # Texts are long and repeat: each distinct one is looked at once.
+    lines, stacks = _distinct(trace, found), _distinct(trace, stack)
+    told = [_of_stack(trace, text) for text in trace.strings.take(stacks).to_pylist()]
+    both = pa.concat_arrays([trace.strings.take(lines).cast(pa.large_string()), pa.array(told, pa.large_string())])
+    encoded = both.dictionary_encode()
+    number = pc.fill_null(encoded.indices, MISSING).to_numpy().astype(np.int32)
+    of = np.full((2, len(trace.strings) + 1), MISSING, np.int32)
+    of[0, lines], of[1, stacks] = number[: len(lines)], number[len(lines) :]
+    return CodeLines(
+        np.append(np.where(found != MISSING, of[0, found], of[1, stack]), np.int32(MISSING)), encoded.dictionary
+    )
+
+
+def _distinct(trace: TraceTable, ids: Int32) -> npt.NDArray[np.int64]:
+    """The strings that these ids name."""
+    used = np.zeros(len(trace.strings) + 1, np.bool_)
+    used[ids] = True
+    return np.flatnonzero(used[:-1])
+
+
+def _own(
+    trace: TraceTable, python: npt.NDArray[np.int64], names: npt.NDArray[np.int64], chosen: Sequence[bool]
+) -> Int32:
+    """The names of Python calls that are among the chosen ones."""
+    found = np.full(len(trace), MISSING, np.int32)
+    flags = np.zeros(len(trace.strings) + 1, np.bool_)
+    flags[names] = chosen
+    kept = python[flags[trace.name[python]]]
+    found[kept] = trace.name[kept]
+    return found
+
+
+def _names_a_line(text: str) -> bool:
+    return _NAMES_A_LINE.search(text) is not None
+
+
+def _is_outside(trace: TraceTable, text: str) -> bool:
+    return _names_a_line(text) and package_of(text)[0] not in (BUILT_IN, STANDARD, *trace.recorder.packages)
+
+
+def _of_stack(trace: TraceTable, text: str | None) -> str | None:
+    """The line that a recorded stack (innermost first, with ``;`` between) tells; None for none."""
+    frames = (text or "").split(";")
+    return next((frame for frame in frames if _is_outside(trace, frame)), frames[0]) or None

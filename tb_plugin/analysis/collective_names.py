@@ -1,0 +1,63 @@
+"""Names of collectives: one spelling for all sources, and what nccl-tests says about their bandwidth."""
+
+from __future__ import annotations
+
+import re
+
+from tb_plugin.analysis.communication import BACKEND
+
+_DISPATCHER = re.compile(r"^_?c10d(?:_functional(?:_autograd)?)?::_?(\w+?)_?$")
+_FAMILIES = (
+    (r"all_?to_?allv|deep_ep::.*(?:dispatch|combine)", "all_to_allv"),
+    (r"all_?to_?all", "all_to_all"),
+    (r"reduce_?scatter", "reduce_scatter"),
+    (r"all_?gather", "all_gather"),
+    (r"all_?reduce|cross_device_reduce", "all_reduce"),
+    (r"send_?recv", "send_recv"),
+    (r"broadcast|bcast", "broadcast"),
+    (r"scatter", "scatter"),
+    (r"gather", "gather"),
+    (r"reduce", "reduce"),
+    (r"barrier", "barrier"),
+    (r"recv|receive", "recv"),
+    (r"send", "send"),
+)
+_FAMILY = [(re.compile(pattern, re.IGNORECASE), name) for pattern, name in _FAMILIES]
+WAIT, BATCH_END = "wait", "end_coalescing"
+"""The host awaits a collective; it ends a batch of calls that are carried out together."""
+NOT_COLLECTIVE = frozenset({WAIT, BATCH_END, "init", "pg_init", "start_coalescing"})
+"""What record_param_comms also reports and what moves no data."""
+POINT_TO_POINT = frozenset({"send", "recv", "send_recv"})
+UNEVEN = frozenset({"all_to_all", "all_to_allv", "gather", "scatter"})
+"""Collectives in which workers may give and take different numbers of elements."""
+
+
+def collective_name(text: str) -> str:
+    """Returns the common spelling: ``all_reduce`` for ``c10d::allreduce_``, ``nccl:all_reduce``, ``ncclKernel_AllReduce``."""
+    for pattern in (BACKEND, _DISPATCHER):
+        if found := pattern.match(text):
+            text = found.group(found.lastindex or 1)
+            break
+    lowered = text.lower().strip("_")
+    if lowered in NOT_COLLECTIVE:
+        return lowered
+    # A kernel that serves every collective (ncclDevKernel_Generic) keeps its name, without its signature.
+    return next((name for pattern, name in _FAMILY if pattern.search(text)), re.split(r"[(<]", text)[0])
+
+
+def has_larger_side(collective: str) -> bool:
+    """Returns whether S of nccl-tests is the larger buffer: both differ by the group's size."""
+    return collective in ("all_gather", "gather", "scatter", "broadcast", "recv")
+
+
+def bus_factor(collective: str, ranks: int) -> float | None:
+    """Returns bus bandwidth over algorithm bandwidth (nccl-tests); None where there is none."""
+    if ranks < 1:
+        return None
+    if collective == "all_reduce":
+        return 2 * (ranks - 1) / ranks
+    if collective in ("reduce_scatter", "all_gather", "all_to_all", "gather", "scatter"):
+        return (ranks - 1) / ranks
+    if collective in ("broadcast", "reduce", *POINT_TO_POINT):
+        return 1.0
+    return None

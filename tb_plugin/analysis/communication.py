@@ -1,0 +1,111 @@
+"""When workers communicate, and what hides it: the one definition behind the Overview, Distributed and their advice.
+
+A collective that ran as a device kernel is that kernel. The host calls that lead to it are the host's time.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.lib.intervals import EMPTY, Ranges, join, subtract, union
+from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
+from tb_plugin.model.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+COMMUNICATION_SHARE = 0.1
+"""Share of the steps from which on communication that nothing hides is worth a finding."""
+SEND_LESS = (
+    "accumulate gradients over several batches, compress them, or use a larger batch so that the backward pass hides the "
+    "communication. Check convergence after each change."
+)
+"""What helps against transfer, and not against waiting."""
+SHARE_LESS = "spread the model over fewer ranks or faster links, or send numbers of fewer bits."
+"""The same where a model is only run: it has no gradients."""
+
+BACKEND = re.compile(r"^(\w+):(?!:)_?(\w+)$")
+"""``gloo:all_reduce``, ``nccl:_all_gather_base``: what a process group calls its own work."""
+_HOST_BACKEND = re.compile(r"^(?:gloo|mpi|ucc):(?!:)")
+"""Work of process groups on threads of their own, never on a device."""
+
+
+def exposed(trace: TraceTable) -> Ranges:
+    """Returns when communication is all that happens: nothing computes, and no copy or set runs on a device."""
+    talking = communicating(trace)
+    if not len(talking):
+        return EMPTY
+    work = _covered(trace, of_kind(trace.kind, *DEVICE_WORK) & ~trace.is_collective)
+    return subtract(talking, join(work, computing(trace)))
+
+
+def communicating(trace: TraceTable) -> Ranges:
+    """Returns when a collective is under way, on any thread or device."""
+    return _covered(trace, communicates(trace))
+
+
+def computing(trace: TraceTable) -> Ranges:
+    """Returns when a kernel other than communication runs; in a trace without such kernels, when the host computes."""
+    kernels = _covered(trace, (trace.kind == EventKind.KERNEL) & ~trace.is_collective)
+    return kernels if len(kernels) else _host_computation(trace)
+
+
+def communicates(trace: TraceTable) -> Bool:
+    """Returns which rows are communication.
+
+    Collective kernels; with them on the host only the work of process groups that run there (gloo, MPI, UCC). Without
+    kernels the work of any process group, and where not even that was recorded the calls of collectives.
+    """
+    kernels: Bool = trace.is_collective & (trace.kind == EventKind.KERNEL)
+    host = calls_collective(trace)
+    if kernels.any():
+        kernels |= host & _named(trace, _HOST_BACKEND)
+        return kernels
+    works: Bool = host & _named(trace, BACKEND)
+    return works if works.any() else host
+
+
+def calls_collective(trace: TraceTable) -> Bool:
+    """Returns which rows of the host are calls of collectives, whether they communicate there or on a device."""
+    return trace.is_collective & of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
+
+
+def _named(trace: TraceTable, pattern: re.Pattern[str]) -> Bool:
+    return trace.strings.where(lambda text: pattern.match(text) is not None)[trace.name]
+
+
+def _host_computation(trace: TraceTable) -> Ranges:
+    """When an operator is open on some thread that does not belong to a collective and is not held up by one.
+
+    A thread that calls a collective computes nothing until the call returns; the process group's own work runs beside it.
+    """
+    operators = np.flatnonzero((trace.kind == EventKind.OPERATOR) & ~trace.is_collective)
+    calls = np.flatnonzero(calls_collective(trace))
+    # Most threads have no collective: their operators need no look at each thread.
+    shared = np.isin(trace.track[operators], trace.track[calls])
+    alone, mixed = operators[~shared], operators[shared]
+    return join(union(trace.start_ns[alone], trace.ends(alone)), _beside(trace, mixed, calls))
+
+
+def _beside(trace: TraceTable, operators: Int64, calls: Int64) -> Ranges:
+    """What operators cover that lie in no collective, less the calls of collectives on their thread."""
+    # One axis on which the threads lie apart: places of times within all times, and a stretch of it for each thread.
+    both = np.concatenate((operators, calls))
+    times, place = np.unique(np.concatenate((trace.start_ns[both], trace.ends(both))), return_inverse=True)
+    if not len(times):
+        return EMPTY
+    begin, end = place.reshape(2, -1) + trace.track[both].astype(np.int64) * len(times)
+    n = len(operators)
+    collective = union(begin[n:], end[n:])
+    around = np.searchsorted(collective.start, begin[:n], side="right") - 1
+    outside = (around < 0) | (end[:n] > np.append(collective.end, 0)[around])
+    held_up = ~_named(trace, _HOST_BACKEND)[calls]
+    found = subtract(union(begin[:n][outside], end[:n][outside]), union(begin[n:][held_up], end[n:][held_up]))
+    return union(times[found.start % len(times)], times[found.end % len(times)])
+
+
+def _covered(trace: TraceTable, rows: Bool) -> Ranges:
+    return union(trace.start_ns[rows], trace.ends(rows))

@@ -1,0 +1,90 @@
+"""Where compiled code breaks off: calls of compiled code inside of another, which one graph would have held."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.compiled.compiling import first_calls, guards_of, wrapper_ranges, wrapper_times
+from tb_plugin.analysis.compiled.regions import regions_of
+from tb_plugin.analysis.groupby import Groups, group, sum_by
+from tb_plugin.analysis.range_patterns import REGION
+from tb_plugin.lib.intervals import Ranges, join, union
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Breaks:
+    """Calls of compiled code that another call of compiled code made, by time.
+
+    Positions are among the calls of ``regions_of``.
+    """
+
+    call: Int64
+    function: Int64
+    """Number of the function that broke off and of the one that goes on: one break of the program."""
+    cost_ns: Int64
+    """Checks of guards that led to the call or to the compilation before it, and its wrapper."""
+
+    def __len__(self) -> int:
+        return len(self.call)
+
+
+def number_of(trace: TraceTable, name: int) -> str:
+    """Returns the number of a region, by the string id of its name."""
+    return trace.strings[name].removeprefix(REGION)
+
+
+def functions_of(trace: TraceTable) -> Int64:
+    """Returns for each call of compiled code the number of its function: that of the region without the compilation's."""
+    names = trace.name[regions_of(trace).row]
+    distinct, inverse = np.unique(names, return_inverse=True)
+    functions = [number_of(trace, int(name)).partition("/")[0] for name in distinct]
+    number = {function: at for at, function in enumerate(dict.fromkeys(functions))}
+    return np.array([number[function] for function in functions], np.int64)[inverse.ravel()]
+
+
+def guard_times(trace: TraceTable) -> Int64:
+    """Returns for each call of compiled code the time of the checks of guards that led to it."""
+    guards, call = guards_of(trace), checked_for(trace)
+    led = np.flatnonzero(call != MISSING)
+    return sum_by(call[led], trace.dur_ns[guards.row[led]], len(regions_of(trace).row))
+
+
+def checked_for(trace: TraceTable) -> Int64:
+    """Returns the call behind each check of guards, of one that failed the first call of what was compiled; -1: none."""
+    guards = guards_of(trace)
+    made = np.append(first_calls(trace), MISSING)[guards.compilation]
+    return np.where(guards.region != MISSING, guards.region, made)
+
+
+@remembered
+def breaks_of(trace: TraceTable) -> Breaks:
+    """Returns the breaks of a trace, whichever steps are chosen."""
+    regions, function = regions_of(trace), functions_of(trace)
+    call = np.flatnonzero(regions.parent != MISSING)
+    pair: Groups = group(function[regions.parent[call]], function[call])
+    return Breaks(call, pair.of, guard_times(trace)[call] + wrapper_times(trace)[call])
+
+
+def place_of(trace: TraceTable, code: int) -> str | None:
+    """Returns where the code of a call broke off before it, ``path(line): function``; None where it does not tell."""
+    pattern = trace.recorder.compiled.resumed
+    match = re.search(pattern, trace.strings[code]) if pattern and code != MISSING else None
+    return f"{match[1]}({match[3]}): {match[2]}" if match else None
+
+
+def cost_ranges(trace: TraceTable, call: Int64) -> Ranges:
+    """Returns when these calls of compiled code, and all calls in them, have guards checked or are in their wrapper."""
+    guards = guards_of(trace)
+    checks = guards.row[np.isin(checked_for(trace), call)]
+    return join(wrapper_ranges(trace, call), union(trace.start_ns[checks], trace.ends(checks)))

@@ -1,0 +1,76 @@
+"""Where copies go: by what is recorded beside their names, else by the names themselves."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+
+_HOST, _DEVICE, _PEER = "(?:host|h|m)", "(?:device|dev|d|a)", "(?:peer|p)"  # a: an array, which lies on the device
+_RECORDED = "kind"
+"""Argument that says where a copy goes, of tools whose names do not."""
+
+
+class Direction(NamedTuple):
+    """One way that copies go."""
+
+    key: str
+    words: str
+    """From where to where."""
+    whither: str
+    """What copies that go there are called on a stream of their own."""
+    pattern: re.Pattern[str]
+    """How names say it: "Memcpy HtoD", "CopyHostToDevice", "(M2D)", "host_to_device" ..."""
+
+
+def _direction(key: str, words: str, whither: str, source: str, target: str) -> Direction:
+    pattern = rf"(?:^|[^a-z]|c(?:o)?py){source}_?(?:to|2)_?{target}(?:[^a-z]|$)"
+    return Direction(key, words, whither, re.compile(pattern, re.IGNORECASE))
+
+
+DIRECTIONS = (
+    _direction("htod", "host to device", "to device", _HOST, _DEVICE),
+    _direction("dtoh", "device to host", "to host", _DEVICE, _HOST),
+    _direction("dtod", "device to device", "within the device", _DEVICE, _DEVICE),
+    _direction("ptop", "peer to peer", "to other devices", _PEER, _PEER),
+)
+
+
+def copy_texts(trace: TraceTable, copies: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
+    """Returns the string id of what says where each of these copies goes: what is stated beside its name, else its name."""
+    args = trace.device_args
+    stated = np.full(len(trace), MISSING, np.int32)
+    stated[args.row] = args.direction
+    texts: npt.NDArray[np.int32] = np.where(stated[copies] != MISSING, stated[copies], trace.name[copies])
+    return texts
+
+
+def directions_of(trace: TraceTable, copies: Int64) -> Int64:
+    """Returns the position in ``DIRECTIONS`` of each of these copies; -1 where nothing says where it goes.
+
+    What is stated as its direction is more exact than its name; an argument ``kind`` counts where the name says nothing.
+    """
+    found = _said(trace, copy_texts(trace, copies))
+    for column in trace.others:
+        if column.key == _RECORDED and column.is_text:
+            kinds = np.full(len(trace), MISSING, np.int64)
+            kinds[column.row] = column.value
+            found = np.where(found == MISSING, _said(trace, kinds[copies]), found)
+    return found
+
+
+def _said(trace: TraceTable, texts: npt.NDArray[np.integer]) -> Int64:
+    """The first direction that each text names; each text is looked at once."""
+    found = np.full(len(trace.strings) + 1, MISSING, np.int64)
+    for text in np.unique(texts[texts != MISSING]).tolist():
+        name = trace.strings[text]
+        found[text] = next((i for i, each in enumerate(DIRECTIONS) if each.pattern.search(name)), MISSING)
+    said: Int64 = found[texts]
+    return said

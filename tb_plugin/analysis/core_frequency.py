@@ -1,0 +1,109 @@
+"""How fast the cores of a device ran: its counter of frequency beside what its kernels did meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.device_facts import facts_of
+from tb_plugin.analysis.recorded_units import known_unit
+from tb_plugin.lib.intervals import Ranges, overlaps, union
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+
+
+MOST_HERTZ = 1e12
+"""No core is as fast: what states more counts something else."""
+
+
+@dataclass(frozen=True, eq=False)
+class Frequency:
+    """The frequency of a device's cores, as it was sampled: ``hertz[i]`` holds from ``start_ns[i]`` to ``end_ns[i]``.
+
+    Each piece ends where the next one begins.
+    """
+
+    start_ns: Int64
+    end_ns: Int64
+    hertz: Float64
+    normal_hertz: float
+    """The frequency at work, as the maker states it."""
+    idle_hertz: float
+
+    @property
+    def is_low(self) -> Bool:
+        """Returns which pieces are below the frequency at work, and above that without work.
+
+        None of a device that never reaches what its family calls normal: it has another one, which nobody stated.
+        """
+        reached: bool = bool((self.hertz >= self.normal_hertz).any())
+        return (self.hertz < self.normal_hertz) & (self.hertz > self.idle_hertz) & reached
+
+    @property
+    def low(self) -> Ranges:
+        """Returns when the frequency is lower than at work."""
+        return union(self.start_ns[self.is_low], self.end_ns[self.is_low])
+
+    def lowest(self, ranges: Ranges) -> float:
+        """Returns the lowest frequency in any of these ranges that is low, and no frequency without work."""
+        met = self.is_low & overlaps(ranges, self.start_ns, self.end_ns)
+        return float(self.hertz[met].min())
+
+    def mean(self, ranges: Ranges) -> float | None:
+        """Returns the mean frequency in these ranges; None where it is not known."""
+        known = self._within(np.ones(len(self.hertz)), ranges.start, ranges.end).sum()
+        return float(self._within(self.hertz, ranges.start, ranges.end).sum() / known) if known else None
+
+    def lost_ns(self, start: Int64, end: Int64) -> Int64:
+        """Returns by how much less each piece of work would take at the frequency at work, if it is as fast as its cores."""
+        share = np.where(self.is_low, 1 - self.hertz / self.normal_hertz, 0.0)
+        # Whole nanoseconds, and no more for the rounding of a sum over the whole trace.
+        return np.floor(self._within(share, start, end) + 1e-3).astype(np.int64)
+
+    def _within(self, value: Float64, start: Int64, end: Int64) -> Float64:
+        """The integral of a value of each piece over each window."""
+        before = np.concatenate(([0.0], np.cumsum(value * (self.end_ns - self.start_ns))))
+
+        def until(time: Int64) -> Float64:
+            at = np.searchsorted(self.start_ns, time, side="right") - 1
+            inside = np.minimum(time, self.end_ns[at]) - self.start_ns[at]
+            return np.where(at < 0, 0.0, before[at] + value[at] * inside)
+
+        return until(end) - until(start)
+
+
+@remembered
+def core_frequency(trace: TraceTable, device: int) -> Frequency | None:
+    """Returns the frequency of device number ``device``; None where nobody recorded it, or something that is none."""
+    facts, counters = facts_of(trace), trace.counters
+    if facts is None or not facts.frequency or not len(counters.time_ns):
+        return None
+    mine = np.flatnonzero((counters.name == trace.strings.find(facts.frequency)) & _is_of(trace, device))
+    if not len(mine):
+        return None
+    known = known_unit(trace.strings[int(counters.series[mine[0]])])
+    hertz = counters.value[mine] * (known[1] if known and known[0] == "hertz" else 1e6)
+    if not ((hertz >= 0) & (hertz <= MOST_HERTZ)).all():
+        return None
+    time = counters.time_ns[mine]
+    end = np.append(time[1:], max(trace.coverage.end_ns, int(time[-1])))
+    return Frequency(time, end, hertz, facts.normal_hertz, facts.idle_hertz)
+
+
+def _is_of(trace: TraceTable, device: int) -> Bool:
+    """Which values of counters are about a device: what says so, all where only one ran kernels."""
+    counters, series = trace.counters, trace.counter_series
+    kernels = trace.device[trace.kind == EventKind.KERNEL]
+    if len(np.unique(kernels[kernels != MISSING])) < 2:
+        return np.ones(len(counters.time_ns), np.bool_)
+    mine = series.device == trace.strings.find(trace.devices[device].id)
+    stated = set(zip(series.pid[mine].tolist(), series.name[mine].tolist(), strict=True))
+    pairs, of = np.unique(np.stack((counters.pid, counters.name)), axis=1, return_inverse=True)
+    return np.array([pair in stated for pair in map(tuple, pairs.T.tolist())], np.bool_)[of.ravel()]

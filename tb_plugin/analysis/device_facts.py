@@ -1,0 +1,58 @@
+"""Facts that a profile states of its kernels beside what all traces have: cores, operations, shares of their time.
+
+What their words mean is data of a family of devices (``DeviceInfo.facts``); a trace of other devices has none. In which
+columns they stand, the tool says (``Recorder.kernels``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.groupby import sum_by
+from tb_plugin.analysis.kernel_facts import stated_text
+from tb_plugin.model.trace.hardware import DeviceFacts
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+
+
+def facts_of(trace: TraceTable) -> DeviceFacts | None:
+    """Returns what names of facts mean for the devices of a trace; None where no family of theirs says."""
+    return next((device.facts for device in trace.devices if device.facts is not None), None)
+
+
+def are_stated(trace: TraceTable, keys: Sequence[str]) -> bool:
+    """Returns whether a trace states any of these facts."""
+    return any(column.key in keys for column in trace.others)
+
+
+def numbers_of(trace: TraceTable, key: str, rows: Int64) -> Float64:
+    """Returns a fact of each row that is a number, NaN where nothing is stated."""
+    column = next((each for each in trace.others if each.key == key and not each.is_text), None)
+    found = np.full(len(rows), np.nan)
+    if column is not None:
+        values, has = column.at(rows)
+        found[has] = values[has]
+    return found
+
+
+def states(trace: TraceTable, keys: Sequence[str], words: Sequence[str], rows: Int64) -> Bool:
+    """Returns which rows state one of these words as the first of these facts that they have."""
+    ids = [id for word in words if (id := trace.strings.find(word)) != MISSING]
+    found: Bool = np.isin(stated_text(trace, keys, rows), ids)
+    return found
+
+
+def most_of(trace: TraceTable, texts: npt.NDArray[np.integer], weight: Int64) -> str:
+    """Returns the text that has most of the weight, "" where none is known."""
+    known = texts != MISSING
+    found, of = np.unique(texts[known], return_inverse=True)
+    if not len(found):
+        return ""
+    return trace.strings[int(found[np.argmax(sum_by(of, weight[known], len(found)))])]

@@ -1,0 +1,59 @@
+"""The highest point of what a device holds in a window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.device_memory.records import Device
+from tb_plugin.analysis.device_memory.window import MemoryRange
+from tb_plugin.model.trace.schema import MISSING
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The highest point of what counts in a window."""
+
+    at: int
+    """Position of the event that led there, -1: before the first."""
+    time_ns: int
+    value: int
+    from_before: bool
+    """A part of the window began there: no event of the window led to it."""
+
+
+def peak_of(device: Device, window: MemoryRange) -> Peak:
+    """Returns the first moment at which most was allocated."""
+    return _highest(device, window, np.append(device.allocated, device.before))
+
+
+def peak_without(device: Device, window: MemoryRange, some: Bool) -> Peak:
+    """Returns what the peak would have been without some of the device's blocks."""
+    blocks = device.blocks
+    change = np.zeros(len(device.record) + 1, np.int64)
+    np.add.at(change, blocks.begin[some], blocks.bytes[some])
+    np.subtract.at(change, blocks.end[some], blocks.bytes[some])  # the last one stands for those that nothing ends
+    rest = device.allocated - np.cumsum(change[:-1])
+    return _highest(device, window, np.append(rest, device.before))
+
+
+def reserved_peak_of(device: Device, window: MemoryRange) -> Peak | None:
+    """Returns the first moment at which most was reserved; None where no event says how much."""
+    peak = _highest(device, window, np.append(device.reserved, MISSING))
+    return None if peak.value == MISSING else peak
+
+
+def _highest(device: Device, window: MemoryRange, values: Int64) -> Peak:
+    """``values`` has one after each event and, last, the one before the first event."""
+    inside = np.flatnonzero(window.holds(device.time_ns))
+    begins = window.begins
+    # An event that led to a height comes before a part that began at it: it says who did it.
+    at = np.concatenate((inside, device.each_at(begins - 1)))
+    best = int(np.argmax(values[at]))
+    time = np.concatenate((device.time_ns[inside], begins))[best]
+    return Peak(int(at[best]), int(time), int(values[at[best]]), best >= len(inside))

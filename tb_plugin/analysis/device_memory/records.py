@@ -1,0 +1,176 @@
+"""Allocator events by device: which release belongs to which allocation, and what was live when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.allocator import HOST_TYPE, PRIVATE_TYPE, device_name, levels_of
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Blocks of one device by their first event. All are positions among the device's events, -1 = none."""
+
+    allocation: Int64
+    release: Int64
+    bytes: Int64
+    begin: Int64
+    """The allocation; where none was recorded, the event of the address before the release: not live until after it."""
+    end: Int64
+    """The release; where none was recorded, the next event of the address: live until then at the most."""
+    paired: Bool
+    """Whether no event of the address contradicts: False without an address, and where an event must be missing."""
+
+    def live(self, at: int) -> Bool:
+        """Returns whether each block is live after the event at this position (-1: before the first), as far as is known."""
+        alive: Bool = (self.begin <= at) & ((self.end == MISSING) | (self.end > at))
+        return alive
+
+    def told(self, at: int) -> Bool:
+        """Returns whether each block was allocated in the trace and is live at a position."""
+        # A block without an address may be gone: it is among what nobody can name.
+        told: Bool = self.live(at) & (self.allocation != MISSING) & (self.paired | (self.end != MISSING))
+        return told
+
+
+@dataclass(frozen=True, eq=False)
+class Device:
+    """All allocator events of one device, by time. ``record`` are their positions in the trace's events."""
+
+    name: str
+    is_host: bool
+    number: int
+    """As the framework counts devices of its type, -1 = none."""
+    record: Int64
+    time_ns: Int64
+    bytes: Int64
+    allocated: Int64
+    """Bytes allocated after each event: as recorded, else the change since the first event."""
+    reserved: Int64
+    """Bytes reserved after each event, -1 where none are recorded."""
+    has_totals: bool
+    has_addresses: bool
+    address: Int64
+    allocator: str = ""
+    """As the profile names it; the framework's own has no name here."""
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """Returns the blocks that the events are about."""
+        return pair(self.address, self.bytes)
+
+    @property
+    def before(self) -> int:
+        """Bytes allocated before the first event."""
+        return int(self.allocated[0] - self.bytes[0]) if len(self.record) else 0
+
+    def at(self, time_ns: int) -> int:
+        """Returns the position of the last event until then, -1 = none."""
+        return int(self.each_at(np.array([time_ns]))[0])
+
+    def each_at(self, times_ns: Int64) -> Int64:
+        """Returns the position of the last event until each time, -1 = none."""
+        return np.searchsorted(self.time_ns, times_ns, side="right").astype(np.int64) - 1
+
+    def level(self, at: int) -> int:
+        """Bytes allocated after the event at a position (-1: before the first)."""
+        return int(self.allocated[at]) if at >= 0 else self.before
+
+
+def name_in(trace: TraceTable, kind: int, number: int) -> str:
+    """Returns the name of a device of the allocator's: as rows name it, else as torch.device writes it.
+
+    A vendor whose devices PyTorch has no type for gives that of private use its own name (npu:0).
+    """
+    meant = [device for device in trace.devices if device.ordinal == number and kind != HOST_TYPE]
+    own = [device.id for device in meant if device.is_named]
+    vendors = {device.vendor for device in meant if device.vendor and kind == PRIVATE_TYPE}
+    return own[0] if own else f"{vendors.pop()}:{number}" if vendors else device_name(kind, number)
+
+
+def devices_of(trace: TraceTable) -> list[Device]:
+    """Returns the devices that events of the framework's allocator name: accelerators by type and number, then the host."""
+    return [device for device in allocators_of(trace) if not device.allocator]
+
+
+def allocators_of(trace: TraceTable) -> list[Device]:
+    """Returns what allocator events are about: each device once for each allocator that gives memory of it.
+
+    The framework's own stand first: accelerators by type and number, the host, then other allocators by their names.
+    """
+    memory, stated = trace.memory, trace.stated_memory.allocator
+    number = np.where(memory.device_type == HOST_TYPE, MISSING, memory.device_id).astype(np.int64)
+    kind = memory.device_type.astype(np.int64)
+    key = (kind << 32) + number + 1
+    whose = stated if len(stated) else np.full(len(key), MISSING, np.int32)
+    found = []
+    for allocator in np.unique(whose).tolist():
+        name = "" if allocator == MISSING else trace.strings[allocator]
+        for value in np.unique(key[whose == allocator]).tolist():
+            rows = np.flatnonzero((key == value) & (whose == allocator))
+            found.append(_device(trace, rows, int(kind[rows[0]]), int(number[rows[0]]), name))
+    return sorted(found, key=lambda device: (device.allocator, device.is_host))
+
+
+def _device(trace: TraceTable, rows: Int64, kind: int, number: int, allocator: str) -> Device:
+    memory = trace.memory
+    size, total, address = memory.bytes[rows], memory.total_allocated[rows], memory.address[rows]
+    return Device(
+        name=f"{name_in(trace, kind, number)} {allocator}".rstrip(),
+        is_host=kind == HOST_TYPE,
+        number=number,
+        record=rows,
+        time_ns=memory.time_ns[rows],
+        bytes=size,
+        allocated=levels_of(total, size),
+        reserved=memory.total_reserved[rows],
+        has_totals=bool((total != MISSING).any()),
+        has_addresses=bool(_has_address(address).any()),
+        address=address,
+        allocator=allocator,
+    )
+
+
+def _has_address(address: Int64) -> Bool:
+    known: Bool = (address != 0) & (address != MISSING)
+    return known
+
+
+def pair(address: Int64, size: Int64) -> Blocks:
+    """Pairs releases with the events of their addresses before them that are allocations; what stays alone is kept."""
+    rows = np.flatnonzero(size)
+    order = rows[np.argsort(address[rows], kind="stable")]
+    known, grew = _has_address(address[order]), size[order] > 0
+    same = (address[order][1:] == address[order][:-1]) & known[1:]
+    before = np.concatenate(([MISSING], np.where(same, order[:-1], MISSING))) if len(order) else order
+    after = np.concatenate((np.where(same, order[1:], MISSING), [MISSING])) if len(order) else order
+    after_grew, before_grew = size[after] > 0, size[before] > 0  # meaningless where there is none
+    released = grew & (after != MISSING) & ~after_grew
+    alone = ~grew & ((before == MISSING) | ~before_grew)
+    first = grew | alone  # the event that stands for its block
+    allocation = np.where(grew, order, MISSING)[first]
+    release = np.where(grew, np.where(released, after, MISSING), order)[first]
+    begin = np.where(grew, order, before)[first]
+    end = np.where(grew, after, order)[first]
+    paired = (known & (released | (np.where(grew, after, before) == MISSING)))[first]
+    by_time = np.argsort(order[first], kind="stable")
+    return Blocks(
+        allocation[by_time], release[by_time], np.abs(size[order[first]])[by_time], begin[by_time], end[by_time],
+        paired[by_time],
+    )  # fmt: skip
+
+
+def memory_of(trace: TraceTable, device: Device) -> int | None:
+    """Returns how much memory the device has, as the trace says; None of the host, and where nobody says."""
+    if device.is_host:
+        return None
+    return next((known.memory_bytes for known in trace.devices if known.ordinal == device.number), None) or None

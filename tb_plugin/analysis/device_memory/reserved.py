@@ -1,0 +1,137 @@
+"""What an allocator holds from the driver: whether it comes and goes, and what of the device was never used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.advice import todo_of
+from tb_plugin.analysis.device_memory.metrics import METRICS
+from tb_plugin.analysis.device_memory.peaks import reserved_peak_of
+from tb_plugin.analysis.device_memory.records import Device, memory_of
+from tb_plugin.analysis.device_memory.window import MemoryRange
+from tb_plugin.analysis.driver_calls import OFTEN, DriverCalls
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Figure, Link, Notice, Severity
+
+Int64 = npt.NDArray[np.int64]
+
+CYCLES = 3
+"""Memory that is given back and asked for again once or twice may be a warm-up or an evaluation; three times is a habit."""
+CYCLE_SHARE = 0.01
+"""A share of the peak, given back each time: less is a segment or two."""
+ROOM_SHARE = 0.5
+"""A share of the device's memory. Where half was never used, about twice of everything would fit: that is worth a word."""
+
+
+@dataclass(frozen=True, eq=False)
+class Swings:
+    """How often what is reserved falls and rises again. Positions are among the device's events."""
+
+    peak_bytes: int
+    count: int
+    returned_bytes: int
+    first: int
+    """The first fall."""
+    rises: Int64
+    """The first rise after each time that it fell."""
+
+
+def swings_of(device: Device, window: MemoryRange) -> Swings | None:
+    """Returns how often reserved memory is given back and asked for again; None where it is no habit."""
+    peak = reserved_peak_of(device, window)
+    if peak is None or peak.value <= 0:
+        return None
+    at = np.flatnonzero((device.reserved != MISSING) & window.holds(device.time_ns))
+    change = np.diff(device.reserved[at])
+    moves = np.flatnonzero(change)
+    turns = np.flatnonzero((change[moves][:-1] < 0) & (change[moves][1:] > 0))
+    returned = int(-change[change < 0].sum())
+    if len(turns) < CYCLES or returned < CYCLE_SHARE * peak.value * len(turns):
+        return None
+    first = int(at[moves[np.flatnonzero(change[moves] < 0)[0]]])
+    return Swings(peak.value, len(turns), returned, first, at[moves[turns + 1] + 1])
+
+
+def swings_notice(
+    trace: TraceTable, device: Device, swings: Swings, calls: DriverCalls, asks: str = "", who: Sequence[Figure] = ()
+) -> Notice:
+    """Returns the note on that; ``asks`` says who asks for most after a fall, with the figures ``who``."""
+    driver = calls.usual_ns / calls.steps_ns if calls.usual_calls and calls.steps_ns else 0.0
+    figures = [
+        METRICS.figure("reserved_cycles", swings.count),
+        METRICS.figure("device", device.name),
+        METRICS.figure("returned_bytes", swings.returned_bytes),
+        METRICS.figure("peak_reserved_bytes", swings.peak_bytes),
+        *who,
+    ]
+    text = (
+        "Reserved memory of {device} falls and rises again {reserved_cycles} times, {returned_bytes} are given back in all "
+        "(peak {peak_reserved_bytes})."
+    )
+    if asks:
+        text += f" {asks}"
+    if calls.usual_calls:
+        figures.append(METRICS.figure("driver_memory_ns", calls.usual_ns))
+        text += " The driver takes {driver_memory_ns} of the host's time for it."
+    severity: Severity = "medium" if driver > OFTEN else "low"
+    return Notice(
+        rule="reserved_oscillation",
+        severity=severity,
+        text=text,
+        todo=trace.recorder.todo("reserved_oscillation"),
+        figures=figures,
+        measure="reserved_cycles",
+        threshold=CYCLES,
+        evidence=Link(
+            "memory",
+            {
+                "device": device.name,
+                "start_ns": str(int(device.time_ns[swings.first])),
+                "end_ns": str(int(device.time_ns[swings.rises[-1]])),
+            },
+            "Show on the curve",
+        ),
+        references=references_of(trace.recorder, "reserved_oscillation"),
+    )
+
+
+def room_of(trace: TraceTable, device: Device, window: MemoryRange) -> tuple[int, int] | None:
+    """Returns the device's memory, and what of it was never reserved; None where the trace does not tell both.
+
+    Another allocator than the framework's shares the device with it: it has no room of its own.
+    """
+    if device.allocator:
+        return None
+    memory, peak = memory_of(trace, device), reserved_peak_of(device, window)
+    if not memory or peak is None or peak.value <= 0:
+        return None
+    return memory, memory - peak.value
+
+
+def room_notice(trace: TraceTable, device: Device, window: MemoryRange) -> Notice | None:
+    """Returns that much of the device was never used, for information; None where it was."""
+    found = room_of(trace, device, window)
+    if found is None or found[1] < ROOM_SHARE * found[0]:
+        return None
+    memory, room = found
+    return Notice(
+        rule="memory_unused",
+        severity="info",
+        text="{room_bytes} of the {memory_bytes} of {device} ({room_ratio}) were never reserved while this was recorded.",
+        todo=todo_of(trace, "memory_unused"),
+        figures=[
+            METRICS.figure("room_ratio", room / memory),
+            METRICS.figure("device", device.name),
+            METRICS.figure("room_bytes", room),
+            METRICS.figure("memory_bytes", memory),
+        ],
+        measure="room_ratio",
+        threshold=ROOM_SHARE,
+        evidence=Link("memory", {"device": device.name}, "Show the curve"),
+    )

@@ -1,0 +1,193 @@
+"""Calls of the driver for device memory: what the overview and the memory view say about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.blocking_calls import waits_for_device
+from tb_plugin.analysis.metrics import SHARED
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.analysis.unrecorded_work import device_occupied
+from tb_plugin.lib.intervals import EMPTY, Ranges, covered_before, join, measure, measure_within, union
+from tb_plugin.model.trace.recorder import Recorder
+from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
+from tb_plugin.model.trace.table import Steps, TraceTable
+from tb_plugin.model.trace.tree import nest
+from tb_plugin.payloads import Link, Notice
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+OFTEN = 0.05
+FAR = 20
+"""A call that takes more than so many medians does something that the others do not: it sets the driver up."""
+SHORT_NS = 1_000_000
+"""No call up to here is set apart, however short the others are."""
+LONG_NS = 500_000_000
+"""No call for memory takes longer, whatever the others take: it sets the driver up."""
+
+
+@dataclass(frozen=True)
+class DriverCalls:
+    """Outermost calls that begin in ``steps_ns`` nanoseconds of steps, and their time on the host."""
+
+    malloc_calls: int
+    malloc_ns: int
+    free_calls: int
+    free_ns: int
+    setup_calls: int
+    """Those among them that take far longer than the others."""
+    setup_ns: int
+    steps_ns: int
+    recorded: bool
+    """Whether the trace has steps: else the whole recording stands for one."""
+    expandable: bool
+    """Whether any of them is of an expandable segment."""
+
+    @property
+    def usual_calls(self) -> int:
+        """Returns the number of calls without those that set the driver up."""
+        return self.malloc_calls + self.free_calls - self.setup_calls
+
+    @property
+    def usual_ns(self) -> int:
+        """Returns their time, nanoseconds."""
+        return self.malloc_ns + self.free_ns - self.setup_ns
+
+
+def step_time(steps: Steps) -> Ranges:
+    """Returns when the host was in these steps; in a recording without steps, which counts as one, all of it."""
+    return union(steps.host_start_ns, steps.host_end_ns) if steps.recorded else union(steps.start_ns, steps.end_ns)
+
+
+def driver_calls(trace: TraceTable, steps: Ranges) -> DriverCalls:
+    """Returns the calls that begin in these ranges of host time."""
+    rows = _outermost(trace, steps)
+    gets = trace.calls_that(CallRole.ALLOCATE, CallRole.MAP)
+    got, freed = rows[gets[rows]], rows[~gets[rows]]
+    spent = [int(trace.dur_ns[some].sum()) for some in (got, freed)]
+    setup = set_up(trace, rows)
+    expandable = bool(trace.calls_that(CallRole.MAP, CallRole.UNMAP)[rows].any())
+    return DriverCalls(
+        malloc_calls=len(got),
+        malloc_ns=spent[0],
+        free_calls=len(freed),
+        free_ns=spent[1],
+        setup_calls=int(setup.sum()),
+        setup_ns=int(trace.dur_ns[rows][setup].sum()),
+        steps_ns=measure(steps),
+        recorded=trace.steps.recorded,
+        expandable=expandable,
+    )
+
+
+def usual_calls(trace: TraceTable, steps: Ranges) -> Int64:
+    """Returns the rows of these calls, without those that set the driver up."""
+    rows = _outermost(trace, steps)
+    return rows[~set_up(trace, rows)]
+
+
+def _outermost(trace: TraceTable, steps: Ranges) -> Int64:
+    roles = (CallRole.ALLOCATE, CallRole.MAP, CallRole.FREE, CallRole.UNMAP)
+    rows = np.flatnonzero(trace.calls_that(*roles))
+    # A runtime call and the driver call inside it are one.
+    rows = rows[nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows)).parent == MISSING]
+    start = trace.start_ns[rows]
+    inside: Int64 = rows[covered_before(steps, start + 1) > covered_before(steps, start)]
+    return inside
+
+
+def set_up(trace: TraceTable, rows: Int64) -> Bool:
+    """Returns which of these calls set the driver up: of those that take far longer those in which no device works.
+
+    A release of memory waits for the device, and takes as long as what that still has to do.
+    """
+    far = sets_up(trace.dur_ns[rows])
+    some = rows[far]
+    worked = measure_within(join(EMPTY, *device_occupied(trace).values()), trace.start_ns[some], trace.ends(some))
+    far[far] = 2 * worked < trace.dur_ns[some]
+    return far
+
+
+def sets_up(dur_ns: Int64) -> Bool:
+    """Returns which of these calls take far longer than the others.
+
+    Far is more than ``FAR`` times the median (of an even number the lower one of the two in the middle).
+    """
+    if not len(dur_ns):
+        return np.zeros(0, np.bool_)
+    median = int(np.sort(dur_ns)[(len(dur_ns) - 1) // 2])
+    return (dur_ns > max(FAR * median, SHORT_NS)) | (dur_ns > LONG_NS)
+
+
+def creates_context(trace: TraceTable) -> Int64:
+    """Returns the rows of calls that create a context or load code, by their time: no name says it.
+
+    These are calls of the runtime that neither wait nor launch, and the first launch of each kernel in a process. The call of
+    a copy may last as long as the copy, and that of a graph as long as the graph is large: neither is compared.
+    """
+    calls = trace.kind == EventKind.RUNTIME
+    launching = np.zeros(len(trace) + 1, np.bool_)  # the last one is of work without a launch
+    launching[trace.launch] = True
+    other = calls & ~launching[:-1] & ~waits_for_device(trace) & ~trace.calls_that(*CallRole)
+    others = np.flatnonzero(other)
+    return np.concatenate((others[set_up(trace, others)], _loading_launches(trace)))
+
+
+def _loading_launches(trace: TraceTable) -> Int64:
+    """First launches of a kernel in a process that take far longer than most launches of kernels."""
+    kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.launch != MISSING))
+    launches = np.unique(trace.launch[kernels]).astype(np.int64)
+    launches = launches[~trace.calls_that(CallRole.GRAPH)[launches]]
+    far = launches[set_up(trace, launches)]
+    if not len(far):
+        return far
+    kernels = kernels[np.isin(trace.name[kernels], trace.name[kernels[np.isin(trace.launch[kernels], far)]])]
+    process = np.unique([track.pid for track in trace.tracks], return_inverse=True)[1][
+        trace.track[trace.launch[kernels]]
+    ]
+    order = np.lexsort((trace.launch[kernels], trace.name[kernels], process))  # rows are in order of time
+    kernels, process = kernels[order], process[order]
+    first = np.append(True, (np.diff(trace.name[kernels]) != 0) | (np.diff(process) != 0))
+    return np.intersect1d(far, trace.launch[kernels[first]]).astype(np.int64)
+
+
+def driver_notice(calls: DriverCalls, recorder: Recorder, evidence: Link) -> Notice | None:
+    """Returns what follows from such calls; None where there are none but those that set the driver up."""
+    if not calls.usual_calls:
+        return None
+    share = calls.usual_ns / calls.steps_ns if calls.steps_ns else 0.0
+    where, of = ("Inside steps", "of the steps") if calls.recorded else ("While recording", "of the recording")
+    cases = [
+        "driver_memory_calls",
+        *([] if calls.expandable else ["driver_memory_calls.segments"]),
+        *([] if calls.recorded else ["driver_memory_calls.no_steps"]),
+    ]
+    keys = ["malloc_calls", "malloc_ns", "free_calls", "free_ns"]
+    text = (
+        f"{where} the driver was called for memory: allocations {{malloc_calls}} ({{malloc_ns}}), releases "
+        "{free_calls} ({free_ns})"
+    )
+    if calls.setup_calls:
+        keys += ["setup_calls", "setup_ns"]
+        text += "; {setup_calls} of these calls took {setup_ns}, far longer than the others (the driver is set up once)"
+        text += f". The others: {{driver_memory_ratio}} {of}."
+    else:
+        text += f", together {{driver_memory_ratio}} {of}."
+    return Notice(
+        rule="driver_memory_calls",
+        severity="medium" if share > OFTEN else "low",
+        text=text,
+        todo=" ".join(filter(None, map(recorder.todo, cases))),
+        figures=[
+            *(SHARED.figure(key, getattr(calls, key)) for key in keys),
+            SHARED.figure("driver_memory_ratio", share),
+        ],
+        measure="driver_memory_ratio",
+        threshold=OFTEN,
+        evidence=evidence,
+        references=references_of(recorder, "driver_memory_calls"),
+    )

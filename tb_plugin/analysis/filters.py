@@ -1,0 +1,233 @@
+"""Filters: the events that a row of a table stands for, and what all lists of events have in common."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.annotations import calls_of
+from tb_plugin.analysis.backward import BackwardOperators, backward_operators
+from tb_plugin.analysis.code_lines import code_lines
+from tb_plugin.analysis.graphs.attribution import operator_names
+from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.kernel_facts import stated_text
+from tb_plugin.analysis.module_paths import module_paths
+from tb_plugin.analysis.operator_calls import is_call, nesting
+from tb_plugin.analysis.parallelism.roles import WORDS, roles_of
+from tb_plugin.analysis.range_patterns import MODULE_PREFIXES
+from tb_plugin.analysis.recomputation import Sign, recomputed
+from tb_plugin.analysis.runtime_calls import Callers, callers
+from tb_plugin.errors import BadRequest
+from tb_plugin.model.trace.recorder import KernelFacts
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import inherit
+from tb_plugin.payloads import Metric
+
+Bool = npt.NDArray[np.bool_]
+Int32 = npt.NDArray[np.int32]
+
+T = TypeVar("T")
+_Of = Callable[[TraceTable, BackwardOperators], T]
+
+EVENT = Metric("event", "Event", "count", "Number of the event in order of time, as the timeline knows it.")
+
+
+def event_of(trace: TraceTable, text: str) -> int:
+    """Returns the event that a parameter names. Raises BadRequest."""
+    if text.isdecimal() and len(text) < 20 and int(text) < len(trace):
+        return int(text)
+    raise BadRequest("No such event.", "event", f"The trace has the events 0 to {len(trace) - 1}.")
+
+
+def _named(trace: TraceTable, text: str) -> Bool:
+    """Whether each row has this name (module rows also without their prefix)."""
+    return _flags(trace.name, *(trace.strings.find(prefix + text) for prefix in ("", *MODULE_PREFIXES)))
+
+
+def _flags(column: npt.NDArray[np.integer], *values: int) -> Bool:
+    flags: Bool = np.isin(column, values)
+    return flags
+
+
+def _operator(trace: TraceTable, text: str) -> Bool:
+    flags = _flags(trace.operator, MISSING)
+    if text and text != NO_OPERATOR:
+        flags = ~flags & _flags(trace.name[trace.operator], trace.strings.find(text))
+    # Behind replayed work stands the operator of the capture.
+    replayed = origins_of(trace).work
+    if len(replayed):
+        name = operator_names(trace, replayed)
+        flags[replayed] = name == (MISSING if text in ("", NO_OPERATOR) else trace.strings.find(text))
+    return flags & _flags(trace.kind, *DEVICE_WORK) if text == NO_OPERATOR else flags
+
+
+def _replayed(kind: EventKind, shape: str | None, trace: TraceTable, text: str) -> Bool:
+    """Replayed work inside of a call in its capture, of this name and where one is given of these input shapes."""
+    origins = origins_of(trace)
+    scopes = origins.scopes
+    names = (trace.strings.find(prefix + text) for prefix in ("", *MODULE_PREFIXES))
+    called = (scopes.kind == kind) & (scopes.name != MISSING) & _flags(scopes.name, *names)
+    if shape is not None:
+        called &= scopes.shapes == (trace.strings.find(shape) if shape else MISSING)
+    inside = inherit(np.where(called, np.arange(len(called)), MISSING).astype(np.int32), scopes.parent)
+    return _flagged(trace, origins.work[np.append(inside, MISSING)[origins.scope] != MISSING])
+
+
+def _shape(trace: TraceTable, text: str) -> Bool:
+    shape = np.full(len(trace), MISSING, np.int32)
+    shape[trace.operators.row] = trace.operators.shapes
+    return _flags(shape, trace.strings.find(text) if text else MISSING)
+
+
+def _kind(trace: TraceTable, text: str) -> Bool:
+    if text.upper() not in EventKind.__members__:
+        kinds = ", ".join(kind.name.lower() for kind in EventKind)
+        raise BadRequest(f"No such kind: {text[:40]}.", "where", f"Kinds are {kinds}.")
+    chosen = EventKind[text.upper()]
+    # What the tables of operators count as their calls.
+    return is_call(trace) if chosen == EventKind.OPERATOR else _flags(trace.kind, chosen)
+
+
+def _external_id(trace: TraceTable, text: str) -> Bool:
+    """Which events state this number: that of the operator that they are or belong to."""
+    number = int(text) if re.fullmatch(r"[1-9][0-9]{0,17}", text) else MISSING
+    return _flags(trace.external_id, number) & (trace.external_id > 0)
+
+
+def _launch(column: str) -> Callable[[TraceTable, str], Bool]:
+    def matches(trace: TraceTable, text: str) -> Bool:
+        value = np.full(len(trace), MISSING, np.int32)
+        value[trace.device_args.row] = getattr(trace.device_args, column)
+        return _flags(value, trace.strings.find(text) if text else MISSING)
+
+    return matches
+
+
+def _stated(keys: Callable[[KernelFacts], Sequence[str]]) -> Callable[[TraceTable, str], Bool]:
+    """Kernels of which the profile states this; an empty text: those of which it states nothing."""
+
+    def matches(trace: TraceTable, text: str) -> Bool:
+        kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
+        found = stated_text(trace, keys(trace.recorder.kernels), kernels)
+        return _flagged(trace, kernels[found == (trace.strings.find(text) if text else MISSING)])
+
+    return matches
+
+
+def _flagged(trace: TraceTable, rows: npt.NDArray[np.int64]) -> Bool:
+    """A flag for each row of the trace, set for these."""
+    flags = np.zeros(len(trace), np.bool_)
+    flags[rows] = True
+    return flags
+
+
+def _phase(trace: TraceTable, text: str) -> Bool:
+    made_by = callers(trace)
+    return _made(trace, made_by, made_by.phase, trace.strings.array, text)
+
+
+def _frame(trace: TraceTable, text: str) -> Bool:
+    made_by = callers(trace)
+    return _made(trace, made_by, made_by.frame, made_by.frames, text)
+
+
+def _made(trace: TraceTable, made_by: Callers, who: npt.NDArray[np.integer], texts: pa.Array, text: str) -> Bool:
+    """Runtime calls that this one made, for an empty text those of whom nobody is known; nothing else has a caller."""
+    flags = np.zeros(len(trace), np.bool_)
+    place = texts.index(pa.scalar(text, texts.type)).as_py() if text else MISSING
+    if place != MISSING or not text:
+        flags[made_by.row] = who == place
+    return flags
+
+
+def _backward(number: _Of[Int32], texts: _Of[pa.Array]) -> Callable[[TraceTable, str], Bool]:
+    """Calls of backward operators by what the table of them tells them apart by; an empty text: those without it."""
+
+    def matches(trace: TraceTable, text: str) -> Bool:
+        every = backward_operators(trace)
+        known = texts(trace, every)
+        place = known.index(pa.scalar(text, known.type)).as_py() if text else MISSING
+        flags = np.zeros(len(trace), np.bool_)
+        if place != MISSING or not text:
+            flags[every.row] = number(trace, every) == place
+        return flags
+
+    return matches
+
+
+def _role(trace: TraceTable, text: str) -> Bool:
+    """Device work with the role that is written so."""
+    roles = roles_of(trace)
+    return _flagged(trace, roles.row[roles.role == WORDS.get(text, MISSING)])
+
+
+def _recomputed(trace: TraceTable, text: str) -> Bool:
+    """Operators and calls of modules in the recomputations of which this sign tells."""
+    found = recomputed(trace)
+    mine = found.sign == Sign.__members__.get(text.upper(), MISSING)
+    modules = np.flatnonzero(trace.kind == EventKind.MODULE)
+    at = found.at(trace.track[modules], trace.start_ns[modules])
+    operators = found.operator[mine[found.operator_of]]
+    return _flagged(trace, np.append(operators, modules[np.append(mine, False)[at]]))
+
+
+FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
+    "name": _named,
+    "module": _named,
+    "operator": _operator,
+    "input_shape": _shape,
+    "kind": _kind,
+    "outermost": lambda trace, text: (nesting(trace).call == MISSING) == (text == "true"),
+    "external_id": _external_id,
+    "category": lambda trace, text: _flags(trace.category, trace.strings.find(text)),
+    "grid": _launch("grid"),
+    "block": _launch("block"),
+    "direction": _launch("direction"),
+    "kernel_type": _stated(lambda facts: facts.type),
+    "core": _stated(lambda facts: facts.core),
+    "kernel_shapes": _stated(lambda facts: facts.shapes),
+    "caller_phase": _phase,
+    "caller_frame": _frame,
+    "role": _role,
+    "recomputed_by": _recomputed,
+    "backward_operator": _backward(lambda trace, every: every.name, lambda trace, every: every.names),
+    "forward_operator": _backward(
+        lambda trace, every: np.append(trace.name, np.int32(MISSING))[every.forward],
+        lambda trace, every: trace.strings.array,
+    ),
+    "forward_path": _backward(
+        lambda trace, every: module_paths(trace).of[every.forward], lambda trace, every: module_paths(trace).texts
+    ),
+    "forward_line": _backward(
+        lambda trace, every: code_lines(trace).of[every.forward], lambda trace, every: code_lines(trace).texts
+    ),
+}
+
+
+def matching(trace: TraceTable, rows: Bool, where: tuple[tuple[str, str], ...], pattern: str = "") -> Bool:
+    """Returns which of the chosen rows all filters (key, text) keep; ``pattern`` is what names of one phase may differ in.
+
+    Raises BadRequest for an unknown filter, kind or phase.
+    """
+    shape = dict(where).get("replayed_shape")
+    filters: dict[str, Callable[[TraceTable, str], Bool]] = {
+        **FILTERS,
+        "phase": partial(calls_of, pattern=pattern),
+        "replayed_operator": partial(_replayed, EventKind.OPERATOR, shape),
+        "replayed_module": partial(_replayed, EventKind.MODULE, None),
+        # One call has the name and the shapes: the filter for the name looks at both.
+        "replayed_shape": lambda trace, text: _flagged(trace, origins_of(trace).work),
+    }
+    chosen = rows.copy()
+    for key, text in where:
+        if key not in filters:
+            raise BadRequest(f"Events cannot be filtered by {key[:40]}.", "where", f"Use {', '.join(filters)}.")
+        chosen &= filters[key](trace, text)
+    return chosen

@@ -1,0 +1,212 @@
+"""The calls of one rank, as tables show them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.code_owner import package_of
+from tb_plugin.analysis.collective_names import collective_name
+from tb_plugin.analysis.flight_recorder.metrics import METRICS
+from tb_plugin.analysis.groupby import Groups, group
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.flight_recorder.table import Flight
+from tb_plugin.payloads import Column, Sort
+
+_PEERS = re.compile(r"(\d+|\?)\s*(->|<-)\s*(\d+|\?)\s*$")
+_DEFAULT = "default_pg"
+"""What torch.distributed calls the group of all ranks."""
+_SAY_NOTHING = {"", "undefined", None}
+"""Descriptions of groups that nobody described."""
+_BY_STATE = "state"
+_HIDDEN = ("record_number", "p2p_number", "source_rank", "destination_rank", "call_started_ns",
+           "call_completed_ns", "call_timeout_ms", "call_output_sizes", "recorded_stack", "thread", "backend")  # fmt: skip
+
+
+@remembered
+def calls_of(flight: Flight) -> pa.Table:
+    """Returns the calls by number, a row each, with the keys of metrics."""
+    records = flight.records
+    origin = flight.origin_ns
+    name = _dictionary(records["name"])
+    operation = [text.rpartition(":")[2] for text in name.dictionary.to_pylist()]
+    peers = [_peers(text) for text in operation]
+    inputs, outputs = (_texts(records[f"{side}_types"]) for side in ("input", "output"))
+    both = pc.binary_join_element_wise(inputs, outputs, pa.scalar(" to ", pa.large_string()))
+    same = pc.fill_null(pc.equal(inputs, outputs), False)
+    empty = pc.equal(pc.fill_null(outputs, ""), "")
+    stack = _dictionary(records["stack"])
+    lines = [line_of(text) for text in stack.dictionary.to_pylist()]
+    is_p2p = records["is_p2p"]
+    data = {
+        "record_number": records["record"],
+        "group": _texts(records["group"]),
+        "group_description": _texts(records["group_description"]),
+        "sequence": pc.if_else(is_p2p, None, records["sequence"]),
+        "p2p_number": pc.if_else(is_p2p, records["p2p_sequence"], None),
+        "collective": _taken(name, [collective_name(text) for text in operation]),
+        "backend": _taken(name, [text.rpartition(":")[0] or None for text in name.dictionary.to_pylist()]),
+        "source_rank": _taken(name, [pair[0] for pair in peers], pa.int64()),
+        "destination_rank": _taken(name, [pair[1] for pair in peers], pa.int64()),
+        "call_input_sizes": _texts(records["input_sizes"]),
+        "call_output_sizes": _texts(records["output_sizes"]),
+        "call_types": pc.if_else(pc.or_(same, empty), inputs, both),
+        "call_state": _texts(records["state"]),
+        "call_finished": records["finished"],
+        "call_known_by": _known_by(records),
+        "call_created_ns": pc.subtract(records["created_ns"], origin),
+        "call_started_ns": pc.subtract(records["started_ns"], origin),
+        "call_completed_ns": pc.subtract(records["completed_ns"], origin),
+        "call_duration_ns": records["duration_ns"],
+        "call_timeout_ms": records["timeout_ms"],
+        "thread": _texts(records["thread"]),
+        "call_line": _taken(stack, lines),
+        "recorded_stack": _texts(records["stack"]),
+    }
+    return pa.table(data).combine_chunks()
+
+
+def calls_frame(flight: Flight) -> Frame:
+    """Returns the table of all calls, the last one first: what a rank hangs in stands at the end."""
+    data = calls_of(flight)
+    order = np.argsort(-data["record_number"].to_numpy(), kind="stable")
+    told = pc.all(pc.is_in(data["call_known_by"], pa.array([_BY_STATE, None], pa.large_string()))).as_py()
+    hidden = (*_HIDDEN, *unneeded(data), *(("call_known_by",) if told else ()))
+    return Frame(
+        "recorded_calls",
+        "Calls",
+        columns_of(data, hidden),
+        data.take(pa.array(order)),
+        ("record_number",),
+        "collective",
+        Sort("record_number", True),
+    )
+
+
+def groups_frame(flight: Flight) -> Frame:
+    """Returns how far the rank came in each process group."""
+    data, groups = calls_of(flight), _groups(flight)
+    sequence = pc.fill_null(data["sequence"], -1).to_numpy()
+    done = pc.fill_null(data["call_finished"], False).to_numpy()
+    known = sequence >= 0
+    low = groups.min(np.where(known, sequence, np.iinfo(np.int64).max))
+    high, finished = (groups.max(np.where(flags, sequence, -1)) for flags in (known, known & done))
+    first = pa.array(groups.first)
+    ranks = list(members_of(flight).values())
+    columns = {
+        "group": data["group"].take(first),
+        "group_description": data["group_description"].take(first),
+        "group_ranks": pa.array([ranks_text(each) if each else None for each in ranks], pa.large_string()),
+        "recorded_calls_count": pa.array(groups.count()),
+        "unfinished_calls": pa.array(groups.sum((~done).astype(np.int64))),
+        "first_sequence": pa.array(np.where(high >= 0, low, -1), mask=high < 0),
+        "last_sequence": pa.array(high, mask=high < 0),
+        "finished_sequence": pa.array(finished, mask=finished < 0),
+    }
+    table = pa.table(columns)
+    order = np.argsort(-groups.count(), kind="stable")
+    return Frame(
+        "group_progress",
+        "Process groups",
+        columns_of(table),
+        table.take(pa.array(order)),
+        ("group", "group_description"),
+        "group",
+        Sort("recorded_calls_count", True),
+    )
+
+
+def _known_by(records: pa.Table) -> pa.Array:
+    """What tells of each call that it is finished; null where it is not."""
+    by_state = pc.fill_null(pc.equal(_texts(records["state"]), "completed"), False)
+    texts = pc.if_else(records["retired"], "recorder let go of it", "rank is past it").cast(pa.large_string())
+    return pc.if_else(records["finished"], pc.if_else(by_state, _BY_STATE, texts), None)
+
+
+def members_of(flight: Flight) -> dict[tuple[str | None, str | None], tuple[int, ...]]:
+    """Returns the ranks of each group in which there are calls, by name and description; none where nobody tells."""
+    first = pa.array(_groups(flight).first)
+    columns = (calls_of(flight)[key].take(first).to_pylist() for key in ("group", "group_description"))
+    by_name = {each.name: each.ranks for each in flight.groups}
+    by_description = {each.description: each.ranks for each in flight.groups if each.description}
+    found: dict[tuple[str | None, str | None], tuple[int, ...]] = {}
+    for name, description in zip(*columns, strict=True):
+        ranks = by_name.get(name or "") or by_description.get(description or "")
+        if not ranks and description == _DEFAULT and len(flight.groups) == 1:
+            ranks = flight.groups[0].ranks  # some backends give the first group no name
+        found[name, description] = ranks or ()
+    return found
+
+
+@remembered
+def _groups(flight: Flight) -> Groups:
+    """Calls by process group."""
+    data = calls_of(flight)
+    encoded = (data[key].combine_chunks().dictionary_encode() for key in ("group", "group_description"))
+    return group(*(pc.fill_null(key.indices, -1).to_numpy().astype(np.int64) for key in encoded))
+
+
+def ranks_text(ranks: tuple[int, ...], most: int = 64) -> str:
+    """Returns ranks as a text, neighbours as a range: ``0-3, 6``."""
+    runs: list[list[int]] = []
+    for rank in sorted(set(ranks)):
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    texts = [str(low) if low == high else f"{low}-{high}" for low, high in runs[:most]]
+    return ", ".join(texts) + (", ..." if len(runs) > most else "")
+
+
+def unneeded(calls: pa.Table) -> tuple[str, ...]:
+    """Returns the column of group names where the descriptions alone tell the groups apart."""
+    names, descriptions = (calls[key].combine_chunks().dictionary_encode() for key in ("group", "group_description"))
+    pairs = group(*(pc.fill_null(key.indices, -1).to_numpy().astype(np.int64) for key in (names, descriptions)))
+    is_told = len(pairs) == len(descriptions.dictionary) and not set(descriptions.dictionary.to_pylist()) & _SAY_NOTHING
+    return ("group",) if is_told and len(pairs) else ()
+
+
+def columns_of(data: pa.Table, hidden: Sequence[str] = ()) -> list[Column]:
+    """Returns the columns of a table of calls, groups or ranks; those in which no row has a value are hidden as well."""
+    empty = [key for key in data.column_names if len(data) and data[key].null_count == len(data)]
+    return METRICS.columns(*data.column_names, hidden=(*hidden, *empty))
+
+
+def group_text(call: Mapping[str, object]) -> str:
+    """Returns what a person knows the group of a call by."""
+    description = call["group_description"]
+    return str(call["group"] or "") if description in _SAY_NOTHING else str(description)
+
+
+def line_of(stack: str) -> str | None:
+    """Returns the innermost frame of a person's own code, else the innermost one; None without any."""
+    frames = stack.split("\n") if stack else []
+    own = (frame for frame in frames if not package_of(frame)[1] and not frame.startswith("<"))
+    return next(own, frames[0] if frames else None)
+
+
+def _peers(operation: str) -> tuple[int | None, int | None]:
+    """Who sends and who receives: ``send 1->2``, ``recv 3<-0``, ``recv 3<-?``."""
+    found = _PEERS.search(operation)
+    if found is None:
+        return None, None
+    left, right = (int(side) if side.isdigit() and len(side) < 10 else None for side in (found[1], found[3]))
+    return (left, right) if found[2] == "->" else (right, left)
+
+
+def _dictionary(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _texts(column: pa.ChunkedArray) -> pa.Array:
+    return _dictionary(column).cast(pa.large_string())
+
+
+def _taken(column: pa.DictionaryArray, values: Sequence[str | int | None], kind: pa.DataType | None = None) -> pa.Array:
+    """For each row what became of its text."""
+    return pa.array(values, kind or pa.large_string()).take(column.indices)

@@ -1,0 +1,179 @@
+"""What a trace tells of graphs: what was launched while one was captured, and all work that was launched by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.annotations import launched_by
+from tb_plugin.analysis.backward import works_for
+from tb_plugin.analysis.graphs.matching import with_names
+from tb_plugin.analysis.graphs.replays import kernel_args, replays_of
+from tb_plugin.analysis.graphs.scopes import INPUTS, WORK_IN, alike, scopes_around
+from tb_plugin.analysis.groupby import group
+from tb_plugin.analysis.kernel_facts import stated_text
+from tb_plugin.lib.array_fields import no_rows
+from tb_plugin.lib.intervals import Ranges, union
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.extra_columns import BLOCK, GRID, LAUNCHED
+from tb_plugin.model.trace.graph_capture import Captured, Sequences
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, of_kind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import innermost, nest
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+_MAKES = {CallRole.LAUNCH: EventKind.KERNEL, CallRole.COPY: EventKind.MEMCPY, CallRole.SET: EventKind.MEMSET}
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """Sequences whose scopes were not looked for yet, and the host row behind each piece of their work."""
+
+    sequences: Sequences = field(default_factory=Sequences)
+    source: Int64 = no_rows(np.int64)
+
+
+@remembered
+def captured_in(trace: TraceTable) -> Captured:
+    """Returns what a trace tells of graphs, whether it replays any itself: its captures, then what it ran without a graph."""
+    parts = (captures(trace), eager(trace))
+    scopes, scope = scopes_around(trace, np.concatenate([part.source for part in parts]))
+    first, second = (part.sequences for part in parts)
+    columns = ("kind", "name", "grid", "block", "is_capture", "is_forked")
+    both = {name: np.concatenate((getattr(first, name), getattr(second, name))) for name in columns}
+    begin = np.append(first.begin[:-1], second.begin + first.begin[-1])
+    sequences = Sequences(begin=begin, scope=scope, **both)
+    if len(first):
+        sequences = with_names(sequences, alike(scopes, WORK_IN, INPUTS)[1][scope].astype(np.int64))
+    return Captured(scopes=scopes, sequences=sequences)
+
+
+@remembered
+def captures(trace: TraceTable) -> Recorded:
+    """Returns what was launched while graphs were captured, one sequence a capture, by time.
+
+    A launch belongs to the capture that its thread began, without one to that of the thread that waits for its own, else to
+    the only one that is open anywhere. What brought device work of its own was not captured.
+    """
+    track, start, end = _windows(trace)
+    if not len(start):
+        return Recorded()
+    calls = _launches(trace)
+    calls = calls[(trace.start_ns[calls] >= start.min()) & (trace.start_ns[calls] < end.max())]
+    time, thread = trace.start_ns[calls], trace.track[calls]
+    parent = nest(track, start, end).parent
+    of = innermost(track, start, end, parent, thread, time)
+    for on in (works_for(trace)[thread], _only_open(track, start, end, time)):
+        of = np.where(of == MISSING, innermost(track, start, end, parent, on, time), of)
+    calls, of = calls[of != MISSING], of[of != MISSING]
+    order = np.argsort(of, kind="stable")
+    calls, of = calls[order], of[order]
+    roles = _roles(trace)[trace.name[calls]]
+    kind = np.zeros(len(calls), np.uint8)
+    for role, made in _MAKES.items():
+        kind[roles == role] = made
+    joins = np.flatnonzero(trace.calls_that(CallRole.JOIN))
+    within = innermost(track, start, end, parent, trace.track[joins], trace.start_ns[joins])
+    sequences = Sequences(
+        begin=np.searchsorted(of, np.arange(len(start) + 1)).astype(np.int64),
+        is_capture=np.ones(len(start), np.bool_),
+        kind=kind,
+        name=stated_text(trace, (LAUNCHED,), calls),
+        grid=stated_text(trace, (GRID,), calls),
+        block=stated_text(trace, (BLOCK,), calls),
+        scope=np.full(len(calls), MISSING, np.int32),
+        is_forked=np.bincount(within[within != MISSING], minlength=len(start)) > 0,
+    )
+    return Recorded(sequences, calls)
+
+
+def captured_by(trace: TraceTable, thread: int) -> Ranges:
+    """Returns when a thread (number of its track) captures graphs."""
+    track, start, end = _windows(trace)
+    return union(start[track == thread], end[track == thread])
+
+
+@remembered
+def eager(trace: TraceTable) -> Recorded:
+    """Returns work of which each piece was launched by itself, one sequence for each thread and device, by launch."""
+    work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
+    source = launched_by(trace, work)
+    alone = source != MISSING
+    alone &= ~np.isin(work, replays_of(trace).work, assume_unique=True)
+    work, source = work[alone], source[alone].astype(np.int64)
+    if not len(work):
+        return Recorded()
+    of = group(works_for(trace)[trace.track[source]], trace.device[work]).of
+    order = np.lexsort((source, of))
+    work, source, of = work[order], source[order], of[order]
+    count = int(of[-1]) + 1
+    grid, block = kernel_args(trace, work)
+    sequences = Sequences(
+        begin=np.searchsorted(of, np.arange(count + 1)).astype(np.int64),
+        is_capture=np.zeros(count, np.bool_),
+        kind=trace.kind[work],
+        name=trace.name[work],
+        grid=grid,
+        block=block,
+        scope=np.full(len(work), MISSING, np.int32),
+        is_forked=np.zeros(count, np.bool_),
+    )
+    return Recorded(sequences, source)
+
+
+@remembered
+def _windows(trace: TraceTable) -> tuple[Int32, Int64, Int64]:
+    """Thread, begin and end of each capture, by its begin (longest first): what lies between its two calls."""
+    begins, ends = trace.calls_that(CallRole.CAPTURE), trace.calls_that(CallRole.CAPTURED)
+    waiting: dict[int, list[int]] = {}
+    found: list[tuple[int, int, int]] = []
+    for row in np.flatnonzero(begins | ends).tolist():
+        above = trace.parent[row]
+        if above != MISSING and (begins[above] or ends[above]):
+            continue  # the driver's call inside of the runtime's
+        thread = int(trace.track[row])
+        if begins[row]:
+            waiting.setdefault(thread, []).append(int(trace.start_ns[row] + trace.dur_ns[row]))
+        elif waiting.get(thread):
+            found.append((waiting[thread].pop(), int(trace.start_ns[row]), thread))
+    found.sort(key=lambda window: (window[0], -window[1]))
+    start, end, track = np.array(found, np.int64).reshape(-1, 3).T
+    return track.astype(np.int32), start, end
+
+
+def _launches(trace: TraceTable) -> Int64:
+    """Calls that make a node of a graph where they are captured: those without device work, each call in a call once."""
+    is_call = np.append(trace.calls_that(*_MAKES), False)
+    outer = np.flatnonzero(is_call)
+    above = np.where(is_call[trace.parent[outer]], trace.parent[outer], MISSING)
+    inside = above != MISSING
+    ran = np.zeros(len(trace) + 1, np.bool_)
+    ran[trace.launch[of_kind(trace.kind, *DEVICE_WORK)]] = True
+    ran[above[inside & ran[outer]]] = True
+    found: Int64 = outer[~inside & ~ran[outer]]
+    return found
+
+
+def _roles(trace: TraceTable) -> npt.NDArray[np.uint8]:
+    """The role of calls by the string id of their name."""
+    roles = np.full(len(trace.strings) + 1, CallRole.OTHER, np.uint8)
+    roles[trace.calls.name] = trace.calls.role
+    return roles
+
+
+def _only_open(track: Int32, start: Int64, end: Int64, time: Int64) -> Int32:
+    """The thread whose capture is the only one open at each moment; -1 = there are none or several."""
+    moments = np.unique(np.concatenate((start, end)))
+    change = np.zeros(len(moments) + 1, np.int64)
+    threads = np.zeros(len(moments) + 1, np.int64)
+    for at, sign in ((np.searchsorted(moments, start), 1), (np.searchsorted(moments, end), -1)):
+        np.add.at(change, at, sign)
+        np.add.at(threads, at, sign * track)
+    place = np.searchsorted(moments, time, side="right") - 1
+    open_now, sums = np.cumsum(change)[place], np.cumsum(threads)[place]
+    return np.where((place >= 0) & (open_now == 1), sums, MISSING).astype(np.int32)

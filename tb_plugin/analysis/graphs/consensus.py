@@ -1,0 +1,85 @@
+"""What several places say together of the nodes of a graph: as much as they agree about, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.graphs.scopes import ARGS, INPUTS, KINDS, WORK_IN, alike, joined
+from tb_plugin.model.trace.graph_capture import Scopes
+from tb_plugin.model.trace.schema import MISSING, EventKind
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Tied:
+    """The scope of each node of some graphs, and the graphs about which the places do not agree."""
+
+    scopes: Scopes
+    of: Mapping[int, Int32]
+    """By graph: the scope of each of its first nodes, -1 = none."""
+    disagreeing: Mapping[int, tuple[int, int, int]]
+    """By graph: the first node, and the scopes of two places that differ there."""
+
+
+def tied(sizes: Mapping[int, int], starts: Mapping[int, Int64], scopes: Scopes, scope: Int32) -> Tied:
+    """Returns what the places of each graph say: positions in ``scope`` at which its work begins, so many nodes of it once.
+
+    One place says all it knows. Several have to agree about the operators at each node; beyond that counts what all of them
+    say there: names and arguments, else names, else operators and modules without arguments. Where they differ about the
+    modules, as the layers of a model that are captured one by one do, no module is told, but the operators with their inputs.
+    """
+    if all(len(at) == 1 for at in starts.values()):
+        alone = {graph: scope[int(at[0]) : int(at[0]) + sizes[graph]] for graph, at in starts.items()}
+        return Tied(scopes, alone, {})
+    operators = (EventKind.OPERATOR,)
+    levels = [
+        alike(scopes, KINDS, ARGS),
+        alike(scopes, KINDS),
+        alike(scopes, WORK_IN),
+        alike(scopes, operators, INPUTS),
+        alike(scopes, operators),
+    ]
+    offsets = np.cumsum([len(scopes), *(len(level[0]) for level in levels)])
+    every = joined(scopes, *(level[0] for level in levels))
+    of: dict[int, Int32] = {}
+    disagreeing: dict[int, tuple[int, int, int]] = {}
+    known: dict[tuple[int, bytes], Int32 | tuple[int, int, int]] = {}
+    """Of all graphs that fit the same places the same is said."""
+    for graph, at in starts.items():
+        key = sizes[graph], at.tobytes()
+        if key not in known:
+            known[key] = _agreed(scope, at, key[0], [level[1] for level in levels], offsets)
+        said = known[key]
+        if isinstance(said, tuple):
+            disagreeing[graph] = said
+        else:
+            of[graph] = said
+    return Tied(every, of, disagreeing)
+
+
+def _agreed(
+    scope: Int32, starts: Int64, size: int, levels: Sequence[Int32], offsets: Int64
+) -> Int32 | tuple[int, int, int]:
+    """The scope of each node as far as all places agree, or the first node about which they do not, and two scopes of it."""
+    first = scope[int(starts[0]) : int(starts[0]) + size]
+    if len(starts) == 1:
+        return first
+    agree = np.ones((len(levels), size), np.bool_)
+    for start in starts[1:].tolist():
+        other = scope[start : start + size]
+        for number, place in enumerate(levels):
+            agree[number] &= place[first] == place[other]
+        if not agree[-1].all():
+            node = int(np.argmin(agree[-1]))
+            return node, int(first[node]), int(other[node])
+    found = np.full(size, MISSING, np.int32)
+    for number in range(len(levels))[::-1]:
+        here = levels[number][first]
+        found = np.where(agree[number], np.where(here == MISSING, MISSING, here + offsets[number]), found)
+    return found.astype(np.int32)

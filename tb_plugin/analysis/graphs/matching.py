@@ -1,0 +1,227 @@
+"""Which work a graph may have been captured from: captures that fit it, and the same work run without a graph."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.graphs.hashing import Rolling, mixed, sequence_hashes
+from tb_plugin.analysis.graphs.replays import Graphs
+from tb_plugin.analysis.groupby import group
+from tb_plugin.model.trace.graph_capture import Sequences
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.tree import stable_order
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+FEWEST_KERNELS = 8
+"""A shorter sequence may be there twice by chance."""
+MOST_PLACES = 200_000
+"""A graph of which every piece of work ran more often elsewhere is not looked for there."""
+MOST_PATTERNS = 64
+"""Captures of one length may differ in so many ways in what they state."""
+MOST_COMPARED = 50_000_000
+"""Pieces of work that are compared one by one for a graph."""
+FIELDS = ("kind", "name", "grid", "block")
+
+
+class Captures:
+    """Captures by what their calls state, to look up those that fit a graph."""
+
+    def __init__(self, graphs: Graphs, sequences: Sequences) -> None:
+        self._graphs, self._sequences = graphs, sequences
+        # What replays do not state of any work cannot be compared.
+        shown = [name for name in FIELDS if (getattr(graphs, name) != MISSING).any()]
+        self._columns = [(getattr(graphs, name), getattr(sequences, name)) for name in shown]
+        sizes = np.diff(sequences.begin)
+        some = np.flatnonzero(sizes > 0)
+        begin = np.append(sequences.begin[some], sequences.begin[-1])
+        # What captures state decides what is compared: those that state the same are looked up together.
+        stated = [(of != MISSING).astype(np.int64) for _, of in self._columns]
+        masks = sequence_hashes(hashes_of(stated), begin)
+        values = sequence_hashes(hashes_of([of for _, of in self._columns]), begin)
+        self._patterns: dict[int, dict[int, int]] = defaultdict(dict)
+        """By the number of nodes: what is stated, and a capture that states it."""
+        equal: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+        for number, size, mask, value in zip(
+            some.tolist(), sizes[some].tolist(), masks.tolist(), values.tolist(), strict=True
+        ):
+            if sequences.is_capture[number]:
+                self._patterns[size].setdefault(mask, number)
+                equal[size, mask, value].append(number)
+        self._fits = {key: np.array(numbers, np.int64) for key, numbers in equal.items()}
+
+    def fitting(self, graph: int) -> Int64 | None:
+        """Returns the captures with as many nodes of the same kinds, and equal in all that both state.
+
+        Where the order of the graph's work is not known, only those fit that name every kernel. None: captures state too
+        unlike things to compare all of them.
+        """
+        nodes = self._graphs.nodes(graph)
+        size = nodes.stop - nodes.start
+        patterns = self._patterns.get(size, {})
+        if len(patterns) > MOST_PATTERNS:
+            return None
+        found = [np.empty(0, np.int64)]
+        for mask, example in patterns.items():
+            there = self._nodes(example)
+            masked = [np.where(of[there] != MISSING, mine[nodes], MISSING) for mine, of in self._columns]
+            value = int(sequence_hashes(hashes_of(masked), np.array([0, size]))[0])
+            numbers = self._fits.get((size, mask, value))
+            if numbers is None:
+                continue
+            there = self._nodes(int(numbers[0]))  # equal to the others in all that counts
+            if all(fits(mine[nodes], of[there]).all() for mine, of in self._columns):
+                found.append(numbers[self._is_sure(graph, numbers)])
+        return np.sort(np.concatenate(found))
+
+    def _nodes(self, number: int) -> slice:
+        return slice(int(self._sequences.begin[number]), int(self._sequences.begin[number + 1]))
+
+    def _is_sure(self, graph: int, numbers: Int64) -> Bool:
+        """Whether equal positions are the same node: by their ids, in the order of one stream, or because all names agree."""
+        nodes, there = self._graphs.nodes(graph), self._nodes(int(numbers[0]))
+        kernels = self._sequences.kind[there] == EventKind.KERNEL
+        if (self._graphs.node[nodes] != MISSING).all() or (self._sequences.name[there][kernels] != MISSING).all():
+            return np.ones(len(numbers), np.bool_)
+        sure: Bool = self._graphs.is_ordered[graph] & ~self._sequences.is_forked[numbers]
+        return sure
+
+
+def fits(mine: npt.NDArray[np.integer], of: npt.NDArray[np.integer]) -> Bool:
+    """Returns where what a capture states is what a replay shows; who states nothing fits."""
+    fitting: Bool = (of == MISSING) | (mine == MISSING) | (mine == of)
+    return fitting
+
+
+def fitting_captures(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tuple[dict[int, Int64], set[int]]:
+    """Returns the captures that fit each wanted graph, and the graphs for which there were too many to compare."""
+    if not sequences.is_capture.any() or not len(wanted):
+        return {}, set()
+    captures = Captures(graphs, sequences)
+    found = {graph: captures.fitting(graph) for graph in wanted.tolist()}
+    too_many = {graph for graph, numbers in found.items() if numbers is None}
+    return {graph: numbers for graph, numbers in found.items() if numbers is not None and len(numbers)}, too_many
+
+
+def hashes_of(columns: Sequence[npt.NDArray[np.integer]]) -> Int64:
+    """Returns one number for the values of some columns, whichever table they come from."""
+    parts = [mixed(mixed(values).view(np.int64) + place) for place, values in enumerate(columns)]
+    total: npt.NDArray[np.uint64] = np.add.reduce(parts)
+    return total.view(np.int64)
+
+
+class Haystack:
+    """Sequences of numbers in which equal parts are looked for."""
+
+    def __init__(self, token: Int64, begin: Int64) -> None:
+        self._token = token
+        self._number = np.repeat(np.arange(len(begin) - 1), np.diff(begin))
+        self._order = stable_order(token)
+        self._ordered = token[self._order]
+        self._rolling = Rolling(token)
+
+    def places(self, needle: Int64) -> Int64 | None:
+        """Returns where all of a sequence stands within one of these; None where there are too many places to look at."""
+        size = len(needle)
+        low = np.searchsorted(self._ordered, needle, side="left")
+        high = np.searchsorted(self._ordered, needle, side="right")
+        rarest = int(np.argmin(high - low))
+        if high[rarest] - low[rarest] > MOST_PLACES:
+            return None
+        starts = np.sort(self._order[low[rarest] : high[rarest]]) - rarest
+        starts = starts[(starts >= 0) & (starts + size <= len(self._token))]
+        starts = starts[self._number[starts] == self._number[starts + size - 1]]
+        starts = starts[self._rolling.at(starts, size) == Rolling(needle).at(np.zeros(1, np.int64), size)]
+        if len(starts) * size > MOST_COMPARED:
+            return None
+        found: Int64 = starts[[np.array_equal(self._token[at : at + size], needle) for at in starts.tolist()]]
+        return found
+
+
+def equal_runs(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tuple[dict[int, Int64], set[int]]:
+    """Returns where the whole work of each wanted graph ran without a graph: positions in the columns of ``sequences``.
+
+    All of it agrees in kind and name, its kernels in grid and block as well, which have to be stated, and there are 8 of
+    them at least. The second value holds the graphs for which there were too many places to look at.
+    """
+    wanted = np.array([graph for graph in wanted.tolist() if _can_be_found(graphs, graphs.nodes(graph))], np.int64)
+    if not len(wanted) or sequences.is_capture.all():
+        return {}, set()
+    columns = [(getattr(graphs, name), getattr(sequences, name)) for name in FIELDS]
+    token = group(*(np.concatenate(both) for both in columns)).of
+    own, token = np.split(token, [len(graphs.kind)])
+    captured = np.repeat(sequences.is_capture, np.diff(sequences.begin))
+    haystack = Haystack(np.where(captured, MISSING, token), sequences.begin)
+    found: dict[int, Int64 | None] = {}
+    looked: dict[bytes, Int64 | None] = {}
+    """Layers of a model are captured one by one, too: graphs that run the same work are looked for once."""
+    for graph in wanted.tolist():
+        needle = own[graphs.nodes(graph)]
+        key = needle.tobytes()
+        if key not in looked:
+            looked[key] = haystack.places(needle)
+        found[graph] = looked[key]
+    too_many = {graph for graph, places in found.items() if places is None}
+    return {graph: places for graph, places in found.items() if places is not None and len(places)}, too_many
+
+
+def with_names(sequences: Sequences, path: Int64) -> Sequences:
+    """Returns sequences with what calls of captures do not state: names, grids and blocks of kernels, where they are known.
+
+    They are those of the same operators and modules, with the same inputs, in the same order, where these ran without a
+    graph, if all such runs agree: programs run a step before they capture it. ``path`` numbers operators and modules around
+    each launch, -1 = there are none, and nothing is said of such a kernel.
+    """
+    captured = np.repeat(sequences.is_capture, np.diff(sequences.begin))
+    unnamed = captured & (sequences.kind == EventKind.KERNEL) & (sequences.name == MISSING) & (path != MISSING)
+    if not unnamed.any() or captured.all():
+        return sequences
+    token = group(sequences.kind, path).of
+    haystack = Haystack(np.where(captured, MISSING, token), sequences.begin)
+    told = {name: getattr(sequences, name).copy() for name in ("name", "grid", "block")}
+    for begin, end in pairwise(sequences.begin.tolist()):
+        asked = begin + np.flatnonzero(unnamed[begin:end])
+        places = haystack.places(token[begin:end]) if len(asked) else None
+        if places is None or not len(places):
+            continue
+        for name, values in told.items():
+            ran = getattr(sequences, name)
+            first = ran[int(places[0]) + asked - begin]
+            agree = np.ones(len(asked), np.bool_)
+            for place in places[1:].tolist():
+                agree &= ran[place + asked - begin] == first
+            values[asked[agree]] = first[agree]
+    return replace(sequences, **told)
+
+
+def _can_be_found(graphs: Graphs, nodes: slice) -> bool:
+    kernels = graphs.kind[nodes] == EventKind.KERNEL
+    if kernels.sum() < FEWEST_KERNELS:
+        return False
+    return bool((graphs.grid[nodes][kernels] != MISSING).all() and (graphs.block[nodes][kernels] != MISSING).all())
+
+
+def first_difference(graphs: Graphs, graph: int, sequences: Sequences, number: int) -> tuple[int, str]:
+    """Returns the first node at which a sequence is not the graph, and the field in which it is not.
+
+    Where one of them merely ends before the other, the node behind its last one, and "".
+    """
+    nodes = graphs.nodes(graph)
+    begin, end = int(sequences.begin[number]), int(sequences.begin[number + 1])
+    size = min(nodes.stop - nodes.start, end - begin)
+    first, field = size, ""
+    for name in FIELDS:
+        mine = getattr(graphs, name)[nodes][:size]
+        of = getattr(sequences, name)[begin : begin + size]
+        differ = np.flatnonzero(~fits(mine, of))
+        if len(differ) and differ[0] < first:
+            first, field = int(differ[0]), name
+    return first, field

@@ -1,0 +1,116 @@
+"""Why a recording that could tell what stands behind a graph does not: the first difference, in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.demangle import readable_names
+from tb_plugin.analysis.graphs.matching import first_difference
+from tb_plugin.analysis.graphs.replays import Graphs
+from tb_plugin.analysis.range_patterns import module_label
+from tb_plugin.model.trace.graph_capture import Captured, Scopes, Sequences
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.strings import StringTable
+
+Int64 = npt.NDArray[np.int64]
+
+MOST_COMPARED = 8
+"""Captures of about the size of a graph of which the one that differs last is told."""
+MUCH = 1.5
+"""A capture with so many times the nodes, or the graph against it, is of other work."""
+_LONGEST = 1000
+"""Characters of a name."""
+_TYPES = re.compile(r"<|\w\(")
+_INNERMOST = re.compile(r"(?<!operator)<[^<>()]*>|\([^()<>]*\)")
+_KINDS = {EventKind.KERNEL: "a kernel", EventKind.MEMCPY: "a copy", EventKind.MEMSET: "a memset"}
+_FIELDS = {"grid": " with the grid ", "block": " with the block "}
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One source that does not tell what stands behind one graph."""
+
+    source: str
+    """What a person calls the other recording; "" = the trace itself."""
+    graph: int
+    position: int
+    """The node at which they differ, counted from 0."""
+    text: str
+    """Both sides in words; nodes are counted from 1."""
+
+
+def not_fitting(strings: StringTable, graphs: Graphs, graph: int, told: Captured) -> Refusal | None:
+    """Returns how the capture that is most like a graph differs from it; None where there is no capture at all."""
+    sequences = told.sequences
+    captured = np.flatnonzero(sequences.is_capture & (np.diff(sequences.begin) > 0))
+    if not len(captured):
+        return None
+    nodes = graphs.nodes(graph)
+    size = nodes.stop - nodes.start
+    sizes = np.diff(sequences.begin)[captured]
+    near = captured[np.argsort(np.abs(sizes - size), kind="stable")[:MOST_COMPARED]]
+    differ = [(*first_difference(graphs, graph, sequences, number), number) for number in near.tolist()]
+    position, field, number = max(differ, key=lambda each: each[0])
+    begin = int(sequences.begin[number])
+    length = int(sequences.begin[number + 1]) - begin
+    if not field and length == size:
+        text = "The order in which the replay ran its work is not recorded, and the capture does not name it."
+    elif not field:
+        text = f"The capture has {length} nodes, the replay ran {size}; as far as both go they agree."
+    else:
+        sides = (sequences, begin + position), (graphs, nodes.start + position)
+        there, here = (_words(strings, work, at, field, short_name) for work, at in sides)
+        if there == here:  # they differ in types alone
+            there, here = (_words(strings, work, at, field, str) for work, at in sides)
+        text = f"Node {position + 1}: the capture launches {there}, the replay ran {here}."
+        if length != size:
+            unlike = max(length, size) > MUCH * min(length, size)
+            hint = ": of another model or batch size" if unlike else ""
+            text = f"The capture has {length} nodes, the replay {size}{hint}. {text}"
+    return Refusal(told.source_of(number), graph, position, text)
+
+
+def not_agreeing(strings: StringTable, source: str, graph: int, at: tuple[int, int, int], scopes: Scopes) -> Refusal:
+    """Returns that several places fit a graph and say unlike things of a node: its number and two of their scopes."""
+    position, first, other = at
+    texts = " and ".join(_path(strings, scopes, scope) for scope in (first, other))
+    return Refusal(source, graph, position, f"Node {position + 1}: several places fit and differ there: {texts}.")
+
+
+def too_often(source: str, graph: int) -> Refusal:
+    """Returns that there were too many places that might tell of a graph to compare all of them."""
+    return Refusal(source, graph, 0, "There are too many other places with work like its own to compare them all.")
+
+
+def short_name(name: str) -> str:
+    """Returns the name of a kernel without its types: without what stands in brackets, the return type and namespaces."""
+    text = (readable_names([name])[0] or name).removeprefix("void ")
+    if not _TYPES.search(text):
+        return name
+    while (shorter := _INNERMOST.sub("", text)) != text:
+        text = shorter
+    text = text.split("<")[0].split("(")[0].strip()
+    return text.rsplit("::", 1)[-1].strip() or name
+
+
+def _words(strings: StringTable, work: Graphs | Sequences, at: int, field: str, shown: Callable[[str], str]) -> str:
+    name = int(work.name[at])
+    text = (
+        shown(strings[name])[:_LONGEST] if name != MISSING else _KINDS.get(EventKind(int(work.kind[at])), "other work")
+    )
+    return text + (_FIELDS[field] + strings[int(getattr(work, field)[at])] if field in _FIELDS else "")
+
+
+def _path(strings: StringTable, scopes: Scopes, scope: int) -> str:
+    """Operators and modules around a piece of work, outermost first."""
+    names: list[str] = []
+    while scope != MISSING:
+        if scopes.kind[scope] in (EventKind.OPERATOR, EventKind.MODULE):
+            names.append(module_label(strings[int(scopes.name[scope])])[:_LONGEST])
+        scope = int(scopes.parent[scope])
+    return " > ".join(names[::-1][-4:]) or "no operator"

@@ -1,0 +1,224 @@
+"""Origins: what stood around each piece of replayed work in the capture (operator, module, Python), and how that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.graphs.captures import Recorded, captured_in, captures, eager
+from tb_plugin.analysis.graphs.consensus import tied
+from tb_plugin.analysis.graphs.matching import equal_runs, fitting_captures
+from tb_plugin.analysis.graphs.mismatch_reasons import Refusal, not_agreeing, not_fitting, too_often
+from tb_plugin.analysis.graphs.partial_captures import longest_starts
+from tb_plugin.analysis.graphs.recorded_regions import annotated
+from tb_plugin.analysis.graphs.replays import Graphs, has_replays, replays_of
+from tb_plugin.analysis.graphs.scopes import joined, only, scopes_around, under
+from tb_plugin.lib.array_fields import no_rows
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.graph_capture import Captured, Scopes, Sequences
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+UInt8 = npt.NDArray[np.uint8]
+Bool = npt.NDArray[np.bool_]
+ScopesAt = Callable[[Mapping[int, Int64]], tuple[Scopes, Int32]]
+"""The scopes of sequences where those of some graphs begin, and the scope of each piece of their work."""
+
+
+class Way(IntEnum):
+    """How it is known what stands behind replayed work; of several the first that tells."""
+
+    ANNOTATION = 0
+    """The recorder wrote it beside the work."""
+    CAPTURE = 1
+    """The capture is in the same trace."""
+    CAPTURE_TRACE = 2
+    """The capture, or the same work run eagerly, is in another trace, which lies beside it or was named."""
+    EAGER = 3
+    """The same work ran eagerly elsewhere in the trace, once or always in the same scopes."""
+    GRAPH = 4
+    """Nothing tells: it is known what was open around the launch of the graph."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far a graph agrees with its capture, from the first node on."""
+
+    source: str
+    """What a person calls the recording of the capture; "" = the trace itself."""
+    agreeing: int
+    nodes: int
+    """Nodes of the graph, or of the capture where that has more."""
+
+    def __str__(self) -> str:
+        return f"{self.agreeing:,} of {self.nodes:,} nodes"
+
+
+@dataclass(frozen=True, eq=False)
+class Origins:
+    """Replayed device rows, ascending, and the scope behind each (-1 = none known)."""
+
+    work: Int64 = no_rows(np.int64)
+    scope: Int32 = no_rows(np.int32)
+    way: UInt8 = no_rows(np.uint8)
+    """How the operator of each is known, of those without one how the rest of the scope is."""
+    scopes: Scopes = field(default_factory=Scopes)
+    module_way: UInt8 = no_rows(np.uint8)
+    """How the module or the phase of each is known, GRAPH = neither is."""
+    refusals: tuple[Refusal, ...] = ()
+    """Why sources that could have told did not, one for each graph and source."""
+    agreements: Mapping[int, Agreement] = field(default_factory=dict)
+    """By graph: of those whose capture tells of their first nodes only."""
+
+    def at(self, rows: npt.NDArray[np.integer]) -> Int32:
+        """Returns the scope behind each of some rows of the trace, -1 where none is known or nothing was replayed."""
+        if not len(self.work):
+            return np.full(len(rows), MISSING, np.int32)
+        place = np.minimum(np.searchsorted(self.work, rows), len(self.work) - 1)
+        return np.where(self.work[place] == rows, self.scope[place], MISSING).astype(np.int32)
+
+
+class _Known:
+    """What is known of the nodes of all graphs so far: a scope and the way of each."""
+
+    def __init__(self, trace: TraceTable) -> None:
+        self.graphs = replays_of(trace).graphs
+        self.scopes = Scopes()
+        self.scope = np.full(len(self.graphs.kind), MISSING, np.int32)
+        self.way = np.full(len(self.graphs.kind), Way.GRAPH, np.uint8)
+        self.refusals: list[Refusal] = []
+        self.agreements: dict[int, Agreement] = {}
+        self._strings = trace.strings
+        self.is_left = np.diff(self.graphs.begin) > 0
+        """By graph: nothing is known of it yet."""
+
+    def by_captures(self, told: Captured, way: Way) -> None:
+        """Ties graphs to captures that fit them."""
+        sequences, wanted = told.sequences, np.flatnonzero(self.is_left)
+        if not sequences.is_capture.any():
+            return
+        fits, too_many = fitting_captures(self.graphs, wanted, sequences)
+        starts = {graph: sequences.begin[numbers] for graph, numbers in fits.items()}
+        self._take(starts, told.source, way, _all_scopes(told))
+        for graph in (each for each in wanted.tolist() if each not in fits):
+            if graph in too_many:
+                self.refusals.append(too_often(told.source, graph))
+            elif (refusal := not_fitting(self._strings, self.graphs, graph, told)) is not None:
+                self.refusals.append(refusal)
+
+    def by_runs(self, sequences: Sequences, source: str, way: Way, scopes_at: ScopesAt) -> None:
+        """Ties graphs to the same work that was run without a graph."""
+        starts, too_many = equal_runs(self.graphs, np.flatnonzero(self.is_left), sequences)
+        self._take(starts, source, way, scopes_at)
+        self.refusals += [too_often(source, graph) for graph in sorted(too_many)]
+
+    def by_starts(self, *sources: tuple[Captured, Way]) -> None:
+        """Ties the first nodes of graphs to the captures that agree with them longest."""
+        left = np.flatnonzero(self.is_left).tolist()
+        found = [longest_starts(self.graphs, left, told) for told, _ in sources]
+        best = {graph: max((each[graph].length for each in found if graph in each), default=0) for graph in left}
+        for (told, way), each in zip(sources, found, strict=True):
+            mine = {
+                graph: start for graph, start in each.items() if start.length == best[graph] and self.is_left[graph]
+            }
+            begins = {graph: told.sequences.begin[start.numbers] for graph, start in mine.items()}
+            sizes = {graph: start.length for graph, start in mine.items()}
+            self._take(begins, told.source, way, _all_scopes(told), sizes)
+            names = {told.source, *(name for _, name in told.parts)}
+            taken = {graph for graph in mine if not self.is_left[graph]}
+            self.refusals = [one for one in self.refusals if one.graph not in taken or one.source not in names]
+            for graph in sorted(taken):
+                source = told.source_of(int(mine[graph].numbers[0]))
+                self.agreements[graph] = Agreement(source, mine[graph].length, mine[graph].nodes)
+
+    def _take(
+        self,
+        starts: Mapping[int, Int64],
+        source: str,
+        way: Way,
+        scopes_at: ScopesAt,
+        sizes: Mapping[int, int] | None = None,
+    ) -> None:
+        """``sizes``: how many of the first nodes of each graph the places tell of, None = all."""
+        if not starts:
+            return
+        scopes, scope = scopes_at(starts)
+        found = tied(sizes or {graph: self.graphs.size(graph) for graph in starts}, starts, scopes, scope)
+        offset = len(self.scopes)
+        self.scopes = joined(self.scopes, found.scopes)
+        for graph, inner in found.of.items():
+            begin = int(self.graphs.begin[graph])
+            nodes = slice(begin, begin + len(inner))
+            self.scope[nodes] = np.where(inner == MISSING, MISSING, inner + offset)
+            self.way[nodes] = way
+            self.is_left[graph] = False
+        for graph, at in found.disagreeing.items():
+            self.refusals.append(not_agreeing(self._strings, source, graph, at, scopes))
+
+
+@remembered
+def origins_of(trace: TraceTable) -> Origins:
+    """Returns what stands behind all replayed work of a trace, whichever steps are chosen."""
+    if not has_replays(trace):
+        return Origins()
+    replays = replays_of(trace)
+    known = _known(trace)
+    order = np.argsort(replays.work, kind="stable")
+    work, node = replays.work[order], replays.node[order]
+    scope = np.append(known.scope, np.int32(MISSING))[node]
+    way = np.append(known.way, np.uint8(Way.GRAPH))[node]
+    full = np.append(known.graphs.node, MISSING)[node]
+    around, outer = annotated(trace, work, full, known.scopes.nearest(EventKind.PYTHON)[scope] != MISSING)
+    module_way = np.where(_in_module(known.scopes, scope), way, Way.GRAPH)
+    module_way = np.where(_in_module(around, outer), Way.ANNOTATION, module_way)
+    way = np.where(
+        known.scopes.nearest(EventKind.OPERATOR)[scope] != MISSING, way, np.where(outer != MISSING, Way.ANNOTATION, way)
+    )
+    scopes, scope = only(*under(known.scopes, scope, around, outer))
+    way = np.where(scope == MISSING, Way.GRAPH, way).astype(np.uint8)
+    return Origins(work, scope, way, scopes, module_way.astype(np.uint8), tuple(known.refusals), known.agreements)
+
+
+def _in_module(scopes: Scopes, scope: Int32) -> Bool:
+    found: Bool = scopes.nearest(EventKind.MODULE, EventKind.ANNOTATION)[scope] != MISSING
+    return found
+
+
+def _known(trace: TraceTable) -> _Known:
+    """What captures and the same work elsewhere tell of the graphs; the first source that tells counts."""
+    known = _Known(trace)
+    own = captured_in(trace) if len(captures(trace).sequences) else Captured()
+    known.by_captures(own, Way.CAPTURE)
+    other = trace.captured
+    known.by_captures(other, Way.CAPTURE_TRACE)
+    known.by_runs(other.sequences, other.source, Way.CAPTURE_TRACE, _all_scopes(other))
+    if known.is_left.any():
+        alone = eager(trace)
+        known.by_runs(alone.sequences, "", Way.EAGER, partial(_scopes_at, trace, alone, known.graphs))
+    known.by_starts((own, Way.CAPTURE), (other, Way.CAPTURE_TRACE))
+    # What else the trace holds is told of a graph of which nothing is known; of what a person named always.
+    known.refusals = [each for each in known.refusals if each.source or known.is_left[each.graph]]
+    return known
+
+
+def _all_scopes(told: Captured) -> ScopesAt:
+    return lambda _: (told.scopes, told.sequences.scope)
+
+
+def _scopes_at(trace: TraceTable, ran: Recorded, graphs: Graphs, starts: Mapping[int, Int64]) -> tuple[Scopes, Int32]:
+    """The scopes of what ran, where some graphs begin there; programs run much besides."""
+    change = np.zeros(len(ran.source) + 1, np.int64)
+    for graph, places in starts.items():
+        np.add.at(change, places, 1)
+        np.add.at(change, places + graphs.size(graph), -1)
+    asked = np.flatnonzero(np.cumsum(change)[:-1])
+    scope = np.full(len(ran.source), MISSING, np.int32)
+    scopes, scope[asked] = scopes_around(trace, ran.source[asked])
+    return scopes, scope

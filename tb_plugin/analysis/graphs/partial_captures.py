@@ -1,0 +1,178 @@
+"""Captures that agree with a graph from its first node on, but not to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.graphs.hashing import sequence_hashes
+from tb_plugin.analysis.graphs.matching import FEWEST_KERNELS, FIELDS, MOST_COMPARED, fits, hashes_of
+from tb_plugin.analysis.graphs.mismatch_reasons import MUCH
+from tb_plugin.analysis.graphs.replays import Graphs
+from tb_plugin.analysis.graphs.scopes import INPUTS, WORK_IN, alike
+from tb_plugin.model.trace.graph_capture import Captured
+from tb_plugin.model.trace.schema import MISSING, EventKind
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+Sides = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
+"""A column of two sides, of which the second has as many nodes or more."""
+
+LEAST_SHARE = 0.25
+"""Other parts of one model may begin alike: a start that is a smaller part of a graph tells too little of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Captures that agree with the first nodes of a graph, further than all others."""
+
+    length: int
+    """How many nodes agree."""
+    nodes: int
+    """How many nodes the graph has, or its capture where that has more."""
+    numbers: Int64
+    """The sequences of the captures."""
+
+
+def longest_starts(graphs: Graphs, wanted: Sequence[int], told: Captured) -> dict[int, Start]:
+    """Returns the start of each wanted graph that captures agree with. Graphs that a capture fits wholly have none.
+
+    A recorder loses work, but does not change it: the graph or the capture has all nodes of the other one in their order.
+    Kernels agree by name; those that the capture does not name need named ones behind them that agree. At least 8 are
+    named, and the start is a quarter of the graph and of the capture or more.
+    """
+    sequences = told.sequences
+    sizes = np.diff(sequences.begin)
+    named = np.append(0, np.cumsum((sequences.kind == EventKind.KERNEL) & (sequences.name != MISSING)))
+    captured = sequences.is_capture & (named[sequences.begin[1:]] - named[sequences.begin[:-1]] >= FEWEST_KERNELS)
+    if not captured.any() or not len(wanted):
+        return {}
+    captures = _Captures(graphs, told, np.flatnonzero(captured), sizes)
+    looked: dict[bytes, Start | None] = {}
+    """Layers of a model run the same work: graphs that do are looked for once."""
+    found: dict[int, Start] = {}
+    for graph in wanted:
+        nodes = graphs.nodes(graph)
+        key = b"".join(getattr(graphs, name)[nodes].tobytes() for name in FIELDS) + bytes([captures.is_sure(graph)])
+        if key not in looked:
+            looked[key] = captures.longest(graph)
+        start = looked[key]
+        if start is not None:
+            found[graph] = start
+    return found
+
+
+class _Captures:
+    """Captures by content: those that state the same are compared once."""
+
+    def __init__(self, graphs: Graphs, told: Captured, captured: Int64, sizes: Int64) -> None:
+        self._graphs, self._sequences = graphs, told.sequences
+        self._columns = [(getattr(graphs, name), getattr(told.sequences, name)) for name in FIELDS]
+        path = alike(told.scopes, WORK_IN, INPUTS)[1]
+        self._path = path[told.sequences.scope].astype(np.int64)
+        begin = told.sequences.begin
+        values = sequence_hashes(
+            hashes_of([of for _, of in self._columns]), np.append(begin[:-1][sizes > 0], begin[-1])
+        )
+        of = np.empty(len(sizes), np.uint64)
+        of[sizes > 0] = values
+        _, first, self._content = np.unique(of[captured], return_index=True, return_inverse=True)
+        self._captured, self._unlike = captured, captured[first]
+        self._sizes = sizes[self._unlike]
+
+    def is_sure(self, graph: int) -> bool:
+        """Returns whether the order of a graph's nodes is recorded, or that of one stream."""
+        return bool((self._graphs.node[self._graphs.nodes(graph)] != MISSING).all() or self._graphs.is_ordered[graph])
+
+    def longest(self, graph: int) -> Start | None:
+        """Returns the captures that agree with a graph longest; None: none does long enough, or one to the end."""
+        nodes = self._graphs.nodes(graph)
+        size = nodes.stop - nodes.start
+        if size < FEWEST_KERNELS:
+            return None
+        like = np.maximum(self._sizes, size) <= MUCH * np.minimum(self._sizes, size)
+        there = self._sequences.begin[self._unlike][:, None] + np.arange(FEWEST_KERNELS)
+        for mine, of in self._columns:
+            like &= fits(mine[nodes][:FEWEST_KERNELS], of[there]).all(axis=1)
+        near = np.flatnonzero(like)
+        if self._sizes[near].sum() > MOST_COMPARED:
+            return None
+        lengths = np.array([self._agreeing(graph, place) for place in near.tolist()], np.int64)
+        if not len(near) or ((lengths == size) & (self._sizes[near] == size)).any():
+            return None
+        most = int(lengths.max())
+        if not most:
+            return None
+        best = near[lengths == most]
+        whole = max(size, int(self._sizes[best].min()))
+        return Start(most, whole, np.sort(self._captured[np.isin(self._content, best)]))
+
+    def _agreeing(self, graph: int, place: int) -> int:
+        """How many of the first nodes of a graph are those of a capture for sure, 0 where they are too few."""
+        nodes, number = self._graphs.nodes(graph), int(self._unlike[place])
+        here, size = int(self._sequences.begin[number]), nodes.stop - nodes.start
+        both = min(size, int(self._sizes[place]))
+        sides = [(mine[nodes], of[here : here + int(self._sizes[place])]) for mine, of in self._columns]
+        same = _equal([(mine[:both], of[:both]) for mine, of in sides])
+        length = both if same.all() else int(np.argmin(same))
+        if length == size == self._sizes[place]:
+            return length
+        is_whole = both == size
+        sides = sides if is_whole else [side[::-1] for side in sides]
+        if not _contains(sides):
+            return 0
+        length = _in_place(sides, length, self._path[here:] if is_whole else None)
+        is_kernel = self._sequences.kind[here : here + length] == EventKind.KERNEL
+        is_named = self._sequences.name[here : here + length] != MISSING
+        if not self.is_sure(graph) or self._sequences.is_forked[number]:
+            is_named &= np.logical_and.accumulate(is_named | ~is_kernel)
+        known = np.flatnonzero(is_kernel & is_named)
+        length = int(known[-1]) + 1 if len(known) >= FEWEST_KERNELS else 0
+        return length if length >= LEAST_SHARE * max(size, int(self._sizes[place])) else 0
+
+
+def _equal(sides: Sequence[Sides]) -> Bool:
+    """Which nodes agree in all columns of two sides."""
+    found: Bool = np.logical_and.reduce([fits(one, other) for one, other in sides])
+    return found
+
+
+def _contains(sides: Sequence[Sides]) -> bool:
+    """Whether the second side has all nodes of the first one in their order, and others between them."""
+    short, long = len(sides[0][0]), len(sides[0][1])
+    if (long - short) * long > MOST_COMPARED:
+        return False
+    done = lost = 0
+    while done < short:
+        same = _equal([(one[done:], other[done + lost : short + lost]) for one, other in sides])
+        if same.all():
+            return True
+        done += int(np.argmin(same))
+        later = np.flatnonzero(_equal([(one[done : done + 1], other[done + lost :]) for one, other in sides]))
+        if not len(later) or lost + later[0] > long - short:
+            return False
+        lost += int(later[0])
+    return True
+
+
+def _in_place(sides: Sequence[Sides], length: int, path: Int64 | None) -> int:
+    """How many of the first nodes of the longer side are these whichever nodes the shorter one lacks.
+
+    Of equal nodes in a row, or of equal layers, nothing tells which ones are missing. Nodes of one ``path`` may stand for
+    each other.
+    """
+    lost = len(sides[0][1]) - len(sides[0][0])
+    sure = at = length
+    # By how many nodes lost before it, less one: whether the node may be a later one. Ends where none may be.
+    moved = np.ones(lost, np.bool_)
+    while at and moved.any():
+        at -= 1
+        later = slice(at + 1, at + 1 + lost)
+        moved = np.logical_or.accumulate(moved[::-1])[::-1]
+        moved &= _equal([(one[at : at + 1], other[later]) for one, other in sides])
+        if (moved if path is None else moved & (path[later] != path[at])).any():
+            sure = at
+    return sure

@@ -1,0 +1,178 @@
+"""Calls that stand for replayed work: of each scope of the capture one for all replays that one call of the trace bears.
+
+No operator runs in a replay, so no call of the trace has its work. Views add these calls to their own: they have device time
+and no host time, and are counted apart, once for each replay. Scopes of the capture that are open around the launch of the
+graph as well, by the path of their names, are the calls that the trace has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.graphs.replays import has_replays, replay_numbers
+from tb_plugin.analysis.groupby import Forest, group, with_ancestors
+from tb_plugin.lib.array_fields import no_rows
+from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import inherit
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+Number = TypeVar("Number", bound=np.generic)
+
+
+@dataclass(frozen=True, eq=False)
+class Bearers:
+    """The calls of a view: their parents among them, what they are called, and which one bears the launch of each work."""
+
+    parent: Int32
+    label: Int64
+    of: Int32
+    """Position of the innermost one around each launch, -1 = none."""
+
+
+@dataclass(frozen=True, eq=False)
+class InReplays:
+    """Which calls have work in which replays: pairs of a call's position and the number of a replay."""
+
+    call: Int64 = no_rows(np.int64)
+    replay: Int64 = no_rows(np.int64)
+
+    def __len__(self) -> int:
+        return len(self.call)
+
+    def count(self, group_of: Int64, count: int) -> Int64:
+        """Returns how many calls of each of ``count`` groups have work, once for each replay (-1: a call of none)."""
+        of = group_of[self.call]
+        return np.bincount(of[of != MISSING], minlength=count).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class ReplayedCalls:
+    """Calls made of scopes. Positions count the calls of the trace and, behind them, these."""
+
+    scope: Int64
+    """Position among the scopes of the origins."""
+    parent: Int32
+    held: InReplays
+    """Which of these have work in which replays."""
+    owner: Int32
+    """For each work its call: one of these, or a call of the trace that bears the launch; -1 = no scope of it bears."""
+
+    def __len__(self) -> int:
+        return len(self.scope)
+
+    def also(self, values: npt.NDArray[Number], those: npt.NDArray[Number] | None = None) -> npt.NDArray[Number]:
+        """Returns values of the calls of the trace, and behind them those of these calls (None: nothing)."""
+        if not len(self):
+            return values
+        return np.concatenate((values, np.zeros(len(self), values.dtype) if those is None else those))
+
+
+def replayed_calls(
+    trace: TraceTable, work: Int64, behind: Int32, bearers: Bearers, bears: Bool, labels: Int64, counted: bool = True
+) -> ReplayedCalls:
+    """Returns the calls that stand for the replays among some device work, of the scopes that are calls of the view.
+
+    ``behind`` is the innermost scope of each work, ``bears`` which scopes are such calls, ``labels`` what each is called in
+    the words of ``Bearers.label``. Without ``counted`` nobody is told of replays.
+    """
+    nobody = np.full(len(work), MISSING, np.int32)
+    none = np.empty(0, np.int64)
+    if not bears.any() or (behind == MISSING).all():
+        return ReplayedCalls(none, none.astype(np.int32), InReplays(), nobody)
+    around = origins_of(trace).scopes.parent
+    # One more at the end answers for -1, here and below.
+    nearest = np.append(
+        inherit(np.where(bears, np.arange(len(bears)), MISSING).astype(np.int32), around), np.int32(MISSING)
+    )
+    scope = nearest[behind].astype(np.int64)
+    some = np.flatnonzero(scope != MISSING)
+    up = np.append(nearest[around], np.int32(MISSING))
+    if not len(some):
+        return ReplayedCalls(none, none.astype(np.int32), InReplays(), nobody)
+    replays = replay_numbers(trace, work[some]) if counted else np.zeros(len(some), np.int64)
+    apart = group(bearers.of[some], replays)
+    bearer = bearers.of[some][apart.first]
+    scope_of, replay = _all_around(scope[some], apart.of, up, len(apart))
+    # Numbers of pairs of a scope and a bearer: parents before children, for scopes are so.
+    count = len(bearers.parent) + 1
+    pairs, which = np.unique(scope_of * count + bearer[replay] + 1, return_inverse=True)
+    at, borne = pairs // count, (pairs % count - 1).astype(np.int32)
+    same = _stand_in_both(bearers, labels, up[:-1], at, borne)
+    number = np.where(same, borne, len(bearers.parent) + np.cumsum(~same) - 1).astype(np.int32)
+
+    def numbered(scopes: Int64, of: Int32) -> Int32:
+        """Positions of pairs; those of no scope are their bearers."""
+        place = np.minimum(np.searchsorted(pairs, scopes * count + of + 1), len(pairs) - 1)
+        return np.where(scopes == MISSING, of, number[place]).astype(np.int32)
+
+    made = np.flatnonzero(~same)
+    owner = nobody
+    owner[some] = numbered(scope[some], bearers.of[some])
+    held = InReplays()
+    if counted:
+        new = np.flatnonzero(~same[which.ravel()])
+        held = InReplays(number[which.ravel()[new]].astype(np.int64), replays[apart.first][replay[new]])
+    return ReplayedCalls(
+        scope=at[made],
+        parent=numbered(up[at[made]].astype(np.int64), borne[made]),
+        held=held,
+        owner=owner,
+    )
+
+
+def replayed_operators(trace: TraceTable, work: Int64, calls: Int64, parent: Int32, launcher: Int32) -> ReplayedCalls:
+    """Returns the operators that stand for the replays among some device work, behind some calls of operators (rows).
+
+    ``launcher`` is the position of the call that launched each work, which is its owner where the capture tells none.
+    """
+    if not has_replays(trace):
+        none = np.empty(0, np.int64)
+        return ReplayedCalls(none, none.astype(np.int32), InReplays(), launcher)
+    origins = origins_of(trace)
+    is_operator = origins.scopes.kind == EventKind.OPERATOR
+    bearers = Bearers(parent, trace.name[calls].astype(np.int64), launcher)
+    found = replayed_calls(trace, work, origins.at(work), bearers, is_operator, origins.scopes.name.astype(np.int64))
+    return replace(found, owner=np.where(found.owner == MISSING, launcher, found.owner))
+
+
+def _all_around(scope: Int64, of: Int64, up: Int32, count: int) -> tuple[Int64, Int64]:
+    """Each pair of a scope and a number below ``count`` once, and the pairs of all scopes around it."""
+    depth = Forest(up[:-1]).depth
+    keys = np.unique(scope * count + of)
+    level = depth[keys // count]
+    found, climbing = [], keys[:0]
+    for each in range(int(level.max(initial=0)), -1, -1):
+        here = np.unique(np.concatenate((keys[level == each], climbing)))
+        found.append(here)
+        above = up[here // count].astype(np.int64)
+        climbing = (above * count + here % count)[above != MISSING]
+    every = np.concatenate(found)
+    return every // count, every % count
+
+
+def _stand_in_both(bearers: Bearers, labels: Int64, up: Int32, scope: Int64, borne: Int32) -> Bool:
+    """Which pairs are a scope that is open around the launch as well: under the same path of names from the outermost one."""
+    members, parent = with_ancestors(bearers.parent, borne)
+    if not len(members):
+        return np.zeros(len(scope), np.bool_)
+    both = np.concatenate((parent, np.where(up == MISSING, MISSING, up + len(members)))).astype(np.int32)
+    path = Forest(both).paths(np.concatenate((bearers.label[members], labels)))
+    count = int(path.max()) + 1
+    keys, first = [], np.unique(borne[borne != MISSING]).astype(np.int64)
+    at = places_of(members, len(bearers.parent))[first]
+    while len(first):
+        keys.append(first * count + path[at])
+        at = parent[at]
+        first, at = first[at != MISSING], at[at != MISSING]
+    own = np.where(borne == MISSING, MISSING, borne * np.int64(count) + path[len(members) + scope])
+    same: Bool = np.isin(own, np.concatenate(keys)) & (borne != MISSING)
+    return same

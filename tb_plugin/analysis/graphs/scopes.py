@@ -1,0 +1,214 @@
+"""Scopes of a trace: what was open around some moments of its host threads, as a forest.
+
+What the autograd engine runs on a thread of its own lies also in what is open, meanwhile, on the thread that waits for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.backward import backward_operators, works_for
+from tb_plugin.analysis.groupby import Forest, group, with_ancestors
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.graph_capture import Scopes
+from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
+from tb_plugin.model.trace.steps.windows import STEP_NAME
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import inherit, innermost, nest, side_by_side
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+KINDS = (EventKind.OPERATOR, EventKind.MODULE, EventKind.PYTHON, EventKind.ANNOTATION)
+WORK_IN = (EventKind.OPERATOR, EventKind.MODULE)
+"""What names a piece of work whatever the Python around it is called."""
+_REFERENCES = ("parent", "forward")
+
+
+def scopes_around(trace: TraceTable, source: npt.NDArray[np.integer]) -> tuple[Scopes, Int32]:
+    """Returns what was open when each of some host rows began, and the position of the innermost scope for each.
+
+    A row that is an operator itself is its own scope. -1 = nothing was open, also for a row of -1. Steps are no scopes.
+    """
+    at = np.unique(source[source != MISSING]).astype(np.int64)
+    if not len(at):
+        return Scopes(), np.full(len(source), MISSING, np.int32)
+    serves = works_for(trace)
+    rows = _open_at(trace, trace.track[at], trace.start_ns[at])
+    roots = _outermost(trace, rows)
+    away = np.concatenate((roots, at))
+    away = away[serves[trace.track[away]] != trace.track[away]]
+    rows = np.union1d(rows, _open_at(trace, serves[trace.track[away]], trace.start_ns[away]))
+    forward = _forward(trace, rows)
+    behind = np.unique(forward[forward != MISSING])
+    rows = np.union1d(rows, np.union1d(behind, _open_at(trace, trace.track[behind], trace.start_ns[behind])))
+    # Those of a thread that works for another one come last: parents stand before children.
+    working = serves[trace.track[rows]] != trace.track[rows]
+    nesting = nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows))
+
+    def around(track: Int32, time: Int64) -> Int32:
+        return innermost(trace.track[rows], trace.start_ns[rows], trace.ends(rows), nesting.parent, track, time)
+
+    parent = nesting.parent.copy()
+    alone = np.flatnonzero((parent == MISSING) & working)
+    parent[alone] = around(serves[trace.track[rows[alone]]], trace.start_ns[rows[alone]])
+    inner = around(trace.track[at], trace.start_ns[at])
+    outside = np.flatnonzero(inner == MISSING)
+    inner[outside] = around(serves[trace.track[at[outside]]], trace.start_ns[at[outside]])
+    place = places_of(rows, len(trace))
+    itself = of_kind(trace.kind[at], *KINDS) & (place[at] != MISSING)
+    inner = np.where(itself, place[at], inner)
+
+    order = np.concatenate((np.flatnonzero(~working), np.flatnonzero(working)))
+    moved = places_of(order, len(rows))
+    rows = rows[order]
+    scopes = _scopes(trace, rows, moved[parent[order]], moved[place[_forward(trace, rows)]])
+    found = places_of(at, len(trace))[source]
+    return scopes, np.append(moved[inner], np.int32(MISSING))[found].astype(np.int32)
+
+
+@remembered
+def _is_scope(trace: TraceTable) -> Bool:
+    annotations = trace.kind == EventKind.ANNOTATION
+    steps = [name for name in np.unique(trace.name[annotations]).tolist() if STEP_NAME.match(trace.strings[name])]
+    found: Bool = of_kind(trace.kind, *KINDS) & ~(annotations & np.isin(trace.name, steps))
+    return found
+
+
+def _open_at(trace: TraceTable, track: Int32, time: Int64) -> Int64:
+    """All scopes that are open at any of these moments of host threads, ascending."""
+    wanted = np.zeros(len(trace.tracks) + 1, np.bool_)
+    wanted[track] = True
+    wanted[-1] = False
+    rows = np.flatnonzero(wanted[trace.track] & _is_scope(trace))
+    begin, end, at = side_by_side(
+        (trace.track[rows], trace.start_ns[rows]), (trace.track[rows], trace.ends(rows)), (track, time)
+    )
+    at = np.sort(at)
+    holds: Bool = np.searchsorted(at, begin, side="left") < np.searchsorted(at, end, side="left")
+    return rows[holds]
+
+
+def _outermost(trace: TraceTable, rows: Int64) -> Int64:
+    found: Int64 = rows[nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows)).parent == MISSING]
+    return found
+
+
+def _forward(trace: TraceTable, rows: Int64) -> Int32:
+    """The forward operator behind what a row does inside of a backward operator, -1 = none.
+
+    What stands in the engine's call of a function that adds gradients, but not in the function, is a hook's: it belongs to
+    no forward operator.
+    """
+    every = backward_operators(trace)
+    within = np.where(trace.kind[rows] == EventKind.OPERATOR, every.of[rows], MISSING)
+    function = np.append(every.function, 0)[within]
+    own = (trace.start_ns[rows] >= trace.start_ns[function]) & (trace.ends(rows) <= trace.ends(function))
+    hooked = np.append(every.adds, False)[within] & ~own
+    return np.where(hooked, MISSING, np.append(every.forward, np.int32(MISSING))[within]).astype(np.int32)
+
+
+def _scopes(trace: TraceTable, rows: Int64, parent: Int32, forward: Int32) -> Scopes:
+    place = places_of(trace.operators.row, len(trace))[rows]
+    none = np.int32(MISSING)
+    within = np.where(trace.kind[rows] == EventKind.OPERATOR, backward_operators(trace).of[rows], MISSING)
+    return Scopes(
+        kind=trace.kind[rows],
+        name=trace.name[rows],
+        parent=parent.astype(np.int32),
+        shapes=np.append(trace.operators.shapes, none)[place],
+        types=np.append(trace.operators.types, none)[place],
+        stack=np.append(trace.operators.stack, none)[place],
+        is_backward=inherit(np.where(within != MISSING, 0, MISSING).astype(np.int32), parent) != MISSING,
+        is_eligible=trace.matrix_eligible[rows],
+        row=rows.astype(np.int32),
+        forward=forward.astype(np.int32),
+    )
+
+
+def joined(*parts: Scopes) -> Scopes:
+    """Returns several forests as one, in this order: positions of each begin where those before it end."""
+    offsets = np.cumsum([0, *(len(part) for part in parts)])
+    columns = {}
+    for column in fields(Scopes):
+        values = [getattr(part, column.name) for part in parts]
+        if column.name in _REFERENCES:
+            values = [
+                np.where(value == MISSING, MISSING, value + offset).astype(np.int32)
+                for value, offset in zip(values, offsets[:-1], strict=True)
+            ]
+        columns[column.name] = np.concatenate(values) if values else getattr(Scopes(), column.name)
+    return Scopes(**columns)
+
+
+def only(scopes: Scopes, used: Int32) -> tuple[Scopes, Int32]:
+    """Returns the scopes that some positions (-1 = none) and all around them need, and the new positions of these."""
+    wanted = np.concatenate((used, scopes.forward[with_ancestors(scopes.parent, used)[0]]))
+    kept, _ = with_ancestors(scopes.parent, wanted)
+    place = places_of(kept, len(scopes))
+    columns = {column.name: getattr(scopes, column.name)[kept] for column in fields(Scopes)}
+    columns |= {name: place[columns[name]] for name in _REFERENCES}
+    return Scopes(**columns), place[used]
+
+
+INPUTS = ("shapes", "types")
+ARGS = (*INPUTS, "stack")
+
+
+def alike(scopes: Scopes, kinds: tuple[EventKind, ...], args: tuple[str, ...] = ()) -> tuple[Scopes, Int32]:
+    """Returns one scope for all of these kinds that have the same names from the outermost to them, and where each is.
+
+    ``args`` have to be the same too; in others they may differ, and have none. Of other kinds the one around stands for
+    them; one more position at the end is for -1.
+    """
+    kept = np.flatnonzero(np.isin(scopes.kind, kinds))
+    place = places_of(kept, len(scopes))
+    inner = np.append(inherit(place[:-1], scopes.parent), np.int32(MISSING))
+    above = inner[scopes.parent[kept]]
+    told = ("kind", "name", "is_backward", *args)
+    if not len(kept):
+        return Scopes(), np.full(len(scopes) + 1, MISSING, np.int32)
+    nodes = group(Forest(above).paths(*(getattr(scopes, name)[kept] for name in told)))
+    first = kept[nodes.first]
+    over = above[nodes.first]
+    of = np.append(nodes.of, MISSING).astype(np.int32)
+    columns = {column.name: getattr(scopes, column.name)[first] for column in fields(Scopes)}
+    columns |= {"parent": np.where(over == MISSING, MISSING, of[over]).astype(np.int32)}
+    columns |= {"row": np.full(len(first), MISSING, np.int32)}
+    forward = scopes.forward[first]
+    columns |= {"forward": np.where(forward == MISSING, MISSING, of[inner[forward]]).astype(np.int32)}
+    columns |= {name: np.full(len(first), MISSING, np.int32) for name in ARGS if name not in args}
+    return Scopes(**columns), of[inner]
+
+
+def under(scopes: Scopes, scope: Int32, around: Scopes, outer: Int32) -> tuple[Scopes, Int32]:
+    """Returns scopes in which each of ``scope`` stands, with all around it, in the one of ``outer`` beside it; -1 = none."""
+    both = (scope != MISSING) & (outer != MISSING)
+    size = max(len(scopes), 1)
+    wanted = np.unique(outer[both].astype(np.int64) * size + scope[both])
+    level, keys = wanted, [wanted]
+    while len(level):
+        above = scopes.parent[level % size]
+        level = np.unique((level - level % size + above)[above != MISSING])
+        keys.append(level)
+    copied = np.unique(np.concatenate(keys))
+    of = copied % size
+    above = scopes.parent[of]
+    # Parents stand before children in the order of these keys, too.
+    parent = np.where(
+        above == MISSING,
+        len(scopes) + copied // size,
+        len(scopes) + len(around) + np.searchsorted(copied, copied - of + above),
+    )
+    whole = joined(scopes, around)
+    columns = {column.name: getattr(whole, column.name) for column in fields(Scopes)}
+    columns = {name: np.concatenate((values, getattr(scopes, name)[of])) for name, values in columns.items()}
+    columns["parent"][len(whole) :] = parent
+    place = len(whole) + np.searchsorted(copied, outer.astype(np.int64) * size + scope)
+    alone = np.where(scope == MISSING, np.where(outer == MISSING, MISSING, outer + len(scopes)), scope)
+    return Scopes(**columns), np.where(both, place, alone).astype(np.int32)

@@ -1,0 +1,273 @@
+"""Sums over groups of rows, vectorised: what a table of operators and one of kernels have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.model.trace.numbering import firsts, numbered, places_of
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.tree import side_by_side, stable_order
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+
+NODES_SENT = 20_000
+"""A tree larger than this is cut breadth-first; ``Tree.total_nodes`` tells."""
+_EXACT = 2.0**52
+"""Sums of integers that stay below it, whatever the order, are exact as floats (2**53, less what rounding may hide)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """n rows in k groups: ``of`` names the group of each row, ``first`` a row of each group (the first)."""
+
+    of: Int64
+    first: Int64
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def count(self) -> Int64:
+        """Rows in each group."""
+        return np.bincount(self.of, minlength=len(self)).astype(np.int64)
+
+    def sum(self, values: npt.NDArray[np.integer]) -> Int64:
+        """Returns exact integer sums (int64)."""
+        size = float(np.abs(values, dtype=np.float64).sum()) if len(values) else 0.0
+        if size < _EXACT:
+            return np.bincount(self.of, weights=values, minlength=len(self)).astype(np.int64)
+        total = np.zeros(len(self), np.int64)
+        np.add.at(total, self.of, values)
+        return total
+
+    def sum_real(self, values: Float64) -> Float64:
+        """Sums of real numbers."""
+        return np.bincount(self.of, weights=values, minlength=len(self)).astype(np.float64)
+
+    def min(self, values: Int64) -> Int64:
+        """Returns the smallest value of each group."""
+        low = np.full(len(self), np.iinfo(np.int64).max)
+        np.minimum.at(low, self.of, values)
+        return low
+
+    def max(self, values: Int64) -> Int64:
+        """Returns the largest value of each group."""
+        high = np.full(len(self), np.iinfo(np.int64).min)
+        np.maximum.at(high, self.of, values)
+        return high
+
+    def any(self, flags: Bool) -> Bool:
+        """Returns whether any row of the group has the flag."""
+        return np.bincount(self.of[flags], minlength=len(self)) > 0
+
+    def percentiles(self, values: Int64, *shares: float) -> list[Float64]:
+        """Percentiles (0..1) of each group with linear interpolation between neighbours, like numpy's default."""
+        order = np.lexsort((values, self.of))
+        ordered = values[order].astype(np.float64)
+        count = self.count()
+        start = np.cumsum(count) - count
+        results = []
+        for share in shares:
+            place = (count - 1) * share
+            low = np.floor(place).astype(np.int64)
+            high = np.minimum(low + 1, count - 1)
+            below, above = ordered[start + low], ordered[start + high]
+            results.append(below + (above - below) * (place - low))
+        return results
+
+
+def group(*keys: npt.NDArray[np.integer]) -> Groups:
+    """Groups of rows that agree in all keys, numbered by the first row's position. By hashing: n, not n log n."""
+    of, count = numbered(keys[0])
+    for key in keys[1:]:
+        # One small number per key and row, then one number for the row: no key may overflow the product.
+        other, distinct = numbered(key)
+        of, count = numbered(of * distinct + other)
+    return Groups(of, firsts(of, count))
+
+
+def ratio(part: npt.NDArray[np.number], whole: npt.NDArray[np.number]) -> Float64:
+    """Returns ``part / whole``, 0 where ``whole`` is 0."""
+    shares: Float64 = np.divide(part, whole, out=np.zeros(len(part)), where=whole != 0)
+    return shares
+
+
+def shares(values: npt.NDArray[np.number]) -> Float64:
+    """Returns the part that each value has of their sum, 0 where that is 0."""
+    return ratio(values, np.full(len(values), values.sum()))
+
+
+_FEW = 16
+"""So many rows of a level are numbered one by one: calls that nest thousands deep have as many levels of one row."""
+
+
+def _numbered_few(keys: list[tuple[int, int]]) -> tuple[Int64, int]:
+    """Each key as the number of its kind, counted by first appearance, and how many kinds there are."""
+    known: dict[tuple[int, int], int] = {}
+    return np.array([known.setdefault(key, len(known)) for key in keys], np.int64), len(known)
+
+
+class Forest:
+    """n rows under their parents (positions among them, -1 = root); parents stand before their children."""
+
+    def __init__(self, parent: Int32) -> None:
+        self.parent = parent
+        self.depth = _depths(parent)
+        order = stable_order(self.depth)
+        bounds = np.searchsorted(self.depth[order], np.arange(1, self.depth.max(initial=0) + 1))
+        self.levels = np.split(order, bounds)
+        """Positions by distance from their root."""
+
+    def sums(self, own: Int64) -> Int64:
+        """Returns the own value plus those of all descendants."""
+        total = own.copy()
+        if own.any():
+            for rows in reversed(self.levels[1:]):
+                np.add.at(total, self.parent[rows], total[rows])
+        return total
+
+    def any_below(self, own: Bool) -> Bool:
+        """Returns whether any descendant has the flag."""
+        below = np.zeros(len(own), np.bool_)
+        if own.any():
+            for rows in reversed(self.levels[1:]):
+                below[self.parent[rows[own[rows] | below[rows]]]] = True
+        return below
+
+    def paths(self, *labels: npt.NDArray[np.integer]) -> Int64:
+        """Returns a number per row that rows share when their labels agree all the way up."""
+        # A path is the parent's path and a label: numbering level by level makes equal paths equal numbers.
+        label = group(*labels).of
+        path = np.full(len(self.parent) + 1, MISSING, np.int64)  # the last one answers for -1
+        offset = 0
+        for rows in self.levels:
+            above = path[self.parent[rows]]
+            if len(rows) < _FEW:
+                of, count = _numbered_few(list(zip(above.tolist(), label[rows].tolist(), strict=True)))
+            else:
+                groups = group(above, label[rows])
+                of, count = groups.of, len(groups)
+            path[rows] = of + offset
+            offset += count
+        return path[:-1]
+
+    def runs(self, root: Int64, *labels: npt.NDArray[np.integer]) -> Int64:
+        """Numbers rows as ``paths`` does, but rows share a number only while no other one at their place stands between them.
+
+        Of the rows without a parent those with another ``root`` are at another place.
+        """
+        run = np.full(len(self.parent) + 1, MISSING, np.int64)  # the last one answers for -1
+        offset = 0
+        for level, rows in enumerate(self.levels):
+            if len(rows) == 1:
+                run[rows] = offset
+                offset += 1
+                continue
+            above = run[self.parent[rows]] if level else root[rows]
+            order = stable_order(above)
+            columns = [above[order], *(label[rows[order]] for label in labels)]
+            begins = np.ones(len(rows), np.bool_)
+            begins[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+            run[rows[order]] = np.cumsum(begins) - 1 + offset
+            offset += int(begins.sum())
+        return run[:-1]
+
+
+def _depths(parent: Int32) -> Int32:
+    """Distance from the root. Pointer doubling: n log depth."""
+    depth: Int32 = (parent != MISSING).astype(np.int32)
+    hop = parent.copy()
+    rows = np.flatnonzero(depth)
+    while rows.size:
+        depth[rows] += depth[hop[rows]]
+        hop[rows] = hop[hop[rows]]
+        rows = rows[hop[rows] != MISSING]
+    return depth
+
+
+def preorder(parent: npt.NDArray[np.integer], *values: Int64) -> list[int]:
+    """Positions in pre-order, siblings with most of the first value (then of the next) first. ``parent`` -1 = root."""
+    children: dict[int, list[int]] = {}
+    above = parent.tolist()
+    for node in np.lexsort(values[::-1]).tolist():
+        children.setdefault(above[node], []).append(node)
+    order, stack = [], list(children.get(MISSING, []))
+    while stack:
+        node = stack.pop()
+        order.append(node)
+        stack.extend(children.get(node, []))
+    return order
+
+
+def cut(order: list[int], parent: Int64, most: int) -> tuple[list[int], list[int]]:
+    """Returns at most so many nodes of a pre-order, upper ones first, and their parents as positions among them."""
+    if len(order) > most:
+        depth: dict[int, int] = {}
+        for node in order:
+            depth[node] = depth.get(int(parent[node]), -1) + 1
+        kept = set(sorted(order, key=lambda node: depth[node])[:most])
+        order = [node for node in order if node in kept]
+    position = {node: i for i, node in enumerate(order)}
+    return order, [position.get(int(parent[node]), MISSING) for node in order]
+
+
+def with_ancestors(parent: Int32, some: npt.NDArray[np.integer]) -> tuple[Int64, Int32]:
+    """Positions (ascending) of some rows (-1 = none) and all around them, and their parents as positions among these."""
+    needed = np.zeros(len(parent) + 1, np.bool_)
+    level = np.unique(some[some != MISSING])
+    while len(level):
+        needed[level] = True
+        level = np.unique(parent[level])
+        level = level[(level != MISSING) & ~needed[level]]
+    rows = np.flatnonzero(needed)
+    return rows, places_of(rows, len(parent))[parent[rows]]
+
+
+def sum_by(owner: npt.NDArray[np.integer], values: Int64, count: int) -> Int64:
+    """Returns exact sums over the rows of each of ``count`` owners; rows of none (-1) are left out."""
+    total = np.zeros(count, np.int64)
+    known = owner != MISSING
+    np.add.at(total, owner[known], values[known])
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """Where n rows lie: track, start and end in nanoseconds; sorted by start, longest first."""
+
+    track: Int32
+    start: Int64
+    end: Int64
+
+
+def outermost(key: npt.NDArray[np.integer], spans: Spans) -> Bool:
+    """Rows that no earlier row of the same key and track encloses: the calls that totals count."""
+    of = group(key, spans.track).of if len(key) else np.empty(0, np.int64)
+    order = stable_order(of)
+    start, end = (time[order] for time in side_by_side((of, spans.start), (of, spans.end)))
+    # The furthest end so far: that of another group lies before every start of this one.
+    furthest = np.concatenate(([MISSING], np.maximum.accumulate(end)[:-1]))[: len(key)]
+    first: Bool = np.empty(len(key), np.bool_)
+    first[order] = (furthest < end) | (furthest <= start)
+    return first
+
+
+def outermost_of(key: npt.NDArray[np.integer], spans: Spans, parent: Int32) -> Bool:
+    """Returns the rows without an ancestor of the same key, as ``outermost`` does; ``parent``: a position, -1 = none.
+
+    Only where calls cross each other does that differ: a call may lie within another one in time and not in the tree,
+    and what it launched is then in no other total. Calls on no track (-1) have no time: the tree alone tells.
+    """
+    counted: Bool = outermost(key, spans) & (spans.track != MISSING)
+    left = np.flatnonzero(~counted)
+    above = parent[left]
+    while len(left):
+        counted[left[above == MISSING]] = True
+        on = (above != MISSING) & (key[above] != key[left])
+        left, above = left[on], parent[above[on]]
+    return counted

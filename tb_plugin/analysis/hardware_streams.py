@@ -1,0 +1,49 @@
+"""The stream that device work ran on, which is not always the track that it is drawn on: a graph's work may have lanes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+
+Int32 = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class HardwareStreams:
+    """Streams by number: those of tracks have the track's, those that no track stands for come behind."""
+
+    of: Int32
+    """Number of each row's stream; on the host it is the track."""
+    names: tuple[str, ...]
+    """What the trace calls each, without the device."""
+
+
+@remembered
+def hardware_streams(trace: TraceTable) -> HardwareStreams:
+    """Returns the stream of each row: that which its arguments state, else its track."""
+    of = trace.track.copy()
+    names = [track.tid.removeprefix("stream").strip() for track in trace.tracks]
+    known = {
+        (track.pid, name): i for i, (track, name) in enumerate(zip(trace.tracks, names, strict=True)) if track.is_device
+    }
+    args = trace.device_args
+    rows, stated = args.row[args.stream != MISSING], args.stream[args.stream != MISSING]
+    pairs, which = np.unique(np.stack((trace.track[rows], stated)), axis=1, return_inverse=True)
+    number = np.empty(pairs.shape[1], np.int32)
+    for i, (track, text) in enumerate(pairs.T.tolist()):
+        place = (trace.tracks[track].pid, trace.strings[text])
+        if not trace.tracks[track].is_device:
+            number[i] = track
+            continue
+        if place not in known:
+            known[place] = len(names)
+            names.append(place[1])
+        number[i] = known[place]
+    of[rows] = number[which.ravel()]
+    return HardwareStreams(of, tuple(names))

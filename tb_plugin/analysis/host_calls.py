@@ -1,0 +1,183 @@
+"""Calls on the host that hold others, with the host, device and backward time that is their own, and their sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.annotations import launched_by
+from tb_plugin.analysis.backward import BackwardOperators, Tie, backward_operators
+from tb_plugin.analysis.backward_times import host_times
+from tb_plugin.analysis.graphs.counted_scope import scopes_of
+from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.graphs.scope_calls import Bearers, InReplays, replayed_calls
+from tb_plugin.analysis.groupby import Forest, Groups, Spans, outermost_of, sum_by
+from tb_plugin.analysis.recomputation import recomputed
+from tb_plugin.analysis.selection import Selection
+from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import innermost, nest
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Chosen backward operators that count for no call: they began in none, nor did the forward operator of any."""
+
+    operators: int
+    untied: int
+    """Those of them whose forward operator is not known."""
+    host_ns: int
+
+
+@dataclass(frozen=True, eq=False)
+class HostCalls:
+    """Chosen calls of modules, or of compiled code, by time; ``parent`` is a position among them.
+
+    Behind them stand those that only a capture has, with the device work of its chosen replays (``replays/sums.py``).
+    Times in nanoseconds, each call's own part.
+
+    ``device`` is what the call launched outside of those inside it, ``backward_device`` what the backward operators launched
+    that are tied to its direct operators, ``backward_host`` the host time of those; ``recomputed`` is the part of ``device``
+    that was launched again inside of a backward pass. ``in_backward``: a backward operator is
+    open around it.
+    """
+
+    row: Int64
+    """Rows of the trace, -1 of what was replayed."""
+    is_replayed: Bool
+    """Which only a capture has."""
+    held: InReplays
+    name: Int32
+    """String id."""
+    spans: Spans
+    parent: Int32
+    key: Int64
+    """Number of what is called: of a module its name and id."""
+    host_self_ns: Int64
+    host_total_ns: Int64
+    device: Int64
+    backward_device: Int64
+    recomputed: Int64
+    backward_host: Int64
+    operators: Int64
+    in_backward: Bool
+    apart: Apart
+
+
+@dataclass(frozen=True, eq=False)
+class Called:
+    """What calls are of: the host rows that are, the scopes of captures that are, and the key of each."""
+
+    row: Int64
+    key: Int64
+    bears: Bool
+    """Which of all scopes of the origins are."""
+    scope_key: Int64
+
+
+def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostCalls:
+    """Returns these host rows as calls with the host, device and backward time that is their own."""
+    rows = called.row
+    nesting = nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows))
+    end = trace.ends(rows)
+
+    def around(source: npt.NDArray[np.integer]) -> Int32:
+        """The innermost call open where each row began, -1 also for -1."""
+        found = np.full(len(source), MISSING, np.int32)
+        known = source != MISSING
+        at = source[known]
+        found[known] = innermost(
+            trace.track[rows], trace.start_ns[rows], end, nesting.parent, trace.track[at], trace.start_ns[at]
+        )
+        return found
+
+    work = selection.of(trace, *DEVICE_WORK)
+    source = launched_by(trace, work)
+    work = work[source != MISSING]
+    owner = around(source[source != MISSING])
+    every = backward_operators(trace)
+    of_forward = np.append(around(every.forward), np.int32(MISSING))
+    inner = every.of[trace.operator[work]]
+    backward_owner = of_forward[inner]
+    # What a call launched itself is forward, also inside a backward pass that recomputes it.
+    backward_owner[(owner != MISSING) | _by_hook(trace, every, work, source[source != MISSING])] = MISSING
+    behind, is_backward = scopes_of(trace, work, called.bears)
+    replayed = replayed_calls(
+        trace, work, behind, Bearers(nesting.parent, called.key, owner), called.bears, called.scope_key
+    )
+    known = replayed.owner != MISSING
+    owner = np.where(known, np.where(is_backward, MISSING, replayed.owner), owner)
+    backward_owner = np.where(known, np.where(is_backward, replayed.owner, MISSING), backward_owner)
+    at = np.flatnonzero(selection.rows[every.row])
+    host_ns = np.where(every.adds, trace.dur_ns[every.function], host_times(trace))[at]
+    outside = around(every.row[at]) == MISSING
+    host_owner = np.where(outside, of_forward[at], MISSING)
+    apart = at[outside & (host_owner == MISSING)]
+    again = np.zeros(len(trace), np.bool_)
+    again[recomputed(trace).work] = True
+    direct = selection.of(trace, EventKind.OPERATOR)
+    position = places_of(rows, len(trace))
+    count, also = len(rows) + len(replayed), replayed.also
+    nowhere = np.full(len(replayed), MISSING, np.int32)
+    scopes = origins_of(trace).scopes
+    return HostCalls(
+        row=also(rows, nowhere.astype(np.int64)),
+        is_replayed=also(np.zeros(len(rows), np.bool_), np.ones(len(replayed), np.bool_)),
+        held=replayed.held,
+        name=also(trace.name[rows], scopes.name[replayed.scope]),
+        spans=Spans(also(trace.track[rows], nowhere), also(trace.start_ns[rows]), also(end)),
+        parent=also(nesting.parent, replayed.parent),
+        key=also(called.key, called.scope_key[replayed.scope]),
+        host_self_ns=also(trace.self_ns[rows]),
+        host_total_ns=also(trace.dur_ns[rows]),
+        device=sum_by(owner, trace.dur_ns[work], count),
+        backward_device=sum_by(backward_owner, trace.dur_ns[work], count),
+        recomputed=sum_by(owner, np.where(again[work], trace.dur_ns[work], 0), count),
+        backward_host=sum_by(host_owner, host_ns, count),
+        operators=sum_by(position[trace.parent[direct]], np.ones(len(direct), np.int64), count),
+        in_backward=also(every.of[trace.operator[rows]] != MISSING, scopes.is_backward[replayed.scope]),
+        apart=Apart(len(apart), int((every.tie[apart] == Tie.NONE).sum()), int(host_times(trace)[apart].sum())),
+    )
+
+
+def _by_hook(trace: TraceTable, every: BackwardOperators, work: Int64, source: Int32) -> Bool:
+    """Which work hooks of a parameter launched, which belong to no module.
+
+    Data parallel training gathers and sends the gradients of many modules in the AccumulateGrad of one: after the function
+    itself, or in what no other call tells from it.
+    """
+    at = every.of[trace.operator[work]]
+    start, function = trace.start_ns[source], np.append(every.function, 0)[at]
+    own = (start >= trace.start_ns[function]) & (start < trace.ends(function)) & ~trace.is_collective[work]
+    found: Bool = np.append(every.adds, False)[at] & ~own
+    return found
+
+
+def sums_of(calls: HostCalls, groups: Groups) -> dict[str, Int64]:
+    """Returns sums over groups of calls; totals count only calls that do not stand in a call of the same group."""
+    once = outermost_of(groups.of, calls.spans, calls.parent)
+    forest = Forest(calls.parent)
+
+    def total(values: Int64) -> Int64:
+        return groups.sum(np.where(once, values, 0))
+
+    return {
+        "calls": groups.sum((~calls.is_replayed).astype(np.int64)),
+        "replayed_calls": calls.held.count(groups.of, len(groups)),
+        "host_self_ns": groups.sum(calls.host_self_ns),
+        "host_total_ns": total(calls.host_total_ns),
+        "device_self_ns": groups.sum(calls.device),
+        "device_total_ns": total(forest.sums(calls.device)),
+        "backward_device_self_ns": groups.sum(calls.backward_device),
+        "backward_device_total_ns": total(forest.sums(calls.backward_device)),
+        "recomputed_device_ns": total(forest.sums(calls.recomputed)),
+        "backward_host_total_ns": total(forest.sums(calls.backward_host)),
+        "operators": groups.sum(calls.operators),
+    }

@@ -1,0 +1,164 @@
+"""The account of idle time: every nanosecond in which a device has nothing to do has one cause.
+
+A gap lies between two moments at which any stream of a device works (or before the first, or after the last); unrecorded
+work counts as work. What ends it
+is the next work, and the thread that launched that work is asked what it did until the launch, then the launch itself, then
+what came between it and the work. The pieces of a gap follow each other without a hole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.busy_intervals import covered_work, device_busy
+from tb_plugin.analysis.idle.causes import HOST, Cause
+from tb_plugin.analysis.idle.host import is_host_recorded, launching_threads, occupied
+from tb_plugin.analysis.launch_phases import launch_phases, usual_latency
+from tb_plugin.analysis.recorded_launches import Launches
+from tb_plugin.analysis.unrecorded_work import device_occupied
+from tb_plugin.lib.intervals import EMPTY, Ranges, first_in, intersect, measure_within, union
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """When a device has nothing to do, in order of time; ``next`` is the row of the work that ends each, -1 = none."""
+
+    start_ns: Int64
+    end_ns: Int64
+    next: Int64
+
+
+@dataclass(frozen=True, eq=False)
+class Account:
+    """The idle time of one device in pieces, in order of time: all of its gaps, and nothing else."""
+
+    gaps: Gaps
+    start_ns: Int64
+    end_ns: Int64
+    cause: Int64
+    gap: Int64
+    """The gap that each piece lies in."""
+
+    def by_cause(self, start: Int64, end: Int64) -> dict[Cause, Int64]:
+        """Returns how much idle time of each cause lies in each window ``[start[i], end[i])``, nanoseconds."""
+        found = {}
+        for cause in Cause:
+            mine = self.cause == cause
+            found[cause] = measure_within(Ranges(self.start_ns[mine], self.end_ns[mine]), start, end)
+        return found
+
+
+def worked(trace: TraceTable, device: int) -> tuple[int, int]:
+    """Returns when a device begins its first and ends its last work; 0 and 0 where all of it has no length."""
+    busy = device_busy(trace).get(device, EMPTY)
+    return (int(busy.start[0]), int(busy.end[-1])) if len(busy) else (0, 0)
+
+
+@remembered
+def idle_account(trace: TraceTable, device: int) -> Account:
+    """Returns the account of a device (position in ``trace.devices``) over all that was opened."""
+    gaps = _gaps(trace, device)
+    launches = launch_phases(trace)
+    at = np.searchsorted(launches.row, np.maximum(gaps.next, 0))
+    at = (
+        np.where((gaps.next != MISSING) & (launches.call[at] != MISSING), at, MISSING)
+        if len(launches.row)
+        else at * 0 - 1
+    )
+    call = np.where(at == MISSING, MISSING, launches.call[at]) if len(launches.row) else at
+    # Without a next work the threads are asked until the end; with one whose launch is not recorded, nobody knows whom.
+    tail = gaps.next == MISSING
+    returned = np.where(
+        tail, gaps.end_ns, np.where(call == MISSING, gaps.start_ns, trace.ends(call) if len(trace) else call)
+    )
+    until = np.clip(returned, gaps.start_ns, gaps.end_ns)
+    host = _host_pieces(trace, device, gaps, until, call)
+    after = _after_launch(gaps, until, at, launches, usual_latency(trace, device), tail)
+    start, end, cause = (np.concatenate(parts) for parts in zip(host, after, strict=True))
+    order = np.argsort(start, kind="stable")
+    start, end, cause = start[order], end[order], cause[order]
+    gap = np.searchsorted(gaps.start_ns, start, side="right") - 1
+    return Account(gaps, start, end, cause, gap)
+
+
+def _gaps(trace: TraceTable, device: int) -> Gaps:
+    rows = covered_work(trace)
+    rows = rows[trace.device[rows] == device]
+    # Of work that begins at once, what was launched first: the order of rows is that of the file.
+    rows = rows[np.lexsort((trace.start_ns[trace.launch[rows]], trace.start_ns[rows]))]
+    busy = device_occupied(trace).get(device, EMPTY)
+    edges = [trace.coverage.start_ns, trace.coverage.end_ns]
+    if len(trace.steps.label):
+        edges += [int(trace.steps.start_ns[0]), int(trace.steps.end_ns[-1])]
+    begin = np.append(min(edges), busy.end).astype(np.int64)
+    end = np.append(busy.start, max(edges)).astype(np.int64)
+    first = np.append(rows, MISSING)[np.searchsorted(trace.start_ns[rows], busy.start)]
+    proper = begin < end
+    return Gaps(begin[proper], end[proper], np.append(first, MISSING)[proper])
+
+
+Pieces = tuple[Int64, Int64, Int64]
+"""Begin, end and cause."""
+
+
+def _after_launch(
+    gaps: Gaps, until: Int64, at: Int64, launches: Launches, limits: Int64, tail: npt.NDArray[np.bool_]
+) -> Pieces:
+    """What lies between the end of the launch and the work."""
+    begin, end = until, gaps.end_ns
+    unknown = (at == MISSING) & ~tail
+    known = at != MISSING
+    place = np.maximum(at, 0)
+    if not len(launches.row):
+        return _pieces((begin, end, np.where(unknown, Cause.NOT_RECORDED, Cause.PYTHON)))
+    # The device has nothing to do: what holds its next work up can be an event alone.
+    freed = np.clip(np.where(known, launches.free_ns[place], begin), begin, end)
+    graph, queued = launches.is_graph[place], launches.is_queued[place] | (until == gaps.start_ns)
+    kind = np.where(queued, Cause.KERNEL_LATENCY, np.where(graph, Cause.GRAPH, Cause.LAUNCH_LATENCY))
+    usual_end = np.minimum(freed + limits[place], end)
+    return _pieces(
+        (begin[unknown], end[unknown], np.full(int(unknown.sum()), Cause.NOT_RECORDED)),
+        (begin[known], freed[known], np.full(int(known.sum()), Cause.DEPENDENCY)),
+        (freed[known], usual_end[known], kind[known]),
+        (usual_end[known], end[known], np.full(int(known.sum()), Cause.UNEXPLAINED)),
+    )
+
+
+def _pieces(*parts: Pieces) -> Pieces:
+    columns = list(zip(*parts, strict=True)) or [(np.empty(0, np.int64),)] * 3
+    start, end, cause = (np.concatenate(column).astype(np.int64) for column in columns)
+    proper = start < end
+    return start[proper], end[proper], cause[proper]
+
+
+def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call: Int64) -> Pieces:
+    """What the threads did until the launch had returned: first the one that launched the work, then the others."""
+    asked = gaps.start_ns < until
+    threads = launching_threads(trace, device)
+    if not threads:
+        return _pieces((gaps.start_ns[asked], until[asked], np.full(int(asked.sum()), Cause.NOT_RECORDED)))
+    # What no launch ends belongs to the thread that launches most.
+    of = np.where(call == MISSING, threads[0], np.append(trace.track, MISSING)[call])
+    asking = np.unique(of[asked]).tolist()
+    doing = {thread: occupied(trace, thread) for thread in {*threads, *asking}}
+    free = Cause.PYTHON if is_host_recorded(trace, doing) else Cause.NOT_RECORDED
+    parts: list[Pieces] = []
+    for thread in asking:
+        mine = asked & (of == thread)
+        when = union(gaps.start_ns[mine], until[mine])
+        order = [thread, *(other for other in threads if other != thread)]
+        every = ((cause, doing[each][cause]) for each in order for cause in HOST)
+        sets = [(cause, intersect(ranges, when)) for cause, ranges in every if len(ranges)]
+        causes = [cause for cause, _ in sets]
+        left = [*(ranges for _, ranges in sets), when]  # nothing is open: the thread is in Python
+        for cause, ranges in zip([*causes, free], first_in(*left), strict=True):
+            parts.append((ranges.start, ranges.end, np.full(len(ranges), cause)))
+    return _pieces(*parts)

@@ -1,0 +1,100 @@
+"""What the threads of the host that launch work are in, cause by cause: what idle time of a device is split by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.blocking_calls import asking_tracks, waits_for_device
+from tb_plugin.analysis.busy_intervals import covered_work
+from tb_plugin.analysis.driver_calls import creates_context, set_up
+from tb_plugin.analysis.graphs.captures import captured_by
+from tb_plugin.analysis.idle.causes import HOST, Cause
+from tb_plugin.analysis.range_patterns import DATALOADER, matched, named
+from tb_plugin.lib.intervals import Ranges, union
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind, of_kind
+from tb_plugin.model.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+MOST_THREADS = 8
+"""So many threads of a device are asked, those that launch most. More do not launch in turns."""
+OF_ALL = (Cause.PROFILER, Cause.GARBAGE_COLLECTION)
+"""Hold up all threads: the interpreter stands still, and what the profiler costs is recorded on a track of its own."""
+_MEMORY = (CallRole.ALLOCATE, CallRole.FREE, CallRole.MAP, CallRole.UNMAP, CallRole.PIN)
+
+
+@remembered
+def launching_threads(trace: TraceTable, device: int) -> tuple[int, ...]:
+    """Returns the tracks that launch work of a device, or have another one launch it, those that launch most first."""
+    rows = covered_work(trace)
+    rows = rows[(trace.device[rows] == device) & (trace.launch[rows] != MISSING)]
+    thread, count = np.unique(asking_tracks(trace, rows), return_counts=True)
+    most = np.lexsort((thread, -count))[:MOST_THREADS]
+    return tuple(thread[most].tolist())
+
+
+def occupied(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
+    """Returns when a thread is in what may keep a device waiting, by cause. What several causes cover is in each of them."""
+    rows, causes = _rows(trace)
+    found = {}
+    for cause in HOST:
+        mine = rows[causes == cause]
+        mine = mine if cause in OF_ALL else mine[trace.track[mine] == thread]
+        found[cause] = union(trace.start_ns[mine], trace.ends(mine))
+    found[Cause.CAPTURE] = captured_by(trace, thread)
+    return found
+
+
+def is_host_recorded(trace: TraceTable, threads: Iterable[int]) -> bool:
+    """Returns whether operators, Python or annotations of any of these threads are recorded.
+
+    Calls of the runtime alone do not tell that a thread is in Python between them: nothing else of it may be recorded.
+    """
+    host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.PYTHON, EventKind.MODULE, EventKind.ANNOTATION)
+    return bool(np.isin(trace.track[host], list(threads)).any())
+
+
+def rows_in(trace: TraceTable, cause: Cause) -> Int64:
+    """Returns the rows of a cause that is known by a name or a kind: the profiler, collection, compilation, input."""
+    if cause == Cause.PROFILER:
+        return np.flatnonzero(trace.kind == EventKind.OVERHEAD)
+    names = trace.recorder.host
+    patterns = {
+        Cause.GARBAGE_COLLECTION: names.collecting,
+        Cause.COMPILATION: names.compiling,
+        Cause.INPUT: matched(DATALOADER),
+    }
+    host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.PYTHON)
+    return np.flatnonzero(host & named(trace, patterns[cause]))
+
+
+@remembered
+def _rows(trace: TraceTable) -> tuple[Int64, Int64]:
+    """Rows that may keep a device waiting, and the cause that each is of; a row may be of several."""
+    calls = trace.kind == EventKind.RUNTIME
+    launches = np.zeros(len(trace), np.bool_)
+    launches[trace.launch[trace.launch != MISSING]] = True
+    memory = np.flatnonzero(trace.calls_that(*_MEMORY))
+    first = set_up(trace, memory)
+    setup = np.concatenate((np.flatnonzero(trace.calls_that(CallRole.SETUP)), memory[first], creates_context(trace)))
+    # An operator inside of another one covers nothing more.
+    outermost = of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME)
+    parent = trace.parent
+    outermost &= (parent == MISSING) | (np.append(trace.kind, EventKind.UNKNOWN)[parent] == EventKind.MODULE)
+    graph = trace.calls_that(CallRole.GRAPH)
+    rows = {
+        **{cause: rows_in(trace, cause) for cause in (*OF_ALL, Cause.COMPILATION, Cause.INPUT)},
+        Cause.INITIALISATION: setup,
+        Cause.DRIVER_MEMORY: memory[~first],
+        Cause.SYNCHRONISATION: np.flatnonzero(calls & waits_for_device(trace)),
+        Cause.GRAPH: np.flatnonzero(graph),
+        Cause.LAUNCH: np.flatnonzero(calls & launches & ~graph),
+        Cause.DISPATCH: np.flatnonzero(outermost),
+    }
+    causes = [np.full(len(mine), cause, np.int64) for cause, mine in rows.items()]
+    return np.concatenate(list(rows.values())), np.concatenate(causes)

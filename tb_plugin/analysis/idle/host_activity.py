@@ -1,0 +1,147 @@
+"""What the threads of the host did innermost at any moment, and for how long in stretches of time."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.blocking_calls import launch_tracks, waits_for_device
+from tb_plugin.lib.intervals import Ranges, contains, overlaps, union
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.numbering import distinct
+from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
+from tb_plugin.model.trace.steps.windows import STEP_NAME
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import latest_open, stable_order
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+_HOST = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.PYTHON, EventKind.MODULE)
+_CELLS = 1 << 22
+"""Numbers in a table of time by name: what more than so many need is worked out in turns."""
+
+
+class Host:
+    """A Host tells what the threads of a trace did innermost at any moment; each is worked out when it is first asked for.
+
+    ``within``: where only these times are asked about, the rest is not looked at.
+    """
+
+    def __init__(self, trace: TraceTable, within: Ranges | None = None) -> None:
+        self._trace = trace
+        is_step = trace.strings.where(lambda text: STEP_NAME.match(text) is not None)[trace.name]
+        rows = np.flatnonzero(of_kind(trace.kind, *_HOST) & ~is_step)
+        if within is not None:
+            rows = rows[overlaps(within, trace.start_ns[rows], trace.ends(rows))]
+        self._rows = rows[stable_order(trace.track[rows])].astype(np.int32)
+        self._bounds = np.searchsorted(trace.track[self._rows], np.arange(len(trace.tracks) + 1))
+        self._known: dict[int, tuple[Int64, Int32]] = {}
+        self.waits = waits_for_device(trace)
+
+    def doing(self, track: int) -> tuple[Int64, Int32]:
+        """Returns times at which the innermost event of a thread changes, and its rows from each on, -1 = none."""
+        if track not in self._known:
+            trace, rows = self._trace, self._rows[self._bounds[track] : self._bounds[track + 1]]
+            time, which = latest_open(trace.start_ns[rows], trace.ends(rows))
+            row = np.append(rows, np.int32(MISSING))[which]
+            changed = np.append(True, row[1:] != row[:-1])[: len(row)]
+            self._known[track] = time[changed], row[changed]
+        return self._known[track]
+
+    def _names(self, rows: Int32) -> Int32:
+        """Names of rows, -1 of none."""
+        return np.append(self._trace.name, np.int32(MISSING))[rows]
+
+    def did(self, track: Int64, begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
+        """Returns what a thread did longest in each stretch of time: the name, for how long, and the longest event of it.
+
+        -1 stands for no thread, and for no event.
+        """
+        name, row = np.full(len(track), MISSING, np.int64), np.full(len(track), MISSING, np.int64)
+        time = np.zeros(len(track), np.int64)
+        for thread in np.unique(track[track != MISSING]).tolist():
+            mine = np.flatnonzero(track == thread)
+            name[mine], time[mine] = self.most(thread, begin[mine], end[mine])
+            row[mine] = self.longest(thread, begin[mine], end[mine], name[mine])
+        return name, time, row
+
+    def did_before(self, work: Int64, begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
+        """Returns as ``did`` what the threads that launched this work (rows, -1 = none) did in stretches of time.
+
+        Where nothing was open there longest, a thread that launches what is in its queue waits for it: whoever put the work
+        into the queue is asked then.
+        """
+        launched, asked = launch_tracks(self._trace, work)
+        found = self.did(launched, begin, end)
+        turn = np.flatnonzero((found[0] == MISSING) & (asked != MISSING))
+        for column, other in zip(found, self.did(asked[turn], begin[turn], end[turn]), strict=True):
+            column[turn] = other
+        return found
+
+    def longest(self, track: int, begin: Int64, end: Int64, name: Int64) -> Int64:
+        """Returns of each stretch of time the longest event of a name that is innermost at some moment in it, -1 = none.
+
+        Each name must be innermost in its stretch, or be -1.
+        """
+        times, rows = self.doing(track)
+        found = np.full(len(begin), MISSING, np.int64)
+        asked = np.flatnonzero(name != MISSING)
+        if not len(asked):
+            return found
+        # By name, then by time: what a stretch has of a name lies together.
+        names, count = self._names(rows), len(times)
+        order = stable_order(names)
+        key = names[order].astype(np.int64) * count + order
+        low = np.maximum(np.searchsorted(times, begin[asked], side="right") - 1, 0)
+        high = np.searchsorted(times, end[asked], side="left")
+        bounds = np.searchsorted(key, np.column_stack((name[asked] * count + low, name[asked] * count + high)).ravel())
+        by_length = np.argsort(self._trace.dur_ns[rows], kind="stable")
+        rank = np.empty(count, np.int64)
+        rank[by_length] = np.arange(count)
+        best = np.maximum.reduceat(np.append(rank[order], 0), bounds)[::2]
+        found[asked] = rows[by_length[best]]
+        return found
+
+    def most(self, track: int, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
+        """Returns of each (non-empty) stretch the name that was innermost longest, and how long. -1: no event was open.
+
+        The time of each name before each bound is a table; a stretch is the difference of two of its columns.
+        """
+        edges = distinct(begin, end)
+        times, rows_doing = self.doing(track)
+        names = self._names(rows_doing)
+        near = slice(*np.searchsorted(times, edges[[0, -1]]))
+        points = distinct(times[near], edges)
+        left, length = points[:-1], np.diff(points)
+        asked = contains(union(begin, end), left)
+        left, length = left[asked], length[asked]
+        doing = np.append(names, np.int32(MISSING))[np.searchsorted(times, left, side="right") - 1]
+        known, of = np.unique(doing, return_inverse=True)
+        # Of names with equal times the first in the alphabet: their numbers follow the order of the file.
+        by_text = np.argsort([text or "" for text in self._trace.strings.take(known).to_pylist()], kind="stable")
+        known, of = known[by_text], np.argsort(by_text, kind="stable")[of.ravel()]
+        order = stable_order(of)
+        of, left, length = of[order], left[order], length[order]
+        column = np.searchsorted(edges, left, side="right")
+        first, last = np.searchsorted(edges, begin), np.searchsorted(edges, end)
+        best_name, best = np.full(len(begin), MISSING, np.int64), np.full(len(begin), -1, np.int64)
+        height = max(1, _CELLS // len(edges))
+        for low in range(0, len(known), height):
+            some = slice(*np.searchsorted(of, (low, low + height)))
+            rows = min(height, len(known) - low)
+            cell = (of[some] - low) * len(edges) + column[some]
+            # Sums stay below 2^53 ns (104 days), so float64 adds them exactly.
+            table = np.bincount(cell, length[some], rows * len(edges)).reshape(rows, len(edges)).cumsum(axis=1)
+            spent = table[:, last] - table[:, first]
+            top = spent.argmax(axis=0)
+            time = spent[top, np.arange(len(begin))].astype(np.int64)
+            better = time > best
+            best_name[better], best[better] = known[low + top[better]], time[better]
+        return best_name, best
+
+
+@remembered
+def host_of(trace: TraceTable) -> Host:
+    """Returns the threads of a trace."""
+    return Host(trace)

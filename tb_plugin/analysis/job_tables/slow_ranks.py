@@ -1,0 +1,218 @@
+"""Which ranks and links of a job are slow, with the figures that say so."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tb_plugin.analysis.job_tables.metrics import METRICS
+from tb_plugin.analysis.job_tables.outliers import FEWEST, LEAST_PERCENT, MANY, outlying, twice_median
+from tb_plugin.analysis.job_tables.stages import Stage, ranks_text
+from tb_plugin.analysis.job_tables.steps import RankTimes, label
+from tb_plugin.analysis.job_tables.traffic import LinkTotal
+from tb_plugin.analysis.severity import SEVERE_SHARE, severity_of
+from tb_plugin.payloads import Figure, Notice, Severity
+
+COMPARED_PART = 10
+"""A link that moved less than this part of what the busiest of its kind moved says little: the time is that of the start."""
+NAMED = 5
+"""So many ranks or links are findings of their own; the tables show all."""
+
+
+@dataclass(frozen=True)
+class SlowRank:
+    """A rank whose time stands out of those of its stage."""
+
+    rank: int
+    stage: Stage
+    key: str
+    time_ns: int
+    twice_median_ns: int
+
+
+@dataclass(frozen=True)
+class SlowLink:
+    """A link whose bandwidth stands out of those of its kind."""
+
+    link: LinkTotal
+    bandwidth: int
+    twice_median: int
+    count: int
+
+
+def slow_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage], key: str) -> list[SlowRank]:
+    """Returns the ranks of which a time stands out, the slowest first; each compared with those of its stage.
+
+    Without stages all are compared: stages of a pipeline do different work.
+    """
+    found = []
+    for among in by_stage(ranks, stages):
+        mine = [each for each in among if key in each.times]
+        values = [each.times[key] for each in mine]
+        ids = tuple(each.ranks[0] for each in mine)
+        found += [SlowRank(ids[at], ids, key, values[at], twice_median(values)) for at in outlying(values)]
+    return sorted(found, key=lambda slow: (-slow.time_ns * 2 + slow.twice_median_ns, slow.rank))
+
+
+def slow_links(totals: Sequence[LinkTotal]) -> list[SlowLink]:
+    """Returns the links between ranks of which the bandwidth is low among those of their kind, the slowest first."""
+    found = []
+    kinds: dict[str, list[LinkTotal]] = defaultdict(list)
+    for link in totals:
+        if link.source != link.destination and link.bandwidth is not None:
+            kinds[link.transport or ""].append(link)
+    for mine in kinds.values():
+        most = max(link.moved_bytes for link in mine)
+        mine = [link for link in mine if link.moved_bytes * COMPARED_PART >= most]
+        speeds = [link.bandwidth or 0 for link in mine]
+        for at in outlying([-speed for speed in speeds]):
+            found.append(SlowLink(mine[at], speeds[at], twice_median(speeds), len(mine)))
+    return sorted(
+        found, key=lambda slow: (slow.bandwidth * 2 - slow.twice_median, slow.link.source, slow.link.destination)
+    )
+
+
+def findings(
+    ranks: Sequence[RankTimes], stages: Sequence[Stage], of_stages: Sequence[RankTimes], totals: Sequence[LinkTotal]
+) -> list[Notice]:
+    """Returns what the times and links say: slow ranks, ranks that wait for their host, uneven stages, slow links."""
+    computing = slow_ranks(ranks, stages, "computing_ns")
+    waiting = slow_ranks(ranks, stages, "free_ns")
+    return [
+        *(_slow_rank(slow) for slow in computing[:NAMED]),
+        *(_slow_link(slow) for slow in slow_links(totals)[:NAMED]),
+        *(_free_rank(slow) for slow in waiting[:NAMED]),
+        *([] if computing else _spread(ranks, stages)),
+        *_uneven(of_stages),
+    ]
+
+
+def by_stage(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> list[list[RankTimes]]:
+    """Returns the ranks of each stage; all of them where no stages are known."""
+    if not stages:
+        return [list(ranks)]
+    of = {each.ranks[0]: each for each in ranks}
+    return [[of[rank] for rank in stage if rank in of] for stage in stages]
+
+
+def _slow_rank(slow: SlowRank) -> Notice:
+    figures = [*_compared(slow), METRICS.figure("computing_ns", slow.time_ns)]
+    text = "Rank {job_rank} computes {computing_ns} a step, {above_median} above the median {median_ns} of {compared_count} "
+    todo = (
+        "Look at its input, its device (temperature, frequency) and what only this rank does; the others wait for it."
+    )
+    severity = severity_of(_above(slow))
+    return Notice("slow_rank", severity, f"{text}ranks{_of(slow)}.", todo, figures, "above_median", LEAST_PERCENT / 100)
+
+
+def _free_rank(slow: SlowRank) -> Notice:
+    figures = [*_compared(slow), METRICS.figure("device_free_ns", slow.time_ns)]
+    text = (
+        "The device of rank {job_rank} has nothing to do for {device_free_ns} a step, {above_median} above the median "
+        "{median_ns} of {compared_count} ranks"
+    )
+    todo = "Its host is late: compare its processor, its data loading and what else runs on that machine."
+    return Notice("free_rank", "medium", f"{text}{_of(slow)}.", todo, figures, "above_median", LEAST_PERCENT / 100)
+
+
+def _slow_link(slow: SlowLink) -> Notice:
+    link = slow.link
+    figures = [
+        METRICS.figure("link_source", link.source),
+        METRICS.figure("link_destination", link.destination),
+        METRICS.figure("link_bandwidth", slow.bandwidth),
+        METRICS.figure("link_bytes", link.moved_bytes),
+        METRICS.figure("below_median", 1 - 2 * slow.bandwidth / slow.twice_median),
+        METRICS.figure("median_bandwidth", slow.twice_median // 2),
+        METRICS.figure("compared_count", slow.count),
+        METRICS.figure("link_kind", link.transport or ""),
+    ]
+    text = (
+        "The link from rank {link_source} to rank {link_destination} moves {link_bandwidth}, {below_median} below the median "
+        "{median_bandwidth} of {compared_count} links of its kind ({link_kind})."
+    )
+    todo = "Check cable, port and switch between the two, and what else uses them."
+    return Notice("slow_link", "medium", text, todo, figures, "below_median", LEAST_PERCENT / 100)
+
+
+def _spread(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Notice]:
+    """The stage whose ranks compute most unevenly, where no single rank stands out."""
+    worst: tuple[float, list[RankTimes]] = (LEAST_PERCENT / 100, [])
+    for among in by_stage(ranks, stages):
+        mine = [each for each in among if each.times.get("computing_ns")]
+        times = [each.times["computing_ns"] for each in mine]
+        if len(times) > 1 and (share := (max(times) - min(times)) / min(times)) > worst[0]:
+            worst = share, mine
+    share, mine = worst
+    if not mine:
+        return
+    slowest = max(mine, key=lambda each: each.times["computing_ns"])
+    figures = [
+        METRICS.figure("spread_ratio", share),
+        METRICS.figure("compared_count", len(mine)),
+        METRICS.figure("job_rank", slowest.ranks[0]),
+        METRICS.figure("computing_ns", slowest.times["computing_ns"]),
+    ]
+    text = "Computing differs by {spread_ratio} among {compared_count} ranks"
+    text += f" of stage {label(tuple(each.ranks[0] for each in mine))}" if len(stages) > 1 else ""
+    text += "; none of them stands out. Rank {job_rank} computes longest, {computing_ns} a step."
+    yield Notice(
+        "uneven_ranks",
+        "low",
+        text,
+        "Compare what these ranks are given to do.",
+        figures,
+        "spread_ratio",
+        LEAST_PERCENT / 100,
+    )
+
+
+def _uneven(stages: Sequence[RankTimes]) -> Iterator[Notice]:
+    """Stages of a pipeline of which one computes longer than the others: these wait for it."""
+    known = [each for each in stages if each.times.get("computing_ns")]
+    if len(known) < 2:
+        return
+    longest, shortest = (pick(known, key=lambda each: each.times["computing_ns"]) for pick in (max, min))
+    least = shortest.times["computing_ns"]
+    share = (longest.times["computing_ns"] - least) / least
+    if share <= LEAST_PERCENT / 100:
+        return
+    figures = [
+        METRICS.figure("job_stage", ranks_text(longest.ranks)),
+        METRICS.figure("computing_ns", longest.times["computing_ns"]),
+        METRICS.figure("spread_ratio", share),
+    ]
+    text = (
+        f"The stage of ranks {{job_stage}} computes {{computing_ns}} a step, {{spread_ratio}} more than that of ranks "
+        f"{label(shortest.ranks)}: a pipeline runs at the speed of its slowest stage."
+    )
+    severity: Severity = "medium" if share >= SEVERE_SHARE else "low"
+    yield Notice(
+        "uneven_stages",
+        severity,
+        text,
+        "Move layers from it to the others.",
+        figures,
+        "spread_ratio",
+        LEAST_PERCENT / 100,
+    )
+
+
+def _compared(slow: SlowRank) -> list[Figure]:
+    return [
+        METRICS.figure("job_rank", slow.rank),
+        METRICS.figure("above_median", _above(slow)),
+        METRICS.figure("median_ns", slow.twice_median_ns // 2),
+        METRICS.figure("compared_count", len(slow.stage)),
+    ]
+
+
+def _above(slow: SlowRank) -> float:
+    return 2 * slow.time_ns / slow.twice_median_ns - 1 if slow.twice_median_ns > 0 else float(slow.time_ns > 0)
+
+
+def _of(slow: SlowRank) -> str:
+    """Which ranks it was compared with, and by which test."""
+    test = "3 sigma" if len(slow.stage) >= MANY else "Dixon's Q test"
+    return f" ({test}, ranks {label(slow.stage)})" if len(slow.stage) >= FEWEST else ""

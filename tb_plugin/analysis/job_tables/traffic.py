@@ -1,0 +1,208 @@
+"""Communication of the ranks of a job: times by group and rank, what went over which kind of link, and over which link."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.job_tables.metrics import CALL_COLUMNS, METRICS
+from tb_plugin.model.trace.job_tables import BANDS, GROUPS, OPERATIONS
+from tb_plugin.payloads import Line, Metric, Series
+
+MOST_DRAWN = 64
+"""Ranks of the map of links; with more a cell is too small to be seen."""
+MAPS = {"link_bandwidth": "Bandwidth of links", "link_bytes": "Bytes over links"}
+"""Titles of the maps of links by what they show."""
+
+
+@dataclass(frozen=True)
+class LinkTotal:
+    """What went over a link in all calls."""
+
+    source: int
+    destination: int
+    transport: str | None
+    moved_bytes: int
+    link_ns: int
+
+    @property
+    def bandwidth(self) -> int | None:
+        """Returns whole bytes a second, None where no time is stated."""
+        return speed(self.moved_bytes, self.link_ns)
+
+
+def speed(size: int | None, time: int | None) -> int | None:
+    """Returns whole bytes a second, None where a number is not known or no time passed."""
+    return size * 1_000_000_000 // time if size is not None and time is not None and time > 0 else None
+
+
+def communication_frame(tables: Mapping[str, pa.Table]) -> Frame:
+    """Returns the table of communication: a row for each group and rank."""
+    calls = tables[OPERATIONS]
+    keys = ["group", "kind", "rank"]
+    found = calls.group_by(keys, use_threads=False).aggregate(
+        [("rank", "count"), *((key, "sum") for key in CALL_COLUMNS)]
+    )
+    found = found.sort_by([(key, "ascending") for key in keys])
+    names, members = _about(tables[GROUPS])
+    groups = found["group"].to_pylist()
+    data = {
+        "group": found["group"],
+        "group_name": pa.array([names.get(group) for group in groups], pa.string()),
+        "members": pa.array([members.get(group) for group in groups], pa.string()),
+        "group_kind": found["kind"],
+        "job_rank": found["rank"],
+        "job_calls": found["rank_count"],
+        **{shown: found[f"{key}_sum"] for key, shown in CALL_COLUMNS.items()},
+    }
+    return _frame("job_communication", "Communication", data, ("group", "group_kind", "job_rank"), "group")
+
+
+def band_frame(tables: Mapping[str, pa.Table]) -> Frame:
+    """Returns the table of kinds of links: a row for each group, rank and kind."""
+    bands = tables[BANDS]
+    keys = ["group", "kind", "rank", "band", "part_of"]
+    found = bands.group_by(keys, use_threads=False).aggregate([("bytes", "sum"), ("transit_ns", "sum")])
+    found = found.sort_by([(key, "ascending") for key in keys])
+    names, members = _about(tables[GROUPS])
+    groups = found["group"].to_pylist()
+    data = {
+        "link_kind": found["band"],
+        "link_part_of": found["part_of"],
+        "group": found["group"],
+        "group_name": pa.array([names.get(group) for group in groups], pa.string()),
+        "members": pa.array([members.get(group) for group in groups], pa.string()),
+        "group_kind": found["kind"],
+        "job_rank": found["rank"],
+        "link_bytes": found["bytes_sum"],
+        "link_ns": found["transit_ns_sum"],
+        "link_bandwidth": _bandwidth(found["bytes_sum"], found["transit_ns_sum"]),
+    }
+    return _frame("job_bands", "Kinds of links", data, ("group", "group_kind", "job_rank", "link_kind"), "link_kind")
+
+
+def link_totals(links: pa.Table) -> list[LinkTotal]:
+    """Returns what went over each link of the job in all calls.
+
+    Where a group states a sum over all calls it counts, else its sums over calls of a kind, else its single calls.
+    """
+    known = pc.and_(pc.is_valid(links["source"]), pc.is_valid(links["destination"]))
+    rows = links.filter(pc.and_(known, pc.invert(pc.fill_null(links["in_group"], False))))
+    is_total = pc.equal(pc.fill_null(rows["place"], ""), "total")
+    level = pc.if_else(pc.and_(is_total, pc.is_null(rows["operation"])), 0, pc.if_else(is_total, 1, 2))
+    # A best or a worst call of a kind is none of the sums, and in them already.
+    level = pc.if_else(pc.and_(pc.is_valid(rows["place"]), pc.invert(is_total)), 3, level)
+    rows = rows.append_column("level", level).filter(pc.less(level, 3))
+    keys = ["step", "group", "source", "destination"]
+    best = rows.group_by(keys, use_threads=False).aggregate([("level", "min")])
+    found = _counted(rows, best, keys)
+    sums = found.group_by(["source", "destination", "transport"], use_threads=False).aggregate(
+        [("bytes", "sum"), ("transit_ns", "sum")]
+    )
+    return sorted(
+        (
+            LinkTotal(
+                row["source"], row["destination"], row["transport"], row["bytes_sum"] or 0, row["transit_ns_sum"] or 0
+            )
+            for row in sums.to_pylist()
+        ),
+        key=lambda link: (link.source, link.destination, link.transport or ""),
+    )
+
+
+def link_frame(totals: list[LinkTotal]) -> Frame:
+    """Returns the table of links."""
+    data = {
+        "link_source": pa.array([link.source for link in totals], pa.int64()),
+        "link_destination": pa.array([link.destination for link in totals], pa.int64()),
+        "link_kind": pa.array([link.transport for link in totals], pa.string()),
+        "link_bytes": pa.array([link.moved_bytes for link in totals], pa.int64()),
+        "link_ns": pa.array([link.link_ns for link in totals], pa.int64()),
+        "link_bandwidth": pa.array([link.bandwidth for link in totals], pa.int64()),
+    }
+    keys = ("link_source", "link_destination", "link_kind")
+    return _frame("job_links", "Links", data, keys, "link_kind")
+
+
+def link_maps(totals: list[LinkTotal]) -> list[Series]:
+    """Returns maps of the links between ranks, from row to column: bandwidth, and bytes."""
+    between = [link for link in totals if link.source != link.destination]
+    ranks = sorted({rank for link in between for rank in (link.source, link.destination)})
+    if not ranks:
+        return []
+    place = {rank: number for number, rank in enumerate(ranks[:MOST_DRAWN])}
+    moved, took = (np.zeros((len(place), len(place)), np.int64) for _ in range(2))
+    for link in between:
+        if link.source in place and link.destination in place:
+            moved[place[link.source], place[link.destination]] += link.moved_bytes
+            took[place[link.source], place[link.destination]] += link.link_ns
+    subtitle = "from rank (row) to rank (column)"
+    if len(ranks) > MOST_DRAWN:
+        subtitle += f", the first {MOST_DRAWN} of {len(ranks)} ranks"
+    bandwidth = [list(map(speed, *row)) for row in zip(moved.tolist(), took.tolist(), strict=True)]
+    volume = [[size or None for size in row] for row in moved.tolist()]
+    return [
+        _map(key, title, subtitle, list(place), values)
+        for key, title, values in (
+            ("link_bandwidth", MAPS["link_bandwidth"], bandwidth),
+            ("link_bytes", MAPS["link_bytes"], volume),
+        )
+    ]
+
+
+def _map(key: str, title: str, subtitle: str, ranks: list[int], values: list[list[int | None]]) -> Series:
+    metric = METRICS[key]
+    lines = [
+        Line(Metric(f"rank_{rank}", str(rank), metric.unit, metric.definition, metric.window), "communication", [*row])
+        for rank, row in zip(ranks, values, strict=True)
+    ]
+    return Series(
+        f"map_{key}", title, subtitle, METRICS.metric("link_destination", "To"), [*map(str, ranks)], lines, "lines"
+    )
+
+
+def _counted(rows: pa.Table, best: pa.Table, keys: list[str]) -> pa.Table:
+    """The rows that count: of each group those of its best level; below a sum over all groups of a kind nothing else."""
+    level = dict(zip(_rows(best, keys), best["level_min"].to_pylist(), strict=True))
+    sums = [*keys, "kind", "level"]
+    # A sum that belongs to no group is one over all groups of its kind.
+    whole = {
+        (step, source, destination, kind)
+        for step, group, source, destination, kind, number in _rows(rows, sums)
+        if group is None and number == 0
+    }
+    keep = [
+        level[step, group, source, destination] == number
+        and (group is None or (step, source, destination, kind) not in whole)
+        for step, group, source, destination, kind, number in _rows(rows, sums)
+    ]
+    return rows.filter(pa.array(keep, pa.bool_()))
+
+
+def _rows(table: pa.Table, keys: list[str]) -> Iterator[tuple[Any, ...]]:
+    yield from zip(*(table[key].to_pylist() for key in keys), strict=True)
+
+
+def _about(groups: pa.Table) -> tuple[dict[str, str], dict[str, str]]:
+    """Names and ranks of the groups by their own name."""
+    rows = list(zip(*(groups[key].to_pylist() for key in ("group", "name", "ranks")), strict=True))
+    names = {group: name for group, name, _ in rows if group and name}
+    return names, {group: ranks for group, _, ranks in rows if group and ranks}
+
+
+def _bandwidth(moved: pa.ChunkedArray, took: pa.ChunkedArray) -> pa.Array:
+    pairs = zip(moved.to_pylist(), took.to_pylist(), strict=True)
+    return pa.array([speed(*pair) for pair in pairs], pa.int64())
+
+
+def _frame(
+    name: str, title: str, data: dict[str, pa.ChunkedArray | pa.Array], keys: tuple[str, ...], named: str
+) -> Frame:
+    empty = tuple(key for key, column in data.items() if column.null_count == len(column) and key not in keys)
+    return Frame(name, title, METRICS.columns(*data, hidden=empty), pa.table(data), keys, named)

@@ -1,0 +1,209 @@
+"""What kernels do: the class of each kernel by its name, why it is that one, and time by class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.graphs.replays import has_replays
+from tb_plugin.analysis.groupby import group, with_ancestors
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import inherit
+from tb_plugin.payloads import Link, Metric, Slice
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+UInt8 = npt.NDArray[np.uint8]
+
+TITLES: Mapping[KernelClass, str] = MappingProxyType(
+    {
+        KernelClass.GEMM: "GEMM",
+        KernelClass.CONVOLUTION: "Convolution",
+        KernelClass.ATTENTION: "Attention",
+        KernelClass.NORMALISATION: "Normalisation",
+        KernelClass.ELEMENTWISE: "Elementwise",
+        KernelClass.REDUCTION: "Reduction",
+        KernelClass.EMBEDDING: "Embedding",
+        KernelClass.MOE: "MoE",
+        KernelClass.OPTIMIZER: "Optimizer",
+        KernelClass.COPY: "Copy",
+        KernelClass.COMMUNICATION: "Communication",
+        KernelClass.OTHER: "Other",
+    }
+)
+WHAT: Mapping[KernelClass, str] = MappingProxyType(
+    {
+        KernelClass.GEMM: "Products of matrices.",
+        KernelClass.CONVOLUTION: "Convolutions, forward and backward, with what prepares them.",
+        KernelClass.ATTENTION: "Attention in one kernel, with its caches and index lists.",
+        KernelClass.NORMALISATION: "Norms over a row, a channel or a group, and softmax.",
+        KernelClass.ELEMENTWISE: "Each element by itself, also several operations in one kernel.",
+        KernelClass.REDUCTION: "Sums, maxima, losses, pooling, sorting and scanning.",
+        KernelClass.EMBEDDING: "Rows that are looked up by index, or added to.",
+        KernelClass.MOE: "Sorting of tokens to experts, and the experts' products.",
+        KernelClass.OPTIMIZER: "Steps of optimizers over many tensors at once.",
+        KernelClass.COPY: "Data moved, set, cast or laid out anew by kernels. Copies of the driver are no kernels.",
+        KernelClass.COMMUNICATION: "Exchange with other devices.",
+        KernelClass.OTHER: "No rule knows the kernel's name or an operator around its launch.",
+    }
+)
+_UNKNOWN = 255
+
+
+class Because(IntEnum):
+    """What speaks for the class of a kernel's name."""
+
+    NOTHING = 0
+    COMMUNICATES = 1
+    RULE = 2
+    OPERATOR = 3
+
+
+_REASONS: Mapping[int, str] = MappingProxyType(
+    {
+        Because.NOTHING: "no rule knows its name or an operator around its launch",
+        Because.COMMUNICATES: "it communicates: by its name, its arguments or the operator that launched it",
+        Because.RULE: "by its name: {}",
+        Because.OPERATOR: "launched by {}",
+    }
+)
+
+
+@dataclass(frozen=True, eq=False)
+class NamedKernels:
+    """The kernels of a trace by their names (string ids, ascending), with the class of each and what speaks for it."""
+
+    name: Int32
+    kernel_class: UInt8
+    because: UInt8
+    by: Int32
+    """String id of the rule, or of the operator that launched most of its time; -1 = neither."""
+
+    def of(self, names: npt.NDArray[np.integer]) -> UInt8:
+        """Returns the class of each of these names of kernels."""
+        found: UInt8 = self.kernel_class[np.searchsorted(self.name, names)]
+        return found
+
+    def reasons(self, trace: TraceTable, names: npt.NDArray[np.integer]) -> list[str]:
+        """Returns what speaks for the class of each of these names of kernels."""
+        places = np.searchsorted(self.name, names)
+        by = zip(self.because[places].tolist(), self.by[places].tolist(), strict=True)
+        return [_REASONS[because].format(trace.strings[string]) for because, string in by]
+
+
+def word_of(kernel_class: int) -> str:
+    """Returns the word for a class in rules, tables and facts."""
+    return KernelClass(kernel_class).name.lower()
+
+
+@remembered
+def named_kernels(trace: TraceTable) -> NamedKernels:
+    """Returns the class of every kernel's name: by a person's rule, as communication, by a rule, by operators, else other.
+
+    A name is communication when all of its kernels are. Operators speak for a name in all of the trace: the class that has
+    most of its time, of the nearest operator around each launch that a rule knows.
+    """
+    rows = np.flatnonzero(trace.kind == EventKind.KERNEL)
+    names = np.unique(trace.name[rows])
+    place = np.searchsorted(names, trace.name[rows])
+    communicates = np.bincount(place[~trace.is_collective[rows]], minlength=len(names)) == 0
+    classes, of_kernels = trace.classes, np.flatnonzero(~trace.classes.of_operator)
+    rule = places_of(classes.name[of_kernels], len(trace.strings) + 1)[names]
+    ruled = rule != MISSING
+    rule = of_kernels[rule[ruled]]
+    own = np.zeros(len(names), np.bool_)
+    own[ruled] = classes.is_own[rule]
+    found = NamedKernels(
+        names.astype(np.int32),
+        np.full(len(names), KernelClass.OTHER, np.uint8),
+        np.full(len(names), Because.NOTHING, np.uint8),
+        np.full(len(names), MISSING, np.int32),
+    )
+    _ask_operators(trace, rows[~ruled[place]], found)
+    found.kernel_class[ruled], found.by[ruled] = classes.kernel_class[rule], classes.rule[rule]
+    found.because[ruled] = Because.RULE
+    communicates &= ~own
+    found.kernel_class[communicates], found.by[communicates] = KernelClass.COMMUNICATION, MISSING
+    found.because[communicates] = Because.COMMUNICATES
+    return found
+
+
+def _ask_operators(trace: TraceTable, rows: Int64, found: NamedKernels) -> None:
+    """Write down what the operators around these kernels say: the class and the operator's name with most of the time."""
+    known = _nearest_known(trace, rows)
+    rows, known = rows[known != MISSING], known[known != MISSING]
+    if not len(rows):
+        return
+    kernel_class = class_of_operators(trace)[known]
+    weight = trace.dur_ns[rows] + 1  # kernels of 0 ns count too
+    of_class = group(trace.name[rows], kernel_class)
+    of_operator = group(of_class.of, known)
+    first = of_operator.first
+    class_time = of_class.sum(weight)[of_class.of[first]]
+    # Ascending: of several ways of one name the last that is written stays.
+    first = first[np.lexsort((known[first], of_operator.sum(weight), kernel_class[first], class_time))]
+    places = np.searchsorted(found.name, trace.name[rows[first]])
+    found.kernel_class[places], found.by[places] = kernel_class[first], known[first]
+    found.because[places] = Because.OPERATOR
+
+
+def class_of_operators(trace: TraceTable) -> UInt8:
+    """Returns by string id the class that an operator of this name gives to its kernels, 255 where no rule knows it."""
+    table = np.full(len(trace.strings) + 1, _UNKNOWN, np.uint8)
+    chosen = trace.classes.of_operator
+    table[trace.classes.name[chosen]] = trace.classes.kernel_class[chosen]
+    return table
+
+
+def _nearest_known(trace: TraceTable, rows: Int64) -> Int32:
+    """For each kernel the name of the nearest operator around its launch (of a replay, the capture's) that a rule knows."""
+    found = np.full(len(rows), MISSING, np.int32)
+    launched = np.flatnonzero(trace.operator[rows] != MISSING)
+    operators = trace.operator[rows[launched]]
+    members, parent = with_ancestors(trace.operator, operators)
+    found[launched] = _known_names(trace, trace.name[members], parent)[np.searchsorted(members, operators)]
+    if has_replays(trace):
+        origins = origins_of(trace)
+        scopes = origins.scopes
+        names = np.where(scopes.kind == EventKind.OPERATOR, scopes.name, MISSING)
+        told = np.append(_known_names(trace, names, scopes.parent), np.int32(MISSING))[origins.at(rows)]
+        found = np.where(told == MISSING, found, told)
+    return found
+
+
+def _known_names(trace: TraceTable, names: Int32, parent: Int32) -> Int32:
+    """For each operator its name, or that of the nearest one around it, that a rule knows; -1 = none."""
+    known = class_of_operators(trace)[names] != _UNKNOWN
+    return inherit(np.where(known, names, MISSING).astype(np.int32), parent)
+
+
+def class_time(trace: TraceTable, kernels: Int64) -> dict[KernelClass, int]:
+    """Returns the summed durations of these kernels by class; the classes' parts sum to that of all of them."""
+    classes = named_kernels(trace).of(trace.name[kernels])
+    totals = np.zeros(len(KernelClass), np.int64)
+    np.add.at(totals, classes, trace.dur_ns[kernels])
+    return {each: int(totals[each]) for each in TITLES}
+
+
+def class_slices(times: Mapping[KernelClass, int], metric: Metric, view: str) -> list[Slice]:
+    """Returns the classes that have time, most first and ``other`` last; each leads to its kernels in ``view``."""
+    order = sorted(times, key=lambda each: (each == KernelClass.OTHER, -times[each]))
+    return [
+        Slice(
+            Metric(word_of(each), TITLES[each], metric.unit, f"{WHAT[each]} {metric.definition}", metric.window),
+            word_of(each),
+            times[each],
+            Link(view, {"where": f"class:{word_of(each)}"}, TITLES[each]),
+        )
+        for each in order
+        if times[each]
+    ]

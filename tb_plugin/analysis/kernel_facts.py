@@ -1,0 +1,39 @@
+"""What a profile states of its kernels under names of its own, by the meaning that the tool's words give to these names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+
+def stated_text(trace: TraceTable, keys: Sequence[str], rows: Int64) -> Int32:
+    """Returns the string id of the first of these facts that each row has, -1 where it has none."""
+    found = np.full(len(rows), MISSING, np.int32)
+    known = {column.key: column for column in trace.others if column.is_text}
+    for key in keys:
+        if (column := known.get(key)) is not None:
+            values, has = column.at(rows)
+            found = np.where((found == MISSING) & has, values, found).astype(np.int32)
+    return found
+
+
+@remembered
+def on_counted_cores(trace: TraceTable) -> Bool:
+    """Returns which rows are kernels on the parts of a device that the tool's tables of operators count apart."""
+    facts = trace.recorder.kernels
+    flags = np.zeros(len(trace), np.bool_)
+    ids = {trace.strings.find(text) for text in facts.counted} - {MISSING}
+    if ids:
+        kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
+        flags[kernels] = np.isin(stated_text(trace, facts.core, kernels), list(ids))
+    return flags

@@ -1,0 +1,60 @@
+"""Launches in three phases: the call, the queue time and the launch latency."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.recorded_launches import Launches, recorded_launches, usual
+from tb_plugin.analysis.unrecorded_work import waits_for_unrecorded
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+
+LEAST_OUTLIER_NS = 20_000
+"""A latency below is none that is unusual, however steady the others are."""
+
+
+@remembered
+def launch_phases(trace: TraceTable) -> Launches:
+    """Returns how all covered device work was launched (spec: API time, queue time, launch latency).
+
+    A launch that waits for unrecorded work counts as queued until its own work starts.
+    """
+    found, waits = recorded_launches(trace), waits_for_unrecorded(trace)
+    if not waits.any():
+        return found
+    return replace(
+        found,
+        free_ns=np.where(waits, trace.start_ns[found.row], found.free_ns),
+        queue_ns=np.where(waits, found.queue_ns + found.latency_ns, found.queue_ns),
+        latency_ns=np.where(waits, 0, found.latency_ns),
+        is_queued=found.is_queued | waits,
+    )
+
+
+def usual_latency(trace: TraceTable, device: int) -> Int64:
+    """Returns up to where the latency of each work (as in ``launch_phases``) is usual on a device.
+
+    Compared is work of its kind (kernels; copies and sets) that was launched alike: queued, by a graph, or neither.
+    """
+    launches = launch_phases(trace)
+    of_device = (trace.device[launches.row] == device) & (launches.call != MISSING)
+    is_kernel = trace.kind[launches.row] == EventKind.KERNEL
+    limit = np.zeros(len(launches.row), np.int64)
+    for kind in (is_kernel, ~is_kernel):
+        for alike in (
+            launches.is_queued,
+            ~launches.is_queued & launches.is_graph,
+            ~launches.is_queued & ~launches.is_graph,
+        ):
+            # Where queued work follows without a gap there is no latency to learn from.
+            known = of_device & kind & alike & ((launches.latency_ns > 0) | ~launches.is_queued)
+            samples = launches.latency_ns[known]
+            # One sample does not define what is usual.
+            limit[kind & alike] = usual(samples) if len(samples) > 1 else min(usual(samples), LEAST_OUTLIER_NS)
+    return limit

@@ -1,0 +1,1 @@
+"""Allocator events of a trace: owners, origins and categories."""

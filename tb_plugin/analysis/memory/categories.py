@@ -1,0 +1,155 @@
+"""The categories of a trace's blocks: in which stage of the training each was allocated and released."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.backward import forward_operators, in_backward
+from tb_plugin.analysis.device_memory.records import Device
+from tb_plugin.analysis.groupby import group
+from tb_plugin.analysis.memory.owners import Owners
+from tb_plugin.analysis.memory.tables import BEFORE, LOST, Scene
+from tb_plugin.analysis.memory_categories import MEANINGS, ORDER, TITLES, Lives, When, categories_of, passes_of
+from tb_plugin.analysis.range_patterns import OPTIMIZER
+from tb_plugin.lib.intervals import Ranges, contains, union
+from tb_plugin.lib.model_cache import MEMO
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Breakdown, Metric, Slice
+
+Int64 = npt.NDArray[np.int64]
+Int8 = npt.NDArray[np.int8]
+Bool = npt.NDArray[np.bool_]
+
+UNKNOWN = ORDER.index("unknown")
+DERIVED = "Judged by when it was allocated and released."
+REST = "The recorded total less what is above: allocated before the trace, and not told by a release."
+
+
+def category_bar(scene: Scene, device: Device, at: int, when: str) -> dict[str, Breakdown]:
+    """Returns what was live after the event at a position by category, as a payload; none where no forward pass is seen.
+
+    Without totals or addresses nothing is known to be live.
+    """
+    if not (device.has_addresses and device.has_totals):
+        return {}
+    codes = MEMO.get(device, block_categories, lambda: block_categories(scene.trace, scene.owners, device))
+    if not codes.any_pass:
+        return {}
+    blocks, total = device.blocks, device.level(at)
+    sizes = _sizes(codes.of, blocks.bytes, blocks.told(at))
+    # What is older and told by its release, where the recorded total holds it.
+    known = blocks.live(at) & (blocks.allocation == MISSING) & (codes.of != UNKNOWN)
+    older = _sizes(codes.of, blocks.bytes, known)
+    if older.sum() <= total - sizes.sum():
+        sizes += older
+    parts = [
+        Slice(Metric(f"live_{category}", TITLES[category], "bytes", f"{MEANINGS[category]} {DERIVED}"), category, size)
+        for category, size in zip(ORDER, sizes.tolist(), strict=True)
+        if size
+    ]
+    if rest := total - int(sizes.sum()):
+        whose = BEFORE if rest > 0 else LOST
+        parts.append(Slice(Metric("outside", whose.strip("()"), "bytes", REST), "idle", rest))
+    title = f"Live {when} by category"
+    return {"live_categories": Breakdown("live_categories", title, device.name, "bytes", total, parts, "bar")}
+
+
+def _sizes(codes: Int8, size: Int64, chosen: Bool) -> Int64:
+    found = np.zeros(len(ORDER), np.int64)
+    np.add.at(found, codes[chosen], size[chosen])
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Categorised:
+    """Blocks of a device have the categories ``of``, positions in ``memory_categories.ORDER``."""
+
+    of: Int8
+    any_pass: bool
+    """A forward pass was seen: without one nothing is known of them."""
+
+
+def block_categories(trace: TraceTable, owners: Owners, device: Device) -> Categorised:
+    """Returns the category of each block of a device."""
+    lives = lives_of(trace, owners, device)
+    return Categorised(categories_of(lives), passes_of(lives) > 0)
+
+
+def lives_of(trace: TraceTable, owners: Owners, device: Device) -> Lives:
+    """Returns when each block of a device was allocated and released."""
+    blocks = device.blocks
+    operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
+    backward = in_backward(trace, operators, forward_operators(trace, operators))
+    steps, clears = (_annotated(trace, what) for what in ("step", "zero_grad"))
+    own = owners.operator[device.record]
+    row = np.where(own == MISSING, MISSING, owners.operators[own] if len(owners.operators) else MISSING)
+    time = device.time_ns
+    passes, turns = _passes(trace, operators, backward, union(
+        np.concatenate((steps.start, clears.start)), np.concatenate((steps.end, clears.end))
+    ))  # fmt: skip
+    # Between two backward operators nothing of a thread may be open.
+    engine = operators[backward[operators]]
+    turn = group(np.searchsorted(passes, trace.start_ns[engine], side="right"))
+    hull = union(turn.min(trace.start_ns[engine]), turn.max(trace.ends(engine)))
+    number = np.searchsorted(passes, time, side="right")
+    opened = (
+        np.concatenate(([-1], passes))[number] > np.concatenate(([-1], turns))[np.searchsorted(turns, time, "right")]
+    )
+    when = np.select(
+        [
+            contains(clears, time),
+            contains(steps, time),
+            backward[row] | ((row == MISSING) & contains(hull, time)),
+            opened,
+        ],
+        [When.CLEAR, When.STEP, When.BACKWARD, When.FORWARD],
+        When.BETWEEN,
+    ).astype(np.int8)
+
+    def at(values: npt.NDArray[np.signedinteger], event: Int64, none: int) -> npt.NDArray[np.int64]:
+        return np.append(values, none)[event].astype(np.int64)
+
+    begin, end = (at(when, event, When.NEVER).astype(np.int8) for event in (blocks.allocation, blocks.release))
+    begin_pass, end_pass = at(number, blocks.allocation, 0), at(number, blocks.release, 0)
+    root = np.append(owners.root, MISSING)[own].astype(np.int64)
+    until = np.append(trace.ends(owners.operators), -1)[root]
+    released = at(time, blocks.release, 0)
+    whole = (blocks.allocation != MISSING) & (blocks.release != MISSING)
+    call = np.searchsorted(steps.start, time, side="right")
+    same_call = at(call, blocks.allocation, -1) == at(call, blocks.release, -2)
+    same_pass = begin_pass == end_pass
+    return Lives(
+        bytes=blocks.bytes,
+        begin=begin,
+        end=end,
+        begin_pass=begin_pass,
+        end_pass=end_pass,
+        in_operator=whole & (released <= at(until, blocks.allocation, -1)),
+        in_stage=whole & (begin == end) & same_pass & (same_call | (begin != When.STEP)),
+    )
+
+
+def _annotated(trace: TraceTable, method: str) -> Ranges:
+    """The calls of a method of optimizers, which are annotated."""
+    said = trace.strings.where(lambda text: (found := OPTIMIZER.match(text)) is not None and found[1] == method)
+    rows = np.flatnonzero((trace.kind == EventKind.ANNOTATION) & said[trace.name])
+    return union(trace.start_ns[rows], trace.ends(rows))
+
+
+def _passes(trace: TraceTable, operators: Int64, backward: Bool, optimizer: Ranges) -> tuple[Int64, Int64]:
+    """When forward passes begin, and when anything else of a training does, both in order.
+
+    A forward pass begins with a module, or an operator with a backward one, after a backward pass or the optimizer.
+    """
+    linked = trace.forward[operators]
+    rows = np.concatenate((np.flatnonzero(trace.kind == EventKind.MODULE), np.unique(linked[linked != MISSING])))
+    rows = rows[~backward[rows]]
+    starts = np.unique(trace.start_ns[rows[~contains(optimizer, trace.start_ns[rows])]])
+    turns = np.unique(np.concatenate((trace.start_ns[operators[backward[operators]]], optimizer.start)))
+    before = np.searchsorted(turns, starts, side="right")
+    first = np.concatenate(([True], before[1:] != before[:-1]))[: len(starts)]
+    return starts[first], turns

@@ -1,0 +1,102 @@
+"""Where allocator events come from, beside their operator: the line of Python, the phase, and the step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.annotations import annotation_at, phases_of
+from tb_plugin.analysis.code_lines import code_lines
+from tb_plugin.analysis.memory.owners import Owners, tracks_of
+from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
+from tb_plugin.model.trace.table import Steps, TraceTable
+from tb_plugin.model.trace.tree import innermost
+
+ORIGINS = ("allocation_frame", "allocation_phase", "allocation_step")
+"""Columns of what an ``Origins`` knows."""
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """One thing that is known of each allocator event: the place of its text among ``texts``, -1 = none."""
+
+    of: Int32
+    texts: pa.Array
+
+    @property
+    def known(self) -> bool:
+        """Returns whether the trace tells it of any event."""
+        return bool((self.of != MISSING).any())
+
+    def take(self, events: npt.NDArray[np.integer]) -> pa.Array:
+        """Returns the texts of some events, null for none."""
+        return self.texts_of(self.of[events])
+
+    def texts_of(self, places: npt.NDArray[np.integer]) -> pa.Array:
+        """Returns the texts at some places, null for -1."""
+        return self.texts.take(pa.array(places, pa.int32(), mask=places == MISSING))
+
+
+@dataclass(frozen=True, eq=False)
+class Origins:
+    """What is known of the events of a trace."""
+
+    frame: Origin
+    """The line of Python, as ``code_lines`` tells it."""
+    phase: Origin
+    """The innermost phase."""
+    step: Origin
+    """The step; places are positions among the trace's steps."""
+
+    def told(self, keys: Iterable[str]) -> list[str]:
+        """Returns those of some columns that the trace has anything for."""
+        known = zip(ORIGINS, (self.frame.known, self.phase.known, self.step.known), strict=True)
+        left_out = {key for key, there in known if not there} | (set() if self.step.known else {"outlives_step"})
+        return [key for key in keys if key not in left_out]
+
+
+def origins_of(trace: TraceTable, owners: Owners) -> Origins:
+    """Returns where all allocator events of a trace come from."""
+    return origins_at(trace, owners, tracks_of(trace), trace.memory.time_ns)
+
+
+def origins_at(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> Origins:
+    """Returns where moments of threads come from; ``owners`` are those of the same moments."""
+    phases = phases_of(trace)
+    phase = phases.of[annotation_at(trace, track, time)].astype(np.int32)
+    labels = trace.steps.label if trace.steps.recorded else ()
+    return Origins(
+        _frames(trace, owners, track, time),
+        Origin(phase, pa.array(phases.labels, pa.large_string())),
+        Origin(step_at(trace, time), pa.array(labels, pa.large_string())),
+    )
+
+
+def step_at(trace: TraceTable, time: Int64) -> Int32:
+    """Returns the position of the recorded step that the host was in at each time, -1 = none."""
+    steps = trace.steps if trace.steps.recorded else Steps()
+    return steps.at(time, on_host=True).astype(np.int32)
+
+
+def _frames(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> Origin:
+    """The line under which the innermost operator or Python call open at each event began.
+
+    Of a backward operator without a line that of its forward operator.
+    """
+    calls = np.flatnonzero(of_kind(trace.kind, EventKind.PYTHON, EventKind.MODULE) & np.isin(trace.track, track))
+    parent = places_of(calls, len(trace))[trace.python_parent[calls]]
+    place = innermost(trace.track[calls], trace.start_ns[calls], trace.ends(calls), parent, track, time)
+    call = np.append(calls, MISSING)[place]
+    operator = np.append(owners.operators, MISSING)[owners.operator]
+    # Of two that are open the one that began last lies inside; rows stand in order of time, outer ones first.
+    lines = code_lines(trace)
+    line = lines.of[np.maximum(call, operator)]
+    return Origin(np.where(line != MISSING, line, lines.of[owners.forward]), lines.texts)

@@ -1,0 +1,175 @@
+"""Whom allocator events belong to: the operator and module call open on the thread of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.lib.array_fields import no_rows
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import inherit, innermost, nest, roots_of
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Owners:
+    """Whom each allocator event (or another moment of a thread) belongs to: rows of the trace, -1 = none."""
+
+    operators: Int64
+    """Operator rows of the threads that have allocator events."""
+    parent: Int32
+    """Their parents, as positions among them."""
+    root: Int32
+    """The outermost operators that they stand in, the same way."""
+    operator: Int32
+    """Position among ``operators`` for each event."""
+    module: Int32
+    """Row of the module call for each event; of a backward operator, the module of its forward operator."""
+    forward: Int32
+    """The forward operator of each event's operator, or of the nearest one around it that has one."""
+    stated: Int32 = no_rows(np.int32)
+    """Name id of who asked, as the profile states it, for each event; empty where it states none."""
+
+    def names(self, trace: TraceTable, events: Int64) -> Int32:
+        """Returns name ids of the operators of events; of whom no call is known, as they are stated."""
+        return self._stated(_take(trace.name, _take(self.operators, self.operator[events])), events)
+
+    def callers(self, trace: TraceTable, events: Int64) -> Int32:
+        """Returns name ids of the operators around those."""
+        return _take(trace.name, _take(self.operators, _take(self.parent, self.operator[events])))
+
+    def outermost(self, trace: TraceTable, events: Int64) -> Int32:
+        """Returns name ids of the operators around which there is no other, of those open at events."""
+        return self._stated(_take(trace.name, _take(self.operators, _take(self.root, self.operator[events]))), events)
+
+    def _stated(self, names: Int32, events: Int64) -> Int32:
+        """Names, and where there is none the one that is stated."""
+        return np.where(names == MISSING, self.stated[events], names) if len(self.stated) else names
+
+    def modules(self, trace: TraceTable, events: Int64) -> Int32:
+        """Returns name ids of the modules of events."""
+        return _take(trace.name, self.module[events])
+
+
+def _take(values: npt.NDArray[np.signedinteger], at: npt.NDArray[np.signedinteger]) -> Int32:
+    """Values (ids or positions) at positions, -1 for -1."""
+    found = values[at] if len(values) else at
+    return np.where(at == MISSING, MISSING, found).astype(np.int32)
+
+
+def owners_of(trace: TraceTable) -> Owners:
+    """Returns the innermost operator and module call open on the thread of each allocator event.
+
+    Where the profile states who asked, it is the call of that name that was open then, else the name alone.
+    """
+    owners = owners_at(trace, tracks_of(trace), trace.memory.time_ns)
+    stated = trace.stated_memory.name
+    if not len(stated):
+        return owners
+    call = _stated_calls(trace)
+    operator = np.where(stated == MISSING, owners.operator, places_of(owners.operators, len(trace))[call])
+    return replace(owners, operator=operator.astype(np.int32), stated=stated)
+
+
+@remembered
+def _stated_calls(trace: TraceTable) -> Int64:
+    """The call of the operator that is stated to have asked, for each allocator event: row of the trace, -1 = none.
+
+    Of several calls of one name that are open it is the one that began last.
+    """
+    stated, time = trace.stated_memory.name, trace.memory.time_ns
+    wanted = np.zeros(len(trace.strings) + 1, np.bool_)
+    wanted[stated[stated != MISSING]] = True
+    calls = np.flatnonzero((trace.kind == EventKind.OPERATOR) & wanted[trace.name])
+    found = np.full(len(stated), MISSING, np.int64)
+    width = len(trace.strings)
+    pair = trace.track[calls].astype(np.int64) * width + trace.name[calls]
+    pairs, which = np.unique(pair, return_inverse=True)
+    group = which.astype(np.int32)
+    start, end = trace.start_ns[calls], trace.ends(calls)
+    parent = nest(group, start, end).parent
+    asked = np.flatnonzero(stated != MISSING)
+    for track in np.unique(trace.track[calls]).tolist():
+        here = pairs[pairs // width == track] % width
+        calls_it = np.zeros(width, np.bool_)
+        calls_it[here] = True
+        event = asked[calls_it[stated[asked]]]
+        place = np.searchsorted(pairs, track * width + stated[event].astype(np.int64)).astype(np.int32)
+        call = innermost(group, start, end, parent, place, time[event])
+        row = np.append(calls, MISSING)[call]
+        # Rows stand in order of time: of the calls on several threads the one that began last.
+        found[event] = np.maximum(found[event], row)
+    return found
+    # Calls and events as one list, by name and time: before an event stands the call of its name that began last.
+    names = np.concatenate((trace.name[calls], stated[asked]))
+    times = np.concatenate((trace.start_ns[calls], time[asked]))
+    order = np.lexsort((np.arange(len(names)) >= len(calls), times, names))
+    is_call = order < len(calls)
+    last = np.maximum.accumulate(np.where(is_call, np.arange(len(order)), -1))
+    events = np.flatnonzero(~is_call)
+    before, event = order[last[events]], asked[order[events] - len(calls)]
+    good = np.flatnonzero((last[events] >= 0) & (before < len(calls)))
+    row, event = calls[before[good]], event[good]
+    fits = (trace.name[row] == stated[event]) & (trace.ends(row) >= time[event])
+    found[event[fits]] = row[fits]
+    return found
+
+
+def owners_at(trace: TraceTable, track: Int32, time: Int64) -> Owners:
+    """Returns the innermost operator and module call open on a thread at each moment; -1 is no thread."""
+    known = np.unique(track[track != MISSING])
+    operators = np.flatnonzero((trace.kind == EventKind.OPERATOR) & np.isin(trace.track, known))
+    parent = places_of(operators, len(trace))[trace.operator[operators]]
+    operator = innermost(
+        trace.track[operators],
+        trace.start_ns[operators],
+        trace.ends(operators),
+        parent,
+        track,
+        time,
+    )
+    forward = _take(inherit(trace.forward[operators], parent), operator)
+    return Owners(operators, parent, roots_of(parent), operator, _modules(trace, track, time, forward), forward)
+
+
+def _modules(trace: TraceTable, track: Int32, time: Int64, forward: Int32) -> Int32:
+    rows = np.flatnonzero(trace.kind == EventKind.MODULE)
+    none: Int32 = np.full(len(track), MISSING, np.int32)
+    if not len(rows):
+        return none
+    nesting = nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows))
+
+    def around(at_track: Int32, at: Int64) -> Int32:
+        place = innermost(trace.track[rows], trace.start_ns[rows], trace.ends(rows), nesting.parent, at_track, at)
+        return _take(rows.astype(np.int32), place)
+
+    module = around(track, time)
+    backward = (module == MISSING) & (forward != MISSING)
+    module[backward] = around(trace.track[forward[backward]], trace.start_ns[forward[backward]])
+    return module
+
+
+@remembered
+def tracks_of(trace: TraceTable) -> Int32:
+    """Returns the track of each allocator event, -1 when its thread has no row.
+
+    Where the profile states who asked, it is that of their call.
+    """
+    memory = trace.memory
+    of_thread = {(t.pid, t.tid): i for i, t in enumerate(trace.tracks) if not t.is_device}
+    key = memory.pid.astype(np.int64) << 32 | memory.tid.astype(np.int64)
+    keys, which = np.unique(key, return_inverse=True)
+    threads = [(trace.strings[int(k >> 32)], trace.strings[int(k & 0xFFFFFFFF)]) for k in keys]
+    found = [of_thread.get(thread, MISSING) for thread in threads]
+    tracks = np.array(found, np.int32)[which.ravel()] if found else np.empty(0, np.int32)
+    if not len(trace.stated_memory.name):
+        return tracks
+    call = _stated_calls(trace)
+    return np.where(call == MISSING, tracks, np.append(trace.track, MISSING)[call]).astype(np.int32)

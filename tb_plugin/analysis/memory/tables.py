@@ -1,0 +1,167 @@
+"""What the tables are about, and those of operators with what they allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.device_memory.records import Device
+from tb_plugin.analysis.device_memory.window import MemoryRange
+from tb_plugin.analysis.groupby import Forest, Groups, Spans, group, outermost, sum_by, with_ancestors
+from tb_plugin.analysis.memory.metrics import METRICS
+from tb_plugin.analysis.memory.origins import Origins
+from tb_plugin.analysis.memory.owners import Owners
+from tb_plugin.analysis.range_patterns import MODULE
+from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Sort
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+BEFORE = "(before the trace)"
+"""Stands for whoever allocated what was live before the first event."""
+LOST = "(releases not recorded)"
+"""Stands for the difference where the recorded total is less than the blocks that nobody released."""
+TOTALS = ("size_increase_bytes", "allocation_count", "allocation_bytes")
+SUMS = (
+    "size_increase_bytes", "self_size_increase_bytes", "allocation_count", "self_allocation_count",
+    "allocation_bytes", "self_allocation_bytes",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What all tables are about."""
+
+    trace: TraceTable
+    owners: Owners
+    origins: Origins
+    window: MemoryRange
+
+
+def operator_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
+    """Returns a row per device and operator; the row of no operator holds what happened outside any."""
+    trace = scene.trace
+    # Also on threads that allocate nothing: the number of calls is that of the operator view.
+    operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
+    began = operators[scene.window.holds(trace.start_ns[operators])]
+    calls = np.bincount(trace.name[began], minlength=len(trace.strings))
+    found = [_operators(scene, device, calls) for device in devices]
+    empty = {"name": pa.array([], pa.large_string()), "device": pa.array([], pa.string())}
+    empty |= {key: pa.array([], pa.int64()) for key in ("calls", *SUMS)}
+    table = pa.concat_tables([pa.table(empty), *found])
+    order = [("self_size_increase_bytes", "descending"), ("self_allocation_bytes", "descending")]
+    return Frame(
+        name="memory_operators",
+        title="Memory by operator",
+        columns=METRICS.columns(
+            "name", "device", "calls", *SUMS, hidden=hidden_of(devices), share=("self_allocation_bytes",)
+        ),
+        data=table.sort_by([*order, ("device", "ascending"), ("name", "ascending")]),
+        row_key=("device", "name"),
+        name_column="name",
+        sort=Sort("self_size_increase_bytes", True),
+    )
+
+
+def outermost_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
+    """Returns a row per device and operator around which there is none: each allocation stands in one row."""
+    trace = scene.trace
+    alone = np.flatnonzero((trace.kind == EventKind.OPERATOR) & (trace.operator == MISSING))
+    began = alone[scene.window.holds(trace.start_ns[alone])]
+    calls = np.bincount(trace.name[began], minlength=len(trace.strings))
+    found = [_outermost(scene, device, calls) for device in devices]
+    empty = {"name": pa.array([], pa.large_string()), "device": pa.array([], pa.string())}
+    empty |= {key: pa.array([], pa.int64()) for key in ("outer_calls", *TOTALS)}
+    order = [("size_increase_bytes", "descending"), ("allocation_bytes", "descending")]
+    return Frame(
+        name="memory_operators_outermost",
+        title="Memory by outermost operator",
+        columns=METRICS.columns(
+            "name", "device", "outer_calls", *TOTALS, hidden=hidden_of(devices), share=("allocation_bytes",)
+        ),
+        data=pa.concat_tables([pa.table(empty), *found]).sort_by(
+            [*order, ("device", "ascending"), ("name", "ascending")]
+        ),
+        row_key=("device", "name"),
+        name_column="name",
+        sort=Sort("size_increase_bytes", True),
+    )
+
+
+def _outermost(scene: Scene, device: Device, calls: Int64) -> pa.Table:
+    inside = scene.window.holds(device.time_ns) & (device.bytes != 0)
+    name, size = scene.owners.outermost(scene.trace, device.record[inside]), device.bytes[inside]
+    groups = group(name) if len(name) else Groups(np.empty(0, np.int64), np.empty(0, np.int64))
+    first = name[groups.first]
+    grown = np.maximum(size, 0)
+    data = {
+        "name": pc.fill_null(scene.trace.strings.take(first), pa.scalar(NO_OPERATOR, pa.large_string())),
+        "device": pa.array([device.name] * len(groups), pa.string()),
+        "outer_calls": pa.array(np.where(first == MISSING, 0, calls[first])),
+    }
+    sums = {key: groups.sum(values) for key, values in zip(TOTALS, (size, np.sign(grown), grown), strict=True)}
+    return pa.table({**data, **{key: pa.array(values) for key, values in sums.items()}})
+
+
+def hidden_of(devices: Sequence[object]) -> tuple[str, ...]:
+    """Returns columns that a table does not show at first: one device alone needs none."""
+    return ("device",) if len(devices) == 1 else ()
+
+
+def _operators(scene: Scene, device: Device, calls: Int64) -> pa.Table:
+    trace, owners = scene.trace, scene.owners
+    inside = scene.window.holds(device.time_ns) & (device.bytes != 0)
+    owner, size = owners.operator[device.record[inside]], device.bytes[inside]
+    grown = np.maximum(size, 0)
+    row, parent = with_ancestors(owners.parent, owner)
+    place = places_of(row, len(owners.operators))[owner]
+    own = [sum_by(place, values, len(row)) for values in (size, np.sign(grown), grown)]
+    forest = Forest(parent)
+    total = [forest.sums(values) for values in own]
+    rows = owners.operators[row]
+    groups = group(trace.name[rows])
+    once = outermost(trace.name[rows], Spans(trace.track[rows], trace.start_ns[rows], trace.ends(rows)))
+    data: dict[str, Int64] = {"calls": calls[trace.name[rows][groups.first]]}
+    for i, key in enumerate(SUMS):
+        values = own[i // 2] if i % 2 else np.where(once, total[i // 2], 0)
+        data[key] = groups.sum(values)
+    known = trace.name[rows][groups.first]
+    alone = np.flatnonzero(owner == MISSING)
+    outside = owners.names(trace, device.record[inside][alone])  # as they are stated, -1 = nobody
+    name = np.union1d(known, outside)
+    sums = {key: np.zeros(len(name), np.int64) for key in data}
+    for key, values in data.items():
+        sums[key][np.searchsorted(name, known)] = values
+    place = np.searchsorted(name, outside)
+    sums["calls"][place] = np.where(outside == MISSING, 0, calls[outside])
+    for i, key in enumerate(SUMS):
+        sums[key] += sum_by(place, (size, np.sign(grown), grown)[i // 2][alone], len(name))
+    said = np.any([sums[key] != 0 for key in SUMS], axis=0)
+    names = pc.fill_null(trace.strings.take(name), pa.scalar(NO_OPERATOR, pa.large_string()))
+    columns = {key: pa.array(values) for key, values in sums.items()}
+    # Of who is known by name alone nobody counted the calls.
+    columns["calls"] = pa.array(sums["calls"], mask=(sums["calls"] == 0) & (name != MISSING) & ~np.isin(name, known))
+    table = pa.table({"name": names, "device": pa.array([device.name] * len(names), pa.string()), **columns})
+    return table.filter(pa.array(said))
+
+
+def owner_names(trace: TraceTable, owners: Owners, event: Int64, known: Bool) -> pa.Array:
+    """Returns names of the allocating operators; of blocks without a recorded allocation, that they are older."""
+    names = trace.strings.take(np.where(known, owners.names(trace, event), MISSING))
+    nobody, older = (pa.scalar(text, pa.large_string()) for text in (NO_OPERATOR, BEFORE))
+    return pc.coalesce(names, pc.if_else(pa.array(known), nobody, older))
+
+
+def module_names(trace: TraceTable, name: Int32) -> pa.Array:
+    """Returns names of modules as the module view shows them; null for none."""
+    return pc.replace_substring_regex(trace.strings.take(name), pattern=MODULE, replacement="")

@@ -1,0 +1,301 @@
+"""Calls of operators, with their own and their nested times on host and device: what all tables of operators are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.graphs.scope_calls import InReplays, ReplayedCalls, replayed_operators
+from tb_plugin.analysis.groupby import Forest, Spans, sum_by, with_ancestors
+from tb_plugin.analysis.kernel_facts import on_counted_cores
+from tb_plugin.analysis.selection import Selection
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace import tree
+from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.model.trace.reported_operators import TIMES, stated_operators
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, MatrixUse, of_kind
+from tb_plugin.model.trace.steps.windows import STEP_NAME
+from tb_plugin.model.trace.strings import StringTable
+from tb_plugin.model.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """Operator calls that were chosen, by time where that is known. In nanoseconds; ``parent`` is a position among them.
+
+    Behind them stand those that only a capture has, with the device work of its chosen replays (``replays/sums.py``).
+    """
+
+    row: Int64
+    """Rows of the trace, -1 where calls are stated and no events, and of those that were replayed."""
+    is_replayed: Bool
+    """Which only a capture has."""
+    held: InReplays
+    texts: StringTable
+    """What ``name`` and ``shape`` are ids of."""
+    spans: Spans
+    parent: Int32
+    name: Int32
+    shape: Int32
+    stack: Int32
+    host_self_ns: Int64
+    host_total_ns: Int64
+    runtime_self_ns: Int64
+    """Self time of the runtime calls whose innermost operator it is."""
+    device_self_ns: Int64
+    device_total_ns: Int64
+    matrix_self_ns: Int64
+    matrix_total_ns: Int64
+    kernel_self_ns: Int64
+    kernel_total_ns: Int64
+    core_self_ns: Int64
+    """Self time of kernels on the parts of the device that the tool counts apart (``KernelFacts.counted``)."""
+    core_total_ns: Int64
+    eligible: Bool
+    stacks: list[str]
+    """Texts that ``stack`` counts into."""
+    no_operator: Int64
+    """Chosen device events without a chosen operator: rows of the trace."""
+    no_operator_ns: int
+    """Their device time."""
+
+
+def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
+    """Returns every chosen operator call with its own and its nested device time."""
+    rows = np.flatnonzero(selection.rows & is_call(trace))
+    position = places_of(rows, len(trace))
+    runtime = selection.of(trace, EventKind.RUNTIME)
+    nested = nesting(trace)
+    work = selection.of(trace, *DEVICE_WORK)
+    parent = position[nested.call[rows]]
+    scopes = origins_of(trace).scopes
+    replayed = replayed_operators(trace, work, rows, parent, position[trace.operator[work]])
+    owner = replayed.owner
+    count = len(rows) + len(replayed)
+    kernel = trace.kind[work] == EventKind.KERNEL
+    device_self = sum_by(owner, trace.dur_ns[work], count)
+    kernel_self = sum_by(owner[kernel], trace.dur_ns[work[kernel]], count)
+    matrix = kernel & (trace.uses_matrix_unit[work] == MatrixUse.YES)
+    matrix_self = sum_by(owner[matrix], trace.dur_ns[work[matrix]], count)
+    counted = kernel & on_counted_cores(trace)[work]
+    core_self = sum_by(owner[counted], trace.dur_ns[work[counted]], count)
+    shape = np.full(len(trace), MISSING, np.int32)
+    shape[trace.operators.row] = trace.operators.shapes
+    stack, stacks = _stacks(trace, rows)
+    stack, stacks = _with_replayed(trace, replayed, stack, stacks)
+    parent = replayed.also(parent, replayed.parent)
+    forest = Forest(parent)
+
+    also, nowhere = replayed.also, np.full(len(replayed), MISSING, np.int64)
+    eligible = also(trace.matrix_eligible[rows], scopes.is_eligible[replayed.scope]) | (matrix_self > 0)
+    return Calls(
+        row=also(rows, nowhere),
+        is_replayed=also(np.zeros(len(rows), np.bool_), np.ones(len(replayed), np.bool_)),
+        held=replayed.held,
+        texts=trace.strings,
+        # Replayed calls have no time: ``outermost_of`` asks the tree.
+        spans=Spans(
+            also(trace.track[rows], nowhere.astype(np.int32)), also(trace.start_ns[rows]), also(trace.ends(rows))
+        ),
+        parent=parent,
+        name=also(trace.name[rows], scopes.name[replayed.scope]),
+        shape=also(shape[rows], scopes.shapes[replayed.scope]),
+        stack=stack,
+        host_self_ns=also(nested.self_ns[rows]),
+        host_total_ns=also(trace.dur_ns[rows]),
+        runtime_self_ns=sum_by(position[nested.call[runtime]], trace.self_ns[runtime], count),
+        device_self_ns=device_self,
+        device_total_ns=forest.sums(device_self),
+        matrix_self_ns=matrix_self,
+        matrix_total_ns=forest.sums(matrix_self),
+        kernel_self_ns=kernel_self,
+        kernel_total_ns=forest.sums(kernel_self),
+        core_self_ns=core_self,
+        core_total_ns=forest.sums(core_self),
+        # By itself, by a kernel on a matrix unit, or by anything nested in it.
+        eligible=eligible | forest.any_below(eligible),
+        stacks=stacks,
+        no_operator=work[owner == MISSING],
+        no_operator_ns=int(trace.dur_ns[work[owner == MISSING]].sum()),
+    )
+
+
+def stated_calls(trace: TraceTable) -> Calls | None:
+    """Returns the calls that a profile states without their times, where it has no event of an operator; else None.
+
+    Which call lies in which nobody knows: totals of calls inside of one of their own name are added to it.
+    """
+    table = None if of_kind(trace.kind, EventKind.OPERATOR).any() else stated_operators(trace.stated)
+    if table is None or not table.num_rows:
+        return None
+    columns = {key: table[key].combine_chunks().dictionary_encode() for key in ("name", "input_shape", "call_stack")}
+    known = pa.concat_arrays([columns["name"].dictionary, columns["input_shape"].dictionary])
+    texts = StringTable(known)
+    ids = {key: np.asarray(pc.fill_null(column.indices, MISSING)).astype(np.int32) for key, column in columns.items()}
+    shape = np.where(ids["input_shape"] == MISSING, MISSING, ids["input_shape"] + len(columns["name"].dictionary))
+    count = table.num_rows
+    times = {key: pc.fill_null(table[key], 0).to_numpy() for key in TIMES}
+    none, nobody = np.zeros(count, np.int64), np.full(count, MISSING, np.int32)
+    apart = np.arange(count)
+    return Calls(
+        row=nobody.astype(np.int64),
+        is_replayed=none > 0,
+        held=InReplays(),
+        texts=texts,
+        spans=Spans(nobody, apart, apart + 1),
+        parent=nobody,
+        name=ids["name"],
+        shape=shape.astype(np.int32),
+        stack=ids["call_stack"],
+        runtime_self_ns=none,
+        matrix_self_ns=none,
+        matrix_total_ns=none,
+        kernel_self_ns=times["device_self_ns"],
+        kernel_total_ns=times["device_total_ns"],
+        eligible=none > 0,
+        stacks=columns["call_stack"].dictionary.to_pylist(),
+        no_operator=none[:0],
+        no_operator_ns=0,
+        **times,
+    )
+
+
+def _ranges(trace: TraceTable) -> Int64:
+    """Ranges of the program that their tool calls operators: they have the category of these, and are no steps."""
+    if not trace.recorder.ranges_are_calls:
+        return np.empty(0, np.int64)
+    rows = np.flatnonzero(trace.kind == EventKind.ANNOTATION)
+    of_operators = np.unique(trace.category[trace.kind == EventKind.OPERATOR])
+    rows = rows[np.isin(trace.category[rows], of_operators)]
+    is_step = trace.strings.where(lambda text: STEP_NAME.match(text) is not None)
+    found: Int64 = rows[~is_step[trace.name[rows]]]
+    return found
+
+
+def is_call(trace: TraceTable) -> Bool:
+    """Returns which rows are calls of operators: operators, and ranges that their tool calls so."""
+    calls = of_kind(trace.kind, EventKind.OPERATOR)
+    calls[_ranges(trace)] = True
+    return calls
+
+
+@dataclass(frozen=True, eq=False)
+class CallNesting:
+    """How calls of operators nest, by row of the trace."""
+
+    call: Int32
+    """The innermost call around a row, itself excluded; on a device the operator that launched it."""
+    self_ns: Int64
+
+
+@remembered
+def nesting(trace: TraceTable) -> CallNesting:
+    """Returns how calls nest: as operators do, and where ranges are calls as well, these among them."""
+    if not len(_ranges(trace)):
+        return CallNesting(trace.operator, trace.self_ns)
+    calls = np.flatnonzero(is_call(trace))
+    call, self_ns = trace.operator.copy(), trace.self_ns.copy()
+    ends = trace.ends(calls)
+    among = tree.nest(trace.track[calls], trace.start_ns[calls], ends)
+    call[calls] = _rows(calls, among.parent)
+    runtime = np.flatnonzero(trace.kind == EventKind.RUNTIME)
+    call[runtime] = _rows(
+        calls,
+        tree.innermost(
+            trace.track[calls], trace.start_ns[calls], ends, among.parent, trace.track[runtime], trace.start_ns[runtime]
+        ),
+    )
+    both = np.sort(np.concatenate((calls, runtime)))
+    found = tree.nest(trace.track[both], trace.start_ns[both], trace.ends(both))
+    own = tree.self_time(trace.start_ns[both], trace.ends(both), found.parent, found.overlaps)
+    is_range = trace.kind[both] == EventKind.ANNOTATION
+    other = is_range.copy()
+    other[found.parent[is_range & (found.parent != MISSING)]] = True
+    other &= trace.kind[both] != EventKind.RUNTIME
+    self_ns[both[other]] = own[other]
+    return CallNesting(call, self_ns)
+
+
+def _rows(members: Int64, places: Int32) -> Int32:
+    """Places among some rows as rows of the trace, -1 = none."""
+    return np.where(places == MISSING, MISSING, members[places]).astype(np.int32)
+
+
+def _stacks(trace: TraceTable, rows: Int64) -> tuple[Int32, list[str]]:
+    """Call stack of each row (position among the texts, -1 = none): as recorded, else the Python calls around it."""
+    recorded = np.full(len(trace), MISSING, np.int32)
+    recorded[trace.operators.row] = trace.operators.stack
+    own, around = recorded[rows], trace.python_parent[rows]
+    texts: list[str] = []
+    stack = np.full(len(rows), MISSING, np.int32)
+    has = own != MISSING
+    if has.any():
+        ids, which = np.unique(own[has], return_inverse=True)
+        stack[has] = which
+        texts += [trace.strings[int(i)] for i in ids]
+    rebuilt = ~has & (around != MISSING)
+    if rebuilt.any():
+        path, python_texts = _python_paths(trace, around[rebuilt])
+        stack[rebuilt] = path + len(texts)
+        texts += python_texts
+    return stack, texts
+
+
+def _with_replayed(
+    trace: TraceTable, replayed: ReplayedCalls, stack: Int32, stacks: list[str]
+) -> tuple[Int32, list[str]]:
+    """The stacks of calls, and behind them those of replayed ones: as the capture states them, else its Python calls."""
+    if not len(replayed):
+        return stack, stacks
+    scopes = origins_of(trace).scopes
+    own = scopes.stack[replayed.scope]
+    python = scopes.nearest(EventKind.PYTHON, EventKind.MODULE)
+    around = python[replayed.scope]
+    numbers = {text: number for number, text in reversed([*enumerate(stacks)])}
+    every = [*stacks]
+
+    def numbered(texts: list[str]) -> Int32:
+        for text in texts:
+            if text not in numbers:
+                numbers[text] = len(every)
+                every.append(text)
+        return np.array([numbers[text] for text in texts], np.int32)
+
+    found = np.full(len(own), MISSING, np.int32)
+    stated = np.flatnonzero(own != MISSING)
+    names, which = np.unique(own[stated], return_inverse=True)
+    found[stated] = numbered(trace.strings.take(names).to_pylist())[which.ravel()]
+    rebuilt = np.flatnonzero((own == MISSING) & (around != MISSING))
+    if len(rebuilt):
+        path, texts = _paths(trace, around[rebuilt], python[scopes.parent], scopes.name)
+        found[rebuilt] = numbered(texts)[path]
+    return np.concatenate((stack, found)), every
+
+
+def _python_paths(trace: TraceTable, leaves: Int32) -> tuple[Int64, list[str]]:
+    """Distinct paths of names from each Python call outwards, as stack texts (innermost first)."""
+    return _paths(trace, leaves, trace.python_parent, trace.name)
+
+
+def _paths(trace: TraceTable, leaves: Int32, parents: Int32, names: Int32) -> tuple[Int64, list[str]]:
+    """Distinct paths of names (string ids) from each leaf outwards, as stack texts (innermost first)."""
+    members, parent = with_ancestors(parents, leaves)
+    path = Forest(parent).paths(names[members])
+    _, first, which = np.unique(path[np.searchsorted(members, leaves)], return_index=True, return_inverse=True)
+    texts = []
+    for leaf in first:
+        frames, row = [], int(leaves[leaf])
+        while row != MISSING:
+            frames.append(trace.strings[int(names[row])])
+            row = int(parents[row])
+        texts.append(";".join(frames))
+    return which.ravel(), texts

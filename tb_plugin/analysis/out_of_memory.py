@@ -1,0 +1,179 @@
+"""Requests for memory that failed: their size, their line, and what was in use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.advice import read_more, todo_of
+from tb_plugin.analysis.allocator import HOST_TYPE
+from tb_plugin.analysis.code_lines import code_lines
+from tb_plugin.analysis.device_memory.records import devices_of, name_in
+from tb_plugin.analysis.metrics import CHOSEN_WINDOW, SHARED, WHOLE, define
+from tb_plugin.analysis.selection import select_rows
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.extra_columns import ALLOCATED, DEVICE_NUMBER, DEVICE_TYPE, REQUESTED, RESERVED
+from tb_plugin.model.trace.schema import MISSING, OUT_OF_MEMORY, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Figure, Line, Notice, Series
+
+Int64 = npt.NDArray[np.int64]
+
+METRICS = SHARED.adding(
+    define(
+        WHOLE,
+        "bytes",
+        {
+            "failed_bytes": ("Requested", "Bytes that the allocator could not provide."),
+            "failed_allocated_bytes": ("In use then", "Bytes allocated on the device when the request failed."),
+        },
+    ),
+    define(
+        WHOLE, "ns", {"failed_at_ns": ("Out of memory at", "Time of the failed request, from the start of the trace.")}
+    ),
+    define(WHOLE, "code", {"failed_line": ("Python", "Line of Python that made the request.")}),
+    define(
+        CHOSEN_WINDOW, "count", {"failed_requests": ("Failed requests", "Requests that the allocator could not serve.")}
+    ),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Failures:
+    """Failed requests in order of time. Bytes; MISSING where nothing tells."""
+
+    row: Int64
+    requested: Int64
+    allocated: Int64
+    """In use at that moment: as recorded, else the level after the device's last allocator event."""
+    reserved: Int64
+    device: tuple[str, ...]
+    """Names as of the allocator's devices, "" where none is recorded."""
+    is_host: npt.NDArray[np.bool_]
+
+    def of(self, chosen: npt.NDArray[np.bool_]) -> Failures:
+        """Returns the requests with a flag."""
+        device = tuple(name for name, keep in zip(self.device, chosen.tolist(), strict=True) if keep)
+        row, requested, allocated, reserved = (
+            column[chosen] for column in (self.row, self.requested, self.allocated, self.reserved)
+        )
+        return Failures(row, requested, allocated, reserved, device, self.is_host[chosen])
+
+    @property
+    def cause(self) -> str:
+        """Returns why the first one failed: ``cpu``, ``pieces``, ``one`` or ``full``, the end of an id of advice."""
+        requested, allocated, reserved = (int(each[0]) for each in (self.requested, self.allocated, self.reserved))
+        if self.is_host[0]:
+            return "cpu"
+        if requested == MISSING or allocated == MISSING:
+            return "full"
+        if reserved - allocated >= requested:
+            return "pieces"
+        return "one" if requested > allocated else "full"
+
+
+@remembered
+def failures_of(trace: TraceTable) -> Failures:
+    """Returns all requests that failed."""
+    named = trace.strings.where(lambda text: text == OUT_OF_MEMORY)[trace.name]
+    row = np.flatnonzero((trace.kind == EventKind.INSTANT) & named)
+    requested, allocated, reserved, kind, number = (
+        _recorded(trace, key, row) for key in (REQUESTED, ALLOCATED, RESERVED, DEVICE_TYPE, DEVICE_NUMBER)
+    )
+    is_host = kind == HOST_TYPE
+    device = tuple(
+        "" if each == MISSING else name_in(trace, each, MISSING if each == HOST_TYPE else at)
+        for each, at in zip(kind.tolist(), number.tolist(), strict=True)
+    )
+    for one in devices_of(trace) if len(row) else ():
+        unknown = np.flatnonzero((allocated == MISSING) & np.array([name == one.name for name in device]))
+        if one.has_totals and len(one.record):
+            place = one.each_at(trace.start_ns[row[unknown]])
+            allocated[unknown] = np.where(place >= 0, one.allocated[place], one.before)
+    return Failures(row, requested, allocated, reserved, device, is_host)
+
+
+def _recorded(trace: TraceTable, key: str, row: Int64) -> Int64:
+    """Whole numbers that are recorded under a key, MISSING where there is none."""
+    column = next((each for each in trace.others if each.key == key and not each.is_text), None)
+    if column is None:
+        return np.full(len(row), MISSING, np.int64)
+    value, known = column.at(row)
+    found: Int64 = np.where(known & (value >= 0), value, MISSING).astype(np.int64)
+    return found
+
+
+def chosen_failures(trace: TraceTable, steps: tuple[str, ...] | None) -> Failures:
+    """Returns the requests that failed in the steps with these labels; all, also outside of steps, where none are chosen."""
+    every = failures_of(trace)
+    return every if steps is None else every.of(select_rows(trace, steps).rows[every.row])
+
+
+def sentence_of(trace: TraceTable, failures: Failures) -> tuple[str, list[Figure]]:
+    """Returns what the first of these requests met, in a sentence, and its figures."""
+    row, device = int(failures.row[0]), failures.device[0]
+    requested, allocated = int(failures.requested[0]), int(failures.allocated[0])
+    operator = int(trace.operator[row])
+    line = line_of(trace, row)
+    figures = [METRICS.figure("failed_at_ns", int(trace.start_ns[row]))]
+    size = "a request failed" if requested == MISSING else "{failed_bytes} requested"
+    text = f"Out of memory at {{failed_at_ns}}: {size}"
+    if requested != MISSING:
+        figures.append(METRICS.figure("failed_bytes", requested))
+    by = " by " if requested != MISSING else " in "
+    if line is not None:
+        text += by + "{failed_line}"
+        figures.append(METRICS.figure("failed_line", line))
+    if operator != MISSING:
+        text += " ({operator})" if line is not None else by + "{operator}"
+        figures.append(METRICS.figure("operator", trace.strings[int(trace.name[operator])]))
+    where = " on {device}" if device else ""
+    if allocated != MISSING:
+        text += f"; {{failed_allocated_bytes}} were in use{where}"
+        figures.append(METRICS.figure("failed_allocated_bytes", allocated))
+    else:
+        text += where
+    if device:
+        figures.append(METRICS.figure("device", device))
+    text += "."
+    if len(failures.row) > 1:
+        text += " {failed_requests} requests failed in all."
+        figures.append(METRICS.figure("failed_requests", len(failures.row)))
+    return text, figures
+
+
+def notice_of(trace: TraceTable, failures: Failures) -> Notice:
+    """Returns the finding about requests that failed."""
+    text, figures = sentence_of(trace, failures)
+    advice = f"out_of_memory.{failures.cause}"
+    return Notice(
+        rule="out_of_memory",
+        severity="high",
+        text=text,
+        todo=todo_of(trace, advice),
+        figures=figures,
+        why="The program fails here unless it catches the error.",
+        confidence="high",
+        references=read_more(trace, advice),
+    )
+
+
+def line_of(trace: TraceTable, row: int) -> str | None:
+    """Returns the line of Python that a request was made under; of a backward operator without one that of its forward."""
+    lines = code_lines(trace)
+    operator = int(trace.operator[row])
+    forward = int(trace.forward[operator]) if operator != MISSING else MISSING
+    line = next((int(lines.of[each]) for each in (row, forward) if lines.of[each] != MISSING), MISSING)
+    text: str | None = lines.texts[line].as_py() if line != MISSING else None
+    return text
+
+
+def marks_of(trace: TraceTable, failures: Failures) -> Series:
+    """Returns when requests failed, and the bytes of each: marks for a chart over time."""
+    values = [None if size == MISSING else size for size in failures.requested.tolist()]
+    x: list[int | float | str] = trace.start_ns[failures.row].tolist()
+    metric = METRICS.metric("failed_bytes")
+    at = METRICS.metric("failed_at_ns")
+    return Series("out_of_memory", "Out of memory", "", at, x, [Line(metric, "other", values)], "lines")

@@ -1,0 +1,88 @@
+"""How evenly tokens go to experts: by what a rank gives to each other rank, where the sizes are recorded."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.parallelism.roles import Role, roles_of
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+_SIZES = re.compile(r"^\s*\[\s*\d{1,15}(?:\s*,\s*\d{1,15})*\s*\]\s*$")
+"""No rank gets more tokens than numbers of so many digits count: a text may hold any."""
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, eq=False)
+class Dispatched:
+    """Dispatches whose sizes are recorded, in order of time."""
+
+    row: Int64
+    ratio: Float64
+    """What the rank that gets most gets, over the mean of all ranks."""
+    experts_ns: Int64
+    """Time of the experts' products from each dispatch to the next one of its device."""
+    most: Int64
+    """Number in the group of the rank that gets most."""
+    without: int
+    """Dispatches without sizes: not recorded, all equal (written as none), or cut short."""
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+@remembered
+def dispatched(trace: TraceTable) -> Dispatched:
+    """Returns the dispatches of a trace with what each rank gets."""
+    roles = roles_of(trace)
+    rows = roles.row[roles.among(Role.DISPATCH)]
+    rows = rows[np.lexsort((trace.start_ns[rows], trace.device[rows]))]
+    sizes = [split_sizes(text) for text in _texts(trace, rows)]
+    known = np.array([len(each) > 1 and sum(each) > 0 for each in sizes], np.bool_)
+    kept = [each for each, told in zip(sizes, known.tolist(), strict=True) if told]
+    ratio = np.array([max(each) * len(each) / sum(each) for each in kept])
+    most = np.array([each.index(max(each)) for each in kept], np.int64)
+    experts = roles.row[roles.among(Role.EXPERTS)]
+    spent = _until_next(trace, rows, experts)
+    return Dispatched(rows[known], ratio, spent[known], most, int((~known).sum()))
+
+
+def _texts(trace: TraceTable, rows: Int64) -> list[str]:
+    """What each of these kernels, or an operator around its launch, says that this rank gives; "" where nothing is."""
+    key = trace.recorder.parallel.split_sizes[0]
+    column = next((each for each in trace.others if each.key == key and each.is_text), None)
+    if column is None:
+        return [""] * len(rows)
+    text = np.full(len(trace) + 1, MISSING, np.int64)
+    text[column.row] = column.value
+    at, found = rows.copy(), text[rows]
+    while ((found == MISSING) & (at != MISSING)).any():
+        at = np.append(trace.operator, MISSING)[at].astype(np.int64)
+        found = np.where(found == MISSING, text[at], found)
+    return ["" if each == MISSING else trace.strings[each] for each in found.tolist()]
+
+
+def split_sizes(text: str) -> list[int]:
+    """Returns what a rank gives to each other one, or gets; nothing where the list is cut short ("[1, 2, ...]") or none."""
+    return [int(each) for each in _NUMBER.findall(text)] if _SIZES.match(text) else []
+
+
+def _until_next(trace: TraceTable, rows: Int64, experts: Int64) -> Int64:
+    """Time of the experts' products that begin after each dispatch and before the next one of its device."""
+    experts = experts[np.lexsort((trace.start_ns[experts], trace.device[experts]))]
+    device, start = trace.device[experts], trace.start_ns[experts]
+    spent = np.zeros(len(rows), np.int64)
+    for each in np.unique(trace.device[rows]).tolist():
+        mine, made = np.flatnonzero(trace.device[rows] == each), np.flatnonzero(device == each)
+        total = np.append(0, np.cumsum(trace.dur_ns[experts[made]]))
+        first = np.searchsorted(start[made], trace.start_ns[rows[mine]])
+        spent[mine] = total[np.append(first[1:], len(made))] - total[first]
+    return spent

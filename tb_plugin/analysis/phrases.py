@@ -1,0 +1,26 @@
+"""Words of sentences: numbers of things, and what a trace's recorder says about a finding."""
+
+from __future__ import annotations
+
+from tb_plugin.model.trace.recorder import Recorder
+from tb_plugin.payloads import Reference
+
+
+def references_of(recorder: Recorder, finding: str) -> list[Reference]:
+    """Returns documents worth reading about a finding."""
+    return [Reference(title, url) for title, url in recorder.references(finding)]
+
+
+def noun(count: float, one: str, many: str = "") -> str:
+    """Returns the noun that fits a number: that of one thing, or of several."""
+    return one if count == 1 else many or f"{one}s"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """Returns a number with its noun: ``1 segment``, ``2,148 segments``."""
+    return f"{count:,} {noun(count, one, many)}"
+
+
+def capital(words: str) -> str:
+    """Returns words that begin a title."""
+    return words[:1].upper() + words[1:]

@@ -1,0 +1,30 @@
+"""Ranges and calls by name: how often, how much time is their own, and how much with all that is in them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from tb_plugin.analysis.groupby import Spans, group, outermost
+from tb_plugin.analysis.stack_frames import labels_of, stack_frames
+from tb_plugin.model.trace.table import TraceTable
+
+
+def ranges_by_name(trace: TraceTable) -> pa.Table:
+    """Returns one row a name, that with most time of its own first; names that differ in an address alone are one."""
+    frames = stack_frames(trace, "both", "none")
+    labels = labels_of(trace)
+    label = labels.of[trace.name[frames.row]]
+    start, end = trace.start_ns[frames.row], trace.ends(frames.row)
+    outer = outermost(label, Spans(frames.thread, start, end))
+    groups = group(label)
+    own, total = groups.sum(frames.own_ns), groups.sum(np.where(outer, end - start, 0))
+    order = np.lexsort((-total, -own))
+    return pa.table(
+        {
+            "name": labels.texts.take(pa.array(label[groups.first[order]])),
+            "calls": groups.sum(np.ones(len(label), np.int64))[order],
+            "range_own_ns": own[order],
+            "range_total_ns": total[order],
+        }
+    )

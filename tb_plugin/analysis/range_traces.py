@@ -1,0 +1,14 @@
+"""Traces of which nothing is known but their ranges: those of tools that nobody here knows."""
+
+from __future__ import annotations
+
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import ON_DEVICE, OP_TREE, of_kind
+from tb_plugin.model.trace.table import TraceTable
+
+
+@remembered
+def has_only_ranges(trace: TraceTable) -> bool:
+    """Returns True for the trace of an unknown tool without operators, modules, devices and steps."""
+    known = bool(trace.recorder.id) or trace.steps.recorded or bool(trace.devices)
+    return not known and not bool(of_kind(trace.kind, *OP_TREE, *ON_DEVICE).any())

@@ -1,0 +1,248 @@
+"""Recomputation: forward work that a backward pass repeats, because its results were not kept (activation checkpointing)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.annotations import launched_by
+from tb_plugin.analysis.backward import BackwardOperators, backward_operators
+from tb_plugin.analysis.groupby import group, sum_by
+from tb_plugin.analysis.metrics import CHOSEN, define
+from tb_plugin.analysis.module_paths import BETWEEN, module_paths
+from tb_plugin.analysis.parallelism.roles import PIPELINE, roles_of
+from tb_plugin.analysis.range_patterns import BACKWARD, matched, named
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import innermost, nest
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+Spans = tuple[Int32, Int64, Int64]
+"""Tracks, begins and ends."""
+
+
+class Sign(IntEnum):
+    """What tells that something is computed again."""
+
+    FRAME = 0
+    """A Python function that calls forward code again is open."""
+    FUNCTION = 1
+    """A backward operator that is known to do so is open."""
+    SEQUENCE = 2
+    """Operators inside of a backward operator note what a backward pass would need, and no backward pass uses it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recomputed:
+    """Recomputations: stretches of time in which a thread computes something again, by time, and what they launched.
+
+    A backward pass inside of one is no part of it, nor is what stages of a pipeline hand on.
+    """
+
+    track: Int32
+    start: Int64
+    end: Int64
+    sign: npt.NDArray[np.uint8]
+    """Sign of each."""
+    host_ns: Int64
+    """Time of each, without backward passes inside of it."""
+    work: Int64
+    """Rows of the device work that was launched in them."""
+    of: Int64
+    """Position of the recomputation of each."""
+    operator: Int64
+    """Rows of the operators that stand in them."""
+    operator_of: Int64
+    """Position of the recomputation of each."""
+    passes: Int64
+    """Rows of the outermost backward operators inside of them, which are no part of them."""
+    first: Int64
+    """Row of the first operator or launch of each: where that is, the whole is."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def at(self, track: Int32, time: Int64) -> Int64:
+        """Returns the recomputation that is open at each moment of a thread, -1 = none."""
+        around = nest(self.track, self.start, self.end).parent
+        return innermost(self.track, self.start, self.end, around, track, time).astype(np.int64)
+
+
+METRICS = define(
+    CHOSEN,
+    "ns",
+    {
+        "recomputed_device_ns": (
+            "Computed again",
+            "Device time that forward code launched again inside of a backward pass (activation checkpointing).",
+        ),
+        "recomputed_host_ns": (
+            "Again on the host",
+            "Time of the host in forward code that a backward pass calls again, without backward passes inside of it.",
+        ),
+    },
+)
+_NONE = np.empty(0, np.int64)
+NOTHING = Recomputed(
+    _NONE.astype(np.int32), _NONE, _NONE, _NONE.astype(np.uint8), _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE
+)
+
+
+@remembered
+def recomputed(trace: TraceTable) -> Recomputed:
+    """Returns what backward passes of a trace compute again."""
+    frames = np.flatnonzero(of_kind(trace.kind, EventKind.PYTHON) & named(trace, trace.recorder.stages.recomputing))
+    functions = np.flatnonzero((trace.kind == EventKind.OPERATOR) & named(trace, trace.recorder.operators.recomputing))
+    noting = _noting(trace)
+    if not (len(frames) or len(functions) or len(noting)):
+        return NOTHING
+    every = backward_operators(trace)
+    functions = np.intersect1d(functions, every.function)
+    parts = [(trace.track[rows], trace.start_ns[rows], trace.ends(rows)) for rows in (frames, functions)] + [
+        _stretches(trace, every, noting)
+    ]
+    signs = [np.full(len(part[0]), sign, np.uint8) for sign, part in zip(Sign, parts, strict=True)]
+    track, start, end = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    sign = np.concatenate(signs)
+    # Of equal ones the one with the surest sign is the outer one, and stays.
+    order = np.lexsort((sign, -end, start))
+    track, start, end, sign = track[order], start[order], end[order], sign[order]
+    kept = _outermost(trace, every, (track, start, end))
+    return _with_work(trace, every, (track[kept], start[kept], end[kept]), sign[kept])
+
+
+def _noting(trace: TraceTable) -> Int64:
+    """Operators directly inside of a backward operator that note what a backward pass would need.
+
+    Beside recomputation only a backward pass that is to be gone through backwards itself has such operators: none where one
+    was.
+    """
+    known = trace.operators
+    row: Int64 = known.row[(known.sequence != MISSING) & (known.forward_thread <= 0)].astype(np.int64)
+    row = row[(trace.kind[row] == EventKind.OPERATOR) & (trace.operator[row] != MISSING)]
+    if not len(row):
+        return row
+    backward = named(trace, matched(BACKWARD))
+    row = row[backward[trace.operator[row]] & ~backward[row]]
+    if not len(row):
+        return row
+    every = backward_operators(trace)
+    by = np.flatnonzero(every.forward != MISSING)
+    made_in = every.of[every.forward[by]]
+    # A backward operator inside of the one that made the note is part of what is computed again (reentrant checkpoints).
+    return row[:0] if ((made_in != MISSING) & (made_in != every.within[by])).any() else row
+
+
+def _stretches(trace: TraceTable, every: BackwardOperators, row: Int64) -> Spans:
+    """From the first to the last of these operators in each backward operator."""
+    groups = group(every.of[row])
+    return trace.track[row[groups.first]], groups.min(trace.start_ns[row]), groups.max(trace.ends(row))
+
+
+def _begins(trace: TraceTable, every: BackwardOperators) -> Int64:
+    """When each backward operator began, and one more for -1: before all times."""
+    return np.append(trace.start_ns[every.row], np.iinfo(np.int64).min)
+
+
+def _outermost(trace: TraceTable, every: BackwardOperators, spans: Spans) -> Bool:
+    """Which of them stand in no other one, or in a backward pass inside of it."""
+    track, start, end = spans
+    around = nest(track, start, end).parent
+    rows = every.row
+    backward = innermost(trace.track[rows], trace.start_ns[rows], trace.ends(rows), every.within, track, start)
+    found: Bool = (around == MISSING) | (np.append(start, 0)[around] < _begins(trace, every)[backward])
+    return found
+
+
+def _with_work(trace: TraceTable, every: BackwardOperators, spans: Spans, sign: npt.NDArray[np.uint8]) -> Recomputed:
+    track, start, end = spans
+    around = nest(track, start, end).parent
+    begins = _begins(trace, every)
+
+    def part_of(rows: Int64) -> Int64:
+        """The recomputation that each host row is part of, -1 = none."""
+        at = innermost(track, start, end, around, trace.track[rows], trace.start_ns[rows]).astype(np.int64)
+        backward = every.of[rows]
+        own = np.where(trace.kind[rows] == EventKind.OPERATOR, backward, every.of[trace.operator[rows]])
+        inner = begins[own] > np.append(start, 0)[at]
+        found: Int64 = np.where((at != MISSING) & ~inner, at, MISSING)
+        return found
+
+    operator = np.flatnonzero((trace.kind == EventKind.OPERATOR) & np.isin(trace.track, np.unique(track)))
+    # Of one that is a backward operator itself, that one is no forward work.
+    operator = operator[~named(trace, matched(BACKWARD))[operator]]
+    of = part_of(operator)
+    operator, of = operator[of != MISSING], of[of != MISSING]
+    work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
+    source = launched_by(trace, work).astype(np.int64)
+    work, source = work[source != MISSING], source[source != MISSING]
+    at = part_of(source)
+    work, source, at = work[at != MISSING], source[at != MISSING], at[at != MISSING]
+    # What stages of a pipeline hand on they hand on without any checkpoint.
+    handed = _handed_on(trace, work)
+    operator, of = (each[~np.isin(operator, trace.operator[work[handed]])] for each in (operator, of))
+    work, source, at = work[~handed], source[~handed], at[~handed]
+    inside = innermost(track, start, end, around, trace.track[every.row], trace.start_ns[every.row])
+    begun = np.append(start, 0)[inside]
+    inner = (inside != MISSING) & (begins[:-1] > begun) & (begins[every.within] <= begun)
+    other = sum_by(np.where(inner, inside, MISSING), trace.dur_ns[every.row], len(start))
+    first = np.full(len(start), len(trace), np.int64)
+    np.minimum.at(first, of, operator)
+    np.minimum.at(first, at, source)
+    told = first < len(trace)  # one in which nothing is recorded costs nothing that anybody knows
+    place = np.cumsum(told) - 1
+    return Recomputed(
+        track=track[told],
+        start=start[told],
+        end=end[told],
+        sign=sign[told],
+        host_ns=(end - start - other)[told],
+        work=work,
+        of=place[at],
+        operator=operator,
+        operator_of=place[of],
+        passes=every.row[inner],
+        first=first[told],
+    )
+
+
+def _handed_on(trace: TraceTable, work: Int64) -> Bool:
+    """Which device work sends to other stages of a pipeline, or receives."""
+    roles = roles_of(trace) if trace.is_collective[work].any() else None
+    return np.zeros(len(work), np.bool_) if roles is None else np.isin(work, roles.row[roles.among(*PIPELINE)])
+
+
+@dataclass(frozen=True, eq=False)
+class CalledIn:
+    """Modules that are called again: the outermost of the first operator in each recomputation has a number, -1 = none."""
+
+    of: Int64
+    texts: list[str]
+
+    def times(self, trace: TraceTable, found: Recomputed, chosen: Bool) -> Int64:
+        """Returns the device time of the chosen ones by module; where no device works that of the host."""
+        kept = chosen[found.of]
+        if len(found.work):
+            return sum_by(self.of[found.of[kept]], trace.dur_ns[found.work[kept]], len(self.texts))
+        return sum_by(self.of[chosen], found.host_ns[chosen], len(self.texts))
+
+
+def called_in(trace: TraceTable, found: Recomputed) -> CalledIn:
+    """Returns which module each recomputation calls."""
+    paths = module_paths(trace)
+    path = paths.of[found.operator]
+    known = np.flatnonzero(path != MISSING)[::-1]
+    first = np.full(len(found), MISSING, np.int64)
+    first[found.operator_of[known]] = path[known]  # in order of time: the first is written last
+    numbers = np.unique(first[first != MISSING])
+    outer = [text.split(BETWEEN)[0] for text in paths.texts.take(numbers).to_pylist()]
+    texts = sorted(set(outer))
+    place = {text: at for at, text in enumerate(texts)}
+    by_path = {number: place[text] for number, text in zip(numbers.tolist(), outer, strict=True)}
+    return CalledIn(np.array([by_path.get(each, MISSING) for each in first.tolist()], np.int64), texts)

@@ -1,0 +1,57 @@
+"""What traces state of a collective: at its kernel, or at an operator around its launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.collective_names import collective_name, has_larger_side
+from tb_plugin.analysis.dtypes import element_bytes
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+_MOST_ELEMENTS = 1 << 50
+
+
+def stated_of(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64, Int64]:
+    """Returns what each collective is called, the bytes that it moves, and its process group.
+
+    A kernel says so itself, or an operator around its launch does.
+    """
+    args = trace.collectives
+    place = np.full(len(trace) + 1, MISSING, np.int64)
+    place[args.row] = np.arange(len(args.row))
+    at, found = rows, place[rows]
+    while ((found == MISSING) & (at != MISSING)).any():
+        at = around(trace, at)
+        found = np.where(found == MISSING, place[at], found)
+    name, dtype, group, inside, outside = (
+        np.append(column, MISSING)[found].astype(np.int64)
+        for column in (args.name, args.dtype, args.group_name, args.in_elements, args.out_elements)
+    )
+    what = np.where(name != MISSING, name, trace.name[rows])
+    larger = that(trace, what, lambda text: has_larger_side(collective_name(text)))
+    elements = np.where(larger | (inside < 0), np.maximum(inside, outside), inside)
+    size = np.full(len(trace.strings) + 1, MISSING, np.int64)
+    for each in np.unique(dtype[dtype != MISSING]).tolist():
+        size[each] = element_bytes(trace.strings[each]) or MISSING
+    known = (elements >= 0) & (elements <= _MOST_ELEMENTS) & (size[dtype] > 0)
+    return what, np.where(known, elements * size[dtype], MISSING), group
+
+
+def around(trace: TraceTable, rows: Int64) -> Int64:
+    """Returns the operator around each row, or that launched it; -1 = none."""
+    found: Int64 = np.append(trace.operator, MISSING)[rows].astype(np.int64)
+    return found
+
+
+def that(trace: TraceTable, names: Int64, test: Callable[[str], bool]) -> Bool:
+    """Returns which of these string ids a test holds for; each string is looked at once."""
+    unique, of = np.unique(names, return_inverse=True)
+    found: Bool = np.array([test(trace.strings[each]) for each in unique.tolist()], np.bool_)[of.ravel()]
+    return found

@@ -1,0 +1,124 @@
+"""Calls of the device's runtime and driver libraries: what each cost the host, what it launched, and who made it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.annotations import annotation_around
+from tb_plugin.analysis.busy_intervals import device_busy
+from tb_plugin.analysis.code_lines import code_lines
+from tb_plugin.analysis.groupby import sum_by
+from tb_plugin.analysis.unrecorded_work import device_occupied
+from tb_plugin.lib.intervals import EMPTY, covered_before, join
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import self_time
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class RuntimeCalls:
+    """All runtime and driver calls of a trace, by time; one number each, nanoseconds where they are times."""
+
+    row: Int64
+    device_idle_ns: Int64 | None
+    """Part of the call's self time in which no device of its thread works; None where the trace does not tell."""
+    launched: Int64
+    """Kernels, copies and sets that it launched."""
+    bytes: Int64
+    """Bytes that these copy or set, -1 where none are recorded."""
+
+
+@dataclass(frozen=True, eq=False)
+class Callers:
+    """Who made each runtime or driver call, beside the operator around it."""
+
+    row: Int64
+    phase: Int32
+    """String id of the innermost annotation, -1 = none."""
+    frame: Int32
+    """Place of the line of Python among ``frames``, -1 = none is known."""
+    frames: pa.Array
+
+
+@remembered
+def runtime_calls(trace: TraceTable) -> RuntimeCalls:
+    """Returns the calls of a whole trace."""
+    rows = np.flatnonzero(trace.kind == EventKind.RUNTIME)
+    place = places_of(rows, len(trace))
+    work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.launch != MISSING))
+    owner = place[trace.launch[work]]
+    size = np.full(len(trace), MISSING, np.int64)
+    size[trace.device_args.row] = trace.device_args.bytes
+    size = size[work]
+    known = size != MISSING
+    moved = sum_by(owner[known], size[known], len(rows))
+    moved[sum_by(owner[known], np.ones(int(known.sum()), np.int64), len(rows)) == 0] = MISSING
+    return RuntimeCalls(
+        row=rows,
+        device_idle_ns=_device_idle(trace, rows),
+        launched=sum_by(owner, np.ones(len(work), np.int64), len(rows)),
+        bytes=moved,
+    )
+
+
+def _device_idle(trace: TraceTable, calls: Int64) -> Int64 | None:
+    """The self time of calls on a clock that stands while a device of their thread works, on unrecorded work as well.
+
+    A file that was cut off may have lost device events of any time: nothing is known there.
+    """
+    busy = device_occupied(trace)
+    if not busy or not (trace.coverage.complete or trace.coverage.whole):
+        return None
+    # What is nested in a call directly is all that its self time leaves out.
+    inside = (trace.parent != MISSING) & (trace.kind[trace.parent] == EventKind.RUNTIME)
+    members = np.flatnonzero(inside | (trace.kind == EventKind.RUNTIME))
+    low, high = trace.coverage.start_ns, trace.coverage.end_ns
+    if trace.coverage.whole is None:  # of a window only the time inside is anybody's own
+        high = max(high, int(trace.ends(members).max(initial=0)))
+    start, end = (np.clip(times[members], low, high) for times in (trace.start_ns, trace.end_ns))
+    fed = _devices_of_tracks(trace)
+    track = trace.track[members]
+    for devices in set(fed.values()):
+        mine = np.isin(track, [number for number, those in fed.items() if those == devices])
+        working = join(*(busy.get(device, EMPTY) for device in devices))
+        for times in (start, end):
+            times[mine] -= covered_before(working, times[mine])
+    parent = places_of(members, len(trace))[trace.parent[members]]
+    own = self_time(start, end, parent, trace.overlaps[members])
+    found: Int64 = own[np.searchsorted(members, calls)]
+    return found
+
+
+def _devices_of_tracks(trace: TraceTable) -> Mapping[int, frozenset[int]]:
+    """Devices that a host thread feeds: that it launched work on, else its process, else anybody."""
+    busy = frozenset(device_busy(trace))
+    work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.launch != MISSING))
+    pairs = np.unique(np.column_stack((trace.track[trace.launch[work]], trace.device[work])), axis=0)
+    by_thread: dict[int, set[int]] = {}
+    by_process: dict[str, set[int]] = {}
+    for track, device in pairs.tolist():
+        by_thread.setdefault(track, set()).add(device)
+        by_process.setdefault(trace.tracks[track].pid, set()).add(device)
+    return {
+        number: frozenset(by_thread.get(number) or by_process.get(track.pid) or busy)
+        for number, track in enumerate(trace.tracks)
+        if not track.is_device
+    }
+
+
+@remembered
+def callers(trace: TraceTable) -> Callers:
+    """Returns who made the calls of a whole trace, as far as it tells; rows are those of ``runtime_calls``."""
+    calls = np.flatnonzero(trace.kind == EventKind.RUNTIME)
+    lines = code_lines(trace)
+    return Callers(calls, annotation_around(trace, calls), lines.of[calls], lines.texts)

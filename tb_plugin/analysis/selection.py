@@ -1,0 +1,131 @@
+"""Which rows a choice of steps and of a phase keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from tb_plugin.analysis.annotations import calls_of, inside, launched_by, looked_into, open_at
+from tb_plugin.errors import BadRequest
+from tb_plugin.lib.intervals import contains, union
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
+from tb_plugin.model.trace.table import Steps, TraceTable
+from tb_plugin.payloads import CoverageInfo, WindowInfo
+
+Bool = npt.NDArray[np.bool_]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Chosen = tuple[tuple[str, ...] | None, str, str]
+"""Labels of steps (None: all), a phase and the pattern of its name."""
+EVERYTHING: Chosen = (None, "", "")
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Rows to count, and what to tell the reader about them."""
+
+    rows: Bool
+    coverage: CoverageInfo
+    steps: tuple[str, ...] | None
+    phase: str = ""
+    pattern: str = ""
+
+    @property
+    def chosen(self) -> Chosen:
+        """Returns what chose the rows, as ``Params.chosen``."""
+        return self.steps, self.phase, self.pattern
+
+    def of(self, trace: TraceTable, *kinds: EventKind) -> Int64:
+        """Positions of the chosen rows of these kinds."""
+        return np.flatnonzero(self.rows & of_kind(trace.kind, *kinds))
+
+
+def chosen_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> list[int]:
+    """Positions of the steps with these labels, in order. Raises BadRequest when there is none of a label."""
+    if steps is None:
+        return list(range(len(trace.steps.label)))
+    unknown = sorted(set(steps) - set(trace.steps.label))
+    if unknown:
+        known = ", ".join(trace.steps.label[:50]) or "none"
+        raise BadRequest(f"No such step: {', '.join(unknown)}.", "steps", f"The trace has: {known}.")
+    wanted = set(steps)
+    return [i for i, label in enumerate(trace.steps.label) if label in wanted]
+
+
+def steps_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Steps:
+    """Returns the steps with these labels, None = all. Raises BadRequest for unknown ones."""
+    return trace.steps.only(chosen_steps(trace, chosen))
+
+
+def select_rows(trace: TraceTable, steps: tuple[str, ...] | None, phase: str = "", pattern: str = "") -> Selection:
+    """Returns host rows that begin in the chosen steps on the host, and the device rows that were launched there.
+
+    A device row without a recorded launch belongs to the step in whose window it begins. ``steps`` None = all rows; of
+    a trace that was opened as a window all its whole steps, so that rows that cross its edge are in no sum. With a phase,
+    of these only what lies in its calls.
+    """
+    chosen = _of_steps(trace, steps)
+    if not phase:
+        return chosen
+    rows = chosen.rows & _of_phase(trace, np.flatnonzero(calls_of(trace, phase, pattern) & looked_into(trace)))
+    return Selection(rows, replace(chosen.coverage, phase=phase), steps, phase, pattern)
+
+
+def _of_phase(trace: TraceTable, calls: Int64) -> Bool:
+    """Host rows inside of the calls, and device rows that were launched there (or by an operator that began there)."""
+    rows = np.zeros(len(trace), np.bool_)
+    on_device = of_kind(trace.kind, *ON_DEVICE)
+    host = np.flatnonzero(~on_device)
+    rows[host] = inside(trace, calls, host)
+    placed = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
+    source = launched_by(trace, placed)
+    placed, source = placed[source != MISSING], source[source != MISSING]
+    rows[placed] = open_at(trace, calls, trace.track[source], trace.start_ns[source])
+    return rows
+
+
+def _of_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> Selection:
+    if steps is None and trace.coverage.whole is None:
+        window = trace.coverage.end_ns - trace.coverage.start_ns
+        everything = np.ones(len(trace), np.bool_)
+        return Selection(everything, _coverage(trace, window, None), None)
+    indices = chosen_steps(trace, steps)
+    host = union(trace.steps.host_start_ns[indices], trace.steps.host_end_ns[indices])
+    windows = union(trace.steps.start_ns[indices], trace.steps.end_ns[indices])
+    rows = contains(host, trace.start_ns)
+    on_device = of_kind(trace.kind, *ON_DEVICE)
+    launched = trace.launch != MISSING
+    rows[launched] = rows[launched_by(trace, np.flatnonzero(launched))]
+    alone = on_device & ~launched
+    rows[alone] = contains(windows, trace.start_ns[alone])
+    window = int((trace.steps.end_ns[indices] - trace.steps.start_ns[indices]).sum())
+    labels = [trace.steps.label[i] for i in indices] if trace.steps.recorded or steps is not None else None
+    return Selection(rows, _coverage(trace, window, labels), steps)
+
+
+def _coverage(trace: TraceTable, window_ns: int, steps: list[str] | None) -> CoverageInfo:
+    return CoverageInfo(window_ns, trace.coverage.fraction_read, trace.coverage.complete, steps, window_info(trace))
+
+
+def window_info(trace: TraceTable) -> WindowInfo | None:
+    """Returns what to tell about a trace that was opened as a window; None when all of it was."""
+    covered, whole, report = trace.coverage, trace.coverage.whole, trace.report
+    if whole is None:
+        return None
+    labels = trace.steps.label if trace.steps.recorded else ()
+    return WindowInfo(
+        start_ns=covered.start_ns,
+        end_ns=covered.end_ns,
+        trace_ns=whole.end_ns,
+        first_step=labels[0] if labels else None,
+        last_step=labels[-1] if labels else None,
+        steps=len(labels),
+        trace_steps=len(whole.steps),
+        events=report.events_kept,
+        trace_events=report.events_kept + report.events_outside,
+        need_bytes=whole.need_bytes,
+        budget_bytes=whole.budget_bytes,
+    )

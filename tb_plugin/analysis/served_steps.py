@@ -1,0 +1,163 @@
+"""The steps of a server in numbers: their device work, the gaps between those that decode, new tokens, which are steady."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.annotations import launched_by
+from tb_plugin.analysis.busy_intervals import covered_work, device_busy
+from tb_plugin.analysis.unrecorded_work import any_unrecorded
+from tb_plugin.lib.intervals import Ranges, join, measure_by, measure_within
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.served_work import Mode, Served
+from tb_plugin.model.trace.steps.windows import INFERRED
+from tb_plugin.model.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+
+ALIKE = 0.1
+"""Share by which batches of a steady run may differ from that of its first step."""
+FAR, BEYOND = 8, 0.2
+"""So many median absolute deviations beyond the median, and at least this share of it, a step is unlike its likes."""
+FEWEST = 3
+"""Fewer steps in a row are no steady state, and fewer steps that are alike say nothing about what is usual."""
+
+
+@dataclass(frozen=True, eq=False)
+class ServedSteps:
+    """Numbers of all steps of a trace, in order of time."""
+
+    row: Int64
+    """Device work of steps, and the position of the step of each."""
+    step: Int64
+    first_ns: Int64
+    """Begin of its first and end of its last work; -1 without any."""
+    last_ns: Int64
+    busy_ns: Int64
+    gap_ns: Int64
+    """Idle time between the work of a decode step and of the one right before that decodes; -1 of others."""
+    period_ns: Int64
+    """From its start to that of the next step, its cycle; -1 of the last one, after which nobody knows when one began."""
+    work_ns: Int64
+    """Time of the cycle in which any device works, whatever launched it; -1 of the last one."""
+    unrecorded_ns: Int64
+    """Time of each step, up to the next one, in which only unrecorded work runs on the devices."""
+    is_unusual: Bool
+    """A decode step that takes far longer than those of about its batch."""
+    steady: tuple[int, int]
+    """Positions from and to (not included) of the steady run that is told of; equal where there is none."""
+
+
+def is_served(trace: TraceTable) -> bool:
+    """Returns whether any step says what a server did in it, or steps were inferred from what repeats."""
+    return trace.steps.found == INFERRED or bool((trace.steps.served.mode != Mode.UNKNOWN).any())
+
+
+def in_mode(trace: TraceTable, mode: Mode) -> Bool:
+    """Returns which steps have a mode."""
+    found: Bool = trace.steps.served.mode == mode
+    return found
+
+
+@remembered
+def served_steps(trace: TraceTable) -> ServedSteps:
+    """Returns the numbers of all steps. Work belongs to the step in which its launch begins, else in whose window it does."""
+    steps = trace.steps
+    count = len(steps.label)
+    rows = covered_work(trace)
+    at = launched_by(trace, rows)
+    alone = at == MISSING
+    step = steps.at(np.where(alone, MISSING, trace.start_ns[at]), on_host=True)
+    step[alone] = steps.at(trace.start_ns[rows[alone]])
+    rows, step = rows[step != MISSING], step[step != MISSING]
+    start, end = trace.start_ns[rows], trace.ends(rows)
+    first, last = np.full(count, np.iinfo(np.int64).max), np.full(count, MISSING, np.int64)
+    np.minimum.at(first, step, start)
+    np.maximum.at(last, step, end)
+    first = np.where(last == MISSING, MISSING, first)
+    period, work = np.full(count, MISSING, np.int64), np.full(count, MISSING, np.int64)
+    period[:-1] = np.diff(steps.start_ns)
+    works, unrecorded = join(*device_busy(trace).values()), any_unrecorded(trace)
+    until = np.append(steps.start_ns[1:], steps.end_ns[-1:])
+    earlier = measure_within(unrecorded, steps.start_ns, until)
+    work[:-1] = measure_within(works, steps.start_ns[:-1], steps.start_ns[1:])
+    decodes = in_mode(trace, Mode.DECODE)
+    unusual = _unusual(np.where(period == MISSING, MISSING, period - earlier), decodes, steps.served.batch)
+    return ServedSteps(
+        rows,
+        step,
+        first,
+        last,
+        measure_by(step, start, end, count),
+        _gaps(join(works, unrecorded), first, last, decodes),
+        period,
+        work,
+        earlier,
+        unusual,
+        _steady(decodes & ~unusual & (earlier == 0), steps.served, steps.end_ns - steps.start_ns),
+    )
+
+
+def _gaps(works: Ranges, first: Int64, last: Int64, decodes: Bool) -> Int64:
+    """Idle time between the work of neighbours that decode, whatever else ran between."""
+    gap = np.full(len(first), MISSING, np.int64)
+    if len(first) < 2:
+        return gap
+    both = decodes[1:] & decodes[:-1] & (first[1:] != MISSING) & (last[:-1] != MISSING)
+    begin, end = last[:-1], np.maximum(first[1:], last[:-1])
+    gap[1:] = np.where(both, end - begin - measure_within(works, begin, end), MISSING)
+    return gap
+
+
+def _unusual(period: Int64, decodes: Bool, batch: Int64) -> Bool:
+    """Decode steps far beyond the median of those of a like batch; never the last one, of which nobody knows the cycle."""
+    found = np.zeros(len(period), np.bool_)
+    known = decodes & (period != MISSING)
+    at = np.flatnonzero(known)
+    if not len(at):
+        return found
+    order = at[np.argsort(batch[at], kind="stable")]
+    sizes = batch[order]
+    for size in np.unique(sizes).tolist():
+        # Sorted, for -1 (not known) as well: those are compared with each other.
+        low, high = np.searchsorted(sizes, sorted((size * (1 - ALIKE), size * (1 + ALIKE))), side="left")
+        alike = period[order[low : max(high, np.searchsorted(sizes, size, side="right"))]]
+        if len(alike) < FEWEST:
+            continue
+        median = np.median(alike)
+        limit = median + max(FAR * float(np.median(np.abs(alike - median))), BEYOND * median)
+        found |= known & (batch == size) & (period > limit)
+    return found
+
+
+def _steady(usual: Bool, served: Served, time: Int64) -> tuple[int, int]:
+    """Returns the run of usual decode steps of like batches with most new tokens, of equal ones with most time, the first."""
+    runs, begin, batch = [(0, 0)], 0, served.batch
+    for i, good in enumerate(usual.tolist()):  # steps are few, and each run depends on where it began
+        if not good or abs(int(batch[i]) - int(batch[begin])) > ALIKE * abs(int(batch[begin])):
+            begin = i if good else i + 1
+        if good and i + 1 - begin >= FEWEST:
+            runs.append((begin, i + 1))
+    made, taken = (np.append(0, np.cumsum(each)) for each in (np.maximum(served.generated, 0), time))
+    return max(runs, key=lambda run: (made[run[1]] - made[run[0]], taken[run[1]] - taken[run[0]]))
+
+
+def tokens_per_second(trace: TraceTable, steps: Int64) -> float | None:
+    """Returns new tokens over the time of these steps up to the next; one without a next counts on neither side.
+
+    None where nobody knows how many: a step that decodes may make several for a request, or no mode tells.
+    """
+    served, found = trace.steps.served, served_steps(trace)
+    steps = steps[found.period_ns[steps] != MISSING]
+    mode, generated = served.mode[steps], served.generated[steps]
+    makes, known = (mode == Mode.DECODE) | (mode == Mode.MIXED), generated != MISSING
+    time = int(found.period_ns[steps].sum())
+    if not known.any() or (makes & ~known).any() or not time:
+        return None
+    return float(generated[known].sum()) * 1e9 / time

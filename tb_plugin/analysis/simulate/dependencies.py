@@ -1,0 +1,206 @@
+"""How the work of a device was held up: by its launch, by what ran before it, and by waits of the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.blocking_calls import asking_tracks, held_by_profiler, waits_for_device
+from tb_plugin.analysis.busy_intervals import covered_work, device_busy
+from tb_plugin.analysis.launch_phases import launch_phases
+from tb_plugin.analysis.launches.queue_depth import FULL
+from tb_plugin.analysis.recorded_launches import usual
+from tb_plugin.analysis.unrecorded_work import device_occupied, unrecorded_work
+from tb_plugin.lib.intervals import measure_within
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+FREE = np.int64(1) << 60
+"""No bound: longer than any trace."""
+NEAR_NS = 20_000
+"""The clocks of host and device agree so far: a wait may seem to return that long before what it waited for."""
+MOST_WAITS = 20_000
+"""Of more waits of the host the shorter ones keep their length."""
+
+
+@dataclass(frozen=True, eq=False)
+class Queue:
+    """The work of a device that holds up what comes after it, in turns between two waits of the host; nanoseconds.
+
+    That is what its busiest stream runs, and what begins when the device had nothing to do.
+    """
+
+    row: Int64
+    start_ns: Int64
+    launched_ns: Int64
+    gap_ns: Int64
+    """How long the device had nothing to do before it because it was not launched yet, as far as that is sure."""
+    most_gap_ns: Int64
+    """The same, at most; with what another stream did before it while its own had nothing to do."""
+    slack_ns: Int64
+    """How much later its launch could have been without harm: 0 where nothing but the launch held it up."""
+    returned_ns: Int64
+    """When its launch had returned."""
+    is_known: Bool
+    """Its launch is recorded."""
+    turn: Int64
+    """Bounds of the turns, one more than there are waits."""
+    waits: Waits
+    usual_ns: tuple[int, int]
+    """The usual latency between two kernels, and of a launch."""
+    device: int
+    first_ns: int
+    """Until when the device worked before, if it still did when the steps begin on the host; else when they begin."""
+    last_ns: int
+    """When the last work of the steps ends."""
+    last_place: int
+    """Where in the queue its lead stands."""
+    track: int
+    """The busiest stream."""
+
+
+@dataclass(frozen=True, eq=False)
+class Waits:
+    """Calls in which the host waits for a device, in order of their ends."""
+
+    start_ns: Int64
+    end_ns: Int64
+    own_ns: Int64
+    """How long they wait, without what the profiler holds up."""
+    done_ns: Int64
+    """When the last work that had ended when the call returned did so; long ago where there was none."""
+    place: Int64
+    """Where in the queue the lead of that work stands, -1 = before all work."""
+
+
+@remembered
+def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
+    """Returns how the work of a device was held up that was launched in a stretch of time."""
+    launches = launch_phases(trace)
+    mine = trace.device[launches.row] == device
+    at = np.flatnonzero(mine)
+    at = at[np.lexsort((launches.row[at], trace.start_ns[launches.row[at]]))]
+    row, call = launches.row[at], launches.call[at]
+    start, stop = trace.start_ns[row], trace.ends(row)
+    reach = np.maximum.accumulate(np.append(begin, stop))[:-1]
+    idle = np.maximum(start - reach, 0) - measure_within(
+        unrecorded_work(trace, device), np.minimum(reach, start), start
+    )
+    is_known = call != MISSING
+    launched = np.where(is_known, trace.start_ns[call], start)
+    # A call that waits for its own copy returns after it: what held the copy up is what ran before.
+    waits = waits_for_device(trace)[call] & is_known
+    returned = np.where(waits, launched, trace.ends(call))
+    blocked = np.minimum(np.where(waits, reach, launches.free_ns[at]), start)
+    is_held = np.where(waits, reach > launched, launches.is_queued[at])
+    slack = np.where(is_held, np.maximum(blocked - returned, 0), 0)
+    fresh = launches.latency_ns[at][is_known & ~launches.is_queued[at]]
+    # What the device itself needs between two pieces of queued work stays. Work that begins as soon after its launch as
+    # it would on an empty queue may still have waited for the launch.
+    is_sure = is_held & (start - returned > usual(fresh))
+    inside = (launched >= begin) & (launched < end)
+    busiest = _busiest(trace, row[inside])
+    # What another stream did while the busiest one had nothing to do may have been in nobody's way.
+    behind = np.where(is_held, 0, _behind(trace, device, row, trace.track[row] == busiest))
+    gap, most = np.where(is_held, 0, idle), np.where(is_sure, 0, idle) + behind
+    queued = launches.is_queued[at] & (launches.latency_ns[at] > 0)
+    # Work of another stream that begins between two of the busiest one found no idle device.
+    chain = inside & ((idle > usual(launches.latency_ns[at][queued])) | (trace.track[row] == busiest))
+    launching = _median(fresh)
+    # Where nothing was queued nobody knows how fast one kernel follows another: no slower than after a launch.
+    typical = (_median(launches.latency_ns[at][queued]) if queued.any() else launching, launching)
+    calls, awaited = _waiting(trace, device, begin, end)
+    # In turns between waits: what is launched after a wait is held up by it.
+    kept = np.flatnonzero(chain)
+    number = np.searchsorted(calls.end_ns, launched[kept], side="right")
+    kept = kept[np.argsort(number, kind="stable")]
+    turn = np.searchsorted(np.sort(number), np.arange(len(calls.end_ns) + 2))
+    place = place_of(start[kept], np.append(trace.start_ns, -FREE)[awaited])
+    last = np.flatnonzero(inside)[np.argmax(stop[inside])] if inside.any() else 0
+    return Queue(
+        row[kept], start[kept], launched[kept], gap[kept], most[kept], slack[kept], returned[kept], is_known[kept], turn,
+        replace(calls, place=place), typical, device,
+        int(min(reach[kept[0]], start[kept[0]])) if len(kept) else begin, int(stop[last]) if inside.any() else begin,
+        int(place_of(start[kept], start[last : last + 1])[0]) if inside.any() else MISSING, busiest,
+    )  # fmt: skip
+
+
+def _behind(trace: TraceTable, device: int, row: Int64, mine: Bool) -> Int64:
+    """How long others worked while a stream had nothing to do, before each of its work; 0 for other work and the first."""
+    found = np.zeros(len(row), np.int64)
+    start, stop = trace.start_ns[row[mine]], trace.ends(row[mine])
+    if len(start):
+        reach = np.maximum.accumulate(np.append(start[0], stop))[:-1]
+        found[mine] = measure_within(device_busy(trace)[device], reach, start)
+    return found
+
+
+def idle_before(trace: TraceTable, device: int, when: Int64) -> Int64:
+    """Returns how long a device had nothing to do until each of these times; 0 where it works, and at its first work."""
+    busy = device_occupied(trace)[device]
+    place = np.searchsorted(busy.start, when)
+    begins = np.append(busy.start, -FREE)[place] == when
+    return np.where(begins & (place > 0), when - busy.end[place - 1], 0)
+
+
+def _median(values: Int64) -> int:
+    return int(np.sort(values)[(len(values) - 1) // 2]) if len(values) else 0
+
+
+def _busiest(trace: TraceTable, rows: Int64) -> int:
+    if not len(rows):
+        return MISSING
+    tracks, of = np.unique(trace.track[rows], return_inverse=True)
+    return int(tracks[np.argmax(np.bincount(of.ravel(), trace.dur_ns[rows]))])
+
+
+def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Waits, Int64]:
+    """The waits of threads that launch work of a device, or have it launched, and what each waited for, -1 = nothing."""
+    rows = covered_work(trace)
+    rows = rows[trace.device[rows] == device]
+    rows = rows[trace.launch[rows] != MISSING]
+    ended = trace.ends(rows)
+    order = np.argsort(ended, kind="stable")
+    rows, ended = rows[order], ended[order]
+    call = trace.launch[rows]
+    threads = np.unique(asking_tracks(trace, rows))
+    waits = np.flatnonzero(waits_for_device(trace) & (trace.kind == EventKind.RUNTIME) & np.isin(trace.track, threads))
+    waits = np.union1d(waits, _held(trace, rows))
+    start, stop = trace.start_ns[waits], trace.ends(waits)
+    inside = (start >= begin) & (stop <= end)
+    longest = np.lexsort((start, -(stop - start), ~inside))[: min(int(inside.sum()), MOST_WAITS)]
+    longest = longest[np.lexsort((start[longest], stop[longest]))]
+    start, stop = start[longest], stop[longest]
+    launched = np.append(trace.start_ns[call], FREE)
+    place = np.searchsorted(ended, stop + NEAR_NS, side="right") - 1
+    for _ in range(8):  # what another thread launched meanwhile is not what it waited for
+        place = np.where((place >= 0) & (launched[place] > start), place - 1, place)
+    place = np.where((place >= 0) & (launched[place] <= start), place, MISSING)
+    own = stop - start - measure_within(held_by_profiler(trace), start, stop)
+    return Waits(start, stop, own, np.append(ended, -FREE)[place], place), np.append(rows, MISSING)[place]
+
+
+def _held(trace: TraceTable, rows: Int64) -> Int64:
+    """Launches of this work that waited for the device to take earlier ones: the queue was full when they returned."""
+    rows = rows[np.argsort(trace.start_ns[rows], kind="stable")]
+    call, first = np.unique(trace.launch[rows].astype(np.int64), return_index=True)
+    if len(call) < FULL:
+        return call[:0]
+    start, stop = trace.start_ns[call], trace.ends(call)
+    depth = np.searchsorted(np.sort(start), stop) - np.searchsorted(np.sort(trace.start_ns[rows[first]]), stop, "right")
+    full = depth >= FULL
+    found: Int64 = call[full & (stop - start > 2 * _median((stop - start)[~full]))]
+    return found
+
+
+def place_of(start: Int64, when: Int64) -> Int64:
+    """Returns the last work of a queue that begins no later than each time, -1 = none."""
+    order = np.argsort(start, kind="stable")
+    found = np.searchsorted(start[order], when, side="right") - 1
+    return np.append(order, MISSING)[found]

@@ -1,0 +1,78 @@
+"""Blocks and events of a device as tables: what they are, in words and numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.snapshot.categories import categories_of_blocks
+from tb_plugin.analysis.snapshot.device_levels import Held
+from tb_plugin.analysis.snapshot.labels import address_texts, pool_texts, stack_words, stream_texts, texts_of
+from tb_plugin.analysis.snapshot.modules import modules_of_stacks
+from tb_plugin.model.snapshot.table import NEVER, Action
+from tb_plugin.model.trace.schema import MISSING
+
+Int64 = npt.NDArray[np.int64]
+
+
+def block_table(held: Held, rows: Int64) -> pa.Table:
+    """Returns some blocks of a device, in the order of ``rows``; ``end_event`` and ``end_ns`` are of the first release."""
+    snapshot = held.snapshot
+    words, stack = stack_words(snapshot), held.block("stack")[rows]
+    begin, freed, requested = (held.block(name)[rows] for name in ("begin", "freed", "requested"))
+    known, ended = begin != MISSING, freed != NEVER
+    # A release from before the history has no number.
+    told = ended & (freed != MISSING)
+    time = np.append(held.time_ns, 0)
+    begins, ends = time[begin], time[np.where(told, freed, -1)]
+    timed = np.full(len(rows), snapshot.has_times)
+    return pa.table(
+        {
+            "allocation_line": words.named(stack),
+            "allocation_stack": texts_of(words.text, stack),
+            "address": address_texts(held.block("address")[rows]),
+            "block_size_bytes": pa.array(held.block("size")[rows]),
+            "requested_bytes": pa.array(requested, mask=requested == MISSING),
+            "stream_name": stream_texts(snapshot, held.block("stream")[rows]),
+            "pool_name": pool_texts(snapshot, held.block("pool")[rows]),
+            "begin_event": pa.array(begin, mask=~known),
+            "end_event": pa.array(freed, mask=~told),
+            "begin_ns": pa.array(begins, mask=~(known & timed)),
+            "end_ns": pa.array(ends, mask=~(told & timed)),
+            "life_ns": pa.array(ends - begins, mask=~(known & told & timed)),
+            "block_module": texts_of(modules_of_stacks(snapshot), stack),
+            "memory_category": categories_of_blocks(held).texts(rows),
+            "compile_context": snapshot.strings.take(held.block("context")[rows]),
+            "user_metadata": snapshot.strings.take(held.block("metadata")[rows]),
+            "block_row": pa.array(rows),
+        }
+    )
+
+
+def event_table(held: Held, first: int = 0, last: int | None = None) -> pa.Table:
+    """Returns the events of a device from one to another, in order."""
+    snapshot, events = held.snapshot, held.snapshot.events
+    stop = held.count if last is None else min(last + 1, held.count)
+    rows = slice(held.events.start + first, held.events.start + stop)
+    words, action = stack_words(snapshot), events.action[rows]
+    is_oom = action == Action.OOM
+    address = events.address[rows]
+    return pa.table(
+        {
+            "event_number": pa.array(np.arange(first, stop)),
+            "memory_action": pa.array([action.name.lower() for action in Action], pa.large_string()).take(
+                pa.array(action)
+            ),
+            "address": address_texts(np.where(is_oom, MISSING, address)),
+            "block_size_bytes": pa.array(events.size[rows]),
+            "device_free_bytes": pa.array(address, mask=~is_oom),
+            "event_ns": pa.array(events.time_ns[rows], mask=np.full(len(action), not snapshot.has_times)),
+            "stream_name": stream_texts(snapshot, events.stream[rows]),
+            "pool_name": pool_texts(snapshot, events.pool[rows]),
+            "allocation_line": texts_of(words.line, events.stack[rows]),
+            "allocation_stack": texts_of(words.text, events.stack[rows]),
+            "compile_context": snapshot.strings.take(events.context[rows]),
+            "user_metadata": snapshot.strings.take(events.metadata[rows]),
+        }
+    )

@@ -1,0 +1,136 @@
+"""What the blocks of a snapshot are for: as recorded, else derived from the stacks of their allocations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.memory_categories import MEANINGS, ORDER, TITLES, categories_of, passes_of
+from tb_plugin.analysis.snapshot.device_levels import Held, Levels, devices_of
+from tb_plugin.analysis.snapshot.training_stages import lives_of, tells_stages
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.snapshot.table import Snapshot
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.payloads import Breakdown, Metric, Notice, Slice
+
+Int64 = npt.NDArray[np.int64]
+Int8 = npt.NDArray[np.int8]
+
+Source = Literal["recorded", "derived", "no stacks", "no stages", "no pass"]
+UNKNOWN = ORDER.index("unknown")
+SAYS = {
+    "recorded": "As recorded.",
+    "derived": "Judged by the stack of the allocation, and by when it was allocated and released.",
+}
+WHY = {
+    "no stacks": "What its memory is for (parameters, gradients, activations, ...) is not known: no stacks were recorded.",
+    "no stages": "What its memory is for (parameters, gradients, activations, ...) is not known: no stack of an allocation "
+    "tells of a forward pass, a backward pass or an optimizer.",
+    "no pass": "What its memory is for (parameters, gradients, activations, ...) is not known: no "
+    "forward pass is seen, for no stack of an allocation holds the call of a module (a function named forward is none).",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class BlockCategories:
+    """The categories of a device's blocks."""
+
+    of: Int8
+    """Position in ``names``, by block."""
+    names: tuple[str, ...]
+    """Ids: those of ``memory_categories.ORDER``, and what else a file states."""
+    source: Source
+
+    @property
+    def known(self) -> bool:
+        """Returns whether anything is known of any block."""
+        return self.source in SAYS
+
+    def texts(self, rows: Int64) -> pa.Array:
+        """Returns the categories of some blocks by name; null where nothing is known of any."""
+        if not self.known:
+            return pa.nulls(len(rows), pa.large_string())
+        return pa.array(self.names, pa.large_string()).take(pa.array(self.of[rows]))
+
+
+def categories_of_blocks(held: Held) -> BlockCategories:
+    """Returns the category of each block of a device."""
+    return _categories(held.snapshot, held.place) if devices_of(held.snapshot) else _none(0, "no stacks")
+
+
+@remembered
+def _categories(snapshot: Snapshot, place: int) -> BlockCategories:
+    held = devices_of(snapshot)[place]
+    stated = held.block("category")
+    if (stated != MISSING).any():
+        return _recorded(snapshot, stated)
+    if not len(snapshot.stacks.frame):
+        return _none(len(stated), "no stacks")
+    if not tells_stages(held):
+        return _none(len(stated), "no stages")
+    lives = lives_of(held)
+    if not passes_of(lives):
+        return _none(len(stated), "no pass")
+    return BlockCategories(categories_of(lives), ORDER, "derived")
+
+
+def _none(count: int, source: Source) -> BlockCategories:
+    return BlockCategories(np.full(count, UNKNOWN, np.int8), ORDER, source)
+
+
+def _recorded(snapshot: Snapshot, stated: npt.NDArray[np.integer]) -> BlockCategories:
+    """Categories by the names that a file gives; more of them than codes can tell are unknown, as is what has none."""
+    ids, of = np.unique(stated, return_inverse=True)
+    texts = [
+        text if number != MISSING else None
+        for number, text in zip(ids, snapshot.strings.take(ids).to_pylist(), strict=True)
+    ]
+    extra = dict.fromkeys(text for text in texts if text and text not in ORDER)
+    names = (*ORDER, *list(extra)[: np.iinfo(np.int8).max - len(ORDER)])
+    place = {name: i for i, name in enumerate(names)}
+    codes = np.array([place.get(text or "unknown", UNKNOWN) for text in texts], np.int8)
+    return BlockCategories(codes[of], names, "recorded")
+
+
+def bytes_by_category(held: Held, rows: Int64) -> dict[str, int]:
+    """Returns the bytes of some blocks by category, of those that have any."""
+    found = categories_of_blocks(held)
+    size = np.zeros(len(found.names), np.int64)
+    np.add.at(size, found.of[rows], held.block("size")[rows])
+    return {name: value for name, value in zip(found.names, size.tolist(), strict=True) if value}
+
+
+def category_bar(held: Held, levels: Levels, at: int, when: str) -> dict[str, Breakdown]:
+    """Returns what was allocated after an event by category, as a payload; none where nothing is known of any."""
+    found = categories_of_blocks(held)
+    if not found.known:
+        return {}
+    parts = [
+        Slice(
+            Metric(
+                f"held_{name}",
+                TITLES.get(name, name),
+                "bytes",
+                f"{MEANINGS.get(name, '')} {SAYS[found.source]}".strip(),
+            ),
+            name if name in TITLES else "unknown",
+            size,
+        )
+        for name, size in bytes_by_category(held, held.allocated(at)).items()
+    ]
+    total = int(levels.allocated[at + 1])
+    title = f"Allocated {when} by category"
+    return {"held_categories": Breakdown("held_categories", title, held.name, "bytes", total, parts, "bar")}
+
+
+def category_notes(held: Held) -> list[Notice]:
+    """Returns why nothing is known of categories; empty where something is, and where no block is known."""
+    found = categories_of_blocks(held)
+    if found.known or not len(held.block("size")):
+        return []
+    todo = held.snapshot.recorder.todo("categories_missing")
+    return [Notice("categories_missing", "info", WHY[found.source], todo)]

@@ -1,0 +1,58 @@
+"""The curves of a device at the level of detail that a screen resolves."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.snapshot.device_levels import Held, Levels
+from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.payloads import Line, Series
+
+Int64 = npt.NDArray[np.int64]
+
+WIDTH = 800
+"""Columns of the curve unless the client names another width."""
+
+
+def curve_of(held: Held, levels: Levels, span: tuple[int, int], width: int, by_time: bool) -> Series:
+    """Returns allocated, active, reserved and free bytes after the events of a part of the history.
+
+    Of each of ``width`` columns the first, the last, and the extremes of every line are kept.
+    """
+    first, last = span
+    events = np.arange(first, last + 1)
+    place = np.append(held.time_ns[:1], held.time_ns)[events + 1] if by_time else events
+    lines = {
+        "allocated_bytes": ("kernel", levels.allocated),
+        "active_bytes": ("communication", levels.active),
+        "reserved_bytes": ("memcpy", levels.reserved),
+        "free_bytes": ("idle", levels.reserved - levels.active),
+    }
+    inside = [values[first + 1 : last + 2] for _, values in lines.values()]
+    kept = detail(place, inside, width)
+    x_metric = METRICS.metric("event_ns" if by_time else "event_number")
+    drawn = [
+        Line(METRICS.metric(key, window="the chosen part of the history, else all of it"), color, values[kept].tolist())
+        for (key, (color, _)), values in zip(lines.items(), inside, strict=True)
+    ]
+    return Series("curve", "Memory over time" if by_time else "Memory by event", held.name, x_metric,
+                  place[kept].tolist(), drawn, "lines")  # fmt: skip
+
+
+def detail(place: Int64, lines: list[Int64], width: int) -> Int64:
+    """Returns the positions to draw of values at ascending places: ends and extremes of each of ``width`` columns."""
+    if len(place) <= 4 * width:
+        return np.arange(len(place))
+    first, last = int(place[0]), int(place[-1])
+    edges = np.arange(first, last + 1, (last - first) // width + 1)
+    bounds = np.unique(np.append(np.searchsorted(place, edges), len(place))).tolist()
+    chosen = [*bounds[:-1], *(end - 1 for end in bounds[1:])]
+    # A look at each column costs less than columns of as many values as there are events.
+    for low, high in pairwise(bounds):
+        for values in lines:
+            part = values[low:high]
+            chosen += (low + int(part.argmin()), low + int(part.argmax()))
+    return np.unique(np.array(chosen))

@@ -1,0 +1,182 @@
+"""The devices of a snapshot, and how much of each is allocated, active and reserved after every event."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.allocator import device_name
+from tb_plugin.analysis.base import Params, whole_number
+from tb_plugin.errors import BadRequest
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.snapshot.table import HOST, NEVER, Action, Blocks, Snapshot
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+HOST_NAME = "pinned host memory"
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """One device: its part of each table. Events are numbered from 0 on it."""
+
+    snapshot: Snapshot
+    place: int
+    name: str
+    events: slice
+    blocks: slice
+    segments: slice
+
+    @property
+    def count(self) -> int:
+        """Returns how many events it has."""
+        return int(self.events.stop - self.events.start)
+
+    @property
+    def action(self) -> npt.NDArray[np.int8]:
+        """Returns what its events did."""
+        return self.snapshot.events.action[self.events]
+
+    @property
+    def time_ns(self) -> Int64:
+        """Returns when they did it."""
+        return self.snapshot.events.time_ns[self.events]
+
+    def block(self, column: str) -> npt.NDArray[np.int64]:
+        """Returns a column of its blocks."""
+        found: npt.NDArray[np.int64] = getattr(self.snapshot.blocks, column)[self.blocks]
+        return found
+
+    def segment(self, column: str) -> npt.NDArray[np.int64]:
+        """Returns a column of its segments."""
+        found: npt.NDArray[np.int64] = getattr(self.snapshot.segments, column)[self.segments]
+        return found
+
+    def at_time(self, time_ns: int) -> int:
+        """Returns the last event until a time, -1 = none."""
+        return int(np.searchsorted(self.time_ns, time_ns, side="right")) - 1
+
+    def live(self, event: int) -> Int64:
+        """Returns rows (of its blocks) that are there after an event."""
+        return np.flatnonzero((self.block("begin") <= event) & (self.block("end") > event))
+
+    def allocated(self, event: int) -> Int64:
+        """Returns those of them whose release was not asked for."""
+        return np.flatnonzero((self.block("begin") <= event) & (self.block("freed") > event))
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Bytes after each event: position e + 1 is after event e, position 0 before the first one."""
+
+    allocated: Int64
+    """In blocks whose release nobody asked for."""
+    active: Int64
+    """The same and blocks that a stream may still use."""
+    reserved: Int64
+    """In segments."""
+
+    def peak(self) -> int:
+        """Returns the event that first led to most allocated bytes, -1 = before the first one."""
+        return int(np.argmax(self.allocated)) - 1
+
+    def most_reserved(self) -> int:
+        """Returns the event of most reserved bytes, of several the first with most active ones, -1 = before the first one."""
+        most = np.flatnonzero(self.reserved == self.reserved.max())
+        return int(most[self.active[most].argmax()]) - 1
+
+
+@remembered
+def devices_of(snapshot: Snapshot) -> tuple[Held, ...]:
+    """Returns the devices that have anything, the host last."""
+    found = []
+    for place, device in enumerate(snapshot.device_ids):
+        name = HOST_NAME if device == HOST else device_name(snapshot.device_type, device)
+        events = slice(int(snapshot.first[place]), int(snapshot.first[place + 1]))
+        blocks, segments = (_part(table.device, device) for table in (snapshot.blocks, snapshot.segments))
+        found.append(Held(snapshot, place, name, events, blocks, segments))
+    return tuple(found)
+
+
+def _part(device: npt.NDArray[np.int16], number: int) -> slice:
+    """Rows of a device: tables hold one after the other."""
+    rows = np.flatnonzero(device == number)
+    return slice(int(rows[0]), int(rows[-1]) + 1) if len(rows) else slice(0, 0)
+
+
+def held_of(snapshot: Snapshot, params: Params) -> Held:
+    """Returns the device that is asked for, the first one with most events unless one is named. Raises BadRequest."""
+    devices = devices_of(snapshot)
+    asked = params.get("device")
+    if not asked:
+        return max(devices, key=lambda held: held.count) if devices else Held(snapshot, 0, "", *[slice(0, 0)] * 3)
+    for held in devices:
+        if held.name == asked:
+            return held
+    known = ", ".join(held.name for held in devices) or "none"
+    raise BadRequest(f"The snapshot holds nothing of {asked[:40]}.", "device", f"It has: {known}.")
+
+
+def levels_of(held: Held) -> Levels:
+    """Returns how much is allocated, active and reserved after every event of a device."""
+    return _levels(held.snapshot, held.place)
+
+
+@remembered
+def _levels(snapshot: Snapshot, place: int) -> Levels:
+    devices = devices_of(snapshot)
+    if not devices:
+        nothing = np.zeros(1, np.int64)
+        return Levels(nothing, nothing, nothing)
+    held = devices[place]
+    size, begin = held.block("size"), held.block("begin")
+    segments = held.segment("begin"), held.segment("end"), held.segment("size")
+    return Levels(
+        level(held.count, begin, held.block("freed"), size),
+        level(held.count, begin, held.block("end"), size),
+        level(held.count, *segments),
+    )
+
+
+def level(count: int, begin: Int64, end: Int64, size: Int64) -> Int64:
+    """Returns the bytes of blocks or segments after each of ``count`` events, and before the first one."""
+    change = np.zeros(count + 1, np.int64)
+    np.add.at(change, begin + 1, size)
+    ends = np.flatnonzero((end != NEVER) & (end >= begin))
+    np.subtract.at(change, end[ends] + 1, size[ends])
+    return np.cumsum(change)
+
+
+def moment_of(held: Held, params: Params, key: str = "at") -> int | None:
+    """Returns the event that a parameter names, within those there are; None where it is not given. Raises BadRequest."""
+    asked = whole_number(params, key)
+    return None if asked is None else min(max(asked, -1), held.count - 1)
+
+
+def span_of(held: Held, params: Params) -> tuple[int, int]:
+    """Returns the first and last event of the chosen part of the history, by default of all. Raises BadRequest.
+
+    ``from`` and ``to`` name events, ``from_ns`` and ``to_ns`` times: a part by time begins with the state that is there then.
+    """
+    low, high = moment_of(held, params, "from"), moment_of(held, params, "to")
+    low_ns, high_ns = whole_number(params, "from_ns"), whole_number(params, "to_ns")
+    low = held.at_time(low_ns) if low is None and low_ns is not None else low
+    high = held.at_time(high_ns) if high is None and high_ns is not None else high
+    first, last = -1 if low is None else low, held.count - 1 if high is None else high
+    if last < first:
+        raise BadRequest("The part of the history ends before it begins.", "to", f"From event {first} to {last}.")
+    return first, last
+
+
+def ooms_of(held: Held) -> Int64:
+    """Returns the events at which memory ran out."""
+    return np.flatnonzero(held.action == Action.OOM)
+
+
+def columns_of(blocks: Blocks, rows: Int64, *names: str) -> tuple[npt.NDArray[np.int64], ...]:
+    """Returns some columns of some blocks."""
+    return tuple(getattr(blocks, name)[rows] for name in names)

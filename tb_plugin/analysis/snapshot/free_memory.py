@@ -1,0 +1,65 @@
+"""What of the reserved memory of a device is free at a moment: by range of addresses, and the gaps between blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.snapshot.device_levels import Held
+from tb_plugin.analysis.snapshot.moment import moment_at
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+SMALL_BLOCK = 1 << 20
+"""Blocks of up to this size lie in small segments."""
+
+
+@dataclass(frozen=True, eq=False)
+class Free:
+    """Reserved ranges by address (pieces of one expandable segment are one), and the gaps in them."""
+
+    size: Int64
+    """By range, as all that follows."""
+    free: Int64
+    stream: Int64
+    pool: Int64
+    is_small: Bool
+    gap: Int64
+    """Bytes of each gap."""
+    gap_range: Int64
+    """The range it lies in."""
+    block: Int64
+    """Rows of the device's blocks that lie in ranges."""
+    block_range: Int64
+
+    @property
+    def is_pinned(self) -> Bool:
+        """Returns the ranges that hold a block: they cannot be given back."""
+        return self.free < self.size
+
+    def largest(self, usable: Bool | None = None) -> int:
+        """Returns the largest gap, of all ranges or of some."""
+        gaps = self.gap if usable is None else self.gap[usable[self.gap_range]]
+        return int(gaps.max(initial=0))
+
+
+def free_of(held: Held, event: int) -> Free:
+    """Returns what is free after an event."""
+    moment = moment_at(held, event)
+    rows = moment.rows
+    used = moment.by_row(moment.size, moment.row)
+    gaps = moment.gaps
+    return Free(
+        rows.size,
+        rows.size - used,
+        rows.stream,
+        rows.pool,
+        ~rows.is_large,
+        gaps.size,
+        gaps.row,
+        moment.block,
+        moment.row,
+    )

@@ -1,0 +1,244 @@
+"""What grows from step to step: by stack, what is live at the same phase, and what is allocated and never released."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.groupby import Groups, group
+from tb_plugin.analysis.snapshot.device_levels import Held, devices_of, levels_of
+from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.analysis.snapshot.steps import Steps, steps_of
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.snapshot.table import Snapshot
+from tb_plugin.payloads import Figure
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+
+WARM_UP = 1
+"""Steps that count for nothing: the first one makes what all others use (optimizer state, workspaces, caches)."""
+FEWEST_GROWING = 3
+"""Steady growth needs at least so many steps: two points always lie on a line."""
+FEWEST_RISES = 6
+"""So many peaks in a row hardly rise by chance: of seven in any order one of 5,040."""
+RISING = 0.9
+"""So many of the peaks are higher than the one before."""
+RISEN = 0.05
+"""Share of the first peak: below, nobody has to act."""
+LEAK_CONFIDENCE = 0.7
+"""From here on growth is a leak candidate. Of steps in which all grow alike it is 1; a cache that fills for half of the
+steps and stops has at most 0.5."""
+
+
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """What stacks keep, one row a stack that allocated a block which is left after the last step."""
+
+    stack: Int64
+    first_bytes: Int64
+    """Live after the first step (the warm-up)."""
+    last_bytes: Int64
+    """Live after the last step."""
+    last_blocks: Int64
+    left_bytes: Int64
+    """Blocks that were allocated in the counted steps and are left after the last one."""
+    left_blocks: Int64
+    counted: Int64
+    """Steps that were counted: those after the warm-up whose blocks are older than any released block of the stack."""
+    growing: Int64
+    """Steps of these that left any."""
+    confidence: Float64
+    """Share of the counted steps that left any, times how alike these are (1 less half of their mean deviation over their
+    mean); 0 where too few were counted, or growth ended."""
+
+    @property
+    def step_bytes(self) -> Float64:
+        """Returns the bytes that a counted step leaves, on the average."""
+        return self.left_bytes / np.maximum(self.counted, 1)
+
+    @property
+    def step_blocks(self) -> Float64:
+        """Returns the blocks that a counted step leaves, on the average."""
+        return self.left_blocks / np.maximum(self.counted, 1)
+
+    def ranked(self) -> Int64:
+        """Returns the rows by bytes a step times confidence, then by bytes that are live at the end."""
+        return np.lexsort((self.stack, -self.last_bytes, -self.step_bytes * self.confidence))
+
+    def leaks(self) -> Int64:
+        """Returns the ranked rows that are leak candidates."""
+        rows = self.ranked()
+        return rows[self.confidence[rows] >= LEAK_CONFIDENCE]
+
+
+def growth_of(held: Held) -> Growth:
+    """Returns what the stacks of a device keep from step to step; nothing where there are no steps."""
+    return _growth(held.snapshot, held.place) if held.count else _none()
+
+
+def _none() -> Growth:
+    nothing = np.empty(0, np.int64)
+    return Growth(nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing, np.empty(0, np.float64))
+
+
+@remembered
+def _growth(snapshot: Snapshot, place: int) -> Growth:
+    held = devices_of(snapshot)[place]
+    steps = steps_of(held)
+    count = len(steps)
+    if count < 2:
+        return _none()
+    last = int(steps.moments[-1])
+    begin, freed = held.block("begin").astype(np.int64), held.block("freed").astype(np.int64)
+    mine = np.flatnonzero(begin <= last)
+    begin, freed = begin[mine], freed[mine]
+    stack, size = held.block("stack")[mine].astype(np.int64), held.block("size")[mine]
+    groups = group(stack)
+    born, left = steps.of(begin), freed > last
+    counted = np.maximum(count - WARM_UP - _longest(steps, groups, born, freed, left), 0)
+    # Blocks that are as young as others of their stack that were released later say nothing yet.
+    kept = left & (born >= WARM_UP) & (born < (WARM_UP + counted)[groups.of])
+    live_first = (begin <= steps.moments[WARM_UP]) & (freed > steps.moments[WARM_UP])
+    growing, confidence = _confidence(groups, born - WARM_UP, size, kept, counted)
+    found = Growth(
+        stack=stack[groups.first],
+        first_bytes=groups.sum(np.where(live_first, size, 0)),
+        last_bytes=groups.sum(np.where(left, size, 0)),
+        last_blocks=np.bincount(groups.of[left], minlength=len(groups)).astype(np.int64),
+        left_bytes=groups.sum(np.where(kept, size, 0)),
+        left_blocks=np.bincount(groups.of[kept], minlength=len(groups)).astype(np.int64),
+        counted=counted,
+        growing=growing,
+        confidence=confidence,
+    )
+    rows = np.flatnonzero((found.first_bytes > 0) | (found.last_bytes > 0))
+    return Growth(*(getattr(found, name)[rows] for name in found.__dataclass_fields__))
+
+
+def _longest(steps: Steps, groups: Groups, born: Int64, freed: Int64, left: Bool) -> Int64:
+    """How many steps later blocks of each stack were released at the latest; 0 where none was."""
+    longest = np.zeros(len(groups), np.int64)
+    rows = np.flatnonzero(~left & (born >= 0))
+    np.maximum.at(longest, groups.of[rows], steps.of(freed[rows]) - born[rows])
+    return longest
+
+
+def _confidence(groups: Groups, step: Int64, size: Int64, kept: Bool, counted: Int64) -> tuple[Int64, Float64]:
+    """By stack: steps that left any, and how sure it is that all do."""
+    rows = np.flatnonzero(kept)
+    pairs = group(groups.of[rows], step[rows]) if len(rows) else Groups(rows, rows)
+    of, when = groups.of[rows][pairs.first], step[rows][pairs.first]
+    left = pairs.sum(size[rows]).astype(np.float64)
+    growing = np.bincount(of, minlength=len(groups)).astype(np.int64)
+    mean = np.bincount(of, left, len(groups)) / np.maximum(growing, 1)
+    deviation = np.bincount(of, np.abs(left - mean[of]), len(groups)) / np.maximum(growing, 1)
+    share = growing / np.maximum(counted, 1)
+    alike = np.maximum(1 - np.divide(deviation, 2 * mean, out=np.full(len(groups), 2.0), where=mean > 0), 0)
+    # What filled and stopped: of the last quarter of the steps, at least two, fewer than half left any.
+    quarter = np.maximum(counted // 4, 2)
+    late = np.bincount(of[when >= (counted - quarter)[of]], minlength=len(groups))
+    sure = (counted >= FEWEST_GROWING) & (2 * late >= quarter)
+    return growing, np.where(sure, share * alike, 0.0)
+
+
+@dataclass(frozen=True)
+class Rise:
+    """Peaks of the steps that rise: the events of the first counted step's and of the last one's, and the bytes of both."""
+
+    first: int
+    last: int
+    first_bytes: int
+    last_bytes: int
+    steps: int
+    """From the first to the last."""
+    rising: float
+    """Share of the steps whose peak is higher than that of the step before."""
+    threshold: float = RISING
+
+    @property
+    def figures(self) -> list[Figure]:
+        """Returns its figures."""
+        return [
+            METRICS.figure("peak_growth_bytes", (self.last_bytes - self.first_bytes) / self.steps),
+            METRICS.figure("first_peak_bytes", self.first_bytes),
+            METRICS.figure("last_peak_bytes", self.last_bytes),
+            METRICS.figure("peak_steps", self.steps),
+            METRICS.figure("rising_ratio", self.rising),
+        ]
+
+
+def rise_of(held: Held) -> Rise | None:
+    """Returns how the peaks of the steps rise; None where they do not, or where what stays makes most of it."""
+    steps = steps_of(held)
+    count = len(steps) - WARM_UP
+    if count <= FEWEST_RISES:
+        return None
+    moments = steps.moments[WARM_UP:]
+    allocated = levels_of(held).allocated[moments[0] + 2 : moments[-1] + 2]
+    starts = moments[:-1] - moments[0]
+    peaks = np.maximum.reduceat(allocated, starts)
+    rising = float((np.diff(peaks) > 0).mean())
+    grown = int(peaks[-1] - peaks[0])
+    live = levels_of(held).allocated[moments + 1]
+    stays = int(live[-2] - live[0])  # at the begin of the first counted and of the last step
+    if rising < RISING or grown < RISEN * peaks[0] or 2 * stays > grown:
+        return None
+    ends = np.append(starts[1:], len(allocated))
+    first, last = (int(moments[0] + 1 + starts[i] + allocated[starts[i] : ends[i]].argmax()) for i in (0, count - 1))
+    return Rise(first, last, int(peaks[0]), int(peaks[-1]), count - 1, rising)
+
+
+@dataclass(frozen=True, eq=False)
+class Live:
+    """What is allocated at every moment of the steps, of one stack or of all."""
+
+    bytes: Int64
+    blocks: Int64
+
+
+def live_of(held: Held, steps: Steps, stack: int | None) -> Live:
+    """Returns what is allocated at the moments of the steps; ``stack`` None: of all stacks."""
+    begin, freed, size = (held.block(column) for column in ("begin", "freed", "size"))
+    rows = slice(None) if stack is None else np.flatnonzero(held.block("stack") == stack)
+    begin, freed, size = begin[rows], freed[rows], size[rows]
+    moments = steps.moments
+    # From the first moment at which a block is there, and from the first at which it no longer is.
+    comes, goes = np.searchsorted(moments, begin), np.searchsorted(moments, freed)
+    there = np.flatnonzero(comes < goes)
+    change, number = np.zeros(len(moments) + 1, np.int64), np.zeros(len(moments) + 1, np.int64)
+    for at, sign in ((comes[there], 1), (goes[there], -1)):
+        np.add.at(change, at, sign * size[there])
+        np.add.at(number, at, sign)
+    return Live(np.cumsum(change)[:-1], np.cumsum(number)[:-1])
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What is allocated at two moments, by stack; one row a stack that has anything at either."""
+
+    stack: Int64
+    first_bytes: Int64
+    first_blocks: Int64
+    second_bytes: Int64
+    second_blocks: Int64
+    both_blocks: Int64
+    """Blocks that are there at both."""
+    both_bytes: Int64
+
+
+def change_of(held: Held, first: int, second: int) -> Change:
+    """Returns what became of the allocated blocks from one moment to another."""
+    begin, freed = held.block("begin"), held.block("freed")
+    one, other = ((begin <= at) & (freed > at) for at in (first, second))
+    rows = np.flatnonzero(one | other)
+    one, other, size = one[rows], other[rows], held.block("size")[rows]
+    stack = held.block("stack")[rows].astype(np.int64)
+    groups = group(stack)
+    both = one & other
+    sums = [(groups.sum(np.where(flags, size, 0)), groups.sum(flags.astype(np.int64))) for flags in (one, other, both)]
+    (b1, n1), (b2, n2), (b3, n3) = sums
+    return Change(stack[groups.first], b1, n1, b2, n2, n3, b3)

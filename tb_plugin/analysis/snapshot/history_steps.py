@@ -1,0 +1,73 @@
+"""Profiler steps of a snapshot's history as its annotations tell of them: the one place that reads ``ProfilerStep#N``."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.snapshot.device_levels import Held, devices_of
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.snapshot.table import Snapshot
+from tb_plugin.model.trace.steps.windows import STEP_NAME
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class HistorySteps:
+    """Steps in order of time, and the events of a device in each: those with ``begin_ns <= time < end_ns``."""
+
+    label: tuple[str, ...]
+    begin_ns: Int64
+    end_ns: Int64
+    first: Int64
+    """The first event from its begin on."""
+    end: Int64
+    """The event behind the last one."""
+    is_ended: Bool
+    """Its end is recorded; else it lasts until the next one, or the last event."""
+
+    def at(self, event: int) -> str | None:
+        """Returns the step of an event, None outside of all."""
+        found = np.flatnonzero((self.first <= event) & (event < self.end))
+        return self.label[found[-1]] if len(found) else None
+
+
+def marks_of(held: Held) -> HistorySteps:
+    """Returns the steps, none where events have no times: those annotated on the device, where there are none on any."""
+    return _marks(held.snapshot, held.place)
+
+
+@remembered
+def _marks(snapshot: Snapshot, place: int) -> HistorySteps:
+    none = np.empty(0, np.int64)
+    devices = devices_of(snapshot)
+    notes = snapshot.annotations
+    if not snapshot.has_times or not devices or not len(notes.name):
+        return HistorySteps((), none, none, none, none, none > 0)
+    held = devices[place]
+    names = snapshot.strings.take(notes.name)
+    named = snapshot.strings.where(lambda text: STEP_NAME.fullmatch(text) is not None)[notes.name]
+    mine = named & (notes.device == snapshot.device_ids[place])
+    rows = np.flatnonzero(mine if mine.any() else named)
+    rows = rows[np.argsort(notes.time_ns[rows], kind="stable")]
+    begins = rows[notes.is_start[rows] == 1]
+    ends: dict[int, list[int]] = defaultdict(list)
+    for row in rows[notes.is_start[rows] == 0].tolist():
+        ends[int(notes.name[row])].append(int(notes.time_ns[row]))
+    begin = notes.time_ns[begins]
+    last = int(held.time_ns[-1]) + 1 if held.count else 0
+    following = np.append(begin[1:], last)[: len(begin)]
+    end, is_ended = np.maximum(following, begin), np.zeros(len(begin), np.bool_)
+    for i, (name, time) in enumerate(zip(notes.name[begins].tolist(), begin.tolist(), strict=True)):
+        found = bisect_left(ends[name], time)
+        if found < len(ends[name]):
+            end[i], is_ended[i] = ends[name][found], True
+    label = tuple((text or "").partition("#")[2] for text in names.take(begins).to_pylist())
+    first, behind = np.searchsorted(held.time_ns, begin), np.searchsorted(held.time_ns, end)
+    return HistorySteps(label, begin, end, first, behind, is_ended)

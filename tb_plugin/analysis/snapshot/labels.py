@@ -1,0 +1,168 @@
+"""Stacks, addresses, streams and pools of a snapshot in words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.code_owner import BUILT_IN, STANDARD, package_of
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.snapshot.table import Snapshot
+from tb_plugin.model.trace.schema import MISSING
+
+Int64 = npt.NDArray[np.int64]
+Ids = npt.NDArray[np.integer]
+
+MAX_COLUMN_BYTES = 48 << 20
+"""Text of one column of a table. Stacks of one snapshot of a training step on a GPU take 38 MB in the longest table."""
+_CUT_COLUMN = 8 << 20
+"""Characters of a column that would be longer: its rows share them."""
+_CUT_TEXT = (200, 2_000)
+"""Characters of a text of such a column, at least and at most."""
+_MAX_STACKS_BYTES = 128 << 20
+"""Text of all distinct stacks."""
+_LEFT_OUT = " ... (cut)"
+NO_STACK = "(no stack recorded)"
+NO_HISTORY = "No history was recorded: these are figures at the moment of the dump."
+_PYTHON_FILE = re.compile(r".+\.pyw?|<.+")
+_IDENTIFIER = re.compile(r"<?[^\W\d]\w*>?(?:\.<?[^\W\d]\w*>?)*")
+_GENERATED = re.compile(
+    r"<(?!frozen |string>|stdin>|console>|ipython-input-|command-|timed |magic-)"
+    r"|.*[/\\]torchinductor[^/\\]*[/\\]|.*[/\\]([a-z2-7]{2})[/\\]c\1[a-z2-7]{40,}\.py$"
+)
+"""Files of generated code. TorchInductor's names are base32 hashes below their first letters."""
+_NODE = re.compile(
+    r"torch::autograd::(?:generated::)?(?:\(anonymous namespace\)::)?(?:CppNode<(?:.*::)?)?(\w+)>?::apply\b"
+)
+_RECORDING = re.compile(r"torch::unwind::|CapturedTraceback|gather_with_cpp|CachingAllocator")
+"""Native frames of the recorder and the allocator itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class StackWords:
+    """Words of stacks, by stack, and one more for -1: frames as PyTorch's profiler writes them."""
+
+    text: pa.Array
+    """Frames, innermost first, with ``;`` between: ``path(line): function``."""
+    line: pa.Array
+    """The user's line: the innermost Python frame outside of PyTorch, the standard library and installed packages."""
+    frame_text: list[str]
+    """By frame."""
+    is_python: npt.NDArray[np.bool_]
+    """By frame: the interpreter ran it."""
+
+    def named(self, stack: Ids) -> pa.Array:
+        """Returns the line of each stack id, in words where there is none."""
+        return pc.fill_null(texts_of(self.line, stack), NO_STACK)
+
+
+@remembered
+def stack_words(snapshot: Snapshot) -> StackWords:
+    """Returns the stacks in words. A frame of no Python file is its name alone."""
+    stacks, strings = snapshot.stacks, snapshot.strings
+    files, names = (strings.take(ids).to_pylist() for ids in (stacks.file, stacks.name))
+    texts, short, nodes = [], [], {}
+    ranks, is_python = np.zeros(len(files), np.int8), np.zeros(len(files), np.bool_)
+    for i, (file, line, name) in enumerate(zip(files, stacks.line.tolist(), names, strict=True)):
+        is_python[i] = is_python_frame(file, line, name)
+        texts.append(f"{file}({line}): {name or '?'}" if is_python[i] else name or "?")
+        short.append(re.split(r"[/\\]", texts[i])[-1] if is_python[i] and _GENERATED.match(file or "") else "")
+        if is_python[i]:
+            package, is_framework = package_of(texts[i])
+            own = package not in (BUILT_IN, STANDARD, *snapshot.recorder.packages)
+            ranks[i] = (
+                _GENERATED_CODE if short[i] else _USER if own and not is_framework else _PACKAGE if own else _PYTHON
+            )
+        elif node := _NODE.search(name or ""):
+            nodes[i] = node[1]
+            ranks[i] = _AUTOGRAD
+        elif _RECORDING.search(name or ""):
+            ranks[i] = _RECORDER
+        else:
+            ranks[i] = _OPERATOR if "at::_ops::" in (name or "") else _NATIVE
+    whole, lines = [], []
+    # Many stacks may be made of few long frames.
+    sizes = np.fromiter(map(len, texts), np.int64, len(texts))[stacks.frame] + 1
+    most = max(_CUT_TEXT[1], _MAX_STACKS_BYTES // (len(stacks.first) or 1)) if sizes.sum() > _MAX_STACKS_BYTES else None
+    for first, end in zip(stacks.first[:-1].tolist(), stacks.first[1:].tolist(), strict=True):
+        frames = stacks.frame[first:end]
+        count = None if most is None else int(np.searchsorted(np.cumsum(sizes[first:end]), most + 2)) + 1
+        text = ";".join([texts[frame] for frame in frames[:count].tolist()])
+        whole.append((text if most is None or len(text) <= most else text[:most] + _LEFT_OUT) or None)
+        lines.append(_line_of(frames, ranks, texts, short, nodes) if len(frames) else None)
+    if sum(len(line or "") for line in lines) > _MAX_STACKS_BYTES:
+        lines = [line and line[: _CUT_TEXT[1]] for line in lines]
+    return StackWords(
+        pa.array([*whole, None], pa.large_string()), pa.array([*lines, None], pa.large_string()), texts, is_python
+    )
+
+
+_RECORDER, _NATIVE, _OPERATOR, _AUTOGRAD, _PYTHON, _PACKAGE, _GENERATED_CODE, _USER = range(8)
+"""Kinds of frames; the innermost frame of the highest kind names a stack."""
+
+
+def _line_of(
+    frames: Ids, ranks: npt.NDArray[np.int8], texts: list[str], short: list[str], nodes: dict[int, str]
+) -> str:
+    kinds = ranks[frames]
+    at = int(np.argmax(kinds))
+    best = int(frames[at])
+    if kinds[at] == _AUTOGRAD:
+        return nodes[best]
+    inside = np.flatnonzero(kinds[:at] == _GENERATED_CODE)
+    # Generated code is named beside the user's line.
+    return f"{texts[best]}, generated code {short[frames[inside[0]]]}" if len(inside) else texts[best]
+
+
+def is_python_frame(file: str | None, line: int, name: str | None) -> bool:
+    """Returns whether the interpreter ran a frame. Native ones name sources, libraries or nothing, mostly without a line.
+
+    A file without an ending (a console script, a cell of a notebook) is Python where its function is named like one.
+    """
+    if file in (None, "", "??"):
+        return False
+    # Profiles that PyTorch converted name no file: the function holds it.
+    if file == "none" or _PYTHON_FILE.fullmatch(file):
+        return True
+    base = re.split(r"[/\\]", file)[-1]
+    return line > 0 and "." not in base and _IDENTIFIER.fullmatch(name or "") is not None
+
+
+def texts_of(words: pa.Array, stack: Ids) -> pa.Array:
+    """Returns the text of each stack id; null for none. Texts are cut where they would repeat beyond MAX_COLUMN_BYTES."""
+    which = np.where(stack == MISSING, len(words) - 1, stack).astype(np.int64)
+    sizes = pc.fill_null(pc.binary_length(words), 0).to_numpy()
+    if sizes[which].sum() > MAX_COLUMN_BYTES:
+        most = int(np.clip(_CUT_COLUMN // len(which), *_CUT_TEXT))
+        parts = (pc.utf8_slice_codeunits(words, 0, most), *(pa.scalar(each, words.type) for each in (_LEFT_OUT, "")))
+        words = pc.if_else(pc.greater(pc.utf8_length(words), most), pc.binary_join_element_wise(*parts), words)
+    return words.take(pa.array(which))
+
+
+def address_texts(address: Int64) -> pa.Array:
+    """Returns addresses as hexadecimal texts; null where none is stated."""
+    return pa.array([None if at == MISSING else f"0x{at:x}" for at in address.tolist()], pa.large_string())
+
+
+def stream_texts(snapshot: Snapshot, stream: Ids) -> pa.Array:
+    """Returns streams in words: the default one, and the others as the file numbers them."""
+    names = ["default" if value == 0 else f"0x{value:x}" if value > 4096 else str(value) for value in snapshot.streams]
+    return texts_of(pa.array([*names, None], pa.large_string()), stream)
+
+
+def pool_texts(snapshot: Snapshot, pool: Ids) -> pa.Array:
+    """Returns pools in words: the one that all share, and private ones by their id."""
+    names = ["default" if pair == (0, 0) else f"private {pair[0]}.{pair[1]}" for pair in snapshot.pools]
+    return texts_of(pa.array([*names, None], pa.large_string()), pool)
+
+
+def changes_of(before: Int64, after: Int64) -> pa.Array:
+    """Returns in words what became of numbers of bytes."""
+    which = np.select([(before == 0) & (after > 0), (before > 0) & (after == 0), after > before, after < before],
+                      [0, 1, 2, 3], 4)  # fmt: skip
+    return pa.array(["appears", "gone", "grew", "shrank", "same"], pa.string()).take(pa.array(which))

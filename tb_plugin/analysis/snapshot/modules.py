@@ -1,0 +1,77 @@
+"""Which module's forward asked for memory, as far as stacks tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from tb_plugin.analysis.code_owner import BUILT_IN, STANDARD, package_of
+from tb_plugin.analysis.range_patterns import module_label
+from tb_plugin.analysis.snapshot.labels import stack_words
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.snapshot.table import Snapshot
+
+
+@remembered
+def modules_of_stacks(snapshot: Snapshot) -> pa.Array:
+    """Returns the module of each stack, and null at the end for no stack; null where no frame tells one.
+
+    It is the innermost call of a module whose forward lies outside of the framework, else the innermost call.
+    """
+    stacks, patterns = snapshot.stacks, snapshot.recorder.stages
+    frames = _Frames(snapshot, patterns.forward, patterns.setup)
+    found = [
+        frames.module(stacks.frame[first:end].tolist())
+        for first, end in zip(stacks.first[:-1].tolist(), stacks.first[1:].tolist(), strict=True)
+    ]
+    return pa.array([*found, None], pa.large_string())
+
+
+class _Frames:
+    """Frames of a snapshot: which are calls of modules, and how those are named."""
+
+    def __init__(self, snapshot: Snapshot, call: str, setup: str) -> None:
+        words = stack_words(snapshot)
+        texts = words.frame_text
+        self._text = texts
+        self._file = snapshot.strings.take(snapshot.stacks.file).to_pylist()
+        self._line = snapshot.stacks.line.tolist()
+        self._name = [name or "?" for name in snapshot.strings.take(snapshot.stacks.name).to_pylist()]
+        self._calls = [bool(call) and re.search(call, text) is not None for text in texts]
+        self._makes = [bool(setup) and re.search(setup, text) is not None for text in texts]
+        self._counts = [calls or own for calls, own in zip(self._calls, words.is_python.tolist(), strict=True)]
+        framework = (BUILT_IN, STANDARD, *snapshot.recorder.packages)
+        self._is_own = [package_of(text)[0] not in framework for text in texts]
+
+    def module(self, every: Sequence[int]) -> str | None:
+        """Returns the module that a stack (innermost first) was in."""
+        nearest = None
+        # The interpreter's own frames stand between those of a call and of what it calls.
+        stack = [frame for frame in every if self._counts[frame]]
+        for place in range(1, len(stack)):
+            inner = stack[place - 1]
+            # A call may take several frames: the innermost of them calls the forward.
+            if not self._calls[stack[place]] or self._calls[inner] or self._makes[inner]:
+                continue
+            if self._is_own[inner]:
+                return self._named(stack, place)
+            nearest = nearest or place
+        return None if nearest is None else self._named(stack, nearest)
+
+    def _named(self, stack: Sequence[int], place: int) -> str:
+        inner, outer = stack[place - 1], place
+        while outer < len(stack) and self._calls[stack[outer]]:
+            name = self._name[stack[outer]]
+            # A profiler names the instance.
+            if module_label(name) != name:
+                return module_label(name)
+            outer += 1
+        named = f"{self._file[inner]}: {self._name[inner]}"
+        if "." in self._name[inner] or outer == len(stack):
+            return named
+        # Forwards of several classes have one name: where it was called tells them apart.
+        caller = stack[outer]
+        file = re.split(r"[/\\]", self._file[caller] or "?")[-1]
+        return f"{named}, called at {file}({self._line[caller]})"

@@ -1,0 +1,259 @@
+"""The memory of a device after one event: its segments as rows of addresses, the blocks in them, and the gaps between.
+
+Rows are laid end to end: *position* p of row r is the byte ``p - first[r]`` of its segment. So one sorted array holds all
+blocks of all rows, and everything here is arithmetic on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.snapshot.device_levels import Held
+from tb_plugin.model.trace.schema import MISSING
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+SMALL_PAGE = 2 << 20
+"""Bytes of a segment of small blocks, and of a page of an expandable one."""
+LARGE_PAGE = 20 << 20
+"""Bytes of a page of an expandable segment of large blocks."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Live segments by address; adjacent pieces of expandable segments of one stream and pool are one row."""
+
+    address: Int64
+    size: Int64
+    stream: Int64
+    pool: Int64
+    is_large: Bool
+    """As the snapshot states it, else told by the size."""
+    is_expandable: Bool
+    stack: Int64
+    """That of the first piece."""
+    pieces: Int64
+    first: Int64
+    """Position of each row's first byte, with the total at the end."""
+
+    def __len__(self) -> int:
+        return len(self.address)
+
+    @property
+    def page(self) -> Int64:
+        """Returns in which units the driver takes memory back: a segment whole, an expandable one by its pages."""
+        return np.where(self.is_expandable, np.where(self.is_large, LARGE_PAGE, SMALL_PAGE), np.maximum(self.size, 1))
+
+    def of(self, position: Int64) -> Int64:
+        """Returns the row of each position."""
+        found: Int64 = np.searchsorted(self.first, position, side="right") - 1
+        return found
+
+    def returnable(self, start: Int64, end: Int64, row: Int64) -> Int64:
+        """Returns how many bytes of a free range of a row could be given back to the driver."""
+        page = self.page[row]
+        low, high = start - self.first[row], end - self.first[row]
+        return np.maximum(high // page + -low // page, 0) * page
+
+
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """Free ranges, in order of their position."""
+
+    row: Int64
+    start: Int64
+    size: Int64
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """What a device holds after an event. Blocks are those of which a segment is known, in order of their position."""
+
+    held: Held
+    event: int
+    rows: Rows
+    block: Int64
+    """Rows of the device's table of blocks."""
+    row: Int64
+    """The row of segments that each block lies in."""
+    start: Int64
+    size: Int64
+    is_pending: Bool
+    """Their release was asked for; a stream may still use them."""
+    outside: Int64
+    """Blocks that lie in no known segment, as rows of the table of blocks."""
+    gaps: Gaps
+
+    @property
+    def reserved(self) -> int:
+        """Returns the bytes of all segments."""
+        return int(self.rows.first[-1])
+
+    @property
+    def allocated(self) -> int:
+        """Returns the bytes of blocks whose release nobody asked for."""
+        return int(self.size[~self.is_pending].sum())
+
+    @property
+    def pending(self) -> int:
+        """Returns the bytes of blocks that a stream may still use."""
+        return int(self.size[self.is_pending].sum())
+
+    @property
+    def free(self) -> int:
+        """Returns the bytes of all gaps."""
+        return int(self.gaps.size.sum())
+
+    @property
+    def largest_gap(self) -> int:
+        """Returns the bytes of the largest gap."""
+        return int(self.gaps.size.max(initial=0))
+
+    def by_row(self, values: Int64, row: Int64) -> Int64:
+        """Returns sums of values by row of segments."""
+        total = np.zeros(len(self.rows), np.int64)
+        np.add.at(total, row, values)
+        return total
+
+
+def moment_at(held: Held, event: int) -> Moment:
+    """Returns what a device holds after an event."""
+    rows = _rows(held, event)
+    live = held.live(event)
+    address, size = held.block("address")[live].astype(np.int64), held.block("size")[live].astype(np.int64)
+    row = np.searchsorted(rows.address, address, side="right") - 1
+    inside = row >= 0
+    inside[inside] = (address + size)[inside] <= (rows.address + rows.size)[row[inside]]
+    outside = live[~inside]
+    live, address, size, row = live[inside], address[inside], size[inside], row[inside]
+    start = rows.first[row] + address - rows.address[row]
+    order = np.argsort(start, kind="stable")
+    live, size, row, start = live[order], size[order], row[order], start[order]
+    is_pending = held.block("freed")[live] <= event
+    return Moment(held, event, rows, live, row, start, size, is_pending, outside, _gaps(rows, start, size))
+
+
+def _rows(held: Held, event: int) -> Rows:
+    live = np.flatnonzero((held.segment("begin") <= event) & (held.segment("end") > event))
+    live = live[np.argsort(held.segment("address")[live], kind="stable")]
+    names = ("address", "size", "stream", "pool", "is_large", "is_expandable", "stack")
+    address, size, stream, pool, is_large, is_expandable, stack = (
+        held.segment(name)[live].astype(np.int64) for name in names
+    )
+    fresh = np.ones(len(live), np.bool_)
+    fresh[1:] = (
+        (is_expandable[1:] != 1)
+        | (is_expandable[:-1] != 1)
+        | (address[1:] != (address + size)[:-1])
+        | (stream[1:] != stream[:-1])
+        | (pool[1:] != pool[:-1])
+    )
+    head = np.flatnonzero(fresh)
+    total = np.add.reduceat(size, head) if len(head) else size
+    expandable = is_expandable[head] == 1
+    stated = np.maximum.reduceat(is_large, head) if len(head) else is_large
+    by_size = np.where(expandable, total % LARGE_PAGE == 0, total != SMALL_PAGE)
+    return Rows(
+        address[head],
+        total,
+        stream[head],
+        pool[head],
+        np.where(stated == MISSING, by_size, stated == 1),
+        expandable,
+        stack[head],
+        np.diff(np.append(head, len(live))),
+        np.concatenate((np.zeros(1, np.int64), np.cumsum(total))),
+    )
+
+
+def _items(rows: Rows, start: Int64, size: Int64) -> tuple[Int64, Int64, Int64]:
+    """Start and end of blocks and of the borders of rows, in order, and the place of each block among them."""
+    borders = len(rows.first)
+    starts, ends = np.concatenate((rows.first, start)), np.concatenate((rows.first, start + size))
+    order = np.argsort(starts, kind="stable")  # a border comes before what begins there
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return starts[order], ends[order], place[borders:]
+
+
+def _gaps(rows: Rows, start: Int64, size: Int64) -> Gaps:
+    starts, ends, _ = _items(rows, start, size)
+    reach = np.maximum.accumulate(ends)[:-1]
+    free = starts[1:] - reach
+    row = rows.of(reach)
+    # Absurd sizes overflow: what lies in no row is no gap.
+    found = np.flatnonzero((free > 0) & (row >= 0) & (row < len(rows)))
+    return Gaps(row[found], reach[found], free[found])
+
+
+def stuck_of(moment: Moment) -> Int64:
+    """Returns, by gap, the free bytes that cannot be given back to the driver: a block keeps their segment or page."""
+    gaps = moment.gaps
+    return gaps.size - moment.rows.returnable(gaps.start, gaps.start + gaps.size, gaps.row)
+
+
+def pinned_by(moment: Moment) -> Int64:
+    """Returns, by block, how many bytes could be given back to the driver if it alone went away."""
+    rows, start, end, row = moment.rows, moment.start, moment.start + moment.size, moment.row
+    starts, ends, place = _items(rows, start, moment.size)
+    if not len(place):
+        return start
+    left = np.maximum.accumulate(ends)[place - 1]
+    right = np.maximum(starts[np.minimum(place + 1, len(starts) - 1)], end)
+    left = np.minimum(left, start)
+    whole = rows.returnable(left, right, row)
+    found: Int64 = whole - rows.returnable(left, start, row) - rows.returnable(end, right, row)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Obstacles:
+    """By row of segments (``row``): the run of blocks whose end would leave room for a request at the least live bytes."""
+
+    row: Int64
+    first: Int64
+    """Place of the run's first block among the blocks of the moment."""
+    count: Int64
+    live_bytes: Int64
+    """Bytes of its blocks."""
+    gap_start: Int64
+    gap_bytes: Int64
+    """The free range without them."""
+
+
+def obstacles_to(moment: Moment, asked: int, chosen: Bool) -> Obstacles:
+    """Returns what stands in the way of a request in each chosen row that is large enough, least bytes first."""
+    rows = moment.rows
+    starts, ends, place = _items(rows, moment.start, moment.size)
+    size = np.zeros(len(starts), np.int64)
+    size[place] = moment.size
+    number = np.full(len(starts), MISSING, np.int64)
+    number[place] = np.arange(len(place))
+    before = np.concatenate((np.zeros(1, np.int64), np.cumsum(size)))
+    left = np.maximum.accumulate(ends)
+    right = np.searchsorted(starts, left + max(asked, 1))
+    row = rows.of(left)
+    # What ends with its row: the border that follows begins the next one.
+    ends_row = np.append((number[1:] == MISSING) & (starts[1:] == left[:-1]), True)
+    fits = (right < len(starts)) & (row < len(rows)) & ~ends_row
+    fits[fits] = chosen[row[fits]] & (starts[right[fits]] <= rows.first[row[fits] + 1])
+    at = np.flatnonzero(fits)
+    right, row = right[at], row[at]
+    live = before[right] - before[at + 1]
+    order = np.lexsort((at, live, row))
+    order = order[np.diff(row[order], prepend=-1) != 0]
+    order = order[np.argsort(live[order], kind="stable")]
+    at, right = at[order], right[order]
+    # What lies between are blocks alone: the next border is the end of the row.
+    return Obstacles(
+        row[order],
+        number[np.minimum(at + 1, len(number) - 1)],
+        right - at - 1,
+        live[order],
+        left[at],
+        starts[right] - left[at],
+    )

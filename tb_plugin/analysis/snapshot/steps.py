@@ -1,0 +1,67 @@
+"""The steps of a training in the history of a device: from annotations alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.snapshot.device_levels import Held, devices_of
+from tb_plugin.analysis.snapshot.history_steps import marks_of
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.snapshot.table import Snapshot
+
+Int64 = npt.NDArray[np.int64]
+
+ANNOTATED = "annotations"
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """n steps between n + 1 moments: step i is made of the events after ``moments[i]`` up to ``moments[i + 1]``."""
+
+    moments: Int64
+    """Numbers of events, ascending; -1 is before the first one. Empty: nothing tells of steps."""
+    labels: tuple[str, ...]
+    source: str
+
+    def __len__(self) -> int:
+        return max(len(self.moments) - 1, 0)
+
+    def of(self, event: Int64) -> Int64:
+        """Returns the step of each event: -1 before the first one, the number of steps after the last one."""
+        return np.searchsorted(self.moments, event, side="left") - 1
+
+
+NO_STEPS = Steps(np.empty(0, np.int64), (), "")
+
+
+def steps_of(held: Held) -> Steps:
+    """Returns the steps of a device, none where none is annotated: repetition (layers, parameters) makes no steps."""
+    return _steps(held.snapshot, held.place) if held.count else NO_STEPS
+
+
+@remembered
+def _steps(snapshot: Snapshot, place: int) -> Steps:
+    held = devices_of(snapshot)[place]
+    return _annotated(held) or NO_STEPS
+
+
+def _annotated(held: Held) -> Steps | None:
+    """Steps from the begin of one annotation to that of the next; the last one to its own end, where it has one."""
+    marks = marks_of(held)
+    if not len(marks.label):
+        return None
+    # What happens at the begin of a step belongs to it.
+    moments = (marks.first - 1).tolist()
+    if marks.is_ended[-1]:
+        moments.append(int(marks.end[-1]) - 1)
+    # Steps before the history, and steps in which nothing happened, are none of it.
+    kept = [i for i in range(len(moments) - 1) if moments[i + 1] > moments[i]]
+    if held.snapshot.device_ids[held.place] in held.snapshot.overflowed:
+        kept = [i for i in kept if moments[i] >= 0]
+    if len(kept) < 2:
+        return None
+    found = np.array([*(moments[i] for i in kept), moments[kept[-1] + 1]], np.int64)
+    return Steps(found, tuple(marks.label[i] for i in kept), ANNOTATED)

@@ -1,0 +1,112 @@
+"""Where the time of a step went: parts by priority that sum exactly to the step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.blocking_calls import awaits_thread
+from tb_plugin.analysis.communication import exposed
+from tb_plugin.analysis.range_patterns import DATALOADER
+from tb_plugin.analysis.selection import steps_of
+from tb_plugin.analysis.unrecorded_work import any_unrecorded
+from tb_plugin.lib.intervals import Ranges, first_in, join, measure_within, union
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import EventKind, of_kind
+from tb_plugin.model.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+CATEGORIES = ("kernel", "memcpy", "memset", "unrecorded", "communication", "runtime", "dataloader", "cpu", "other")
+"""In order of priority: a moment belongs to the first category that is active in it."""
+UNRECORDED = "unrecorded"
+"""A device runs unrecorded work, and none runs recorded work: it has no rows."""
+
+_KINDS = {"memcpy": EventKind.MEMCPY, "memset": EventKind.MEMSET, "runtime": EventKind.RUNTIME}
+STEP = re.compile(r"ProfilerStep#")
+
+
+@dataclass(frozen=True, eq=False)
+class StepShares:
+    """Nanoseconds of each category in each step; ``parts[c].sum() + ... == total`` for every step."""
+
+    label: tuple[str, ...]
+    parts: dict[str, Int64]
+    total: Int64
+
+    @property
+    def shown(self) -> list[str]:
+        """Returns the categories; unrecorded work is one only where there is any."""
+        return [each for each in CATEGORIES if each != UNRECORDED or self.parts[each].any()]
+
+    def mean(self, category: str) -> float | None:
+        """Returns the mean over the steps, unrounded; None without steps."""
+        return float(self.parts[category].mean()) if len(self.total) else None
+
+
+@remembered
+def shares(trace: TraceTable) -> Mapping[str, Ranges]:
+    """Returns when each category has the time, on any thread or device: where it is active and none before it is.
+
+    ``other`` is what remains and has no ranges. Kept for the last traces: every choice of steps asks again.
+    """
+    later = awaits_thread(trace)  # what the other thread does comes first, whatever it is
+    active = _active(trace, later)
+    named = CATEGORIES[:-1]
+    *first, waiting = first_in(*(active[category] for category in named), _covered(trace, later))
+    found = dict(zip(named, first, strict=True))
+    return found | {"runtime": join(found["runtime"], waiting)}
+
+
+def _active(trace: TraceTable, later: Bool) -> dict[str, Ranges]:
+    """When each category is active; calls that come ``later`` are in none."""
+    named = (each for each in CATEGORIES[:-1] if each != UNRECORDED)
+    when = {category: _covered(trace, active_rows(trace, category) & ~later) for category in named}
+    return when | {"communication": exposed(trace), UNRECORDED: any_unrecorded(trace)}
+
+
+def active_rows(trace: TraceTable, category: str) -> Bool:
+    """Returns the rows that make a category active, one of ``CATEGORIES`` but ``other`` and ``unrecorded``.
+
+    Of communication those that may: which of them nothing hides, ``exposed`` says.
+    """
+    kernels = of_kind(trace.kind, EventKind.KERNEL)
+    if category == "kernel":
+        return kernels & ~trace.is_collective
+    if category == "communication":
+        on_device = kernels & trace.is_collective
+        return on_device if on_device.any() else trace.is_collective
+    if category in _KINDS:
+        return of_kind(trace.kind, _KINDS[category])
+    loads = trace.strings.where(lambda text: DATALOADER.match(text) is not None)
+    step = trace.strings.where(lambda text: STEP.match(text) is not None)
+    wanted = (loads if category == "dataloader" else ~loads) & ~step
+    chosen: Bool = wanted[trace.name] & of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
+    return chosen
+
+
+def _covered(trace: TraceTable, rows: Bool) -> Ranges:
+    return union(trace.start_ns[rows], trace.ends(rows))
+
+
+@remembered
+def break_down(trace: TraceTable, chosen: tuple[str, ...] | None) -> StepShares:
+    """Returns parts of each of the steps with these labels (None: all) by priority. What no category covers is ``other``.
+
+    Raises BadRequest for unknown steps.
+    """
+    steps = steps_of(trace, chosen)
+    start, end = steps.start_ns, steps.end_ns
+    total = end - start
+    left = total.copy()
+    parts: dict[str, Int64] = {}
+    for category, ranges in shares(trace).items():
+        parts[category] = measure_within(ranges, start, end)
+        left = left - parts[category]
+    parts["other"] = left
+    return StepShares(steps.label, parts, total)

@@ -1,0 +1,1 @@
+"""Tracks, levels and tiles of the timeline."""

@@ -1,0 +1,125 @@
+"""Lanes: how a track is divided, what the parts are called, and in which order they stand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.track_names import track_names
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import EventKind, of_kind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import TimelineTrack
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+HOST, PYTHON, DEVICE, DEVICE_NOTE, SYNC, ASYNC, OTHER = range(7)
+_LANES = 7
+_GROUP = {
+    EventKind.OPERATOR: HOST,
+    EventKind.ANNOTATION: HOST,
+    EventKind.RUNTIME: HOST,
+    EventKind.INSTANT: HOST,
+    EventKind.ASYNC: ASYNC,
+    EventKind.PYTHON: PYTHON,
+    EventKind.MODULE: PYTHON,
+    EventKind.KERNEL: DEVICE,
+    EventKind.MEMCPY: DEVICE,
+    EventKind.MEMSET: DEVICE,
+    EventKind.DEVICE_ANNOTATION: DEVICE_NOTE,
+    EventKind.SYNC: SYNC,
+}
+_GROUP_OF_KIND = np.array([_GROUP.get(kind, OTHER) for kind in EventKind], np.int32)
+_SUBTITLE = {
+    HOST: "operators, runtime",
+    PYTHON: "Python",
+    DEVICE: "",
+    DEVICE_NOTE: "annotations",
+    SYNC: "waits",
+    ASYNC: "asynchronous",
+    OTHER: "profiler, other",
+}
+_ID = {
+    HOST: "calls",
+    PYTHON: "python",
+    DEVICE: "work",
+    DEVICE_NOTE: "notes",
+    SYNC: "waits",
+    ASYNC: "async",
+    OTHER: "other",
+}
+
+
+def lane_of(trace: TraceTable, rows: npt.NDArray[np.integer] | slice = slice(None)) -> Int32:
+    """Returns the number of the lane of rows (by default all): its track and what stands on it."""
+    track = trace.track[rows]
+    group = _GROUP_OF_KIND[trace.kind[rows]]
+    if any(one.is_async for one in trace.tracks):
+        group = np.where(np.array([one.is_async for one in trace.tracks])[track], np.int32(ASYNC), group)
+    lane: Int32 = track * np.int32(_LANES) + group
+    return lane
+
+
+@dataclass(frozen=True, eq=False)
+class Lanes:
+    """All lanes of a trace, in the order in which they are drawn: devices first, then the main thread, then busy ones."""
+
+    number: Int64
+    """Numbers of the lanes, as ``lane_of`` has them."""
+    events: Int64
+
+    def places(self, trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32:
+        """Returns the place of the lane of each of these rows."""
+        place = np.empty(len(trace.tracks) * _LANES, np.int32)
+        place[self.number] = np.arange(len(self.number))
+        found: Int32 = place[lane_of(trace, rows)]
+        return found
+
+
+@remembered
+def lanes_of(trace: TraceTable) -> Lanes:
+    """Returns the lanes of a trace."""
+    events = np.bincount(lane_of(trace), minlength=len(trace.tracks) * _LANES)
+    per_thread = events.reshape(-1, _LANES).sum(axis=1)
+    names = track_names(trace)
+    of_process: Counter[str] = Counter()
+    for track, count in zip(trace.tracks, per_thread.tolist(), strict=True):
+        of_process[track.pid] += 0 if track.is_device else count
+
+    def rank(number: int) -> tuple[bool, bool, int, int, int, str, tuple[int, ...], int, int]:
+        track, kind = divmod(number, _LANES)
+        about = trace.tracks[track]
+        on_device, pid = about.is_device, about.pid
+        # What the tool records of itself stands last, whatever thread it is on; device 10 stands behind device 9.
+        is_own = kind == OTHER
+        busy = 0 if on_device else int(per_thread[track])
+        # Processes as the trace orders them, else those with most events first: threads of one stand together.
+        process = (0, 0) if on_device or is_own else (about.process_order, -of_process[pid])
+        return (is_own, not on_device, *process, len(pid), pid, names[track].order, -busy, number)
+
+    number = np.array(sorted(np.flatnonzero(events).tolist(), key=rank), np.int64)
+    return Lanes(number, events[number])
+
+
+def tracks_of(trace: TraceTable, lanes: Lanes, rows: npt.NDArray[np.integer]) -> list[TimelineTrack]:
+    """Returns what is said of each lane; ``rows`` are their heights."""
+    # Where there is nothing else, ranges are no exception among operators.
+    calls = bool(of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME).any())
+    return [
+        _track(trace, int(number), int(height), int(events), calls)
+        for number, events, height in zip(lanes.number, lanes.events, rows, strict=True)
+    ]
+
+
+def _track(trace: TraceTable, number: int, rows: int, events: int, calls: bool) -> TimelineTrack:
+    track, kind = divmod(number, _LANES)
+    about, name = trace.tracks[track], track_names(trace)[track]
+    id_ = f"{about.pid}/{about.tid}/{_ID[kind]}"
+    # The tool's own lane takes as little room as can be.
+    what = "ranges" if kind == HOST and not calls else _SUBTITLE[kind]
+    said = () if kind == OTHER and name.title == about.tid else (what, name.recorded)
+    return TimelineTrack(id_, name.title, " · ".join(filter(None, said)), about.is_device, rows, events)

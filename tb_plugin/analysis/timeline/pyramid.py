@@ -1,0 +1,236 @@
+"""Levels of detail of a whole trace: what a tile shows is looked up, not worked out from all events.
+
+A level has cells of time, each four times as long as those of the level below. On one line of the drawing, events
+shorter than a cell that start in the same cell are one item; longer ones stand alone. So an item depends on the level
+alone, never on the viewport, and cells of a level lie wholly in cells of the next: a level is made from any finer one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.timeline.lanes import lane_of, lanes_of, tracks_of
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.numbering import firsts, numbered
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import inherit, stable_order
+from tb_plugin.payloads import TimelineTrack
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+FINEST_BITS = 8
+"""A cell of level 1 is 2**8 ns; on level 0 only what has no length is merged."""
+FACTOR_BITS = 2
+TILE_CELLS = 256
+"""Cells side by side in a tile; one of level 0 is as long as one of level 1."""
+GROUP_ROWS = 24
+"""Lanes are put into groups of at least so many rows, which are sent together."""
+_FAR = 1 << 62
+"""Behind all times."""
+MOST_NS = (1 << 63) - 1
+"""Longer than any trace."""
+_DEEPEST = np.iinfo(np.int16).max
+"""Events nested deeper share a row and may overlap."""
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """What a level draws, by position: ``first`` and ``last`` are the rows (of the trace table) of the first and the
+    last event of an item, ``longest`` that of the one that lasts longest (of equals the first), ``busy_ns`` the sum of
+    the durations.
+    """
+
+    first: Int32
+    last: Int32
+    longest: Int32
+    count: Int32
+    busy_ns: Int64
+
+    def take(self, chosen: Int64 | slice) -> Items:
+        """Returns some of the items."""
+        return Items(*(getattr(self, name)[chosen] for name in Items.__dataclass_fields__))
+
+
+def joined(several: Sequence[Items]) -> Items:
+    """Items one after the other."""
+    return Items(*(np.concatenate([getattr(of, name) for of in several]) for name in Items.__dataclass_fields__))
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """All items of a level, sorted by (line, start). Those of a line stand from ``bounds[line]`` to ``bounds[line + 1]``.
+
+    Where nothing is merged the events alone are kept, by row of the trace table.
+    """
+
+    cell_ns: int
+    bounds: Int64
+    first: Int32
+    """Row of the first event of each item."""
+    merged: Items | None = None
+
+    def items(self, trace: TraceTable, positions: Int64 | slice = slice(None)) -> Items:
+        """Returns some items."""
+        if self.merged is not None:
+            return self.merged.take(positions)
+        first = self.first[positions]
+        return Items(first, first, first, np.ones(len(first), np.int32), trace.dur_ns[first])
+
+
+@dataclass(frozen=True, eq=False)
+class Pyramid:
+    """The levels of one trace. Lines are rows of the drawing: ``lane`` and ``depth`` of each, in the order of lanes."""
+
+    trace: TraceTable
+    lanes: list[TimelineTrack]
+    lane: Int32
+    depth: Int32
+    levels: list[Level]
+    """A level that would hold more than half of what the one below holds is that one."""
+    module: Int32 | None
+    """String id of the innermost nn.Module around a Python or module call, by row; None without module calls."""
+
+    @cached_property
+    def groups(self) -> Int64:
+        """Bounds of the groups, as lines: group g has the lines ``groups[g]`` to ``groups[g + 1]``."""
+        bounds = [0]
+        for line in (np.flatnonzero(np.diff(self.lane, append=MISSING)) + 1).tolist():
+            if line - bounds[-1] >= GROUP_ROWS or line == len(self.lane):
+                bounds.append(line)
+        return np.array(bounds, np.int64)
+
+    def tile(self, level: int, group: int, number: int) -> tuple[Int64, Items]:
+        """Lines and items of a group that touch a tile's time, in order of lines and time."""
+        start_ns, end_ns = (min((number + i) * tile_ns(level), _FAR) for i in range(2))
+        chosen = self.levels[level]
+        # Rows of the table stand in order of time, so places are looked up by row and no times are kept.
+        # Of the type of what they are looked up in: else that would be copied.
+        time = np.searchsorted(self.trace.start_ns, np.array((start_ns, end_ns), np.int64)).astype(np.int32)
+        lines = np.arange(self.groups[group], self.groups[group + 1])
+        places = []
+        for line in lines.tolist():
+            begin, end = chosen.bounds[line : line + 2].tolist()
+            place, stop = np.searchsorted(chosen.first[begin:end], time).tolist()
+            # The one before may reach into the tile; where events may overlap, any before.
+            place = 0 if self.depth[line] == _DEEPEST else max(place - 1, 0)
+            places.append(np.arange(begin + place, begin + stop))
+        found = chosen.items(self.trace, np.concatenate(places))
+        of_line = np.repeat(lines, [len(of) for of in places])
+        touches = np.flatnonzero((self.end_ns(found) > start_ns) | (self.start_ns(found) >= start_ns))
+        return of_line[touches], found.take(touches)
+
+    def start_ns(self, items: Items) -> Int64:
+        """Returns when items begin."""
+        return self.trace.start_ns[items.first]
+
+    def end_ns(self, items: Items) -> Int64:
+        """Returns when items end."""
+        return self.trace.start_ns[items.last] + self.trace.dur_ns[items.last]
+
+    def modules(self, rows: npt.NDArray[np.integer]) -> Int32:
+        """Returns string ids of the innermost modules around events: of device work around its launch; -1 = none."""
+        if self.module is None:
+            return np.full(len(rows), MISSING, np.int32)
+        trace = self.trace
+        host = np.where(trace.launch[rows] != MISSING, trace.launch[rows], trace.operator[rows])
+        host = np.where(host != MISSING, host, rows)
+        python = np.isin(trace.kind[host], (EventKind.PYTHON, EventKind.MODULE))
+        around = np.where(python, host, trace.python_parent[host])
+        return np.where(around != MISSING, self.module[around], MISSING).astype(np.int32)
+
+
+def cell_ns(level: int) -> int:
+    """Returns the length of a level's cells."""
+    return 1 if level == 0 else 1 << (FINEST_BITS + FACTOR_BITS * (level - 1))
+
+
+def tile_ns(level: int) -> int:
+    """Returns the length of a level's tiles."""
+    return TILE_CELLS * cell_ns(max(level, 1))
+
+
+def build(trace: TraceTable) -> Pyramid:
+    """Returns all levels, up to the one of which a tile holds the whole trace."""
+    deepest = int(trace.depth.max(initial=0))
+    # Four bytes an event instead of eight, wherever it is about all of them.
+    number, count = numbered(lane_of(trace).astype(np.int64) * (deepest + 1) + trace.depth)
+    # An event of each line: it has the line's lane and depth.
+    one = firsts(number, count)
+    lanes = lanes_of(trace)
+    place = lanes.places(trace, one).astype(np.int64)
+    height = np.zeros(len(lanes.number), np.int64)
+    np.maximum.at(height, place, trace.depth[one].astype(np.int64) + 1)
+    order = np.lexsort((trace.depth[one], place))
+    rank = np.empty(count, np.int32)
+    rank[order] = np.arange(count, dtype=np.int32)
+    line = rank[number]
+    rows = stable_order(line).astype(np.int32)
+    line = line[rows]
+    raw = Level(cell_ns(0), np.searchsorted(line, np.arange(count + 1)), rows)
+    del line, number, rank
+    # Marks without length may lie upon each other by the million.
+    levels = [raw if trace.dur_ns.all() else _merged(trace, raw, cell_ns(0))]
+    while tile_ns(len(levels) - 1) < trace.coverage.end_ns:
+        levels.append(_merged(trace, levels[-1], cell_ns(len(levels)), worth=0.5))
+    return Pyramid(
+        trace,
+        tracks_of(trace, lanes, height),
+        place[order].astype(np.int32),
+        trace.depth[one][order].astype(np.int32),
+        levels,
+        _modules(trace),
+    )
+
+
+def _merged(trace: TraceTable, level: Level, cell: int, worth: float = 1.0) -> Level:
+    """Neighbours that are narrower than a cell and start in the same one become one item.
+
+    The level itself where more than that share of its items (or all of them) would be left.
+    """
+    items = level.items(trace)
+    if not len(items.first):
+        return level
+    narrow = (items.count > 1) | (items.busy_ns < cell)
+    place = trace.start_ns[items.first] // cell
+    joined = narrow[1:] & narrow[:-1] & (place[1:] == place[:-1])
+    del place, narrow
+    starts = np.concatenate(([True], ~joined))
+    starts[level.bounds[:-1]] = True  # no line is empty
+    first = np.flatnonzero(starts)
+    if len(first) > worth * len(starts) or len(first) == len(starts):
+        return level
+    last = np.append(first[1:], len(starts)) - 1
+    dur = trace.dur_ns[items.longest]
+    # Where the highest stands first in its item: backwards, so that the first one is written last.
+    group = np.cumsum(starts, dtype=np.int32) - 1
+    hits = np.flatnonzero(dur == np.maximum.reduceat(dur, first)[group])[::-1]
+    longest = np.empty(len(first), np.int32)
+    longest[group[hits]] = items.longest[hits]
+    merged = Items(
+        first=items.first[first],
+        last=items.last[last],
+        longest=longest,
+        count=np.add.reduceat(items.count, first).astype(np.int32),
+        busy_ns=np.add.reduceat(items.busy_ns, first),
+    )
+    return Level(cell, np.searchsorted(first, level.bounds), merged.first, merged)
+
+
+def _modules(trace: TraceTable) -> Int32 | None:
+    is_module = trace.kind == EventKind.MODULE
+    if not is_module.any():
+        return None
+    return inherit(np.where(is_module, trace.name, np.int32(MISSING)).astype(np.int32), trace.python_parent)
+
+
+@remembered
+def pyramid_of(trace: TraceTable) -> Pyramid:
+    """Returns the pyramid of a trace; that of the last one stays, for the timeline's head is made from it too."""
+    return build(trace)

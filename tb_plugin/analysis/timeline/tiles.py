@@ -1,0 +1,106 @@
+"""Tiles on their way to the page: items as Arrow columns, several tiles of one level in one answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.timeline.pyramid import Items, Pyramid, joined
+from tb_plugin.errors import BadRequest
+from tb_plugin.model.trace.numbering import numbered
+from tb_plugin.model.trace.schema import EventKind
+from tb_plugin.model.trace.table import TraceTable
+
+CATEGORIES = [kind.name.lower() for kind in EventKind] + ["communication"]
+COMMUNICATION = len(EventKind)
+
+MAX_TILES = 64
+ENOUGH_ITEMS = 8_000
+"""An answer ends with the tile that reaches so many: it stays small, and the next tiles are asked for again."""
+
+
+class Tile(NamedTuple):
+    """A group of lanes and a stretch of time, both by number."""
+
+    group: int
+    number: int
+    """The n-th of its level."""
+
+
+def parse_tiles(text: str) -> tuple[Tile, ...]:
+    """Reads ``group.number`` with commas between. Raises BadRequest."""
+    if not re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,18}(,[0-9]{1,9}\.[0-9]{1,18}){0,63}", text):
+        raise BadRequest(
+            "Those are no tiles.", "tiles", f"Write group.number, at most {MAX_TILES}, commas between them."
+        )
+    return tuple(Tile(*map(int, one.split("."))) for one in text.split(","))
+
+
+def encode(pyramid: Pyramid, level: int, tiles: Sequence[Tile]) -> bytes:
+    """Encodes the first of the tiles, at least one, as an Arrow IPC stream; its metadata says how many (``tiles``).
+
+    Columns: ``tile`` (which of those asked for), ``lane``, ``row``, ``start`` and ``dur`` (ns, exact below 2**53),
+    ``idle`` (ns of ``dur`` that no event covers), ``count``, ``event`` (row of the trace table; of several the longest),
+    and of that event ``name``, ``category``, ``matrix`` (a MatrixUse) and ``module`` (the
+    innermost nn.Module around it or its launch). Sorted by tile, lane, row, start. Raises BadRequest.
+    """
+    if not 0 <= level < len(pyramid.levels):
+        raise BadRequest("There is no such level.", "level", f"There are 0 to {len(pyramid.levels) - 1}.")
+    groups = len(pyramid.groups) - 1
+    if any(tile.group >= groups for tile in tiles):
+        raise BadRequest("There is no such group of lanes.", "tiles", f"There are 0 to {groups - 1}.")
+    found, size = [], 0
+    for tile in tiles:
+        found.append(pyramid.tile(level, *tile))
+        size += len(found[-1][0])
+        if size >= ENOUGH_ITEMS:
+            break
+    batch = _columns(pyramid, found)
+    batch = batch.replace_schema_metadata({"tiles": str(len(found))})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def _columns(pyramid: Pyramid, found: Sequence[tuple[npt.NDArray[np.int64], Items]]) -> pa.RecordBatch:
+    trace = pyramid.trace
+    line = np.concatenate([lines for lines, _ in found])
+    items = joined([of for _, of in found])
+    shown = items.longest
+    start = pyramid.start_ns(items)
+    dur = pyramid.end_ns(items) - start
+    columns = {
+        "tile": np.repeat(np.arange(len(found), dtype=np.uint8), [len(lines) for lines, _ in found]),
+        "lane": pyramid.lane[line],
+        "row": pyramid.depth[line],
+        "start": start.astype(np.float64),
+        "dur": dur.astype(np.float64),
+        "idle": (dur - items.busy_ns).astype(np.float64),
+        "count": items.count,
+        "event": shown,
+        "name": _texts(pyramid, trace.name[shown]),
+        "category": category_of(trace, shown),
+        "matrix": trace.uses_matrix_unit[shown],
+        "module": _texts(pyramid, pyramid.modules(shown)),
+    }
+    return pa.RecordBatch.from_pydict({key: pa.array(values) for key, values in columns.items()})
+
+
+def category_of(trace: TraceTable, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
+    """Numbers of the categories of events: their kinds, with kernels of collectives apart."""
+    kind = trace.kind[rows]
+    return np.where(trace.is_collective[rows] & (kind == EventKind.KERNEL), COMMUNICATION, kind).astype(np.uint8)
+
+
+def _texts(pyramid: Pyramid, ids: npt.NDArray[np.int32]) -> pa.DictionaryArray:
+    """Texts as numbers into those that occur; '' where there is none."""
+    number, _ = numbered(ids)
+    distinct = pa.array(ids).unique().to_numpy()
+    texts = pyramid.trace.strings.take(distinct).cast(pa.string()).fill_null("")
+    return pa.DictionaryArray.from_arrays(pa.array(number.astype(np.int32)), texts)

@@ -1,0 +1,310 @@
+"""Names of threads and streams, from what ran on them: the one place that says what a track is called (docs/metrics.md)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.recorder import ThreadRole
+from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
+from tb_plugin.model.trace.table import TraceTable, Track
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+_RECORDED = re.compile(r"[tT]hread -?[0-9]+(?: \((.*)\))?$", re.DOTALL)
+"""How names of threads stand in traces: the number is known, what matters stands in the parentheses, if anything does."""
+_PLAIN_STREAM = re.compile(r"(?i)(?:(?:stream|thread|device|queue)?\s*(-?[0-9]{1,18}))?")
+"""How names of streams stand in traces where nobody named them; the number may differ from that of the track."""
+_PLACE = re.compile(r"\([0-9]+\): ")
+_ENTRIES = r"^threading\.py\(|^<built-in "
+"""Python frames with which every thread begins."""
+_LARGEST_ID = 10**8
+"""Numbers of threads that a system gives are smaller; others are addresses, which tell nobody anything."""
+_LONGEST = 60
+_WORK = ("compute", "communication", "copies")
+_MINOR = 0.2
+"""A share of a stream's work that is less than this does not name it."""
+_COPIES = _WORK.index("copies")
+_KIND = np.full(len(EventKind), MISSING, np.int64)
+_KIND[EventKind.KERNEL] = 0
+_KIND[[EventKind.MEMCPY, EventKind.MEMSET]] = _COPIES
+
+
+@dataclass(frozen=True)
+class TrackName:
+    """What a track is called."""
+
+    title: str
+    """Different from that of every other thread of the trace, and every other stream of its device."""
+    recorded: str
+    """What the trace says of it: name and number of a thread, the device of a stream."""
+    label: str
+    """One text for both, for lists of events."""
+    order: tuple[int, ...]
+    """By what it is: the main thread, then what the framework runs, then all others, then what is on no thread; streams by
+    their numbers, those that do not work beneath a lane without a number that does. Where the trace states an order of its
+    threads, by that first."""
+
+
+@remembered
+def track_names(trace: TraceTable) -> tuple[TrackName, ...]:
+    """Returns the name of each track of a trace."""
+    main = main_thread(trace)
+    processes = _processes(trace)
+    titles, rank = _host_titles(trace, main, processes)
+    distinct = _apart(trace, titles, processes)
+    work = _work_of(trace)
+    # A lane without a number that works (operations of a group) stands above streams that only wait.
+    lanes = [(track.pid, _number_of(track)[1], work[i]) for i, track in enumerate(trace.tracks) if track.is_device]
+    apart = {pid for pid, number, has in lanes if has and number < 0}
+    apart &= {pid for pid, number, has in lanes if not has and number >= 0}
+    return tuple(
+        _of_device(trace, track, work[i], sinks=track.pid in apart)
+        if track.is_device
+        else _of_host(track, distinct[i], rank[i])
+        for i, track in enumerate(trace.tracks)
+    )
+
+
+def _processes(trace: TraceTable) -> list[str]:
+    """What the process of each track is called, "" where one alone has threads: then it says nothing."""
+    tools = ~np.isin(np.arange(len(trace.tracks)), trace.track[trace.kind != EventKind.WINDOW])
+    own = {i: track for i, track in enumerate(trace.tracks) if not track.is_device and not tools[i]}
+    named = {track.pid: track.process.strip() for track in own.values()}
+    if len(named) < 2:
+        return [""] * len(trace.tracks)
+    count = Counter(named.values())
+    called = {
+        pid: (name if count[name] == 1 else f"{name} {pid}" if name else f"Process {pid}" if pid else "")[:_LONGEST]
+        for pid, name in named.items()
+    }
+    return [called[track.pid] if i in own else "" for i, track in enumerate(trace.tracks)]
+
+
+def main_thread(trace: TraceTable) -> int:
+    """Returns the track of the main thread, -1 when nobody knows.
+
+    It is the one on which steps were annotated; without steps the one that has the number of its process.
+    """
+    if trace.steps.recorded and len(trace.steps.host_start_ns):
+        is_first = (trace.start_ns == trace.steps.host_start_ns[0]) & (trace.end_ns == trace.steps.host_end_ns[0])
+        rows = np.flatnonzero(is_first & (trace.kind == EventKind.ANNOTATION))
+        if len(rows):
+            return int(trace.track[rows[0]])
+    first = [i for i, track in enumerate(trace.tracks) if not track.is_device and track.tid == track.pid]
+    events = np.bincount(trace.track, minlength=len(trace.tracks))
+    return max(first, key=lambda i: (int(events[i]), -i), default=MISSING)
+
+
+def recorded_name(track: Track) -> str:
+    """Returns the name that a thread has in the trace, "" where it has none."""
+    name = track.thread.strip()
+    found = _RECORDED.match(name)
+    return (found.group(1) or "").strip() if found else name
+
+
+def _of_host(track: Track, title: str, rank: tuple[int, ...]) -> TrackName:
+    if track.is_async:
+        return TrackName(title, "", title, rank)
+    tid = track.tid if _is_plausible(track.tid) else ""
+    recorded = " ".join(filter(None, (recorded_name(track), tid)))
+    label = title if tid in title else f"{title} ({tid})"
+    return TrackName(title, recorded, label, rank)
+
+
+def _of_device(trace: TraceTable, track: Track, work: str, *, sinks: bool) -> TrackName:
+    """What a stream is called; ``sinks``: without work it stands below those that have some."""
+    own = track.thread.strip()
+    stream, number = _number_of(track)
+    name = next((device.name or "" for device in trace.devices if device.id == track.pid), "")
+    # Waits for all streams stand on a row of their own, which has the number -1.
+    plain = f"Stream {stream}" if stream != "-1" else "All streams"
+    # A lane that somebody named: work of a graph may be drawn apart from the stream that it ran on.
+    plain = plain if _PLAIN_STREAM.fullmatch(own) else own[:_LONGEST]
+    title = f"{plain} · {work}" if work else plain
+    recorded = f"Device {track.pid} · {name}" if name else f"Device {track.pid}"
+    label = f"device {track.pid}, {plain[0].lower() + plain[1:] if _PLAIN_STREAM.fullmatch(own) else plain}"
+    order = (sinks and not work, number < 0, number, track.thread_order)
+    return TrackName(title, recorded, f"{label} ({work})" if work else label, order)
+
+
+def _number_of(track: Track) -> tuple[str, int]:
+    """What a stream is called by where nobody named it, and its number, -1 = none."""
+    numbered = _PLAIN_STREAM.fullmatch(track.thread.strip())
+    stream = numbered[1] if numbered and numbered[1] else track.tid.removeprefix("stream").strip()
+    return stream, int(stream) if re.fullmatch(r"-?[0-9]{1,18}", stream) else MISSING
+
+
+def _host_titles(trace: TraceTable, main: int, processes: list[str]) -> tuple[list[str], list[tuple[int, ...]]]:
+    """What threads are, and where they belong in the order; of what nothing is known: their kinds of events."""
+    roles = trace.recorder.threads
+    found = _roles_of(trace, roles)
+    of_main = recorded_name(trace.tracks[main]) if main != MISSING else ""
+    frames = _outermost_frames(trace)
+    kinds = np.zeros((len(trace.tracks), len(EventKind)), np.bool_)
+    kinds[trace.track, trace.kind] = True
+    others = len(roles) + 1
+    titles: list[str] = []
+    rank: list[tuple[int, ...]] = []
+    for i, track in enumerate(trace.tracks):
+        own = recorded_name(track)
+        is_tool = kinds[i, EventKind.WINDOW] and kinds[i].sum() == 1
+        if track.is_async:
+            title, place = track.tid, others + 1
+        elif i == main or (processes[i] and track.tid == track.pid):
+            title, place = "Main thread", 0
+        elif is_tool:
+            title, place = track.tid if _number(track.tid) is None else own or "Recorder", others + 1
+        elif found[i] != MISSING:
+            title, place = roles[found[i]].title, 1 + int(found[i])
+        # Threads take over the name of the one that starts them, which is that of the program: it says nothing.
+        # So they do where PyTorch runs; of a tool that nobody knows the word is all there is.
+        elif own and own != of_main and not (roles and re.match(r"(?i)python[0-9.]*$", own)):
+            title, place = own, others
+        elif i in frames:
+            title, place = _PLACE.sub(": ", frames[i], count=1), others
+        elif kinds[i, EventKind.RUNTIME] and kinds[i].sum() == 1:
+            title, place = "Runtime calls", others
+        else:
+            title, place = f"Thread {track.tid}" if _is_plausible(track.tid) else "Thread", others
+        titles.append(title[:_LONGEST])
+        # Those of one kind by their numbers; of the others the order says nothing.
+        rank.append((track.thread_order, place, (_number(track.tid) or 0) if 0 < place < others else 0))
+    return titles, rank
+
+
+def _apart(trace: TraceTable, titles: list[str], processes: list[str]) -> list[str]:
+    """The titles of threads, those that several have with their number, or one of ours where theirs is none; before them
+    their processes where there are several.
+    """
+    hosts = [i for i, track in enumerate(trace.tracks) if not track.is_device]
+    titles = [" · ".join(filter(None, (p, title))) for p, title in zip(processes, titles, strict=True)]
+    count = Counter(titles[i] for i in hosts)
+    seen: Counter[str] = Counter()
+    apart = list(titles)
+    tids = Counter((titles[i], trace.tracks[i].tid) for i in hosts)
+    for i in hosts:
+        title, tid = titles[i], trace.tracks[i].tid
+        seen[title] += 1
+        if count[title] > 1:
+            unique = _is_plausible(tid) and tids[title, tid] == 1
+            apart[i] = f"{title} {tid}" if unique else f"{title} #{seen[title]}"
+    return apart
+
+
+def _number(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else None
+
+
+def _is_plausible(tid: str) -> bool:
+    """Whether a number is one that a person finds in other tools as well; a text always is."""
+    number = _number(tid)
+    return number is None or 0 <= number < _LARGEST_ID
+
+
+def _roles_of(trace: TraceTable, roles: tuple[ThreadRole, ...]) -> Int64:
+    """The first role that fits each track, by its number; -1 = none. A thread's own name counts before what it does."""
+    found = np.full(len(trace.tracks), MISSING, np.int64)
+    if not roles:
+        return found
+    own = pa.array([recorded_name(track) for track in trace.tracks], pa.string())
+    total = np.bincount(trace.track, minlength=len(trace.tracks))
+    fits = np.zeros((len(roles), 2, len(trace.tracks)), np.bool_)
+    for number, role in enumerate(roles):
+        if role.threads:
+            fits[number, 0] = pc.match_substring_regex(own, role.threads).to_numpy(zero_copy_only=False)
+        if role.events:
+            on = np.bincount(trace.track[_named(trace, role.events)[trace.name]], minlength=len(trace.tracks))
+            fits[number, 1] = (on > 0) & ((on == total) | (not role.only))
+    for by in (1, 0):
+        for number in reversed(range(len(roles))):
+            found[fits[number, by]] = number
+    return found
+
+
+def _named(trace: TraceTable, pattern: str) -> Bool:
+    """By string id, and one more for none: whether the text matches. All texts of a trace are looked at once."""
+    hits = pc.match_substring_regex(trace.strings.array, pattern).fill_null(False).to_numpy(zero_copy_only=False)
+    return np.append(hits, False)
+
+
+def _outermost_frames(trace: TraceTable) -> dict[int, str]:
+    """The first Python call on each track that is not how every thread begins: what it was started for."""
+    rows = np.flatnonzero(trace.kind == EventKind.PYTHON)
+    if not len(rows):
+        return {}
+    rows = rows[~_named(trace, _ENTRIES)[trace.name[rows]]]
+    tracks, first = np.unique(trace.track[rows], return_index=True)
+    names = trace.strings.take(trace.name[rows[first]]).to_pylist()
+    return dict(zip(tracks.tolist(), names, strict=True))
+
+
+def _work_of(trace: TraceTable) -> list[str]:
+    """What most of the time on each stream went into, "" where there was no work."""
+    rows = np.flatnonzero(of_kind(trace.kind, EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET))
+    kind = _KIND[trace.kind[rows]]
+    kind[(kind == 0) & trace.is_collective[rows]] = 1
+    time = np.zeros((len(trace.tracks), len(_WORK)), np.int64)
+    np.add.at(time, (trace.track[rows], kind), np.maximum(trace.dur_ns[rows], 1))
+    groups = _groups_of(trace)
+    going = _going(trace, rows[kind == _COPIES])
+    said = []
+    for i, track in enumerate(trace.tracks):
+        named = _most(time[i])
+        backend = next((d.collective_backend for d in trace.devices if d.id == track.pid), "").upper()
+        texts = [_communication(backend, groups.get(i, ())) if k == 1 else _WORK[k] for k in named]
+        said.append(" and ".join(texts) if named != [_COPIES] else _copies(going[i]))
+    return said
+
+
+def _going(trace: TraceTable, copies: Int64) -> Int64:
+    """Time of copies by their streams and directions; the last column is that of copies that name none, and of sets."""
+    time = np.zeros((len(trace.tracks), len(DIRECTIONS) + 1), np.int64)
+    goes = np.where(trace.kind[copies] == EventKind.MEMCPY, directions_of(trace, copies), MISSING)
+    np.add.at(time, (trace.track[copies], goes), np.maximum(trace.dur_ns[copies], 1))
+    return time
+
+
+def _most(time: Int64) -> list[int]:
+    """What took at least a fifth of the time, most first."""
+    share = time / max(int(time.sum()), 1)
+    return [int(k) for k in np.argsort(-time, kind="stable") if share[k] >= _MINOR]
+
+
+def _copies(time: Int64) -> str:
+    """Copies, and where they go where all of them that matter say so."""
+    named = _most(time)
+    if len(DIRECTIONS) in named:
+        return _WORK[_COPIES]
+    return f"{_WORK[_COPIES]} {' and '.join(DIRECTIONS[k].whither for k in named)}"
+
+
+def _communication(backend: str, groups: tuple[str, ...]) -> str:
+    """Of which group, in the backend's word where it is known."""
+    what = backend or _WORK[1]
+    return f"{what} {groups[0]}" if len(groups) == 1 else f"{what}, {len(groups)} groups" if groups else what
+
+
+def _groups_of(trace: TraceTable) -> dict[int, tuple[str, ...]]:
+    """The groups whose collectives ran on each track, by what the program calls them, else by their number."""
+    args = trace.collectives
+    on_device = trace.kind[args.row] == EventKind.KERNEL
+    said = np.where(
+        args.group_description[on_device] != MISSING, args.group_description[on_device], args.group_name[on_device]
+    )
+    pairs = np.unique(np.stack([trace.track[args.row[on_device]].astype(np.int64), said.astype(np.int64)]), axis=1)
+    found: dict[int, tuple[str, ...]] = {}
+    for track, text in pairs.T.tolist():
+        name = trace.strings[text] if text != MISSING else ""
+        if name:
+            found[track] = (*found.get(track, ()), name[:_LONGEST])
+    return found

@@ -1,0 +1,179 @@
+"""Device time that no operator launched: why, and what was open on the host when it was launched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.annotations import annotation_around
+from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.code_lines import code_lines
+from tb_plugin.analysis.demangle import readable_names
+from tb_plugin.analysis.groupby import group, shares, with_ancestors
+from tb_plugin.analysis.metrics import SHARED, define
+from tb_plugin.analysis.range_patterns import module_label
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import inherit
+from tb_plugin.payloads import Breakdown, Metric, Slice, Sort
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+UInt8 = npt.NDArray[np.uint8]
+
+METRICS = SHARED.adding(
+    define("", "text", {"reason": ("Reason", "Why no operator stands behind it.")}),
+    define(
+        "",
+        "code",
+        {
+            "launch_phase": (
+                "Phase",
+                "Innermost annotation that was open on the launching thread when the launch began. The profiler's own steps "
+                "are none; those by which a server marks its steps are, for they name mode and batch.",
+            ),
+            "launch_module": ("Module", "Innermost module call that was open on the launching thread then."),
+            "launch_frame": (
+                "Python",
+                "Innermost Python function open on the launching thread then, outside of the framework and the standard "
+                "library where there is one.",
+            ),
+        },
+    ),
+)
+
+
+class Reason(IntEnum):
+    """Why device work belongs to no operator. Each piece has one reason, the first that is true."""
+
+    OUTSIDE = 0
+    GRAPH = 1
+    BARE = 2
+    BEFORE = 3
+    UNRECORDED = 4
+
+
+_REASONS: Mapping[Reason, tuple[str, str]] = MappingProxyType(
+    {
+        Reason.OUTSIDE: (
+            "operator outside of the choice",
+            "Its operator began outside of the chosen steps or phase, though it was launched inside.",
+        ),
+        Reason.GRAPH: (
+            "graph replay",
+            "One call launched a whole captured graph: no operator runs then.",
+        ),
+        Reason.BARE: (
+            "launched outside of operators",
+            "A call launched it while no operator was open on its thread, as compiled code and other libraries do, or "
+            "operators were not recorded.",
+        ),
+        Reason.BEFORE: (
+            "launched before the recording",
+            "No launch is recorded, and its number is smaller than that of every recorded call; without numbers: it runs "
+            "ahead of all work of its stream that has a launch.",
+        ),
+        Reason.UNRECORDED: (
+            "no launch recorded",
+            "It was launched while the trace was recorded, or nobody knows when, and the launch is not in the trace.",
+        ),
+    }
+)
+
+
+def reasons(trace: TraceTable, rows: Int64) -> UInt8:
+    """Returns the Reason of each of these device rows, which are no chosen operator's."""
+    launch = trace.launch[rows]
+    found = np.where(launch == MISSING, Reason.UNRECORDED, Reason.BARE)
+    found[(launch != MISSING) & trace.calls_that(CallRole.GRAPH)[launch]] = Reason.GRAPH
+    found[(launch == MISSING) & _launched_before(trace)[rows]] = Reason.BEFORE
+    found[trace.operator[rows] != MISSING] = Reason.OUTSIDE
+    return found.astype(np.uint8)
+
+
+@remembered
+def _launched_before(trace: TraceTable) -> npt.NDArray[np.bool_]:
+    """Which rows were launched before the recording, if they are device work without a launch."""
+    calls = trace.correlation[trace.kind == EventKind.RUNTIME]
+    first_call = int(calls[calls > 0].min(initial=np.iinfo(np.int64).max))
+    numbered = trace.correlation > 0
+    # A stream does its work in the order of the launches.
+    first_launched = np.full(len(trace.tracks), -1, np.int64)
+    launched = np.flatnonzero(trace.launch != MISSING)[::-1]
+    first_launched[trace.track[launched]] = trace.start_ns[launched]  # rows are in order of time: the earliest stays
+    ahead = trace.start_ns < first_launched[trace.track]
+    found: npt.NDArray[np.bool_] = np.where(numbered & (len(calls) > 0), trace.correlation < first_call, ahead)
+    return found
+
+
+def reason_times(trace: TraceTable, rows: Int64) -> dict[Reason, int]:
+    """Returns the summed durations of these device rows by reason; the parts sum to that of all of them."""
+    totals = np.zeros(len(Reason), np.int64)
+    np.add.at(totals, reasons(trace, rows), trace.dur_ns[rows])
+    return {reason: int(totals[reason]) for reason in Reason}
+
+
+def reason_breakdown(times: Mapping[Reason, int], metric: Metric) -> Breakdown:
+    """Returns the reasons that have time, most first, as parts of the device time without an operator."""
+    order = sorted((reason for reason in times if times[reason]), key=lambda reason: -times[reason])
+    slices = []
+    for reason in order:
+        title, what = _REASONS[reason]
+        part = Metric(reason.name.lower(), title.capitalize(), metric.unit, what, metric.window)
+        slices.append(Slice(part, f"slice{reason.value}", times[reason]))
+    return Breakdown("no_operator", "Device time without an operator", "", "ns", sum(times.values()), slices, "bar")
+
+
+def kernels_without(trace: TraceTable, rows: Int64) -> Frame:
+    """Returns these device rows by name, reason and what was open around their launches."""
+    launch, lines = trace.launch[rows], code_lines(trace)
+    keys = (
+        trace.name[rows],
+        reasons(trace, rows),
+        annotation_around(trace, launch),
+        lines.of[launch],
+        module_around(trace, launch),
+    )
+    groups = group(*(key.astype(np.int64) for key in keys))
+    name, reason, phase, frame, module = (key.astype(np.int64)[groups.first] for key in keys)
+    strings, total = trace.strings, groups.sum(trace.dur_ns[rows])
+    names = strings.take(name)
+    data = {
+        "name": names,
+        "calls": pa.array(groups.count()),
+        "total_ns": pa.array(total),
+        "total_share": pa.array(shares(total)),
+        "reason": pa.array([_REASONS[Reason(each)][0] for each in reason.tolist()], pa.string()),
+        "launch_phase": strings.take(phase),
+        "launch_module": pa.array(
+            [None if each is None else module_label(each) for each in strings.take(module).to_pylist()],
+            pa.large_string(),
+        ),
+        "launch_frame": lines.texts.take(pa.array(frame, mask=frame == MISSING)),
+    }
+    readable = pa.array(readable_names(names.to_pylist()), pa.large_string())
+    if readable.null_count < len(readable):
+        data["readable"] = readable
+    row_key = ("name", "reason", "launch_phase", "launch_module", "launch_frame")
+    order = [("total_ns", "descending"), *((key, "ascending") for key in row_key)]
+    columns_shown = METRICS.columns(*data, hidden=("readable",), share=("total_ns",))
+    table = pa.table(data).sort_by(order)
+    return Frame("no_operator", "Without an operator", columns_shown, table, row_key, "name", Sort("total_ns", True))
+
+
+def module_around(trace: TraceTable, launch: Int32) -> Int32:
+    """Returns the name (string id, -1 = none) of the innermost module call around each launch."""
+    around = np.where(launch == MISSING, MISSING, trace.python_parent[launch])
+    members, parent = with_ancestors(trace.python_parent, around)
+    is_module = trace.kind[members] == EventKind.MODULE
+    nearest = inherit(np.where(is_module, np.arange(len(members)), MISSING).astype(np.int32), parent)
+    # One more at the end answers for -1, of both.
+    module = np.append(members, MISSING)[np.append(nearest, MISSING)[places_of(members, len(trace))[around]]]
+    return np.where(module == MISSING, MISSING, trace.name[module]).astype(np.int32)

@@ -1,0 +1,175 @@
+"""Arrows (flow events): ``s`` begins one, ``t`` carries it on, ``f`` ends it; or ranges say with ``bind_id`` that they do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.formats._chrome.columns import Column
+from tb_plugin.formats._chrome.events import ChromeEvent
+from tb_plugin.formats._chrome.interning import Ids, Interner, as_text
+from tb_plugin.model.trace.numbering import numbered
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import ArrowEnds
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+UInt8 = npt.NDArray[np.uint8]
+
+_RANK = {"s": 0, "t": 1, "f": 2}
+BEGIN, STEP, END = range(3)
+
+
+class Keys(Ids):
+    """Numbers of what (category, id, scope, process) name; a number as 7, "7" or "0x7" is one id."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, ...], int] = {}
+        super().__init__(self._number)
+
+    def _number(self, key: tuple[Any, ...]) -> int:
+        texts = ["" if part is None else str(part) if type(part) is int else id_text(part) for part in key]
+        return self._known.setdefault(tuple(texts), len(self._known))
+
+
+def id_text(value: Any) -> str:
+    """Returns one text for an id, however it is written."""
+    text = as_text(value)
+    if text[:2] in ("0x", "0X"):
+        try:
+            return str(int(text, 16))
+        except ValueError:
+            return text
+    return text
+
+
+def scoped(event: ChromeEvent) -> tuple[Any, Any, Any, Any]:
+    """Returns what tells an operation or an arrow from others: category, id, scope; of a local id the process."""
+    if event.id is None and isinstance(event.id2, dict):
+        local = event.id2.get("local")
+        if local is not None:
+            return (event.cat, _hashable(local), _hashable(event.scope), ("local", _hashable(event.pid)))
+        return (event.cat, _hashable(event.id2.get("global")), _hashable(event.scope), None)
+    return (event.cat, _hashable(event.id), _hashable(event.scope), None)
+
+
+def _hashable(value: Any) -> Any:
+    return as_text(value) if isinstance(value, list | dict) else value
+
+
+class Arrows:
+    """Ends of arrows as columns, waiting for their partners: either end may come first in the file."""
+
+    def __init__(self, interner: Interner, in_pairs: frozenset[str] = frozenset()) -> None:
+        """``in_pairs``: names of arrows of which each begin is followed by its end in the file, so that place tells those of
+        one id apart.
+        """
+        self._interner = interner
+        self._in_pairs = in_pairs
+        self._keys = Keys()
+        self._columns = {
+            "time": Column(np.int64),
+            "rank": Column(np.uint8),
+            "next": Column(np.bool_),
+            **{name: Column(np.int32) for name in ("key", "name", "pid", "tid", "row")},
+        }
+
+    def add(self, events: Sequence[ChromeEvent], time_ns: Int64) -> None:
+        """Appends events of the phases s, t and f."""
+        if not events:
+            return
+        keys, names = self._interner.keys, self._interner.names
+        self._append(
+            key=self._keys.of([scoped(event) for event in events]),
+            rank=np.array([_RANK[event.ph] for event in events], np.uint8),
+            time=time_ns,
+            name=names.of([event.name for event in events]),
+            pid=keys.of([event.pid for event in events]),
+            tid=keys.of([event.tid for event in events]),
+            next=np.array([event.ph == "f" and event.bp != "e" for event in events], np.bool_),
+            row=np.full(len(events), MISSING, np.int32),
+        )
+
+    def add_bound(self, ids: Sequence[Any], outward: Sequence[bool], rows: Int64, columns: dict[str, Any]) -> None:
+        """Appends ranges that begin (``outward``), carry on or end an arrow themselves: an id each, and whether it comes in.
+
+        ``columns`` are ``time``, ``name``, ``pid`` and ``tid`` of these ranges.
+        """
+        incoming = np.array([into for _, into in ids], np.bool_)
+        out = np.array(outward, np.bool_)
+        self._append(
+            key=self._keys.of([("bind_id", _hashable(of), None, None) for of, _ in ids]),
+            rank=np.where(out, np.where(incoming, STEP, BEGIN), END).astype(np.uint8),
+            next=np.zeros(len(ids), np.bool_),
+            row=rows.astype(np.int32),
+            **columns,
+        )
+
+    def take(self, place: Int32 | None = None) -> tuple[ArrowEnds, int]:
+        """Returns the arrows, and how many ends have no partner. ``place`` gives rows new numbers.
+
+        The ends of one key stand in order of time, and each ``s`` begins a new arrow. A ``t`` or ``f`` comes from the ``s``
+        or ``t`` before it; one before the first ``s`` from that, for clocks of host and device differ a little.
+        """
+        columns = {name: column.take() for name, column in self._columns.items()}
+        key, rank, time = self._apart(columns), columns["rank"], columns["time"]
+        count = len(key)
+        order = np.lexsort((np.arange(count), rank, time, key))
+        is_first = np.concatenate(([True], key[order][1:] != key[order][:-1])) if count else np.empty(0, np.bool_)
+        run = np.cumsum(is_first) - 1
+        begins = np.cumsum(rank[order] == BEGIN)
+        start = (begins - (rank[order] == BEGIN))[is_first][run] if count else begins
+        chain = np.maximum(begins - start, 1)
+        order = order[np.lexsort((np.arange(count), rank[order] != BEGIN, chain, run))]
+        # Sorted anew in the same runs: only the first begin of a key moves, to before what precedes it in time.
+        source = np.where(rank[order] == END, MISSING, np.arange(count))
+        source = np.concatenate(([MISSING], np.maximum.accumulate(source)[:-1])) if count else source
+        head = np.flatnonzero((rank[order] != BEGIN) & (source != MISSING))
+        head = head[(run[head] == run[source[head]])]
+        tail = source[head]
+        joined = np.zeros(count, np.bool_)
+        joined[head] = joined[tail] = True
+        head, tail = order[head], order[tail]
+        by_file = np.lexsort((tail, head))
+        head, tail = head[by_file], tail[by_file]
+        row = columns["row"] if place is None else np.append(place, MISSING)[columns["row"]].astype(np.int32)
+        ends = ArrowEnds(
+            name=columns["name"][tail],
+            start_time_ns=time[tail],
+            start_pid=columns["pid"][tail],
+            start_tid=columns["tid"][tail],
+            end_time_ns=time[head],
+            end_pid=columns["pid"][head],
+            end_tid=columns["tid"][head],
+            to_next=columns["next"][head],
+            start_row=row[tail],
+            end_row=row[head],
+        )
+        return ends, int(count - joined.sum())
+
+    def _apart(self, columns: dict[str, Any]) -> Int32:
+        """The key of each end; of arrows in pairs the second begin and end of a key have one of their own, and so on."""
+        key: Int32 = columns["key"]
+        names = [self._interner.text(name) for name in sorted(self._in_pairs)]
+        paired = np.flatnonzero(np.isin(columns["name"], names))
+        if not len(paired):
+            return key
+        side = key[paired].astype(np.int64) * len(_RANK) + columns["rank"][paired]
+        order = np.argsort(side, kind="stable")
+        begins = np.concatenate(([True], side[order][1:] != side[order][:-1]))
+        nth = np.empty(len(paired), np.int64)
+        nth[order] = np.arange(len(paired)) - np.flatnonzero(begins)[np.cumsum(begins) - 1]
+        again = np.flatnonzero(nth > 0)
+        if not len(again):
+            return key
+        of, _ = numbered(key[paired[again]] * np.int64(nth.max() + 1) + nth[again])
+        key = key.copy()
+        key[paired[again]] = int(key.max()) + 1 + of
+        return key
+
+    def _append(self, **columns: Any) -> None:
+        for name, column in columns.items():
+            self._columns[name].add(column)

@@ -1,0 +1,134 @@
+"""Arguments that have no column of their own in the model, as columns by the name that the file gives them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from types import NoneType
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.formats._chrome.columns import Column
+from tb_plugin.formats._chrome.interning import Interner, as_text
+from tb_plugin.model.trace.extra_columns import OpenColumn
+
+Int64 = npt.NDArray[np.int64]
+
+MOST_NAMES = 128
+"""Names that become columns; what a file says under more is told and not kept."""
+_NARROW = (np.int8, np.int16, np.int32, np.int64)
+
+
+class Others:
+    """Columns growing by chunks: whole numbers while all values are, floats while all are numbers, else texts."""
+
+    def __init__(self, interner: Interner) -> None:
+        self._interner = interner
+        self._columns: dict[str, _Growing] = {}
+        self.left_out = 0
+        """Values under names beyond the last column."""
+
+    def add(self, key: str, rows: Int64, values: Sequence[Any]) -> None:
+        """Appends the values of some rows: JSON scalars, or raw JSON of lists and objects; null is no value."""
+        types = set(map(type, values))
+        if msgspec.Raw in types:
+            values = [_plain(value) if isinstance(value, msgspec.Raw) else value for value in values]
+            types = set(map(type, values))
+        if NoneType in types:
+            kept = [value is not None for value in values]
+            rows, values = rows[kept], [value for value in values if value is not None]
+            types.discard(NoneType)
+        if not types:
+            return
+        column = self._columns.get(key)
+        if column is None:
+            if len(self._columns) >= MOST_NAMES:
+                self.left_out += len(rows)
+                return
+            column = self._columns[key] = _Growing(self._interner)
+        column.add(rows, values, types)
+
+    def take(self) -> tuple[OpenColumn, ...]:
+        """Returns the whole columns in the order of the rows that state them first."""
+        columns = [column.take(key) for key, column in self._columns.items()]
+        return tuple(sorted(columns, key=lambda column: (int(column.row[0]), column.key)))
+
+
+class _Growing:
+    """One column."""
+
+    def __init__(self, interner: Interner) -> None:
+        self._interner = interner
+        self._kind: Literal["whole", "real", "text"] = "whole"
+        self._rows = Column(np.int32)
+        self._values = Column(np.int64)
+
+    def add(self, rows: Int64, values: Sequence[Any], types: set[type]) -> None:
+        self._rows.add(rows)
+        if self._kind == "whole" and types == {int}:
+            try:
+                self._values.add(np.frombuffer(struct.pack(f"{len(values)}q", *values), np.int64))
+            except struct.error:  # more than 64 bits
+                self._become("text")
+            else:
+                return
+        if self._kind != "text":
+            numbers = types <= {int, float} and (int not in types or _fit_floats(values))
+            self._become("real" if numbers else "text")
+        self._values.add(self._ids(values, types) if self._kind == "text" else np.array(values, np.float64))
+
+    def take(self, key: str) -> OpenColumn:
+        values = self._values.take()
+        if self._kind == "whole":
+            low, high = int(values.min()), int(values.max())
+            narrow = next(dtype for dtype in _NARROW if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max)
+            values = values.astype(narrow)
+        return OpenColumn(key, self._rows.take(), values, is_text=self._kind == "text")
+
+    def _become(self, kind: Literal["real", "text"]) -> None:
+        if self._kind == kind:
+            return
+        found = self._values.take()
+        if kind == "real" and self._kind == "whole" and not _fit_floats(found.tolist()):
+            kind = "text"
+        if kind == "real":
+            self._values = Column(np.float64)
+            self._values.add(found)
+        else:
+            self._values = Column(np.int32)
+            self._values.add(self._ids(found.tolist()))
+        self._kind = kind
+
+    def _ids(self, values: Sequence[Any], types: set[type] | None = None) -> npt.NDArray[np.int32]:
+        if types == {str}:
+            return self._interner.texts_of(values)
+        raw = self._interner.raw
+        texts = [value if isinstance(value, str) else _text(value) for value in values]
+        ids = [raw[text] if isinstance(text, bytes) else self._interner.text(text) for text in texts]
+        return np.array(ids, np.int32)
+
+
+def _fit_floats(values: Sequence[int | float]) -> bool:
+    """Whether floats hold all whole numbers of this size."""
+    return not values or (min(values) >= -(2**53) and max(values) <= 2**53)
+
+
+def _plain(raw: msgspec.Raw) -> Any:
+    """A scalar that was kept as text because lists or objects stand under its name too; those stay text."""
+    if bytes(memoryview(raw)[:1]) in (b"[", b"{"):
+        return raw
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):  # it was skipped over when the event was decoded
+        return raw
+
+
+def _text(value: Any) -> str | bytes:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, msgspec.Raw):
+        return bytes(value)
+    return as_text(value)

@@ -1,0 +1,70 @@
+"""Call stacks of events: an entry of ``stackFrames``, or written out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tb_plugin.formats._chrome.columns import Column
+from tb_plugin.formats._chrome.generic.events import Event
+from tb_plugin.formats._chrome.interning import Interner, as_text
+from tb_plugin.model.trace.schema import MISSING
+
+_DEEPEST = 1000
+"""Frames that are kept of a stack, innermost ones first."""
+
+
+class CallStacks:
+    """Stacks by the event's number. Frames may stand behind the events, so they are looked up when all is read."""
+
+    def __init__(self, interner: Interner) -> None:
+        self._interner = interner
+        self._event = Column(np.int32)
+        self._stack: list[Any] = []
+
+    def add(self, numbers: Sequence[int], stacks: Sequence[Any]) -> None:
+        """Appends the stacks of events: the id of a frame, or a list of names."""
+        self._event.add(np.array(numbers, np.int32))
+        self._stack += stacks
+
+    def take(self, frames: Any) -> tuple[np.ndarray[Any, np.dtype[np.int32]], list[int]]:
+        """Returns numbers of events and string ids of their stacks, innermost frame first, ``;`` between; -1 = not known."""
+        known = frames if isinstance(frames, Mapping) else {}
+        texts: dict[str, int] = {}
+        found = []
+        for stack in self._stack:
+            key = "\n".join(map(as_text, stack)) if isinstance(stack, list) else f"id {as_text(stack)}"
+            if key not in texts:
+                names = list(reversed(stack)) if isinstance(stack, list) else _chain(known, as_text(stack))
+                text = ";".join(as_text(name).replace(";", ",") for name in names[:_DEEPEST])
+                texts[key] = self._interner.text(text) if text else MISSING
+            found.append(texts[key])
+        return self._event.take(), found
+
+
+def stack_of(event: Event) -> Any:
+    """Returns what an event says of its stack, None for nothing."""
+    return event.sf if event.sf is not None else event.stack if isinstance(event.stack, list) else None
+
+
+def end_stack_of(event: Event) -> Any:
+    """Returns what a range says of the stack at its end, None for nothing."""
+    return event.esf if event.esf is not None else event.estack if isinstance(event.estack, list) else None
+
+
+def _chain(frames: Mapping[str, Any], leaf: str) -> list[Any]:
+    """Names of a frame and of its callers. A frame that is its own caller ends it."""
+    names: list[Any] = []
+    seen: set[str] = set()
+    at: str | None = leaf
+    while at is not None and at not in seen and len(names) < _DEEPEST:
+        seen.add(at)
+        frame = frames.get(at)
+        if not isinstance(frame, Mapping):
+            break
+        names.append(frame.get("name", ""))
+        parent = frame.get("parent")
+        at = None if parent is None else as_text(parent)
+    return names

@@ -1,0 +1,280 @@
+"""Events of any tool as columns, growing by chunks: nothing is known of them but what every such trace says."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from itertools import compress
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.formats._chrome.arrows import Arrows, Keys, scoped
+from tb_plugin.formats._chrome.columns import Column
+from tb_plugin.formats._chrome.event_times import Times
+from tb_plugin.formats._chrome.events import COUNTER
+from tb_plugin.formats._chrome.extra_args import Others
+from tb_plugin.formats._chrome.generic.call_stacks import CallStacks, end_stack_of, stack_of
+from tb_plugin.formats._chrome.generic.events import FAMILIES, NOT_SHOWN, ROLES, Event, Role, Scope
+from tb_plugin.formats._chrome.generic.finishing import Collection
+from tb_plugin.formats._chrome.interning import Ids, Interner, as_text
+from tb_plugin.formats._chrome.other_events import Counters, Names
+from tb_plugin.formats._chrome.times import NeedsDigits, from_numbers, is_time
+from tb_plugin.formats._chrome.window_cut import Cut, chosen
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+_PYTHON_CALLS = frozenset({"FEE"})
+"""Categories of Python calls: that of VizTracer (function entry and exit)."""
+_PYTHON_NAMES = re.compile(r"\$\S+ \S")
+"""How names of Python calls begin that have no category: JAX writes ``$file.py:12 function``, of C ``$module function``."""
+_TOTAL, _OF_TOTALS = "Total ", {"count", "avg ms"}
+"""clang sums up its ranges by name in further ones, each on a thread of its own, known by their names and arguments."""
+_ASYNC = frozenset(phase for phase, role in ROLES.items() if role >= Role.ASYNC_BEGIN)
+FAR = 2.0**62
+_SCOPES = {"p": Scope.PROCESS, "g": Scope.TRACE}
+_TYPES: dict[str, type[Any]] = {
+    "start_ns": np.int64, "dur_ns": np.int64, "name": np.int32, "category": np.int32, "kind": np.uint8,
+    "pid": np.int32, "tid": np.int32, "role": np.uint8,
+}  # fmt: skip
+
+
+class Collected:
+    """Everything that a trace holds. ``add`` changes nothing when it raises NeedsDigits."""
+
+    def __init__(self, log: IssueLog, in_pairs: frozenset[str] = frozenset(), cut: Cut | None = None) -> None:
+        """``in_pairs``: see Arrows."""
+        self.interner = Interner()
+        self.counters = Counters(self.interner, log)
+        self.names = Names()
+        self.seen = 0
+        self.cut = cut
+        """What lets go of events outside a window; begin and end marks stay, for their partner may be inside."""
+        self.by_kind: Counter[str] = Counter()
+        self._arrows = Arrows(self.interner, in_pairs)
+        self._others = Others(self.interner)
+        self._stacks = {False: CallStacks(self.interner), True: CallStacks(self.interner)}
+        self._count = 0
+        """Events that are rows or parts of one; each has its number among them."""
+        self._columns = {name: Column(dtype) for name, dtype in _TYPES.items()}
+        self._sparse = {
+            name: (Column(np.int32), Column(np.int64)) for name in ("key", "scope", "thread_time", "thread_clock")
+        }
+        self._keys = Keys()
+        self._kinds = Ids(lambda cat: EventKind.PYTHON if cat in _PYTHON_CALLS else EventKind.ANNOTATION)
+        self._is_call = Ids(lambda name: isinstance(name, str) and _PYTHON_NAMES.match(name) is not None)
+        self._may_total = Ids(lambda name: isinstance(name, str) and name.startswith(_TOTAL))
+        self._not_shown: Counter[str] = Counter()
+        self._log = log
+
+    def add(self, events: Sequence[Event], digits: bool) -> None:
+        """Takes in events; ``digits`` says that their times are raw text. Raises NeedsDigits before any change."""
+        phases = Counter([event.ph for event in events])
+        tally = Times(digits)
+        has_rows = sum(count for phase, count in phases.items() if phase in ROLES)
+        rows = events if has_rows == len(events) else [event for event in events if event.ph in ROLES]
+        ends = [event for event in events if event.ph in ("s", "t", "f")] if phases.keys() & {"s", "t", "f"} else []
+        counters = [event for event in events if event.ph == COUNTER] if phases[COUNTER] else []
+        timed, starts = tally.starts(rows)
+        ranges = timed if phases["X"] == len(events) else [event for event in timed if event.ph == "X"]
+        durations = tally.durations(ranges)
+        timed_ends, ends_ns = tally.starts(ends)
+        timed_counters, counters_ns = tally.starts(counters)
+        # From here on nothing raises NeedsDigits.
+        tally.report(self._log)
+        self.seen += len(events)
+        if self.cut is not None:
+            timed, starts, durations = self._inside(timed, starts, durations, self.cut)
+            timed_ends, ends_ns = self.cut.arrows(timed_ends, ends_ns)
+            timed_counters, counters_ns = self.cut.moments(timed_counters, counters_ns)
+        self._rows(timed, starts, durations)
+        self._arrows.add(timed_ends, ends_ns)
+        self.counters.add(timed_counters, [event.args or {} for event in timed_counters], counters_ns)
+        for event in [event for event in events if event.ph == "M"] if phases["M"] else ():
+            args = event.args or {}
+            self.names.add(event, args.get("name"), args.get("labels"), args.get("sort_index"))
+        self._not_shown.update({phase: n for phase, n in phases.items() if phase not in ROLES and phase not in "stfCM"})
+        self._not_shown.update({"": phases[""]} if phases[""] else {})
+
+    def finish(self) -> Collection:
+        """Returns all of it; call once, when all events are in."""
+        if self._others.left_out:
+            self._log.add("other_arguments", "note", count=self._others.left_out)
+        for phase, count in self._not_shown.items():
+            what = NOT_SHOWN.get(phase, "events")
+            text = f"{what} (phase {phase[:8] or 'missing'}) are not shown"
+            self._log.add("not_shown", "note", count=count, text=text)
+        return Collection(
+            {name: column.take() for name, column in self._columns.items()},
+            {name: (rows.take(), values.take()) for name, (rows, values) in self._sparse.items()},
+            self._others.take(),
+            self._arrows,
+            self._stacks[False],
+            self._stacks[True],
+            self.interner,
+            self._log,
+        )
+
+    def _inside(
+        self, events: Sequence[Event], start_ns: Int64, range_dur_ns: Int64, cut: Cut
+    ) -> tuple[Sequence[Event], Int64, Int64]:
+        """The events that a window keeps, their starts, and the durations of the ranges among them."""
+        if len(range_dur_ns) == len(events):
+            return cut.rows(events, start_ns, range_dur_ns)
+        is_range = np.array([event.ph == "X" for event in events], np.bool_)
+        keep = ~np.array([ROLES[event.ph] in (Role.RANGE, Role.MARK) for event in events], np.bool_)
+        dur_ns = np.zeros(len(events), np.int64)
+        dur_ns[is_range] = range_dur_ns
+        closed = np.flatnonzero(~keep)
+        keep[closed] = cut.keeps([events[i] for i in closed.tolist()], start_ns[closed], dur_ns[closed])
+        return chosen(events, keep), start_ns[keep], dur_ns[keep & is_range]
+
+    def _rows(self, events: Sequence[Event], start_ns: Int64, range_dur_ns: Int64) -> None:
+        if not events:
+            return
+        names, keys = self.interner.names, self.interner.keys
+        only_ranges = len(range_dur_ns) == len(events)
+        roles = np.zeros(len(events), np.uint8) if only_ranges else np.array([ROLES[e.ph] for e in events], np.uint8)
+        categories = [event.cat for event in events]
+        named = [event.name for event in events]
+        name = names.of(named)
+        category = names.of(categories)
+        pid, tid = keys.of([event.pid for event in events]), keys.of([event.tid for event in events])
+        kinds = self._kinds.of(categories).astype(np.uint8)
+        if None in categories:
+            kinds[self._is_call.of([e.name if e.cat is None else None for e in events]) == 1] = EventKind.PYTHON
+        dur_ns = range_dur_ns
+        if not only_ranges:
+            dur_ns = np.zeros(len(events), np.int64)
+            dur_ns[roles == Role.RANGE] = range_dur_ns
+            kinds[(roles == Role.MARK) | (roles == Role.ASYNC_MARK)] = EventKind.INSTANT
+            kinds[(roles == Role.ASYNC_BEGIN) | (roles == Role.ASYNC_END)] = EventKind.ASYNC
+            self._asynchronous(events)
+            name = self._steps_named(events, name)
+        if totals := [i for i in np.flatnonzero(self._may_total.of(named)).tolist() if _is_total(events[i])]:
+            kinds[totals] = EventKind.ASYNC
+            self._few("scope", totals, [Scope.TOTALS] * len(totals))
+        columns = (("start_ns", start_ns), ("dur_ns", dur_ns), ("name", name), ("category", category), ("kind", kinds))
+        for key, column in (*columns, ("pid", pid), ("tid", tid), ("role", roles)):
+            self._columns[key].add(column)
+        self._rare(events, start_ns, name, pid, tid)
+        self._arguments([event.args for event in events])
+        made = (roles != Role.END) & (roles != Role.ASYNC_END)
+        for number in np.unique(kinds).tolist():
+            self.by_kind[EventKind(number).name.lower()] += int(np.count_nonzero(made & (kinds == number)))
+        self._count += len(events)
+
+    def _asynchronous(self, events: Sequence[Event]) -> None:
+        """Of which operation events are part, and of what a moment was marked that belongs to no thread."""
+        places = [i for i, event in enumerate(events) if event.ph in _ASYNC]
+        keys = self._keys.of([(FAMILIES[events[i].ph], *_operation(events[i])) for i in places])
+        self._few("key", places, keys)
+        wide = {i: _SCOPES[e.s] for i, e in enumerate(events) if e.ph in "iIR" and e.s in ("p", "g")}
+        self._few("scope", list(wide), list(wide.values()))
+        told = [i for i, event in enumerate(events) if event.ph in _ASYNC and event.id is not None]
+        self._others.add("id", np.array(told, np.int64) + self._count, [as_text(events[i].id) for i in told])
+
+    def _steps_named(self, events: Sequence[Event], name: Int32) -> Int32:
+        """The names of events, but steps of legacy operations are named by their step."""
+        places = [i for i, event in enumerate(events) if event.ph in "Tp" and event.args and "step" in event.args]
+        if places:
+            name = name.copy()
+            name[places] = self.interner.names.of([(events[i].args or {})["step"] for i in places])
+        return name
+
+    def _rare(self, events: Sequence[Event], start_ns: Int64, name: Int32, pid: Int32, tid: Int32) -> None:
+        """What few traces say of an event beside its arguments."""
+        for key, stated in (("thread_time", [e.tdur for e in events]), ("thread_clock", [e.tts for e in events])):
+            self._few(key, *_clock(stated))
+        stacks: tuple[tuple[bool, Callable[[Event], Any], list[Any]], ...] = (
+            (False, stack_of, [e.sf for e in events]),
+            (False, stack_of, [e.stack for e in events]),
+            (True, end_stack_of, [e.esf for e in events]),
+            (True, end_stack_of, [e.estack for e in events]),
+        )
+        for at_end, of, raw in stacks:
+            found = {i: stack for i in _stated(raw) if (stack := of(events[i])) is not None}
+            self._stacks[at_end].add([self._count + i for i in found], list(found.values()))
+        bound = [e.bind_id for e in events]
+        places = [i for i in _stated(bound) if events[i].flow_in or events[i].flow_out]
+        if places:
+            self._arrows.add_bound(
+                [(bound[i], bool(events[i].flow_in)) for i in places],
+                [bool(events[i].flow_out) for i in places],
+                np.array(places, np.int64) + self._count,
+                {"time": start_ns[places], "name": name[places], "pid": pid[places], "tid": tid[places]},
+            )
+
+    def _few(self, key: str, places: Sequence[int], values: Any) -> None:
+        if not len(places):
+            return
+        rows, column = self._sparse[key]
+        rows.add(np.array(places, np.int64) + self._count)
+        column.add(np.asarray(values, np.int64))
+
+    def _arguments(self, args: Sequence[dict[str, Any] | None]) -> None:
+        """Every argument under its own name; events of the same names together, for that is most of them."""
+        filled = [stated or {} for stated in args] if None in args else cast(Sequence[dict[str, Any]], args)
+        shapes: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        for place, shape in enumerate(map(tuple, filled)):
+            shapes[shape].append(place)
+        found: dict[str, tuple[list[int], list[Any]]] = {}
+        for shape, places in shapes.items():
+            values = zip(*[filled[place].values() for place in places], strict=True)
+            for key, column in zip(shape, values, strict=True):
+                into = found.get(key)
+                if into is None:
+                    found[key] = (list(places), list(column))
+                else:
+                    into[0].extend(places)
+                    into[1].extend(column)
+        for key, (places, column_values) in found.items():
+            self._others.add(key, np.array(places, np.int64) + self._count, column_values)
+
+
+def _is_total(event: Event) -> bool:
+    """Whether an event whose name begins so is a sum."""
+    return event.ph == "X" and event.args is not None and event.args.keys() == _OF_TOTALS
+
+
+def _operation(event: Event) -> tuple[Any, ...]:
+    """What tells the operation of an event from others; objects are those of their process, and of their type."""
+    key = scoped(event)
+    return (*key, event.name, as_text(event.pid)) if event.ph in "NOD" else key
+
+
+def _stated(values: Sequence[Any]) -> list[int]:
+    """Places of the values that are there: of most columns none, which costs one look."""
+    if values.count(None) == len(values):
+        return []
+    return list(compress(range(len(values)), [value is not None for value in values]))
+
+
+def _clock(values: Sequence[Any]) -> tuple[Sequence[int], Int64]:
+    """Places and nanoseconds of the times among values. What is no time says nothing: most events have none."""
+    places: Sequence[int] = range(len(values))
+    if None in values:
+        places = _stated(values)
+        values = [values[i] for i in places]
+    try:
+        return places, from_numbers(values)[0]
+    except (NeedsDigits, TypeError, ValueError):
+        good = [is_time(value) for value in values]
+        places, values = list(compress(places, good)), list(compress(values, good))
+    # A clock that counts from an epoch is right to some hundred nanoseconds.
+    return places, np.clip(np.array([float(value) * 1000 for value in values]), -FAR, FAR).astype(np.int64)
+
+
+def without_device(count: int) -> dict[str, Any]:
+    """Returns the columns that a trace of the host alone has nothing in."""
+    none = np.full(count, MISSING, np.int64)
+    no = np.zeros(count, np.bool_)
+    return {
+        "correlation": none, "external_id": none, "device": none.astype(np.int16),
+        "is_collective": no, "matrix_eligible": no, "uses_matrix_unit": np.full(count, MatrixUse.NO, np.uint8),
+    }  # fmt: skip

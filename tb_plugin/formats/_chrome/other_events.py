@@ -1,0 +1,160 @@
+"""Events without a row of their own that every dialect has: counters, names, begin and end marks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from tb_plugin.formats._chrome.columns import Column, float64s
+from tb_plugin.formats._chrome.events import ChromeEvent
+from tb_plugin.formats._chrome.interning import Interner, as_text
+from tb_plugin.formats._chrome.pairing import matched, unended
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.model.trace.table import CounterEvents
+
+Int64 = npt.NDArray[np.int64]
+Key = tuple[str, str]
+
+
+class Counters:
+    """Values of counter events as columns."""
+
+    def __init__(self, interner: Interner, log: IssueLog) -> None:
+        self.count = 0
+        """Events with at least one value."""
+        self._interner = interner
+        self._log = log
+        self._columns = {
+            "time_ns": Column(np.int64),
+            "value": Column(np.float64),
+            **{name: Column(np.int32) for name in ("event", "name", "series", "pid", "tid")},
+        }
+
+    def add(self, events: Sequence[ChromeEvent], stated: Sequence[dict[str, Any]], time_ns: Int64) -> None:
+        """Appends counter events of one chunk and the series that each states. What is no finite number is counted."""
+        if not events:
+            return
+        of = np.repeat(np.arange(len(events)), [len(series) for series in stated])
+        values = float64s([value for series in stated for value in series.values()])
+        good = ~np.isnan(values)
+        held = np.bincount(of[good], minlength=len(events)) > 0
+        columns, names, keys = self._columns, self._interner.names, self._interner.keys
+        series = names.of([key for each in stated for key in each])[good]
+        number = self.count + np.cumsum(held) - 1
+        name = names.of([_counter_name(event) for event in events])
+        pid, tid = keys.of([event.pid for event in events]), keys.of([event.tid for event in events])
+        columns["value"].add(values[good])
+        columns["series"].add(series)
+        for key, column in (("time_ns", time_ns), ("event", number), ("name", name), ("pid", pid), ("tid", tid)):
+            columns[key].add(column[of[good]])
+        self.count += int(held.sum())
+        if not held.all():
+            self._log.add("bad_counter", "dropped", count=int((~held).sum()))
+        if (lost := int((~good & held[of]).sum())) > 0:
+            self._log.add("bad_counter_value", "note", count=lost)
+
+    def take(self) -> CounterEvents:
+        """Returns all of them, in file order."""
+        return CounterEvents(**{name: column.take() for name, column in self._columns.items()})
+
+
+def _counter_name(event: ChromeEvent) -> str:
+    """Counters of one name with different ids are different counters."""
+    return (event.name or "") if event.id is None else f"{event.name or ''}[{as_text(event.id)}]"
+
+
+class Names:
+    """Names and labels of processes and threads from metadata events; the last one wins."""
+
+    def __init__(self) -> None:
+        self._processes: dict[str, str] = {}
+        self._labels: dict[str, str] = {}
+        self._threads: dict[Key, str] = {}
+        self.process_order: dict[str, int] = {}
+        """pid -> where the trace wants it, smallest first."""
+        self.thread_order: dict[Key, int] = {}
+        """(pid, tid) -> where the trace wants it in its process."""
+
+    def add(self, event: ChromeEvent, name: Any, labels: Any, sort_index: Any = None) -> None:
+        """Takes in one metadata event whose arguments state a name, labels or a place among others."""
+        pid = "" if event.pid is None else as_text(event.pid)
+        if event.name == "process_name" and name is not None:
+            self._processes[pid] = as_text(name)
+        elif event.name == "process_labels" and labels is not None:
+            self._labels[pid] = as_text(labels)
+        elif event.name == "thread_name" and name is not None:
+            self._threads[pid, "" if event.tid is None else as_text(event.tid)] = as_text(name)
+        elif event.name == "process_sort_index" and _is_place(sort_index):
+            self.process_order[pid] = int(sort_index)
+        elif event.name == "thread_sort_index" and _is_place(sort_index):
+            self.thread_order[pid, "" if event.tid is None else as_text(event.tid)] = int(sort_index)
+
+    def processes(self) -> dict[str, str]:
+        """Returns pid -> name, with labels in parentheses."""
+        names = dict(self._processes)
+        for pid, label in self._labels.items():
+            names[pid] = f"{names[pid]} ({label})" if pid in names else label
+        return names
+
+    def threads(self) -> dict[Key, str]:
+        """Returns (pid, tid) -> name."""
+        return self._threads
+
+
+def _is_place(value: Any) -> bool:
+    return isinstance(value, int | float) and abs(value) < 2**53
+
+
+class Marks:
+    """Begin and end marks. They match in order of time within a thread, so they wait until all are known.
+
+    ``detached`` copies arguments out of the chunk's buffer, ``merged`` joins those of two marks.
+    """
+
+    def __init__(self, detached: Callable[[Any], Any], merged: Callable[[Any, Any], Any], log: IssueLog) -> None:
+        self._log = log
+        self._detached = detached
+        self._merged = merged
+        self._marks: list[ChromeEvent] = []
+        self._time = Column(np.int64)
+
+    def add(self, events: Sequence[ChromeEvent], time_ns: Int64) -> None:
+        """Appends marks."""
+        self._time.add(time_ns)
+        for event in events:
+            args = self._detached(event.args)
+            self._marks.append(ChromeEvent(event.ph, event.cat, event.name, event.pid, event.tid, args=args))
+
+    def take(self, last_ns: Callable[[], int]) -> tuple[list[ChromeEvent], Int64, Int64]:
+        """Events made of marks, their starts and durations: pairs, then begins that nothing ends.
+
+        Those last to the end of the trace: ``last_ns()`` is the last time that is known of other events. An end before
+        which nothing is open is left out. Both are counted.
+        """
+        marks, time = self._marks, self._time.take()
+        threads: dict[Key, int] = {}
+        thread = [threads.setdefault((as_text(mark.pid), as_text(mark.tid)), len(threads)) for mark in marks]
+        opens = np.array([mark.ph == "B" for mark in marks], np.bool_)
+        begins, ends = matched(np.array(thread, np.int64), time, opens)
+        order = np.argsort(begins)
+        begins, ends = begins[order], ends[order]
+        rows = []
+        for begun, ended in zip(begins.tolist(), ends.tolist(), strict=True):
+            first, last = marks[begun], marks[ended]
+            args = self._merged(first.args, last.args)
+            rows.append(ChromeEvent("X", first.cat, first.name or last.name, first.pid, first.tid, args=args))
+        opens[begins] = False
+        unfinished = np.flatnonzero(opens)
+        rows += [replace(marks[i], ph="X") for i in unfinished.tolist()]
+        until = max(last_ns(), int(time.max())) if len(unfinished) else 0
+        if len(unfinished):
+            self._log.add("unfinished_range", "note", count=len(unfinished))
+        if alone := len(marks) - 2 * len(begins) - len(unfinished):
+            self._log.add("unmatched_end", "dropped", count=alone)
+        lasted = unended(np.array(thread, np.int64)[unfinished], time[unfinished], until)
+        durations = np.concatenate((time[ends] - time[begins], lasted))
+        return rows, np.concatenate((time[begins], time[unfinished])), durations

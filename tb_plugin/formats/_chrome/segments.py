@@ -1,0 +1,228 @@
+"""The slow path: a stretch of the event list that does not decode as a whole, taken apart event by event.
+
+The text is cut wherever one event seems to end and another to begin, whatever the state of its quotes, so that a
+damaged event cannot take its neighbours along. A cut inside an event (its arguments may hold lists of objects) is
+healed by joining the pieces again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tb_plugin.formats._chrome.events import NOT_DECODED
+from tb_plugin.formats._chrome.repair import MAX_MEND_BYTES, Repaired, decode_text, mend_name_line, mend_tokens, walk
+from tb_plugin.model.trace.report import Outcome
+
+_KEYS = rb"ph|cat|name|pid|tid|ts|dur|id|id2|args|s|bp|tts|tdur|cname|sf|stack|scope|bind_id"
+# Between two events stand commas; where they were lost, the second must at least begin like one.
+_BOUNDARY = re.compile(rb"\}\s*(?:(?:,\s*)+(?=\{)|(?=\{\s*\"(?:" + _KEYS + rb')"\s*:))')
+LIST_END = re.compile(rb'\}[\s,]*\](?=\s*(?:,\s*"|\}|$))')
+"""Where an event list may end: an event's brace, and a bracket with a member, a brace or nothing behind it."""
+_RESTART = re.compile(rb'\{\s*"(?:ph|cat|name)"\s*:')
+# The unclosed string at the end keeps this linear.
+_STRUCTURE = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)|[{}\[\]]|"', re.DOTALL)
+
+JOINED = 64
+"""Pieces an event may have been cut into; decisions look ahead this far, whatever the chunk."""
+_MAX_RESTARTS = 8
+
+Decode = Callable[[bytes], Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something to report about a place; an event may have several."""
+
+    code: str
+    outcome: Outcome
+    at: int
+    example: str
+
+
+@dataclass
+class Taken:
+    """What a stretch gave."""
+
+    events: list[Any] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    repaired: int = 0
+    end: int = 0
+    """Position from which to go on."""
+    list_ended: bool = False
+    """True when ``end`` is behind the list's closing bracket."""
+
+
+class Segments:
+    """Takes a stretch apart; build one per stretch."""
+
+    def __init__(self, data: bytearray, first: int, final: bool, decode: Decode) -> None:
+        self._text = bytes(data[first:])
+        self._first = first
+        self._final = final
+        self._decode = decode
+        starts = [0]
+        ends: list[int] = []
+        for match in _BOUNDARY.finditer(self._text):
+            ends.append(match.start() + 1)
+            starts.append(match.end())
+        self._starts = starts
+        self._ends = [*ends, len(self._text)]
+        self._last_end = len(self._text.rstrip(b" \t\r\n,"))
+
+    def take(self) -> Taken:
+        """Returns all events up to the end of the list, or up to where more text is needed to decide."""
+        taken = Taken(end=self._first)
+        position, count = 0, len(self._starts)
+        while position < count:
+            start, end = self._starts[position], self._ends[position]
+            events = self._decoded(self._text[start:end])
+            if events is not None:
+                taken.events.extend(events)
+                taken.end = self._first + end
+                position += 1
+                continue
+            if not self._final and position + JOINED >= count:
+                taken.end = self._first + start
+                return taken
+            if self._close_list(start, end, taken):
+                return taken
+            position = self._mend(position, taken) or self._join(position, taken) or self._leave_out(position, taken)
+        return taken
+
+    def _decoded(self, text: bytes) -> Sequence[Any] | None:
+        try:
+            return self._decode(b"[" + text.rstrip(b" \t\r\n,") + b"]")
+        except NOT_DECODED:
+            return None
+
+    def _close_list(self, start: int, end: int, taken: Taken) -> bool:
+        """When the list ends inside this piece: take the event before its bracket and say so."""
+        closings = list(LIST_END.finditer(self._text, start, end))[:_MAX_RESTARTS]
+        for find in (self._decoded_as_is, self._repaired_event):
+            for closing in closings:
+                text = self._text[start : closing.start() + 1]
+                if find(text, start, taken):
+                    taken.end = self._first + closing.end()
+                    taken.list_ended = True
+                    return True
+        return False
+
+    def _decoded_as_is(self, text: bytes, start: int, taken: Taken) -> bool:
+        events = self._decoded(text)
+        taken.events.extend(events or ())
+        return events is not None
+
+    def _join(self, position: int, taken: Taken) -> int:
+        """Heal an event that was cut inside: the position after its last piece, or 0."""
+        start, last = self._starts[position], min(position + JOINED, len(self._ends) - 1)
+        depth = 0
+        for match in _STRUCTURE.finditer(self._text, start, self._ends[last]):
+            sign = match[0]
+            if sign in (b"{", b"["):
+                depth += 1
+            elif sign in (b"}", b"]"):
+                depth -= 1
+                if depth <= 0:
+                    break
+        else:
+            return 0
+        for piece in range(position + 1, last + 1):
+            if min(self._ends[piece], self._last_end) == match.end() and self._decoded_as_is(
+                self._text[start : match.end()], start, taken
+            ):
+                taken.end = self._first + match.end()
+                return piece + 1
+        return 0
+
+    def _mend(self, position: int, taken: Taken) -> int:
+        """Repair one piece: the next position, or 0. A piece cut out of an event has open brackets and stays as it is."""
+        start, end = self._starts[position], self._ends[position]
+        text = self._text[start:end]
+        if text.strip(b" \t\r\n,") and not self._repaired_event(text, start, taken):
+            return 0
+        taken.end = self._first + end
+        return position + 1
+
+    def _leave_out(self, position: int, taken: Taken) -> int:
+        """Leave out one piece but for what can be saved of it. Returns the next position."""
+        start, end = self._starts[position], self._ends[position]
+        text = self._text[start:end]
+        taken.end = self._first + end
+        last = self._final and position == len(self._starts) - 1
+        code = "truncated_tail" if last else "unreadable_event"
+        taken.findings.append(Finding(code, "dropped", self._first + start, _example(text)))
+        self._salvage(text, start, taken)
+        return position + 1
+
+    def _salvage(self, text: bytes, start: int, taken: Taken) -> None:
+        """Events that stand whole inside a piece that is not: between garbage, or where two writers met."""
+        starts = [match.start() for match in _RESTART.finditer(text)][-_MAX_RESTARTS:]
+        for begin, end in itertools.pairwise([*starts, len(text)]):
+            brace = text.rfind(b"}", begin, end)
+            if brace < 0 or (begin == 0 and end == len(text)):
+                continue
+            found = repaired_json(text[begin : brace + 1], self._decoded)
+            if found is not None and all(event.ph for event in found[0]):
+                taken.events.extend(found[0])
+
+    def _repaired_event(self, text: bytes, start: int, taken: Taken) -> bool:
+        """Add the event of ``text`` after repair; False when it cannot be repaired."""
+        found = repaired_json(text.rstrip(b" \t\r\n,"), self._decoded)
+        if found is None:
+            return False
+        events, reasons = found
+        taken.events.extend(events)
+        taken.repaired += len(events)
+        example = _example(text)
+        taken.findings.extend(Finding(code, "repaired", self._first + start, example) for code in sorted(reasons))
+        return True
+
+
+_MENDS: tuple[Callable[[str], Repaired | None], ...] = (mend_tokens, mend_name_line, walk)
+"""From the least to the boldest."""
+
+
+def repaired_json(text: bytes, decoded: Callable[[bytes], Any]) -> tuple[Any, set[str]] | None:
+    """Returns what ``decoded`` makes of ``text`` after the least repair that does, and the reasons; None when nothing."""
+    if len(text) > MAX_MEND_BYTES:
+        return None
+    utf8 = decode_text(text)
+    reasons = set(utf8.reasons)
+    for mend in _MENDS:
+        attempt = mend(utf8.text)
+        if attempt is None:
+            continue
+        raw = attempt.text.encode("utf-8", "replace")
+        result = decoded(raw)
+        if result is not None:
+            return result, reasons | attempt.reasons or {"odd_type"}
+        odd = _with_usual_types(raw)
+        result = decoded(odd) if odd is not None else None
+        if result is not None:
+            return result, reasons | attempt.reasons | {"odd_type"}
+    return None
+
+
+def _with_usual_types(text: bytes) -> bytes | None:
+    """An event whose fields have types nobody expects, with the usual ones; None when it is no JSON object."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    for key in ("ph", "cat", "name"):
+        if key in value and not isinstance(value[key], str):
+            value[key] = "" if value[key] is None else str(value[key])
+    if "args" in value and not isinstance(value["args"], dict):
+        del value["args"]
+    return json.dumps(value, ensure_ascii=True).encode()
+
+
+def _example(text: bytes) -> str:
+    return text[:200].decode("utf-8", "replace")

@@ -1,0 +1,304 @@
+"""A look through a file of events that is too large to be opened whole: when it begins and ends, its steps, what is when.
+
+Kept are three numbers a launch and four a device event (their join says where a step ends on the device), the steps,
+and how much text there is in each of at most MAX_CELLS ranges of time. No other event and no text stays. Which events are
+launches, device work and steps a dialect says.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.formats._chrome.columns import Column, int64s
+from tb_plugin.formats._chrome.event_times import Times
+from tb_plugin.formats._chrome.events import ChromeEvent
+from tb_plugin.formats._chrome.interning import as_text
+from tb_plugin.formats._chrome.parse import no_events
+from tb_plugin.formats.base import ReadState
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.model.trace.links import first_with_key
+from tb_plugin.model.trace.order import LONG
+from tb_plugin.model.trace.recorder import StepPattern
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.steps.annotations import Marks, inside, iterations, marking, steps_of_marks, told
+from tb_plugin.model.trace.steps.windows import STEP_NAME, DeviceWork, find_steps
+from tb_plugin.model.trace.table import Steps
+from tb_plugin.model.trace.window import Survey
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Float64 = npt.NDArray[np.float64]
+
+MAX_CELLS = 16_384
+_FINEST = 10
+"""Length of a cell at first: 2**10 ns."""
+DURATIONS = ("X", "B", "E")
+"""Phases of ranges and of what makes them."""
+_STEP = "ProfilerStep#"
+
+
+class Surveying:
+    """One survey in progress: a sink of the document, as a read is."""
+
+    has_arrows: bool = False
+    """Whether ``add_arrows`` wants to see them."""
+
+    def __init__(self, patterns: tuple[StepPattern, ...] = ()) -> None:
+        self.log = IssueLog()
+        self._patterns = patterns
+        self._restart_at(0)
+
+    def restart(self) -> None:
+        """Forgets everything: a later event list replaces the one looked through so far."""
+        self._restart_at(self._text_bytes)
+
+    def _restart_at(self, text_bytes: int) -> None:
+        self._text_bytes = text_bytes
+        self._events = 0
+        self._phases_seen = False
+        self._cells = Cells()
+        self.bounds = Bounds()
+        self.work = LinkedWork(self._patterns)
+
+    def take(self, events: Sequence[Any], digits: bool, text_bytes: int) -> None:
+        """Serves as the sink of the document."""
+        # Names of processes and threads carry the time of the export.
+        timed, starts = Times(digits).starts([event for event in events if event.ph != "M"])
+        is_row = np.array([event.ph in DURATIONS and self.is_range(event) for event in timed], np.bool_)
+        rows = timed if is_row.all() else [event for event, chosen in zip(timed, is_row, strict=True) if chosen]
+        durations = Times(digits).durations(rows)
+        # From here on nothing raises NeedsDigits.
+        self._events += len(events)
+        self._phases_seen = self._phases_seen or any(event.ph for event in events)
+        self._cells.add(starts, text_bytes - self._text_bytes)
+        self._text_bytes = text_bytes
+        self.add_names(events)
+        self.add_rows(rows, starts[is_row], durations)
+        if self.has_arrows:
+            ends = [i for i, event in enumerate(timed) if event.ph in ("s", "f")]
+            self.add_arrows([timed[i] for i in ends], starts[ends])
+
+    def is_range(self, event: Any) -> bool:
+        """Returns False for events that only look like ranges."""
+        return True
+
+    def add_names(self, events: Sequence[Any]) -> None:
+        """Takes what events say of processes and threads."""
+
+    def add_rows(self, rows: Sequence[Any], start: Int64, dur: Int64) -> None:
+        """Takes ranges of one chunk; implemented by a dialect."""
+        raise NotImplementedError
+
+    def add_arrows(self, ends: Sequence[Any], start: Int64) -> None:
+        """Takes begins and ends of arrows of one chunk."""
+
+    def linked(self) -> LinkedWork:
+        """Returns launches, work and steps; called once, when all events are in."""
+        return self.work
+
+    def state(self, fraction: float) -> ReadState:
+        """Returns how far it is."""
+        return ReadState(fraction, self._events, {})
+
+    def check(self, is_bare_list: bool) -> None:
+        """Raises UnreadableTrace when what was read is JSON but no trace."""
+        if not self._phases_seen and (is_bare_list or self._events):
+            raise no_events()
+
+    def finish(self) -> Survey:
+        """Returns what was found."""
+        cells, cell_bytes, median = self._cells.take()
+        origin, end = self.bounds.take(median)
+        linked = self.linked()
+        steps, lag = linked.found()
+        times = (steps.start_ns, steps.end_ns, steps.host_start_ns, steps.host_end_ns)
+        start, step_end, host_start, host_end = (tuple((column - origin).tolist()) for column in times)
+        inside = (cells + self._cells.width > origin) & (cells <= end)
+        return Survey(
+            origin_ns=origin,
+            end_ns=end - origin,
+            lag_ns=lag,
+            cell_ns=tuple((cells[inside] - origin).tolist()),
+            cell_bytes=tuple(cell_bytes[inside].tolist()),
+            label=steps.label,
+            start_ns=start,
+            step_end_ns=step_end,
+            host_start_ns=host_start,
+            host_end_ns=host_end,
+            dropped=steps.dropped,
+            found=steps.found,
+            framework=steps.framework,
+            served=steps.served.columns(),
+            first_work_ns=MISSING if linked.first_ns is None else linked.first_ns - origin,
+        )
+
+
+class LinkedWork:
+    """Launches and device work by what links them, and the steps that threads annotate."""
+
+    def __init__(self, patterns: tuple[StepPattern, ...] = ()) -> None:
+        self._patterns = patterns
+        self._marks = {name: Column(np.int64) for name in ("thread", "start", "end", "name")}
+        self.first_ns: int | None = None
+        """File time of the first work; None without any."""
+        self._threads: dict[tuple[str, str], int] = {}
+        self._names: dict[str, int] = {}
+        self._launches = {name: Column(np.int64) for name in ("correlation", "start", "end")}
+        self._work = {name: Column(np.int64) for name in ("correlation", "start", "end")}
+        self._streams = Column(np.int32)
+        self._asked = Column(np.int64)
+        self._steps: dict[tuple[str, str], list[tuple[int, int, str]]] = defaultdict(list)
+
+    def add_launches(self, correlation: Int64, start: Int64, end: Int64) -> None:
+        """Takes calls that launch work."""
+        for name, column in (("correlation", correlation), ("start", start), ("end", end)):
+            self._launches[name].add(column)
+
+    def add_work(self, correlation: Int64, start: Int64, end: Int64, stream: Int32, asked: Int64 | None = None) -> None:
+        """Takes work of devices; ``stream`` numbers where it ran.
+
+        ``asked`` is when the program asked for it, -1 = when it was launched: given of all work or of none.
+        """
+        for name, column in (("correlation", correlation), ("start", start), ("end", end)):
+            self._work[name].add(column)
+        self._streams.add(stream)
+        if len(start):
+            first = int(start.min())
+            self.first_ns = first if self.first_ns is None else min(first, self.first_ns)
+        if asked is not None:
+            self._asked.add(asked)
+
+    def add_steps(self, rows: Sequence[ChromeEvent], start: Int64, dur: Int64, good: npt.NDArray[np.bool_]) -> None:
+        """Takes the steps among ranges; ``good`` are those that may be one."""
+        for i in [i for i, event in enumerate(rows) if event.name and event.name.startswith(_STEP)]:
+            event = rows[i]
+            found = STEP_NAME.match(event.name or "")
+            if found and good[i]:
+                thread = (as_text(event.pid), as_text(event.tid))
+                self._steps[thread].append((int(start[i]), -int(dur[i]), found.group(1)))
+        self._add_marks(rows, start, dur, np.flatnonzero(good))
+
+    def _add_marks(self, rows: Sequence[ChromeEvent], start: Int64, dur: Int64, good: npt.NDArray[np.intp]) -> None:
+        """Takes the iterations that a server marked."""
+        if not self._patterns:
+            return
+        # Few names are many: each is looked at once.
+        texts = pa.array([rows[i].name or "" for i in good.tolist()], pa.large_string()).dictionary_encode()
+        at = good[marking(texts.dictionary, self._patterns)[texts.indices.to_numpy()]]
+        some = [rows[i] for i in at.tolist()]
+        threads, names = self._threads, self._names
+        columns = {
+            "thread": int64s([threads.setdefault((as_text(e.pid), as_text(e.tid)), len(threads)) for e in some]),
+            "start": start[at],
+            "end": start[at] + dur[at],
+            "name": int64s([names.setdefault(e.name or "", len(names)) for e in some]),
+        }
+        for name, column in columns.items():
+            self._marks[name].add(column)
+
+    def _marked(self) -> Marks | None:
+        """The iterations that a server marked, None where it marked none."""
+        if not self._names:
+            return None
+        columns = {name: column.take() for name, column in self._marks.items()}
+        first, served = told(pa.array(self._names, pa.large_string()), self._patterns)
+        of = columns["name"]
+        return iterations(Marks(columns["thread"], columns["start"], columns["end"], first[of], served.only(of)))
+
+    def found(self) -> tuple[Steps, int]:
+        """Returns steps in file times, as ``assemble`` finds them, and the longest time from a launch to its work's end."""
+        launches = {name: column.take() for name, column in self._launches.items()}
+        order = np.argsort(launches["start"], kind="stable")
+        launch_start, launch_end = launches["start"][order], launches["end"][order]
+        work = {name: column.take() for name, column in self._work.items()}
+        key = launches["correlation"][order]
+        launch = first_with_key(key, np.arange(len(key)), work["correlation"])
+        linked = launch != MISSING
+        lag = (work["end"][linked] - launch_start[launch[linked]]).max(initial=0)
+        begun = np.full(len(launch), MISSING, np.int64)
+        done = begun.copy()
+        begun[linked], done[linked] = launch_start[launch[linked]], launch_end[launch[linked]]
+        if len(asked := self._asked.take()):
+            begun, done = (np.where(asked != MISSING, asked, each) for each in (begun, done))
+        device_work = DeviceWork(work["start"], work["end"], begun, done, work["correlation"], self._streams.take())
+        marks = self._marked()
+        if not self._steps:
+            return (Steps() if marks is None else steps_of_marks(marks, device_work, self._patterns)), int(lag)
+        # Several threads may annotate the same steps: believe the one that has most, of equals the earliest.
+        threads = list(self._steps.values())
+        most = max(map(len, threads))
+        steps = sorted(min(found for found in threads if len(found) == most))
+        starts = np.array([start for start, _, _ in steps], np.int64)
+        ends = starts - np.array([negative for _, negative, _ in steps], np.int64)
+        labels = [label for _, _, label in steps]
+        served = None if marks is None else inside(marks, starts, ends)
+        return find_steps(labels, starts, ends, device_work, served=served), int(lag)
+
+
+class Cells:
+    """How much text, and how many events, begin in each range of time; the ranges grow with the time that they cover."""
+
+    def __init__(self) -> None:
+        self._shift = _FINEST
+        self._cells: Int64 = np.empty(0, np.int64)
+        self._bytes: Float64 = np.empty(0)
+        self._events: Float64 = np.empty(0)
+
+    @property
+    def width(self) -> int:
+        """Nanoseconds of a cell."""
+        return 1 << self._shift
+
+    def add(self, start: Int64, text_bytes: int) -> None:
+        """Spreads the text of a chunk over its events."""
+        if not len(start):
+            return
+        cells, counts = np.unique(start >> self._shift, return_counts=True)
+        share = counts * (text_bytes / len(start))
+        every = np.concatenate((self._cells, cells))
+        self._merge(
+            every, np.concatenate((self._bytes, share)), np.concatenate((self._events, counts.astype(np.float64)))
+        )
+        while len(self._cells) > MAX_CELLS:
+            self._shift += 1
+            self._merge(self._cells >> 1, self._bytes, self._events)
+
+    def take(self) -> tuple[Int64, Int64, int]:
+        """Returns begins and text of the cells in order of time, and the time at which half of the events have begun."""
+        begins = self._cells << self._shift
+        seen = np.cumsum(self._events)
+        median = int(begins[np.searchsorted(seen, seen[-1] / 2)]) if len(seen) else 0
+        return begins, self._bytes.astype(np.int64), median
+
+    def _merge(self, cells: Int64, text: Float64, events: Float64) -> None:
+        self._cells, which = np.unique(cells, return_inverse=True)
+        self._bytes = np.bincount(which, text).astype(np.float64)
+        self._events = np.bincount(which, events).astype(np.float64)
+
+
+class Bounds:
+    """First start and last end of all rows; times up to 0 stand apart until it is known whether they can be right."""
+
+    def __init__(self) -> None:
+        self._first: dict[bool, int] = {}
+        self._last: dict[bool, int] = {}
+
+    def add(self, start: Int64, end: Int64) -> None:
+        """Widens the bounds."""
+        for positive in (True, False):
+            chosen = (start > 0) == positive
+            if chosen.any():
+                first, last = int(start[chosen].min()), int(end[chosen].max())
+                self._first[positive] = min(first, self._first.get(positive, first))
+                self._last[positive] = max(last, self._last.get(positive, last))
+
+    def take(self, median: int) -> tuple[int, int]:
+        """Returns file times of the first start and the last end; ``median`` tells where most events begin."""
+        sides = [side for side in self._first if side or median <= LONG]
+        return min((self._first[s] for s in sides), default=0), max((self._last[s] for s in sides), default=0)

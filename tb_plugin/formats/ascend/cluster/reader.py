@@ -1,0 +1,156 @@
+"""The Reader of an analysis of a job: a folder of files, of which any may be missing, cut off or unreadable."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from tb_plugin.errors import UnreadableTrace
+from tb_plugin.formats.ascend.cluster import filenames as files
+from tb_plugin.formats.ascend.cluster.documents import document
+from tb_plugin.formats.ascend.cluster.filenames import READER_ID, candidates, kind_of
+from tb_plugin.formats.ascend.cluster.rows import Rows
+from tb_plugin.formats.ascend.cluster.tables import tables_into
+from tb_plugin.formats.ascend.cluster.texts import (
+    NEEDED,
+    communication_into,
+    group_into,
+    groups_into,
+    matrix_into,
+    ranks_text,
+    steps_into,
+)
+from tb_plugin.formats.ascend.csv_table import read_table
+from tb_plugin.formats.ascend.open_files import OpenedFiles
+from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.model.cluster.table import Cluster
+from tb_plugin.model.trace.job_tables import GROUPS
+from tb_plugin.model.trace.report import ReadReport
+
+PER_BYTE = 14
+"""Memory at the peak of a read for each byte of text or of a database: 6 (calls) to 11 (links) were measured at 25 MB."""
+PACKED = 12
+"""Bytes of text for each stored byte of an archive."""
+_AGAIN = "Make it again: msprof-analyze cluster -d <folder of the profiles> -m all."
+_LOST = frozenset({"file_lost", "truncated_tail", "database_cut", "database_damaged"})
+
+
+class AscendClusterReader:
+    """Reads what ``msprof-analyze cluster`` (once ``cluster_analysis.py``) writes about all ranks of a job."""
+
+    id = READER_ID
+    title = "Ascend cluster analysis"
+    raw = Cluster
+    endings: tuple[str, ...] = (f"{files.OUTPUT}/", files.STEPS, files.DATABASE)
+
+    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
+        """Returns the analyses among the listed files, judged by name alone."""
+        return candidates(listing)
+
+    def sniff(self, head: bytes) -> bool:
+        """Returns False: a folder is known by the names of its files."""
+        return False
+
+    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+        """Returns the memory that reading files of these sizes takes at its peak."""
+        return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
+
+    def read(self, source: Source, options: ReadOptions, progress: Progress) -> Cluster:
+        """Returns the analysis. Raises UnreadableTrace where no file can be read, and what ``progress`` raises."""
+        return _Reading(source, progress).read()
+
+
+class _Reading:
+    """One read in progress."""
+
+    def __init__(self, source: Source, progress: Progress) -> None:
+        names = {kind: name for name in source.names() if (kind := kind_of(name))}
+        self._opened = OpenedFiles(source, names, progress)
+        self._progress = progress
+
+    def read(self) -> Cluster:
+        """Returns the analysis."""
+        texts = Rows(IssueLog())
+        self._steps(texts)
+        for kind, into in ((files.GROUPS, groups_into), (files.MATRIX, matrix_into)):
+            if (found := self._document(kind, texts)) is not None:
+                into(found, texts)
+                self._opened.tell(kind, texts.log)
+        if (found := self._document(files.COMMUNICATION, texts)) is not None:
+            _more_groups(communication_into(found, texts), texts)
+            self._opened.tell(files.COMMUNICATION, texts.log)
+        tables = texts.tables()
+        stored, about = self._database()
+        tables = {**stored, **tables}
+        if not self._opened.is_any_read:
+            raise UnreadableTrace("No file of the analysis could be read.", do=_AGAIN)
+        rows = sum(table.num_rows for table in tables.values())
+        dropped = sum(issue.count for issue in self._opened.issues if issue.outcome == "dropped")
+        self._progress(ReadState(1.0, rows, {"other": rows}))
+        report = ReadReport(
+            READER_ID,
+            self._opened.file_bytes,
+            self._opened.text_bytes,
+            events_seen=rows + dropped,
+            events_kept=rows,
+            events_dropped=dropped,
+            complete=not any(issue.code in _LOST for issue in self._opened.issues),
+            issues=tuple(self._opened.issues),
+            records="rows",
+        )
+        return Cluster(tables, about, report)
+
+    def _steps(self, rows: Rows) -> None:
+        content = self._opened.content(files.STEPS, log=rows.log)
+        if content is None:
+            return
+        table = read_table((content,), rows.log)
+        lacking = list(NEEDED) if table is None else [title for title in NEEDED if not table.has(title)]
+        if table is None or lacking:
+            text = f"the file has no column {' and no column '.join(lacking)}: nothing of it is shown"
+            self._note(files.STEPS, "missing_columns", text)
+        else:
+            self._opened.is_any_read = True
+            steps_into(table, rows)
+        self._opened.tell(files.STEPS, rows.log)
+
+    def _document(self, kind: str, rows: Rows) -> dict[str, Any] | None:
+        content = self._opened.content(kind, log=rows.log)
+        if content is None:
+            return None
+        found = document(content, rows.log)
+        if found is None:
+            self._note(kind, "file_lost", f"the file holds no JSON object, or it is damaged. {_AGAIN}")
+            self._opened.tell(kind, rows.log)
+            return None
+        self._opened.is_any_read = True
+        return found
+
+    def _database(self) -> tuple[dict[str, pa.Table], dict[str, str]]:
+        """The tables of the database, and what it says of the job."""
+        rows = Rows(IssueLog())
+        about = self._opened.database(files.DATABASE, lambda database: tables_into(database, rows), rows.log)
+        return rows.tables(), about or {}
+
+    def _note(self, kind: str, code: str, text: str) -> None:
+        self._opened.note(self._opened.names[kind], code, text)
+
+
+def _more_groups(groups: Mapping[str, list[int]], rows: Rows) -> None:
+    """Names groups that are listed by their ranks alone, and adds those that only the file of calls knows."""
+    known = {row["group"] for row in rows.rows(GROUPS)}
+    unnamed: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows.rows(GROUPS):
+        if row["group"] is None and row["kind"] == "collective":
+            unnamed[row["ranks"]].append(row)
+    for group, ranks in groups.items():
+        if group in known or not ranks:
+            continue
+        if found := unnamed.get(ranks_text(ranks)):
+            found.pop(0)["group"] = group
+        else:
+            group_into(rows, ranks, None, group)

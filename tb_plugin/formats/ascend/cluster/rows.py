@@ -1,0 +1,114 @@
+"""Rows of the tables of a job, gathered from any of the files."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from tb_plugin.formats.ascend.cluster.numbers import real, scaled
+from tb_plugin.formats.ascend.column_titles import CALL_TITLES, GB, MB, MS, PART_OF, TOTAL, US
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.model.trace.job_tables import BANDS, LINKS, OPERATIONS, SCHEMAS
+
+_CALL = ("rank", "step", "operation", "group")
+_P2P = ("hcom_send", "hcom_receive", "hcom_batchsendrecv")
+_PLACE = re.compile(r"(?s)(?P<operation>.*)-(?P<place>top1|middle|bottom[1-3]|total)\Z")
+_P2P_KINDS = frozenset({"send", "receive", "batchsendrecv"})
+
+
+class Rows:
+    """Tables that grow. ``log`` is that of the file which is read."""
+
+    def __init__(self, log: IssueLog) -> None:
+        self.log = log
+        self._rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+
+    def add(self, table: str, **values: Any) -> None:
+        """Adds a row."""
+        self._rows[table].append(values)
+
+    def rows(self, table: str) -> Sequence[dict[str, Any]]:
+        """Returns the rows of a table so far."""
+        return self._rows.get(table, ())
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Returns the tables that have rows."""
+        self._rows[BANDS] = _with_parts(self._rows.get(BANDS, []))
+        return {name: _table(name, rows) for name, rows in self._rows.items() if rows}
+
+    def operation(self, call: Mapping[str, Any], times: Sequence[Any]) -> None:
+        """Adds a call with its times: when it began, elapsed, transit, wait, synchronization and idle."""
+        begin, *others = times
+        self.add(
+            OPERATIONS,
+            **call,
+            start_ns=scaled(begin, US, self.log),
+            **{key: scaled(value, MS, self.log) for key, value in zip(CALL_TITLES, others, strict=True)},
+        )
+
+    def band(self, call: Mapping[str, Any], band: str, size: Any, time: Any, large: Any) -> None:
+        """Adds what a call moved over links of a kind, where it moved anything."""
+        moved, took = scaled(size, MB, self.log), scaled(time, MS, self.log)
+        if moved or took:
+            self.add(BANDS, **call, band=band, bytes=moved, transit_ns=took, large_ratio=real(large, self.log))
+
+    def link(
+        self,
+        step: str | None,
+        name: str,
+        group: str | None,
+        ends: tuple[int, int],
+        link: Sequence[Any],
+        kind: str | None = None,
+    ) -> None:
+        """Adds a link: its transport, size, time, bandwidth and the call that is its example."""
+        transport, size, time, bandwidth, example = link
+        match = _PLACE.match(name)
+        operation = None if name == TOTAL else match["operation"] if match else name
+        per_second = real(bandwidth, self.log)
+        self.add(
+            LINKS,
+            step=step,
+            kind=kind if operation is None else kind or kind_of_call(operation),
+            operation=operation,
+            group=group,
+            place="total" if name == TOTAL else match["place"] if match else None,
+            source=ends[0],
+            destination=ends[1],
+            in_group=False,
+            transport=text_of(transport),
+            bytes=scaled(size, MB, self.log),
+            transit_ns=scaled(time, MS, self.log),
+            bytes_per_second=None if per_second is None else per_second * 10**GB,
+            example=text_of(example),
+        )
+
+
+def _with_parts(bands: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of kinds of links, with the kind that a kind is part of, where the call states both."""
+    whole = {(*map(row.get, _CALL), row["band"]) for row in bands}
+    return [
+        row
+        | {"part_of": part if (part := PART_OF.get(row["band"])) and (*map(row.get, _CALL), part) in whole else None}
+        for row in map(dict, bands)
+    ]
+
+
+def kind_of_call(name: str) -> str:
+    """Returns "p2p" for a send or receive, by its name or that of its kind; "collective" for any other call."""
+    lower = name.lower()
+    return "p2p" if lower.startswith(_P2P) or lower in _P2P_KINDS else "collective"
+
+
+def text_of(value: Any) -> str | None:
+    """Returns a text, None where it is none or empty."""
+    return value if isinstance(value, str) and value else None
+
+
+def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    schema = pa.schema(SCHEMAS[name])
+    return pa.Table.from_pylist(list(rows), schema)

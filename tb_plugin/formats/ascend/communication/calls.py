@@ -1,0 +1,179 @@
+"""Calls of communication: their times, what they moved over each kind of link, and in packets of which size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.formats.ascend.column_titles import (
+    CALL_TITLES,
+    MB,
+    MOVED_BY_CALL,
+    MS,
+    PACKETS_OF_LINK,
+    PART_OF,
+    RATIO,
+    SIZE,
+    START,
+    TIMES_OF_CALL,
+    TOTAL,
+    TRANSIT,
+    US,
+)
+from tb_plugin.formats.ascend.communication.units import numbers, texts_of, whole
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.model.trace.job_tables import BANDS, OPERATIONS, PACKETS, job_table
+
+CLASSES = ("collective", "p2p")
+_STEP = "step"
+_NOTHING = (None, "0", "0.0")
+"""Size and time of a kind of link over which nothing moved: most of those of most calls."""
+_KEYS = ("step", "kind", "operation", "group")
+_LEAST = {"idle_ns": None}
+"""Idle is what the others leave of a call, and where these overlap it may be less than nothing."""
+
+Texts = Mapping[str, pa.Array]
+
+
+def operations_of(keys: Texts, texts: Texts, rank: int | None, log: IssueLog) -> pa.Table:
+    """Returns the table of calls. ``keys`` say which call each row is about, ``texts`` are its times under their titles."""
+    times = {key: whole(texts[title], MS, log, least=_LEAST.get(key, 0)) for key, title in CALL_TITLES.items()}
+    start = whole(texts[START], US, log)
+    return job_table(OPERATIONS, {**_call(keys, rank), "start_ns": start, **times})
+
+
+def bands_of(keys: Texts, band: pa.Array, texts: Texts, rank: int | None, log: IssueLog) -> pa.Table:
+    """Returns the table of kinds of links; those over which nothing moved are left out.
+
+    A part of another kind of link is told as such, but where a call states only the part.
+    """
+    size, time = whole(texts[SIZE], MB, log), whole(texts[TRANSIT], MS, log)
+    within = pc.index_in(band, pa.array(list(PART_OF)))
+    within = pa.array(list(PART_OF.values())).take(within)
+    code = _codes(keys)
+    wholes = np.unique(code[np.isin(np.asarray(band.to_pylist(), dtype=object), [*set(PART_OF.values())])])
+    within = pc.if_else(pa.array(np.isin(code, wholes)), within, pa.scalar(None, pa.string()))
+    columns = {
+        "band": band,
+        "part_of": within,
+        "bytes": size,
+        "transit_ns": time,
+        "large_ratio": numbers(texts[RATIO], log),
+    }
+    made = job_table(BANDS, {**_call(keys, rank), **columns})
+    return made.filter(pc.or_(_is_some(size), _is_some(time)))
+
+
+def packets_of(
+    keys: Texts, band: pa.Array, texts: tuple[pa.Array, pa.Array, pa.Array], rank: int | None, log: IssueLog
+) -> pa.Table:
+    """Returns the table of packets; ``texts`` are sizes in MB, counts, and times in ms."""
+    size, count, time = whole(texts[0], MB, log), whole(texts[1], 0, log), whole(texts[2], MS, log)
+    made = job_table(
+        PACKETS, {**_call(keys, rank), "band": band, "packet_bytes": size, "count": count, "transit_ns": time}
+    )
+    return made.filter(_is_some(count))
+
+
+def calls_in(document: Mapping[str, Any], rank: int | None, log: IssueLog) -> dict[str, pa.Table]:
+    """Returns the tables of calls, kinds of links and packets that ``communication.json`` holds."""
+    keys: list[tuple[Any, ...]] = []
+    times: list[tuple[Any, ...]] = []
+    bands: list[tuple[Any, ...]] = []
+    packets: list[tuple[Any, ...]] = []
+    for step, kind, name, about in entries(document, log):
+        call = (step, kind, *named(name))
+        stated = about.get(TIMES_OF_CALL)
+        if not isinstance(stated, dict):
+            log.add("bad_call", "note", text="calls that state no times were left out", example=name)
+            continue
+        keys.append(call)
+        times.append((stated.get(START), *(stated.get(title) for title in CALL_TITLES.values())))
+        links = about.get(MOVED_BY_CALL)
+        for band, moved in links.items() if isinstance(links, dict) else ():
+            if not isinstance(moved, dict):
+                log.add("bad_band", "note", text="kinds of links that state no sizes were left out", example=band)
+                continue
+            if moved.get(SIZE) in _NOTHING and moved.get(TRANSIT) in _NOTHING:
+                continue
+            bands.append((*call, band, moved.get(SIZE), moved.get(TRANSIT), moved.get(RATIO)))
+            spread = moved.get(PACKETS_OF_LINK)
+            for size, counted in spread.items() if isinstance(spread, dict) else ():
+                if isinstance(counted, list) and len(counted) == 2:
+                    packets.append((*call, band, size, *counted))
+                else:
+                    log.add("bad_packets", "note", text="sizes of packets without a count and a time were left out")
+    calls, moved_by, sizes = (_columns(keys, 4, log), _columns(bands, 8, log), _columns(packets, 8, log))
+    titles = (START, *CALL_TITLES.values())
+    stated_times = dict(zip(titles, _columns(times, len(titles), log), strict=True))
+    return {
+        OPERATIONS: operations_of(dict(zip(_KEYS, calls, strict=True)), stated_times, rank, log),
+        BANDS: bands_of(
+            dict(zip(_KEYS, moved_by, strict=False)),
+            moved_by[4],
+            dict(zip((SIZE, TRANSIT, RATIO), moved_by[5:], strict=True)),
+            rank,
+            log,
+        ),
+        PACKETS: packets_of(dict(zip(_KEYS, sizes, strict=False)), sizes[4], (sizes[5], sizes[6], sizes[7]), rank, log),
+    }
+
+
+def entries(document: Mapping[str, Any], log: IssueLog) -> Iterator[tuple[str | None, str, str, dict[str, Any]]]:
+    """Gives step, class, name and content of each entry of a document but sums; what is of another type is told."""
+    for step, classes in document.items():
+        for kind, named_ones in classes.items() if isinstance(classes, dict) else _odd(step, log):
+            if kind not in CLASSES or not isinstance(named_ones, dict):
+                log.add("bad_class", "note", text="parts of the file that are no calls were left out", example=kind)
+                continue
+            for name, about in named_ones.items():
+                if name.startswith(TOTAL):
+                    continue
+                if isinstance(about, dict):
+                    yield step_label(step), kind, name, about
+                else:
+                    log.add("bad_call", "note", text="calls that state no times were left out", example=name)
+
+
+def _odd(step: str, log: IssueLog) -> tuple[()]:
+    log.add("bad_class", "note", text="parts of the file that are no calls were left out", example=step)
+    return ()
+
+
+def step_label(text: str) -> str | None:
+    """Returns the label of a step that files write as ``step13``, None where there is none."""
+    return text.removeprefix(_STEP) or None
+
+
+def named(name: str) -> tuple[str, str | None]:
+    """Returns the operation and the group of ``operation@group``."""
+    operation, at, group = name.rpartition("@")
+    return (operation, group) if at else (name, None)
+
+
+def _columns(rows: list[tuple[Any, ...]], width: int, log: IssueLog) -> list[pa.Array]:
+    columns = zip(*rows, strict=True) if rows else ((),) * width
+    return [texts_of(column, log) for column in columns]
+
+
+def _call(keys: Texts, rank: int | None) -> dict[str, Any]:
+    count = len(keys["step"])
+    return {"rank": pa.array([rank] * count, pa.int64()), **keys}
+
+
+def _codes(keys: Texts) -> Any:
+    """A number for each row that is the same where all keys are."""
+    code = np.zeros(len(keys["step"]), np.int64)
+    for column in keys.values():
+        encoded = column.dictionary_encode()
+        place = np.asarray(pc.fill_null(encoded.indices, len(encoded.dictionary))).astype(np.int64)
+        code = np.unique(code * (len(encoded.dictionary) + 1) + place, return_inverse=True)[1].astype(np.int64)
+    return code
+
+
+def _is_some(values: pa.Array) -> pa.Array:
+    return pc.fill_null(pc.greater(values, 0), False)

@@ -1,0 +1,168 @@
+"""Which collective the operation of a group is that a row of a device shows: its group, the ranks in it, what it moves."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.formats.ascend.communication.groups import Group, number_of
+from tb_plugin.formats.ascend.kernels import Kernels, ids_of, places_among
+from tb_plugin.model.trace.extra_columns import OpenColumn
+from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
+from tb_plugin.model.trace.table import CollectiveArgs
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+_NAME = re.compile(r"hcom_(?P<type>[A-Za-z]+)_*(?P<tail>[0-9]{1,3})?")
+"""The type, and the last digits of the number of the group: ``hcom_allReduce__586_0_1``."""
+_LIBRARY_NAME = "group name"
+"""The argument with which a database names the group of an operation."""
+_SPELLED = {"receive": "recv"}
+_TYPES = {
+    "FP64": "float64", "FP32": "float32", "FP16": "float16", "BFP16": "bfloat16", "BF16": "bfloat16", "INT64": "int64",
+    "UINT64": "uint64", "INT32": "int32", "UINT32": "uint32", "INT16": "int16", "UINT16": "uint16", "INT8": "int8",
+    "UINT8": "uint8",
+}  # fmt: skip
+_WHOLE_COUNT = frozenset({"allreduce", "broadcast", "reduce", "send", "receive"})
+"""Operations whose count is that of the elements each rank gives or gets; of others it is a part of them."""
+
+
+def timed(operations: pa.Table) -> pa.Table:
+    """Returns the calls that have a name and state when they began and how long they took."""
+    there = pc.and_(operations["start_ns"].is_valid(), operations["elapse_ns"].is_valid())
+    return operations.filter(pc.and_(there, operations["operation"].is_valid()))
+
+
+def operation_kernels(operations: pa.Table, device: int, interner: Interner) -> Kernels:
+    """Returns the calls that have a place in time, as rows of a device."""
+    some = timed(operations)
+    count = some.num_rows
+    return Kernels(
+        name=ids_of(some["operation"].combine_chunks(), interner),
+        start_ns=np.asarray(some["start_ns"]).astype(np.int64),
+        dur_ns=np.asarray(some["elapse_ns"]).astype(np.int64),
+        device=np.full(count, device, np.int32),
+        stream=np.full(count, MISSING, np.int32),
+        is_collective=np.ones(count, np.bool_),
+        uses_matrix_unit=np.full(count, MatrixUse.NO, np.uint8),
+        facts=(),
+    )
+
+
+def collectives_of(
+    columns: Mapping[str, Any], operations: pa.Table | None, groups: Mapping[str, Group], interner: Interner
+) -> CollectiveArgs:
+    """Returns what is known of the rows that are operations of groups."""
+    names, place = np.unique(columns["name"], return_inverse=True)
+    matches = [_NAME.match(interner.texts[name]) for name in names.tolist()]
+    is_operation = np.array([match is not None for match in matches], np.bool_)
+    rows = np.flatnonzero(is_operation[place] & (columns["kind"] == EventKind.KERNEL)).astype(np.int32)
+    if not len(rows):
+        return CollectiveArgs()
+    by_tail = _by_tail(groups)
+    types = [match["type"] if match else "" for match in matches]
+    tails = [by_tail.get(match["tail"], f"…{match['tail']}") if match and match["tail"] else "" for match in matches]
+    of_name = np.array([interner.text(text) if text else MISSING for text in tails], np.int32)
+    group = of_name[place[rows]]
+    others = {column.key: column for column in columns["others"]}
+    # As the call says, else by the name that a database has for the group, else by the end of its number.
+    for known in (
+        _mapped(others.get(_LIBRARY_NAME), rows, interner, number_of),
+        _stated_groups(columns, operations, rows, interner),
+    ):
+        group = np.where(known != MISSING, known, group).astype(np.int32)
+    spelled = np.array([interner.text(_SPELLED.get(text.lower(), text)) for text in types], np.int32)
+    count = np.array([text.lower() in _WHOLE_COUNT for text in types], np.bool_)[place[rows]]
+    elements = np.where(count, _numbers(others.get("count"), rows), MISSING)
+    return CollectiveArgs(
+        row=rows,
+        name=spelled[place[rows]],
+        dtype=_mapped(others.get("data_type"), rows, interner, lambda text: _TYPES.get(text.upper(), text)),
+        in_elements=elements,
+        out_elements=np.full(len(rows), MISSING, np.int64),
+        sequence=np.full(len(rows), MISSING, np.int64),
+        source_rank=np.full(len(rows), MISSING, np.int64),
+        destination_rank=np.full(len(rows), MISSING, np.int64),
+        **_about(group, groups, interner),
+    )
+
+
+def _by_tail(groups: Mapping[str, Group]) -> dict[str, str]:
+    """Last digits of the number of a group -> the group, where no other one has the same."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for number in groups:
+        found[number[-3:]].append(number)
+    return {tail: numbers[0] for tail, numbers in found.items() if len(numbers) == 1}
+
+
+def _stated_groups(columns: Mapping[str, Any], operations: pa.Table | None, rows: Int32, interner: Interner) -> Int32:
+    """String ids of the groups of the calls that rows are, -1 where no call begins with the row under its name."""
+    found = np.full(len(rows), MISSING, np.int32)
+    if operations is None or not operations.num_rows:
+        return found
+    calls = operation_kernels(operations, 0, interner)
+    group = ids_of(timed(operations)["group"].combine_chunks(), interner)
+    row = places_among(calls, columns["name"], columns["start_ns"], rows.astype(np.int64))
+    known = np.flatnonzero(row != MISSING)
+    found[np.searchsorted(rows, row[known])] = group[known]
+    return found
+
+
+def _about(group: Int32, groups: Mapping[str, Group], interner: Interner) -> dict[str, Any]:
+    """What is known of the group of each row."""
+    numbers, place = np.unique(group, return_inverse=True)
+    known: Sequence[Group | None] = [
+        groups.get(interner.texts[number]) if number != MISSING else None for number in numbers.tolist()
+    ]
+    ranks = [interner.text(json.dumps(list(one.ranks))) if one and one.ranks else MISSING for one in known]
+    names = [interner.text(one.name) if one and one.name else MISSING for one in known]
+    sizes = [len(one.ranks) if one and one.ranks else MISSING for one in known]
+    return {
+        "group_name": group,
+        "group_ranks": np.array(ranks, np.int32)[place],
+        "group_description": np.array(names, np.int32)[place],
+        "group_size": np.array(sizes, np.int64)[place],
+    }
+
+
+def _numbers(column: OpenColumn | None, rows: Int32) -> Int64:
+    found = np.full(len(rows), MISSING, np.int64)
+    if column is None or column.is_text:
+        return found
+    place, known = _found(column, rows)
+    values = column.value[place]
+    good = np.isfinite(values) & (values >= 0) & (values < 2.0**62)
+    found[known[good]] = values[good].astype(np.int64)
+    return found
+
+
+def _mapped(column: OpenColumn | None, rows: Int32, interner: Interner, of: Callable[[str], str]) -> Int32:
+    """String ids of what a function makes of the texts of a column, -1 where rows have none."""
+    found = np.full(len(rows), MISSING, np.int32)
+    if column is None or not column.is_text:
+        return found
+    place, known = _found(column, rows)
+    words, which = np.unique(column.value[place], return_inverse=True)
+    texts = [interner.texts[word] for word in words.tolist()]
+    ids = np.array([interner.text(of(text)) for text in texts], np.int32)
+    if len(ids):
+        found[known] = ids[which]
+    return found
+
+
+def _found(column: OpenColumn, rows: Int32) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Places in a column of those of some rows, ascending, that it has, and which of the rows they are."""
+    order = np.argsort(column.row, kind="stable")
+    place = np.minimum(np.searchsorted(column.row[order], rows), max(len(order) - 1, 0))
+    known = np.flatnonzero(column.row[order][place] == rows) if len(order) else np.empty(0, np.intp)
+    return order[place[known]], known

@@ -1,0 +1,69 @@
+"""``communication.json`` and its matrix as one object: bounded, repaired where it holds bare N/A, numbers as their digits."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.formats.values import storable
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Text that is read: some 55,000 calls. Each byte of it takes up to seven in memory."""
+MOST_VALUES = 4_000_000
+"""Values of one document; real ones have one in 20 bytes."""
+PER_BYTE = 7.0
+_STRING_OR_WORD = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|N/A', re.DOTALL)
+_AGAIN = "Parse the profile again: torch_npu.profiler.profiler.analyse()."
+
+
+def document_in(content: bytes, log: IssueLog) -> dict[str, Any] | None:
+    """Returns the object of a file, None where it holds none that can be read, which is told.
+
+    Numbers are texts of their digits: as floats they would lose the nanoseconds of a time since 1970.
+    """
+    if len(content) > MOST_BYTES:
+        text = f"the file has more than {MOST_BYTES >> 20} MiB of text, so that nothing of it is shown"
+        log.add("too_large", "note", text=text)
+        return None
+    if content.count(b",") + content.count(b"[") + content.count(b"{") > MOST_VALUES:
+        text = f"the file has more than {MOST_VALUES:,} values, so that nothing of it is shown"
+        log.add("too_large", "note", text=text)
+        return None
+    try:
+        found = storable(_parsed(content, log), content, log)
+    except RecursionError:
+        log.add("too_deep", "note", text="the file nests too deep, so that nothing of it is shown")
+        return None
+    except ValueError as error:
+        text = f"the file is damaged or cut off, so that nothing of it is shown: {error}. {_AGAIN}"
+        log.add("damaged", "note", text=text)
+        return None
+    if not isinstance(found, dict):
+        log.add("odd_type", "note", text="the file holds no object, so that nothing of it is shown")
+        return None
+    return found
+
+
+def _parsed(content: bytes, log: IssueLog) -> Any:
+    text = content.decode("utf-8-sig", "replace")
+    try:
+        return _loaded(text)
+    except ValueError:
+        if b"N/A" not in content:
+            raise
+    words = 0
+
+    def without(match: re.Match[bytes]) -> bytes:
+        nonlocal words
+        words += match[0] == b"N/A"
+        return b"null" if match[0] == b"N/A" else match[0]
+
+    found = _loaded(_STRING_OR_WORD.sub(without, content).decode("utf-8-sig", "replace"))
+    log.add("bare_word", "repaired", count=words)
+    return found
+
+
+def _loaded(text: str) -> Any:
+    return json.loads(text, parse_float=str, parse_int=str, parse_constant=lambda word: None)

@@ -1,0 +1,95 @@
+"""Groups of ranks: by which number the communication library knows them, and which rank of the job each member is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tb_plugin.model.trace.job_tables import GROUPS, job_table
+
+_PRIMES = (29, 131)
+_BITS = 32
+MOST_RANKS = 1_000_000
+"""Ranks of one group are so many at most, and their numbers no larger."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group as far as a profile knows it."""
+
+    group: str
+    """The number under which the communication library knows it."""
+    name: str = ""
+    """What the program calls it: dp, tp, pp, ..."""
+    library_name: str = ""
+    own: int | None = None
+    """The place of this rank in the group."""
+    ranks: tuple[int, ...] = ()
+    """The ranks of the job in it, in order of their places; empty: nobody says."""
+
+    def rank_at(self, place: int, rank: int | None) -> int | None:
+        """Returns the rank of the job at a place of the group, None where nobody says. ``rank`` is whose profile it is."""
+        if self.ranks:
+            return self.ranks[place] if 0 <= place < len(self.ranks) else None
+        return rank if place == self.own else None
+
+
+def number_of(library_name: str) -> str:
+    """Returns the number under which a group of this name stands in tables: two polynomials of its bytes, 32 bits each."""
+    most, parts = (1 << _BITS) - 1, []
+    for prime in _PRIMES:
+        value = 0
+        for byte in library_name.encode():
+            value = (value * prime + byte) & most
+        parts.append(value)
+    return str(parts[0] << _BITS | parts[1])
+
+
+def stated_groups(info: Any) -> dict[str, Group]:
+    """Returns the groups that ``parallel_group_info`` lists, by their numbers; what is of another type is left out."""
+    found = {}
+    for library_name, about in info.items() if isinstance(info, dict) else ():
+        if not isinstance(about, dict):
+            continue
+        ranks, own, name = about.get("global_ranks"), about.get("group_rank"), about.get("group_name")
+        known = isinstance(ranks, list) and len(ranks) <= MOST_RANKS and all(_is_rank(one) for one in ranks)
+        number = number_of(str(library_name))
+        found[number] = Group(
+            number,
+            name if isinstance(name, str) else "",
+            str(library_name),
+            own if _is_rank(own) else None,
+            tuple(ranks) if known and isinstance(ranks, list) else (),
+        )
+    return found
+
+
+def with_own_places(groups: Mapping[str, Group], used: Sequence[str], own: Mapping[str, int]) -> dict[str, Group]:
+    """Returns the stated groups and those that calls name; ``own`` are the places that links to oneself tell."""
+    made = dict(groups)
+    for number in dict.fromkeys(used):
+        made.setdefault(number, Group(number, own=own.get(number)))
+    return made
+
+
+def group_table(groups: Mapping[str, Group], kinds: Mapping[str, str]) -> pa.Table:
+    """Returns the table of groups; ``kinds`` are those of the calls in them."""
+    every = list(groups.values())
+    return job_table(
+        GROUPS,
+        {
+            "kind": [kinds.get(one.group) for one in every],
+            "group": [one.group for one in every],
+            "name": [one.name or None for one in every],
+            "library_name": [one.library_name or None for one in every],
+            "group_rank": [one.own for one in every],
+            "ranks": [", ".join(map(str, one.ranks)) or None for one in every],
+        },
+    )
+
+
+def _is_rank(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_RANKS

@@ -1,0 +1,117 @@
+"""What a profile says of a job: tables with the columns that readers and views share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.formats.ascend.communication.calls import calls_in
+from tb_plugin.formats.ascend.communication.collectives import collectives_of, operation_kernels, timed
+from tb_plugin.formats.ascend.communication.from_tables import calls_table, links_table, moved_tables
+from tb_plugin.formats.ascend.communication.groups import Group, group_table, stated_groups, with_own_places
+from tb_plugin.formats.ascend.communication.links import Links, links_in
+from tb_plugin.formats.ascend.communication.steps import step_times, steps_of
+from tb_plugin.formats.ascend.csv_table import CsvTable
+from tb_plugin.formats.ascend.kernels import Kernels
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.model.trace.extra_columns import StatedSteps, StatedTable
+from tb_plugin.model.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, SCHEMAS, STEP_TIMES, as_stated
+from tb_plugin.model.trace.table import CollectiveArgs
+
+TIMES_TABLE, BANDWIDTH_TABLE, MATRIX_TABLE = "communication_time", "communication_bandwidth", "communication_links"
+"""What the tables of an ``analysis.db`` are called among those of a database."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one rank's profile says of its job."""
+
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    groups: Mapping[str, Group] = field(default_factory=dict)
+
+    def stated(self) -> list[StatedTable]:
+        """Returns the tables that have rows, as a trace keeps them."""
+        return [as_stated(name, self.tables[name]) for name in SCHEMAS if name in self.tables]
+
+    def kernels(self, interner: Interner) -> Kernels | None:
+        """Returns the calls as rows of a device, for a profile of which nothing else has any; None where it states none."""
+        operations = self.tables.get(OPERATIONS)
+        if operations is None:
+            return None
+        found = operation_kernels(operations, self._device(), interner)
+        return found if len(found) else None
+
+    def steps(self) -> StatedSteps | None:
+        """Returns the steps that calls state, where nothing else tells of any."""
+        operations = self.tables.get(OPERATIONS)
+        if operations is None:
+            return None
+        some = timed(operations)
+        start = np.asarray(some["start_ns"]).astype(np.int64)
+        return steps_of(some["step"].to_pylist(), start, start + np.asarray(some["elapse_ns"]).astype(np.int64))
+
+    def collectives(self, columns: Mapping[str, Any], interner: Interner) -> CollectiveArgs:
+        """Returns what is known of the rows that are operations of groups."""
+        return collectives_of(columns, self.tables.get(OPERATIONS), self.groups, interner)
+
+    def _device(self) -> int:
+        """The number of the device that the times of steps name; 0 where none or several do."""
+        steps = self.tables.get(STEP_TIMES)
+        devices = pc.unique(steps["device"]).drop_null().to_pylist() if steps is not None else []
+        return devices[0] if len(devices) == 1 and 0 <= devices[0] < 2**15 else 0
+
+
+def job_of(
+    rank: int | None,
+    parallel_groups: Any,
+    steps: CsvTable | None,
+    documents: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None],
+    stored: Mapping[str, CsvTable],
+    logs: tuple[IssueLog, IssueLog, IssueLog],
+) -> Job:
+    """Returns what files say, and of what none of them says, the tables ``stored`` in a database.
+
+    ``documents`` are those of communication and of its matrix, ``logs`` theirs and that of the times of steps.
+    """
+    of_calls, of_links, of_steps = logs
+    made: dict[str, pa.Table] = {}
+    if steps is not None and (times := step_times(steps, rank, of_steps)) is not None:
+        made[STEP_TIMES] = times
+    if documents[0] is not None:
+        made |= calls_in(documents[0], rank, of_calls)
+    else:
+        if (table := stored.get(TIMES_TABLE)) is not None:
+            made[OPERATIONS] = calls_table(table, rank, of_calls)
+        if (table := stored.get(BANDWIDTH_TABLE)) is not None:
+            made[BANDS], made[PACKETS] = moved_tables(table, rank, of_calls)
+    links: Links | None = None
+    if documents[1] is not None:
+        links = links_in(documents[1], of_links)
+    elif (table := stored.get(MATRIX_TABLE)) is not None:
+        links = links_table(table, of_links)
+    used = [key[3] for key in links.keys if key[3]] if links else []
+    if OPERATIONS in made:
+        used += pc.unique(made[OPERATIONS]["group"]).drop_null().to_pylist()
+    groups = with_own_places(stated_groups(parallel_groups), used, links.own_places() if links else {})
+    if links is not None:
+        made[LINKS] = links.table(groups, rank, of_links)
+    if groups:
+        made[GROUPS] = group_table(groups, _kinds(made.get(OPERATIONS)))
+    return Job({name: table for name, table in made.items() if table.num_rows}, groups)
+
+
+def _kinds(operations: pa.Table | None) -> dict[str, str]:
+    """The kind of calls of each group in which all are of one."""
+    if operations is None:
+        return {}
+    pairs = operations.group_by(["group", "kind"], use_threads=False).aggregate([])
+    groups, kinds = pairs["group"].to_pylist(), pairs["kind"].to_pylist()
+    count = Counter(groups)
+    return {group: kind for group, kind in zip(groups, kinds, strict=True) if count[group] == 1}

@@ -1,0 +1,118 @@
+"""Links between ranks: ``communication_matrix.json``, with the numbers of the job where somebody states them."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from tb_plugin.formats.ascend.column_titles import BANDWIDTH, EXAMPLE, GB, MB, MS, SIZE, TRANSIT, TRANSPORT
+from tb_plugin.formats.ascend.communication.calls import entries, named
+from tb_plugin.formats.ascend.communication.groups import Group
+from tb_plugin.formats.ascend.communication.units import numbers, texts_of, whole
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.model.trace.job_tables import LINKS, job_table
+
+_PLACE = re.compile(r"(?P<operation>.+)-(?P<place>top[0-9]*|middle|bottom[0-9]*|total)\Z")
+_PAIR = re.compile(r"([0-9]{1,7})-([0-9]{1,7})\Z")
+
+Key = tuple[str | None, str, str, str | None]
+"""Step, class, operation with its place, group."""
+
+
+class Links:
+    """Links as a profile lists them, in numbers that count within groups."""
+
+    def __init__(
+        self,
+        keys: Sequence[Key],
+        pairs: Sequence[tuple[int, int]],
+        texts: Mapping[str, pa.Array],
+    ) -> None:
+        self.keys = keys
+        self.pairs = pairs
+        self.texts = texts
+
+    def own_places(self) -> dict[str, int]:
+        """Returns for each group the place of this rank: that of the one link to oneself."""
+        found: dict[str, set[int]] = defaultdict(set)
+        for (_, _, _, group), (source, destination) in zip(self.keys, self.pairs, strict=True):
+            if group is not None and source == destination:
+                found[group].add(source)
+        return {group: next(iter(places)) for group, places in found.items() if len(places) == 1}
+
+    def table(self, groups: Mapping[str, Group], rank: int | None, log: IssueLog) -> pa.Table:
+        """Returns the table of links, in numbers of the job where the ranks of a group are known."""
+        count, unknown = len(self.keys), 0
+        sources: list[int] = []
+        destinations: list[int] = []
+        inside: list[bool] = []
+        for (_, _, _, number), pair in zip(self.keys, self.pairs, strict=True):
+            group = groups.get(number or "")
+            ends = [group.rank_at(place, rank) if group else None for place in pair]
+            lost = None in ends
+            source, destination = pair if lost else ends
+            sources.append(source if source is not None else pair[0])
+            destinations.append(destination if destination is not None else pair[1])
+            inside.append(lost)
+            unknown += lost
+        if unknown:
+            text = "links of groups whose ranks nobody states are listed by the places of ranks in the group"
+            log.add("links_in_group", "note", count=unknown, text=text)
+        split = [_PLACE.match(key[2]) for key in self.keys]
+        rate = numbers(self.texts[BANDWIDTH], log)
+        return job_table(
+            LINKS,
+            {
+                "rank": pa.array([rank] * count, pa.int64()),
+                "step": [key[0] for key in self.keys],
+                "kind": [key[1] for key in self.keys],
+                "operation": [
+                    match["operation"] if match else key[2] for key, match in zip(self.keys, split, strict=True)
+                ],
+                "group": [key[3] for key in self.keys],
+                "place": [match["place"] if match else None for match in split],
+                "source": sources,
+                "destination": destinations,
+                "in_group": inside,
+                "transport": self.texts[TRANSPORT],
+                "bytes": whole(self.texts[SIZE], MB, log),
+                "transit_ns": whole(self.texts[TRANSIT], MS, log),
+                "bytes_per_second": pa.array([None if one is None else one * 10.0**GB for one in rate.to_pylist()]),
+                "example": self.texts[EXAMPLE],
+            },
+        )
+
+
+def links_in(document: Mapping[str, Any], log: IssueLog) -> Links:
+    """Returns the links that ``communication_matrix.json`` holds."""
+    rows = []
+    for step, kind, name, about in entries(document, log):
+        operation, group = named(name)
+        for pair, link in about.items():
+            rows.append(((step, kind, operation, group), pair, link))
+    return links_of(
+        [key for key, _, _ in rows],
+        [pair for _, pair, _ in rows],
+        {
+            title: [link.get(title) if isinstance(link, dict) else None for _, _, link in rows]
+            for title in (SIZE, TRANSIT, BANDWIDTH, TRANSPORT, EXAMPLE)
+        },
+        log,
+    )
+
+
+def links_of(keys: Sequence[Key], pairs: Sequence[str], values: Mapping[str, Sequence[Any]], log: IssueLog) -> Links:
+    """Returns links of columns; ``pairs`` read "0-1". Those whose pair cannot be read are told."""
+    matches = [_PAIR.match(pair) for pair in pairs]
+    good = [place for place, match in enumerate(matches) if match]
+    if len(good) < len(pairs):
+        log.add("bad_link", "note", count=len(pairs) - len(good), text="links that name no two ranks were left out")
+    return Links(
+        [keys[place] for place in good],
+        [(int(match[1]), int(match[2])) for match in matches if match],
+        {title: texts_of([column[place] for place in good], log) for title, column in values.items()},
+    )

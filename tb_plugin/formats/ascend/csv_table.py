@@ -1,0 +1,313 @@
+"""Tables as Ascend's tools write them: columns by name, texts until somebody asks for numbers, times as exact decimals."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+
+from tb_plugin.formats._chrome.times import INT64_MAX, from_texts, is_time, nanoseconds
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.model.trace.schema import MISSING
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+MOST_COLUMNS = 512
+_MOST_TITLES = 4096
+"""A heading of more is none: Arrow takes 9 kB per column to split a row."""
+_PART_BYTES = 1 << 23
+"""So much text is made columns at once; what a window leaves out of it is let go."""
+_PIECE_BYTES = 1 << 20
+_SLICE = 1 << 16
+"""Cells that are made Python's at once."""
+_QUOTE, _NEW_LINE = b'"\n'
+_LARGEST_PIECE = 2**31 - 1
+_EMPTY = ("", "N/A", "NA", "NULL", "nan", "NaN")
+"""What stands where there is no value."""
+_SYNONYMS = {
+    "step id": "Step Id", "block num": "Block Dim", "mix block num": "Mix Block Dim", "device_id": "Device_id",
+    "device id": "Device_id", "stream id": "Stream ID", "task id": "Task ID",
+}  # fmt: skip
+"""Names of columns that changed between versions, lower case -> the name that is asked for."""
+# 18 digits before the point, 12 after it: any time of this century, and floats as Python prints them.
+_DECIMAL = pa.decimal128(32, 12)
+_THOUSAND = pa.decimal128(4, 0)
+
+
+Keep = Callable[["CsvTable"], npt.NDArray[np.bool_]]
+"""Which rows of a table stay."""
+
+
+class CsvTable:
+    """One table; cells without a value are null. What cannot be read as asked for counts as absent, and is counted."""
+
+    def __init__(self, titles: Sequence[str], columns: Sequence[pa.Array], log: IssueLog) -> None:
+        self.titles = tuple(titles)
+        self._columns = dict(zip(titles, columns, strict=True))
+        self._log = log
+        self._told: set[str] = set()
+        """Columns whose bad cells were counted: they may be asked for again."""
+        self.rows = len(columns[0]) if columns else 0
+
+    def has(self, *titles: str) -> bool:
+        """Returns True when all of these columns are there."""
+        return all(title in self._columns for title in titles)
+
+    def texts(self, title: str) -> pa.Array:
+        """Returns the cells of a column, trimmed, null where they are empty or the column is not there."""
+        return self._columns.get(title, pa.nulls(self.rows, pa.string()))
+
+    def nanoseconds(self, title: str) -> tuple[Int64, npt.NDArray[np.bool_]]:
+        """Returns the microseconds of a column as nanoseconds (0 where there is none), and which cells hold any."""
+        cells = self.texts(title)
+        there = np.asarray(pc.is_valid(cells))
+        filled = cells.drop_null()
+        plain = [from_texts(filled.slice(at, _SLICE).to_pylist()) for at in range(0, len(filled), _SLICE)]
+        if all(part is not None for part in plain):
+            times = np.zeros(len(cells), np.int64)
+            times[there] = np.concatenate([part for part in plain if part is not None] or [np.empty(0, np.int64)])
+            return times, there
+        try:
+            exact = pc.round(
+                pc.multiply(pc.cast(cells, _DECIMAL), pa.scalar(1000, _THOUSAND)), 0, round_mode="half_to_even"
+            )
+            whole = pc.cast(exact, pa.int64())
+        except pa.ArrowInvalid:
+            log = self._once(title)
+            whole = pa.array([_time(cell, log) for cell in cells.to_pylist()], pa.int64())
+        there = np.asarray(pc.is_valid(whole))
+        return np.asarray(pc.fill_null(whole, 0)), there
+
+    def numbers(self, title: str) -> Float64:
+        """Returns a column as floats, NaN where there is none."""
+        cells = self.texts(title)
+        try:
+            found = pc.cast(cells, pa.float64())
+        except pa.ArrowInvalid:
+            log = self._once(title)
+            found = pa.array([_number(cell, log) for cell in cells.to_pylist()], pa.float64())
+        values = np.asarray(pc.fill_null(found, np.nan))
+        return np.where(np.isfinite(values), values, np.nan)
+
+    def whole(self, title: str) -> Int64:
+        """Returns a column as whole numbers, -1 where there is none."""
+        cells = self.texts(title)
+        try:
+            found = pc.cast(cells, pa.int64())
+        except pa.ArrowInvalid:
+            values = self.numbers(title)
+            whole = np.isfinite(values) & (np.abs(values) < 2.0**53) & (values == np.rint(values))
+            return np.where(whole, values, MISSING).astype(np.int64)
+        return np.asarray(pc.fill_null(found, MISSING))
+
+    def _once(self, title: str) -> IssueLog:
+        """The log, and one that nobody reads where the cells of this column were told already."""
+        if title in self._told:
+            return IssueLog()
+        self._told.add(title)
+        return self._log
+
+
+def _time(cell: str | None, log: IssueLog) -> int | None:
+    if cell is None:
+        return None
+    if not is_time(cell) or abs(found := nanoseconds(cell)) > INT64_MAX:
+        log.add("bad_cell", "note", example=cell)
+        return None
+    return found
+
+
+def _number(cell: str | None, log: IssueLog) -> float | None:
+    if cell is None:
+        return None
+    try:
+        return float(cell)
+    except ValueError:
+        log.add("bad_cell", "note", example=cell)
+        return None
+
+
+def read_table(pieces: Iterable[bytes], log: IssueLog, keep: Keep | None = None) -> CsvTable | None:
+    """Returns the table in the text of a file, None where it has no heading. Rows that do not fit the heading are counted.
+
+    The text comes in pieces of any size; ``keep`` says which rows of a part of the table stay.
+    """
+    whole = _WholeRows(_clean(pieces, log))
+    head, _, first = next(whole, b"").partition(b"\n")
+    titles = _titles(head.decode())
+    if not any(titles):
+        return None
+    if len(titles) > _MOST_TITLES:
+        text = f"a table was left out: its heading has more than {_MOST_TITLES:,} columns"
+        log.add("many_columns", "dropped", count=len(titles), text=text)
+        return None
+    if len(titles) > MOST_COLUMNS:
+        log.add("many_columns", "dropped", count=len(titles) - MOST_COLUMNS)
+    places = [place for place, title in enumerate(titles[:MOST_COLUMNS]) if title]
+    names = [titles[place] for place in places]
+    parts: list[list[pa.Array]] = [[] for _ in places]
+    for body in itertools.chain([first], whole):
+        if not body.strip():
+            continue
+        columns = _columns(body, len(titles), places, log)
+        made = [cleaned(column) for column in columns]
+        del columns
+        if keep is not None:
+            mask = pa.array(keep(CsvTable(names, made, log)))
+            made = [column.filter(mask) for column in made]
+        for part, column in zip(parts, made, strict=True):
+            part.append(column)
+    return CsvTable(names, [_joined(part, log) for part in parts], log)
+
+
+def _joined(parts: list[pa.Array], log: IssueLog) -> pa.Array:
+    """Joins arrays, which are let go."""
+    try:
+        return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
+    except pa.ArrowInvalid:  # more than 2 GiB
+        log.add("long_texts", "note", text="a column of very long texts was left out")
+        return pa.nulls(sum(map(len, parts)), pa.string())
+    finally:
+        parts.clear()
+
+
+class _WholeRows(Iterator[bytes]):
+    """The text in parts that end where a row does: at a line's end outside of quotes. An open quote takes the rest."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._rest = bytearray()
+        self._enough = _PART_BYTES
+
+    def __next__(self) -> bytes:
+        for piece in self._pieces:
+            self._rest += piece
+            if len(self._rest) < self._enough:
+                continue
+            end = _last_row_end(self._rest)
+            self._enough = _PART_BYTES if end else 2 * len(self._rest)
+            if end:
+                part = bytes(self._rest[:end])
+                del self._rest[:end]
+                return part
+        if not self._rest:
+            raise StopIteration
+        part, self._rest = bytes(self._rest), bytearray()
+        return part
+
+
+def _last_row_end(text: bytearray) -> int:
+    """Where the last row ends that is whole, 0 for none."""
+    letters = np.frombuffer(text, np.uint8)
+    ends = np.flatnonzero(letters == _NEW_LINE)
+    before = np.searchsorted(np.flatnonzero(letters == _QUOTE), ends)
+    outside = ends[before % 2 == 0]
+    return int(outside[-1]) + 1 if len(outside) else 0
+
+
+def _clean(pieces: Iterable[bytes], log: IssueLog) -> Iterator[bytes]:
+    """The text without its mark at the front, without NUL, and in UTF-8 whatever it holds."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    is_first, is_bad = True, False
+    for piece in itertools.chain(pieces, [b""]):
+        if is_first:
+            piece = piece.removeprefix(codecs.BOM_UTF8)
+        is_first = is_first and not piece
+        try:
+            text = decoder.decode(piece, not piece).encode()
+        except UnicodeDecodeError:
+            pending = decoder.getstate()[0]
+            decoder = codecs.getincrementaldecoder("utf-8")("replace")
+            text = decoder.decode(pending + piece, not piece).encode()
+            is_bad = True
+        if zeros := text.count(b"\0"):
+            log.add("control_character", "repaired", count=zeros)
+            text = text.replace(b"\0", b"")
+        yield text
+    if is_bad:
+        log.add("bad_utf8", "repaired")
+
+
+def _titles(line: str) -> list[str]:
+    """Names of the columns; a second one of a name gets none: nobody could ask for it."""
+    try:
+        found = next(csv.reader([line.replace("\r", "")]), [])
+    except csv.Error:  # a title of more than 128 KiB
+        return []
+    titles: dict[str, int] = {}
+    for place, title in enumerate(found):
+        text = title.strip()
+        titles.setdefault(_SYNONYMS.get(text.lower(), text), place)
+    places = {place: title for title, place in titles.items()}
+    return [places.get(place, "") for place in range(len(found))]
+
+
+def _columns(body: bytes, count: int, places: Sequence[int], log: IssueLog) -> list[pa.Array]:
+    # A row longer than a piece, as a call stack may be, takes the file as one piece.
+    for piece in (_PIECE_BYTES, len(body)):
+        refused: list[int] = []
+        try:
+            columns = _quickly(body, count, places, min(piece, _LARGEST_PIECE), refused)
+        except pa.ArrowInvalid:
+            continue
+        if refused:
+            log.add("bad_row", "dropped", count=len(refused))
+        return columns
+    return _slowly(body, count, places, log)
+
+
+def _quickly(body: bytes, count: int, places: Sequence[int], piece: int, refused: list[int]) -> list[pa.Array]:
+    """Columns by Arrow's reader; ``refused`` gets an entry for each row of another length. Raises ArrowInvalid."""
+    names = [str(place) for place in range(count)]
+    wanted = [names[place] for place in places]
+
+    def refuse(row: object) -> str:
+        refused.append(1)
+        return "skip"
+
+    table = pacsv.read_csv(
+        io.BytesIO(body),
+        read_options=pacsv.ReadOptions(column_names=names, use_threads=False, block_size=piece),
+        parse_options=pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
+        convert_options=pacsv.ConvertOptions(
+            column_types=dict.fromkeys(wanted, pa.string()),
+            include_columns=wanted,
+            strings_can_be_null=False,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+    return [table.column(name).combine_chunks() for name in wanted]
+
+
+def _slowly(body: bytes, count: int, places: Sequence[int], log: IssueLog) -> list[pa.Array]:
+    """The same where the fast way gives up, as at a quoted cell that never ends."""
+    rows: list[list[str]] = []
+    reader = csv.reader(io.StringIO(body.decode(), newline=""))
+    while True:
+        try:
+            row = next(reader, None)
+        except csv.Error:
+            log.add("bad_row", "dropped")
+            continue
+        if row is None:
+            break
+        if len(row) == count:
+            rows.append(row)
+        elif row:
+            log.add("bad_row", "dropped")
+    return [pa.array([row[place] for row in rows], pa.string()) for place in places]
+
+
+def cleaned(column: pa.Array) -> pa.Array:
+    """Returns cells trimmed, null where they say that there is no value."""
+    trimmed = pc.utf8_trim_whitespace(column)
+    return pc.if_else(pc.is_in(trimmed, pa.array(_EMPTY)), pa.scalar(None, pa.string()), trimmed)

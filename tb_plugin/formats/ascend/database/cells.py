@@ -1,0 +1,116 @@
+"""Values of a database as columns: SQLite stores any type in any cell, so that each is looked at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.model.trace.schema import MISSING
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+
+_INT64 = 2**63
+_DIGITS = re.compile(r" *-?[0-9]{1,19} *")
+
+
+class Form(Enum):
+    """What a column is asked for as."""
+
+    WHOLE = "int64"
+    NUMBER = "double"
+    TEXT = "string"
+
+    @property
+    def type(self) -> pa.DataType:
+        """Returns the type of such columns."""
+        return pa.type_for_alias(self.value)
+
+
+class Columns:
+    """Columns of a table, all of ``rows`` values; a value that was not there, or not of its form, is null."""
+
+    def __init__(self, arrays: Mapping[str, pa.Array], rows: int) -> None:
+        self._arrays = dict(arrays)
+        self.rows = rows
+
+    def has(self, name: str) -> bool:
+        """Returns True when the table has this column."""
+        return name in self._arrays
+
+    def array(self, name: str, form: Form = Form.WHOLE) -> pa.Array:
+        """Returns a column, all null where the table has none of this name."""
+        found = self._arrays.get(name)
+        return pa.nulls(self.rows, form.type) if found is None else found
+
+    def whole(self, name: str) -> Int64:
+        """Returns whole numbers, -1 where there is none."""
+        found: Int64 = np.asarray(pc.fill_null(self.array(name), MISSING))
+        return found
+
+    def there(self, name: str) -> Bool:
+        """Returns which rows have a value in this column."""
+        found: Bool = np.asarray(pc.is_valid(self.array(name)))
+        return found
+
+    def number(self, name: str) -> Float64:
+        """Returns floats, NaN where there is none."""
+        found: Float64 = np.asarray(pc.fill_null(self.array(name, Form.NUMBER), np.nan))
+        return np.where(np.isfinite(found), found, np.nan)
+
+    def only(self, row: Int64) -> Columns:
+        """Returns the columns of these rows."""
+        if len(row) == self.rows:
+            return self
+        place = pa.array(row)
+        return Columns({name: array.take(place) for name, array in self._arrays.items()}, len(row))
+
+
+def column_of(values: Sequence[Any], form: Form, log: IssueLog, where: str) -> pa.Array:
+    """Returns values as a column of this form; what is of another kind counts as absent, and is counted."""
+    try:
+        return pa.array(values, form.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
+        pass
+    if form is Form.WHOLE:  # times were written as text once
+        try:
+            return pc.cast(pa.array(values, pa.string()), pa.int64())
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
+            pass
+    read = _READ[form]
+    made = [None if value is None else read(value) for value in values]
+    bad = sum(one is None for one in made) - sum(one is None for one in values)
+    if bad:
+        log.add("bad_cell", "note", example=where, count=bad)
+    return pa.array(made, form.type)
+
+
+def _as_whole(value: Any) -> int | None:
+    if isinstance(value, str):
+        value = int(value) if _DIGITS.fullmatch(value) else None
+    elif isinstance(value, float):
+        value = int(value) if value.is_integer() else None
+    return value if isinstance(value, int) and -_INT64 <= value < _INT64 else None
+
+
+def _as_number(value: Any) -> float | None:
+    try:
+        return float(value) if isinstance(value, int | float | str) else None
+    except ValueError:
+        return None
+
+
+def _as_text(value: Any) -> str | None:
+    return value if isinstance(value, str) else str(value) if isinstance(value, int | float) else None
+
+
+_READ: dict[Form, Callable[[Any], Any]] = {Form.WHOLE: _as_whole, Form.NUMBER: _as_number, Form.TEXT: _as_text}

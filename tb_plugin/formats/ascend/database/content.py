@@ -1,0 +1,208 @@
+"""All that the databases of a profile have and its other files do not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.formats.ascend import filenames as files
+from tb_plugin.formats.ascend.csv_table import CsvTable
+from tb_plugin.formats.ascend.database.cells import Form
+from tb_plugin.formats.ascend.database.counters import Counters
+from tb_plugin.formats.ascend.database.groups import operation_rows, operations_in, plane_rows
+from tb_plugin.formats.ascend.database.host import OPERATOR, host_rows, stated_steps
+from tb_plugin.formats.ascend.database.kernel_table import known_kernels
+from tb_plugin.formats.ascend.database.names import Names
+from tb_plugin.formats.ascend.database.queue_links import asked_through_queue
+from tb_plugin.formats.ascend.database.rows import Rows, timed
+from tb_plugin.formats.ascend.database.safe_open import Database
+from tb_plugin.formats.ascend.database.statistics import worked_out
+from tb_plugin.formats.ascend.database.tables import analysed_tables, memory_tables
+from tb_plugin.formats.ascend.database.tasks import MOST_DEVICE, bar_rows, task_rows
+from tb_plugin.formats.ascend.kernels import Kernels
+from tb_plugin.formats.ascend.text_or_database import Figures, Said, figures_of, kernel_figures
+from tb_plugin.formats.values import storable
+from tb_plugin.model.trace.extra_columns import StatedSteps
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.steps.windows import STEP_NAME
+from tb_plugin.model.trace.table import CounterEvents, Flows
+
+Int32 = npt.NDArray[np.int32]
+
+_OWN_SETTINGS = frozenset({"SCHEMA_VERSION_MAJOR", "SCHEMA_VERSION_MINOR", "SCHEMA_VERSION_MICRO"})
+_MOST_PAIRS = 10_000
+_TABLES = (
+    "PYTORCH_API", "CANN_API", "MSTX_EVENTS", "GC_RECORD", "TASK", "COMMUNICATION_OP", "OVERLAP_ANALYSIS", "STEP_TIME",
+    "OP_MEMORY", "MEMORY_RECORD", "NPU_MODULE_MEM", "NPU_MEM", "AICORE_FREQ", "HBM", "LLC", "QOS", "ACC_PMU",
+    "SOC_BANDWIDTH_LEVEL", "NIC", "ROCE", "HCCS", "PCIE", "DDR", "NETDEV_STATS",
+)  # fmt: skip
+"""One of them makes a database one of a profile."""
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """What a database has; ``None`` and nothing for what was not asked for."""
+
+    columns: dict[str, Any] | None = None
+    """Columns and sections of all rows, as the trace view makes them."""
+    counters: CounterEvents = field(default_factory=CounterEvents)
+    process_names: Mapping[str, str] = field(default_factory=dict)
+    thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    process_order: Mapping[str, int] = field(default_factory=dict)
+    kernels: Kernels | None = None
+    placed: Int32 | None = None
+    """Rows of the kernels, where ``columns`` has them."""
+    tables: Mapping[str, CsvTable] = field(default_factory=dict)
+    """By the name of the file that would have them."""
+    steps: StatedSteps | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """What is said of the profile, as in profiler_metadata.json."""
+    rank: int | None = None
+    devices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Properties by number of the device."""
+    figures: Figures = field(default_factory=dict)
+    """What it says of things that other files say too."""
+
+
+def content_of(database: Database, interner: Interner, texts: frozenset[str]) -> Content | None:
+    """Returns what the database has beside what the files ``texts`` say already; None where it is none of a profile."""
+    if not any(database.has(table) for table in _TABLES):
+        return None
+    names = Names(database, interner)
+    traced = files.TRACE not in texts
+    made = Content()
+    if traced or files.KERNELS not in texts:
+        made = _rows(database, interner, names, texts)
+    tables = memory_tables(database, names, interner, lambda file: file not in texts)
+    return replace(
+        made,
+        tables={**made.tables, **tables},
+        about=_about(database),
+        rank=_rank(database),
+        devices=_devices(database),
+        figures=_figures(database, names, interner, texts),
+    )
+
+
+def analysed(database: Database, texts: frozenset[str]) -> Content | None:
+    """Returns the tables of an ``analysis.db`` beside what the files ``texts`` say already; None where it has none at all."""
+    every = analysed_tables(database, frozenset())
+    if not every:
+        return None
+    return Content(tables=analysed_tables(database, texts), figures=figures_of(every))
+
+
+def _figures(database: Database, names: Names, interner: Interner, texts: frozenset[str]) -> Figures:
+    """What the database says of kernels, operators and memory of which the files ``texts`` speak too."""
+    found: Figures = {}
+    if files.KERNELS in texts:
+        described = database.read("COMPUTE_TASK_INFO", needs="globalTaskId").whole("globalTaskId")
+        tasks, _, dur = timed(database.read("TASK", needs="startNs endNs globalTaskId"), database.log)
+        kernels = dur[np.isin(tasks.whole("globalTaskId"), described)]
+        _, _, groups = timed(database.read("COMMUNICATION_OP", needs="startNs endNs"), database.log)
+        if len(kernels) + len(groups):
+            found |= kernel_figures(np.concatenate((kernels, groups)))
+    if files.TRACE in texts:
+        count = int((database.read("PYTORCH_API", needs="type").whole("type") == OPERATOR).sum())
+        found |= {"calls of operators": Said(count, 0)} if count else {}
+    if files.MEMORY in texts:
+        found |= figures_of(memory_tables(database, names, interner, lambda file: file == files.MEMORY))
+    return found
+
+
+def _rows(database: Database, interner: Interner, names: Names, texts: frozenset[str]) -> Content:
+    """Rows, counters and kernels. Where a trace view draws the rows, these here only tell which kernels there are."""
+    # Names that only the rows need are not worth a second table of texts.
+    rows = Rows(interner)
+    operations = operations_in(database, rows, names)
+    host = host_rows(database, rows, names)
+    tasks = task_rows(database, rows, names, host, operations.connection)
+    at = operation_rows(database, rows, names, host, tasks, operations)
+    plane_rows(database, rows, names, tasks, operations)
+    bar_rows(database, rows)
+    known = None
+    if files.KERNELS not in texts:
+        known = known_kernels(database, names, interner, tasks, operations, at)
+    columns = rows.columns()
+    tables = worked_out(columns, known.kernels if known else None, interner, texts, database.log)
+    if files.TRACE in texts:
+        return Content(kernels=known.kernels if known else None, tables=tables)
+    external = columns["external_id"]
+    unasked = np.flatnonzero(np.isin(columns["kind"], (EventKind.KERNEL, EventKind.MEMCPY)) & (external == MISSING))
+    by = asked_through_queue(columns, host.arrows, unasked)
+    external[unasked] = np.where(by != MISSING, by + 1, MISSING)
+    # An operator that asked for work is known by the number that the work has.
+    asked = np.unique(external[external > 0])
+    external[asked - 1] = asked
+    columns |= {
+        "operators": host.operators,
+        "python": host.python,
+        "arrows": host.arrows,
+        "flows": Flows(),
+    }
+    counters = Counters(database, rows, names, host.pid).take()
+    return Content(
+        columns=columns,
+        counters=counters,
+        process_names=rows.process_names,
+        thread_names=rows.thread_names,
+        process_order=rows.process_order,
+        kernels=known.kernels if known else None,
+        placed=known.row if known else None,
+        tables=tables,
+        steps=None if _has_steps(columns, interner) else stated_steps(database),
+    )
+
+
+def _has_steps(columns: Mapping[str, Any], interner: Interner) -> bool:
+    notes = np.unique(columns["name"][columns["kind"] == EventKind.ANNOTATION])
+    return any(STEP_NAME.match(interner.texts[each]) for each in notes.tolist())
+
+
+def _about(database: Database) -> dict[str, Any]:
+    """Settings and the host's name. A text that is JSON counts as what it says."""
+    made: dict[str, Any] = {}
+    for key, value in _pairs(database, "META_DATA", "name", "value"):
+        if key is not None and value is not None and key not in _OWN_SETTINGS:
+            made[key] = _json(value)
+    for uid, name in _pairs(database, "HOST_INFO", "hostUid", "hostName"):
+        made |= {key: each for key, each in (("hostUid", uid), ("hostName", name)) if each is not None}
+    return made
+
+
+def _json(text: str) -> Any:
+    if not text.startswith(("{", "[")):
+        return text
+    try:
+        return storable(json.loads(text, parse_constant=lambda word: None), text.encode(errors="replace"))
+    except (ValueError, RecursionError):
+        return text
+
+
+def _rank(database: Database) -> int | None:
+    """The rank, where all of the database is one's; -1 is none."""
+    ranks = np.unique(database.read("RANK_DEVICE_MAP", whole="rankId").whole("rankId"))
+    return int(ranks[0]) if len(ranks) == 1 and 0 <= ranks[0] < 10**9 else None
+
+
+def _devices(database: Database) -> dict[str, dict[str, Any]]:
+    read = database.read("NPU_INFO", needs="id", text="name")
+    names = read.array("name", Form.TEXT)
+    return {
+        str(number): {"name": name}
+        for number, name in zip(read.whole("id").tolist(), names.to_pylist(), strict=True)
+        if name and 0 <= number <= MOST_DEVICE
+    }
+
+
+def _pairs(database: Database, table: str, one: str, other: str) -> list[tuple[str | None, str | None]]:
+    read = database.read(table, text=f"{one} {other}")
+    return list(zip(read.array(one, Form.TEXT).to_pylist(), read.array(other, Form.TEXT).to_pylist(), strict=True))[
+        :_MOST_PAIRS
+    ]

@@ -1,0 +1,152 @@
+"""Operations of groups of ranks, and the tasks on planes that they are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.formats.ascend.database.cells import Columns
+from tb_plugin.formats.ascend.database.host import Host, connected
+from tb_plugin.formats.ascend.database.names import Names
+from tb_plugin.formats.ascend.database.rows import Rows, named, timed
+from tb_plugin.formats.ascend.database.safe_open import Database
+from tb_plugin.formats.ascend.database.tasks import Tasks, asked_by, devices_in
+from tb_plugin.model.trace.links import first_with_key
+from tb_plugin.model.trace.schema import MISSING, EventKind
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+_ENUMS = {
+    "transportType": ("transport type", "ENUM_HCCL_TRANSPORT_TYPE"), "linkType": ("link type", "ENUM_HCCL_LINK_TYPE"),
+    "rdmaType": ("rdma type", "ENUM_HCCL_RDMA_TYPE"), "dataType": ("data type", "ENUM_HCCL_DATA_TYPE"),
+}  # fmt: skip
+"""Kinds by number -> the argument that a trace view has, and the table with the words."""
+_WHOLE = {"notifyId": "notify_id", "srcRank": "src rank", "dstRank": "dst rank"}
+
+
+@dataclass(frozen=True, eq=False)
+class Operations:
+    """Whole operations: all columns but the last are of equal length."""
+
+    read: Columns
+    start_ns: Int64
+    dur_ns: Int64
+    name: Int32
+    connection: Int64
+    group: Int64
+    """Number of the group, counted from 0 in the order of their first operations."""
+    groups: Int64
+    """Numbers of the groups' names, in this order."""
+
+
+def operations_in(database: Database, rows: Rows, names: Names) -> Operations:
+    """Returns the operations of all groups."""
+    read = database.read(
+        "COMMUNICATION_OP",
+        needs="startNs endNs opName",
+        whole="connectionId groupName opId dataType algType count opType deviceId waitNs",
+    )
+    read, start, dur = timed(read, database.log)
+    name = named(rows, names.ids(read.whole("opName")), read.whole("opName"))
+    found, first, place = np.unique(read.whole("groupName"), return_index=True, return_inverse=True)
+    order = np.argsort(start[first], kind="stable")
+    number = np.empty(len(order), np.int64)
+    number[order] = np.arange(len(order))
+    return Operations(read, start, dur, name, connected(read.whole("connectionId")), number[place], found[order])
+
+
+def operation_rows(
+    database: Database, rows: Rows, names: Names, host: Host, tasks: Tasks, operations: Operations
+) -> tuple[Int32, Int64]:
+    """Adds the operations; returns their rows and their devices."""
+    read, interner = operations.read, rows.interner
+    device = _devices(operations, tasks)
+    row = rows.add(
+        start_ns=operations.start_ns,
+        dur_ns=operations.dur_ns,
+        name=operations.name,
+        category=rows.text(""),
+        kind=EventKind.KERNEL,
+        pid=rows.numbers(device),
+        tid=rows.numbers(operations.group, "Group {} Communication"),
+        correlation=operations.connection,
+        external_id=asked_by(host, operations.connection),
+        device=device,
+    )
+    rows.work(row)
+    rows.fact("connection_id", row, operations.connection)
+    rows.fact("data_type", row, _words(database, interner, "ENUM_HCCL_DATA_TYPE", read.whole("dataType")))
+    rows.fact("alg_type", row, names.cells(read.whole("algType")))
+    rows.fact("count", row, read.whole("count"))
+    rows.fact("group name", row, names.cells(read.whole("groupName")))
+    return row, device
+
+
+def plane_rows(database: Database, rows: Rows, names: Names, tasks: Tasks, operations: Operations) -> None:
+    """Adds the tasks that operations are made of, on the planes on which they run."""
+    read = database.read(
+        "COMMUNICATION_TASK_INFO",
+        needs="globalTaskId",
+        whole=" ".join(("taskType planeId groupName size opId", *_ENUMS, *_WHOLE)),
+        number="bandwidth",
+    )
+    number = tasks.read.whole("globalTaskId")
+    task = first_with_key(number + 1, np.arange(len(number)), read.whole("globalTaskId") + 1)
+    known = np.flatnonzero(task != MISSING)
+    if lost := read.rows - len(known):
+        database.log.add("lost_task", "dropped", count=lost, text="tasks of operations without a time were left out")
+    read, task = read.only(known), task[known]
+    start, dur = tasks.start_ns[task], tasks.dur_ns[task]
+    device, plane = tasks.device[task], read.whole("planeId")
+    row = rows.add(
+        start_ns=start,
+        dur_ns=dur,
+        name=named(rows, names.ids(read.whole("taskType")), read.whole("taskType")),
+        category=rows.text(""),
+        kind=EventKind.DEVICE_ANNOTATION,
+        pid=rows.numbers(device),
+        tid=_planes(rows, read.whole("groupName"), plane, operations),
+        device=device,
+    )
+    rows.work(row, size=read.whole("size"))
+    rows.fact("task type", row, names.cells(read.whole("taskType")))
+    rows.fact("stream id", row, tasks.read.whole("streamId")[task])
+    rows.fact("task id", row, tasks.read.whole("taskId")[task])
+    rows.fact("bandwidth(GB/s)", row, read.number("bandwidth") / 1e9)
+    for key, title in _WHOLE.items():
+        rows.fact(title, row, read.whole(key))
+    for key, (title, table) in _ENUMS.items():
+        rows.fact(title, row, _words(database, rows.interner, table, read.whole(key)))
+
+
+def _planes(rows: Rows, group: Int64, plane: Int64, operations: Operations) -> Int32:
+    """Tracks of planes; where there are several groups, each has planes of its own."""
+    if len(np.unique(group)) < 2:
+        return rows.numbers(plane, "Plane {}")
+    order = {name: place for place, name in enumerate(operations.groups.tolist())}
+    both, place = np.unique(np.stack((group, plane)), axis=1, return_inverse=True)
+    words = [
+        f"Group {order.get(name, len(order))} Plane {number}"
+        for name, number in zip(both[0].tolist(), both[1].tolist(), strict=True)
+    ]
+    found: Int32 = np.array([rows.text(word) for word in words], np.int32)[place.reshape(-1)]
+    return found
+
+
+def _devices(operations: Operations, tasks: Tasks) -> Int64:
+    """On which device operations ran: as they say, or as the tasks of their connections do, or the only one that there is."""
+    if operations.read.has("deviceId"):
+        return devices_in(operations.read)
+    connection = connected(tasks.read.whole("connectionId"))
+    task = first_with_key(connection, np.arange(len(connection)), operations.connection)
+    alone = int(tasks.device[0]) if len(np.unique(tasks.device)) == 1 else 0
+    return np.where(task != MISSING, np.append(tasks.device, alone)[task], alone)
+
+
+def _words(database: Database, interner: Interner, table: str, number: Int64) -> pa.Array:
+    return Names(database, interner, table, "name").cells(number)

@@ -1,0 +1,310 @@
+"""What the host did: operators, its queue, Python, annotations, calls of CANN; and which operator asked for which task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.formats.ascend.arguments import MODULE_NAME, as_shapes, as_types
+from tb_plugin.formats.ascend.database.cells import Columns
+from tb_plugin.formats.ascend.database.names import Names
+from tb_plugin.formats.ascend.database.rows import Rows, named, timed
+from tb_plugin.formats.ascend.database.safe_open import Database
+from tb_plugin.formats.ascend.database.statistics import LEVEL
+from tb_plugin.model.trace.extra_columns import StatedSteps
+from tb_plugin.model.trace.links import first_with_key
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.steps.windows import STEP_NAME
+from tb_plugin.model.trace.table import ArrowEnds, OperatorArgs, PythonArgs
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+NO_CONNECTION = 2**32 - 1
+_TIMES = "startNs endNs"
+OPERATOR, _QUEUE, _PYTHON, _MSTX = 50001, 50002, 50003, 50004
+_KINDS = {
+    OPERATOR: EventKind.OPERATOR,
+    _QUEUE: EventKind.RUNTIME,
+    _PYTHON: EventKind.PYTHON,
+    _MSTX: EventKind.ANNOTATION,
+}
+_CATEGORIES = {OPERATOR: "cpu_op", _QUEUE: "dequeue", _PYTHON: "python_function", _MSTX: "mstx"}
+_LEVELS = {5000: "runtime", 5500: "hccl", 10000: "node", 15000: "model", 20000: "acl"}
+_PREFIXES = {5000: "Runtime", 5500: "Hccl", 10000: "Node", 15000: "Model", 20000: "AscendCL"}
+"""How names of calls begin in a trace view, by the layer that is called."""
+_ENQUEUE, _ARROW = "Enqueue", "enqueue_to_dequeue"
+_COLLECTION, _COLLECTION_LANE = "Python GC", 1
+_SHAPE = re.compile(r"[0-9,;\s\[\]-]*")
+MOST_STACK_BYTES = 256 * 1024 * 1024
+"""Bytes of all distinct call stacks written out; real profiles have a few MB."""
+
+
+@dataclass(frozen=True, eq=False)
+class Host:
+    """What the other tables need of the rows of the host."""
+
+    operators: OperatorArgs
+    arrows: ArrowEnds
+    pid: str
+    """Number of the process on the host, "" for none."""
+    asked: Columns
+    """``row`` (of the operator) for each ``connectionId``."""
+    python: PythonArgs
+    """Which rows are calls of Python; a database numbers none of them."""
+
+
+def host_rows(database: Database, rows: Rows, names: Names) -> Host:
+    """Adds the rows of the host and returns what belongs to them."""
+    read = database.read(
+        "PYTORCH_API",
+        needs=_TIMES,
+        whole="globalTid connectionId name sequenceNumber fwdThreadId inputDtypes inputShapes callchainId type",
+    )
+    read, start, dur = timed(read, database.log)
+    what = read.whole("type")
+    name = named(rows, names.ids(read.whole("name")), read.whole("name"))
+    kind = np.select([what == each for each in _KINDS], list(_KINDS.values()), EventKind.UNKNOWN).astype(np.uint8)
+    texts = rows.interner.texts
+    kind[_those(name, texts, what == OPERATOR, lambda text: STEP_NAME.match(text) is not None)] = EventKind.ANNOTATION
+    kind[_those(name, texts, what == _PYTHON, lambda text: text.startswith(MODULE_NAME))] = EventKind.MODULE
+    begins = np.zeros(read.rows, np.bool_)
+    begins[_those(name, texts, what == _QUEUE, lambda text: text.startswith(_ENQUEUE))] = True
+    category = np.select([what == each for each in _CATEGORIES], [rows.text(each) for each in _CATEGORIES.values()], -1)
+    category = np.where(category == -1, rows.text(""), category)
+    category[begins] = rows.text("enqueue")
+    pid, tid = _threads(rows, read.whole("globalTid"))
+    row = rows.add(start_ns=start, dur_ns=dur, name=name, category=category, kind=kind, pid=pid, tid=tid)
+    asked, arrows = _connections(database, rows, read, row, begins, (start, pid, tid))
+    if not (what == _MSTX).any():
+        _marks(database, rows, names)
+    _calls(database, rows, names)
+    host_pid = texts[pid[0]] if len(pid) else ""
+    _collections(database, rows, host_pid)
+    calls = row[what == _PYTHON]
+    none = np.full(len(calls), MISSING)
+    return Host(
+        _operators(database, rows, names, read, row), arrows, host_pid, asked, PythonArgs(calls, none, none, none)
+    )
+
+
+def stated_steps(database: Database) -> StatedSteps | None:
+    """Returns the steps that the database states, None for none."""
+    read, start, dur = timed(database.read("STEP_TIME", needs=_TIMES, whole="id"), database.log)
+    if not read.rows:
+        return None
+    order = np.argsort(start, kind="stable")
+    number = read.whole("id")[order].tolist()
+    labels = tuple(str(each if each != MISSING else place) for place, each in enumerate(number))
+    return StatedSteps(labels, start[order], (start + dur)[order])
+
+
+def _those(
+    name: Int32, texts: list[str], among: npt.NDArray[np.bool_], holds: Callable[[str], bool]
+) -> npt.NDArray[np.intp]:
+    """Rows of these with a name of which something holds; each name is asked once."""
+    found = [each for each in np.unique(name[among]).tolist() if holds(texts[each])]
+    return np.flatnonzero(among & np.isin(name, found))
+
+
+def _threads(rows: Rows, global_tid: Int64) -> tuple[Int32, Int32]:
+    """Ids of the process and thread that a number of both names; processes and threads get their names."""
+    process, thread = global_tid >> 32, global_tid & (2**32 - 1)
+    for both in np.unique(global_tid).tolist():
+        pid, tid = str(both >> 32), str(both & (2**32 - 1))
+        rows.process_names[pid] = "Python (CPU)"
+        rows.thread_names[pid, tid] = f"Thread {tid}"
+    return rows.numbers(process), rows.numbers(thread)
+
+
+def _marks(database: Database, rows: Rows, names: Names) -> None:
+    """Annotations of a program, where the table of the host's own rows has none."""
+    read = database.read("MSTX_EVENTS", needs=_TIMES, whole="globalTid message")
+    read, start, dur = timed(read, database.log)
+    pid, tid = _threads(rows, read.whole("globalTid"))
+    rows.add(
+        start_ns=start,
+        dur_ns=dur,
+        name=named(rows, names.ids(read.whole("message")), read.whole("message")),
+        category=rows.text("mstx"),
+        kind=EventKind.ANNOTATION,
+        pid=pid,
+        tid=tid,
+    )
+
+
+def _calls(database: Database, rows: Rows, names: Names) -> None:
+    """Calls of CANN, on the threads that made them."""
+    read = database.read("CANN_API", needs=_TIMES, whole="type globalTid connectionId name")
+    read, start, dur = timed(read, database.log)
+    layer = read.whole("type")
+    both, place = np.unique(np.stack((layer, read.whole("name"))), axis=1, return_inverse=True)
+    plain = named(rows, names.ids(both[1]), both[1])
+    full = [
+        rows.text(f"{_PREFIXES[what]}@{rows.interner.texts[name]}" if what in _PREFIXES else rows.interner.texts[name])
+        for what, name in zip(both[0].tolist(), plain.tolist(), strict=True)
+    ]
+    pid, tid = _threads(rows, read.whole("globalTid"))
+    connection = connected(read.whole("connectionId"))
+    row = rows.add(
+        start_ns=start,
+        dur_ns=dur,
+        name=np.array(full, np.int32)[place.reshape(-1)],
+        category=rows.text(""),
+        kind=EventKind.RUNTIME,
+        pid=pid,
+        tid=tid,
+        correlation=connection,
+    )
+    rows.fact("connection_id", row, connection)
+    levels = [pc.if_else(pa.array(layer == each), word, pa.scalar(None, pa.string())) for each, word in _LEVELS.items()]
+    rows.fact(LEVEL, row, pc.coalesce(*levels))
+
+
+def _collections(database: Database, rows: Rows, host_pid: str) -> None:
+    """Python's collections of garbage, on a process of their own."""
+    read, start, dur = timed(database.read("GC_RECORD", needs=_TIMES, whole="globalTid"), database.log)
+    if not read.rows:
+        return
+    pid = lane_pid(host_pid, _COLLECTION_LANE, 0)
+    rows.process_names[pid], rows.process_order[pid] = f"{_COLLECTION} (CPU)", _COLLECTION_LANE
+    rows.add(
+        start_ns=start,
+        dur_ns=dur,
+        name=rows.text("GC"),
+        category=rows.text("GC"),
+        kind=EventKind.PYTHON,
+        pid=rows.text(pid),
+        tid=rows.numbers(read.whole("globalTid") & (2**32 - 1)),
+    )
+
+
+def lane_pid(host_pid: str, order: int, device: int) -> str:
+    """Returns the number that a trace view gives to a process that is none: of counters, of collections of garbage."""
+    return str(((int(host_pid) if host_pid else 0) << 10) | (order << 5) | device)
+
+
+def connected(connection: Int64) -> Int64:
+    """Returns numbers of connections, -1 where there is none: 0, and the largest of 32 bits."""
+    return np.where((connection > 0) & (connection != NO_CONNECTION), connection, MISSING)
+
+
+def _connections(
+    database: Database,
+    rows: Rows,
+    read: Columns,
+    row: Int32,
+    begins: npt.NDArray[np.bool_],
+    at: tuple[Int64, Int32, Int32],
+) -> tuple[Columns, ArrowEnds]:
+    """The operator behind each connection, and arrows through the queue."""
+    what, identity = read.whole("type"), read.whole("connectionId")
+    table = database.read("CONNECTION_IDS", needs="id connectionId")
+    number, value = table.whole("id"), table.whole("connectionId")
+    operators = np.flatnonzero((what == OPERATOR) & (identity >= 0))
+    by = first_with_key(identity[operators] + 1, operators, number + 1)
+    known = np.flatnonzero((by != MISSING) & (value > 0))
+    known = known[~_of_autograd(value[known], read.whole("sequenceNumber")[by[known]])]
+    asked = Columns(
+        {"connectionId": pa.array(value[known]), "row": pa.array(row[by[known]].astype(np.int64))}, len(known)
+    )
+    queue = np.flatnonzero(what == _QUEUE)
+    entry = first_with_key(number + 1, np.arange(len(number)), identity[queue] + 1)
+    key = np.where(entry != MISSING, value[entry] if len(value) else MISSING, identity[queue])
+    rows.fact("correlation_id", row[queue], key)
+    first, then = queue[begins[queue]], queue[~begins[queue]]
+    tail = first_with_key(key[begins[queue]] + 1, first, key[~begins[queue]] + 1)
+    head, tail = then[tail != MISSING], tail[tail != MISSING]
+    start, pid, tid = at
+    arrows = ArrowEnds(
+        name=np.full(len(head), rows.text(_ARROW), np.int32),
+        start_time_ns=start[tail],
+        start_pid=pid[tail],
+        start_tid=tid[tail],
+        end_time_ns=start[head],
+        end_pid=pid[head],
+        end_tid=tid[head],
+        to_next=np.zeros(len(head), np.bool_),
+        start_row=row[tail],
+        end_row=row[head],
+    )
+    return asked, arrows
+
+
+def _of_autograd(value: Int64, sequence: Int64) -> npt.NDArray[np.bool_]:
+    """Which connections are no launches: two operators of one sequence number share it, a forward one and its backward one.
+
+    Torch and CANN count on their own, so that such a number may be that of a task as well.
+    """
+    _, place, count = np.unique(np.stack((value, sequence)), axis=1, return_inverse=True, return_counts=True)
+    shared: npt.NDArray[np.bool_] = (sequence >= 0) & (count[place.reshape(-1)] > 1)
+    return shared
+
+
+def _operators(database: Database, rows: Rows, names: Names, read: Columns, row: Int32) -> OperatorArgs:
+    """Arguments of operators in the form of the model."""
+    place = np.flatnonzero(read.whole("type") == OPERATOR)
+    read = read.only(place)
+    shapes, types = _arguments(rows, names, read)
+    stack = _stacks(database, rows, names, read.whole("callchainId"))
+    sequence, thread = read.whole("sequenceNumber"), read.whole("fwdThreadId")
+    none = np.full(len(place), MISSING, np.int32)
+    return OperatorArgs(
+        row=row[place],
+        shapes=shapes,
+        types=types,
+        strides=none,
+        concrete=none,
+        stack=stack,
+        sequence=np.maximum(sequence, MISSING),
+        forward_thread=np.maximum(thread, MISSING),
+    )
+
+
+def _arguments(rows: Rows, names: Names, read: Columns) -> tuple[Int32, Int32]:
+    """Shapes and types of what operators get, whichever of the two columns holds which: torch_npu of 2025 swapped them."""
+    shapes, types = (names.ids(read.whole(key)) for key in ("inputShapes", "inputDtypes"))
+    if not _are_shapes(rows, shapes) and _are_shapes(rows, types):
+        shapes, types = types, shapes
+    return _formed(rows, shapes, as_shapes), _formed(rows, types, as_types)
+
+
+def _are_shapes(rows: Rows, ids: Int32) -> bool:
+    return all(_SHAPE.fullmatch(rows.interner.texts[each]) for each in np.unique(ids[ids != MISSING]).tolist())
+
+
+def _formed(rows: Rows, ids: Int32, of: Callable[[str], str]) -> Int32:
+    """String ids of texts put into a form, each once."""
+    distinct, place = np.unique(ids, return_inverse=True)
+    texts = [of(rows.interner.texts[each]) if each != MISSING else "" for each in distinct.tolist()]
+    found: Int32 = np.array([rows.text(text) if text else MISSING for text in texts], np.int32)[place]
+    return found
+
+
+def _stacks(database: Database, rows: Rows, names: Names, chain: Int64) -> Int32:
+    """String ids of the call stacks, innermost frame first, as many as fit into the memory that they may take."""
+    wanted = np.unique(chain[chain >= 0])
+    read = database.read("PYTORCH_CALLCHAINS", needs="id stack", whole="stackDepth")
+    kept = np.flatnonzero(np.isin(read.whole("id"), wanted))
+    number, frame, depth = (read.whole(key)[kept] for key in ("id", "stack", "stackDepth"))
+    order = np.lexsort((depth, number))
+    number, frame = number[order], frame[order]
+    if not len(number):
+        return np.full(len(chain), MISSING, np.int32)
+    fits = int(np.searchsorted(np.cumsum(names.bytes_of(frame) + 1), MOST_STACK_BYTES, side="right"))
+    if fits < len(number):
+        number, frame = number[:fits], frame[:fits]
+        database.log.add("long_texts", "note", text="call stacks beyond the first 256 MB were left out")
+    found, first = np.unique(number, return_index=True)
+    offsets = pa.array(np.append(first, len(number)), pa.int32())
+    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, pc.fill_null(names.cells(frame), "")), ";").to_pylist()
+    ids = np.array([rows.text(text) if text else MISSING for text in joined] + [MISSING], np.int32)
+    place = np.minimum(np.searchsorted(found, chain), len(found))
+    hit = np.append(found, -2)[place] == chain
+    return np.where(hit, ids[place], MISSING).astype(np.int32)

@@ -1,0 +1,129 @@
+"""What is known of kernels and operations of groups, in the columns of kernel_details.csv, and what hardware counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.formats.ascend.csv_table import cleaned
+from tb_plugin.formats.ascend.database.cells import Columns
+from tb_plugin.formats.ascend.database.groups import Operations
+from tb_plugin.formats.ascend.database.names import Names
+from tb_plugin.formats.ascend.database.safe_open import Database
+from tb_plugin.formats.ascend.database.tasks import DESCRIBED_NAMES, DESCRIBED_WHOLE, Tasks
+from tb_plugin.formats.ascend.database.typed_table import TypedTable, absent_below_zero
+from tb_plugin.formats.ascend.kernels import DEVICE, DURATION, NAME, START, WAIT, Kernels, kernels_of, unquoted
+from tb_plugin.model.trace.extra_columns import OpenColumn
+from tb_plugin.model.trace.links import first_with_key
+from tb_plugin.model.trace.schema import MISSING
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+_OF_TASKS = {"modelId": "Model ID", "taskId": "Task ID", "streamId": "Stream ID", "contextId": "Context ID"}
+_NONE = 2**32 - 1
+"""The largest number of 32 bits is none, but for models: there it says that the operator stands alone."""
+_GROUPS = "COMMUNICATION"
+"""What the newest files say of operations of groups where others name a core."""
+_TOTALS = {"aic_total_time": "aicore_time(us)", "aiv_total_time": "aiv_time(us)"}
+MOST_COUNTERS = 512
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Kernels, and the rows at which they stand."""
+
+    kernels: Kernels
+    row: Int32
+
+
+def _named(names: Names, read: Columns, column: str) -> pa.Array:
+    """The names of a column; where the text of one is lost its number, so that what else is known of the row counts."""
+    number = read.whole(column)
+    return pc.coalesce(names.cells(number), absent_below_zero(number).cast(pa.string()))
+
+
+def known_kernels(
+    database: Database,
+    names: Names,
+    interner: Interner,
+    tasks: Tasks,
+    operations: Operations,
+    at: tuple[Int32, Int64],
+) -> Known:
+    """Returns what is known of kernels and operations; ``at`` are the rows and devices of the operations."""
+    task = np.flatnonzero(tasks.place != MISSING)
+    told, read = tasks.described.only(tasks.place[task].astype(np.int64)), tasks.read.only(task)
+    row, device = at
+    count = len(row)
+    none = np.full(count, MISSING)
+    columns = {
+        DEVICE: pa.array(np.concatenate((tasks.device[task], device))),
+        NAME: cleaned(pa.concat_arrays([_named(names, told, "name"), _named(names, operations.read, "opName")])),
+    }
+    for key, title in _OF_TASKS.items():
+        number = read.whole(key)
+        number = number if key == "modelId" else np.where(number == _NONE, MISSING, number)
+        columns[title] = absent_below_zero(np.concatenate((number, none)))
+    for title, keys in DESCRIBED_WHOLE.items():
+        key = next((key for key in keys if told.has(key)), keys[0])
+        columns[title] = absent_below_zero(np.concatenate((told.whole(key), none)))
+    of_groups = {
+        "opType": names.cells(operations.read.whole("opType")),
+        "taskType": pa.array([_GROUPS] * count, pa.string()),
+    }
+    for key, title in DESCRIBED_NAMES.items():
+        cells = names.cells(told.whole(key))
+        cells = unquoted(cells) if title.endswith("Shapes") else cells
+        columns[title] = pa.concat_arrays((cells, of_groups.get(key, pa.nulls(count, pa.string()))))
+    waited = np.concatenate((told.whole("waitNs"), operations.read.whole("waitNs")))
+    times = {
+        WAIT: absent_below_zero(waited),
+        START: pa.array(np.concatenate((tasks.start_ns[task], operations.start_ns))),
+        DURATION: pa.array(np.concatenate((tasks.dur_ns[task], operations.dur_ns))),
+    }
+    good = np.flatnonzero(np.asarray(columns[NAME].is_valid()))
+    only = pa.array(good)
+    table = TypedTable(
+        {title: column.take(only) for title, column in columns.items()},
+        {title: column.take(only) for title, column in times.items()},
+        database.log,
+    )
+    kernels = kernels_of(table, interner, database.log)
+    number = np.concatenate((read.whole("globalTaskId"), none))[good]
+    kernels = replace(kernels, facts=(*kernels.facts, *_counted(database, names, number)))
+    return Known(kernels, np.concatenate((tasks.row[task], row))[good].astype(np.int32))
+
+
+def _counted(database: Database, names: Names, number: Int64) -> list[OpenColumn]:
+    """What hardware counted in kernels, by name; ``number`` are those of the tasks."""
+    read = database.read("TASK_PMU_INFO", needs="globalTaskId name", number="value")
+    value, what = read.number("value"), read.whole("name")
+    place = first_with_key(number + 1, np.arange(len(number)), read.whole("globalTaskId") + 1)
+    kept = np.flatnonzero((place != MISSING) & np.isfinite(value))
+    # In order of the counter and the kernel; of a value that is stated twice the first counts.
+    kept = kept[np.lexsort((place[kept], what[kept]))]
+    first = np.ones(len(kept), np.bool_)
+    first[1:] = (what[kept][1:] != what[kept][:-1]) | (place[kept][1:] != place[kept][:-1])
+    kept = kept[first]
+    distinct, begin = np.unique(what[kept], return_index=True)
+    if len(distinct) > MOST_COUNTERS:
+        database.log.add("many_columns", "dropped", count=len(distinct) - MOST_COUNTERS)
+    facts: list[OpenColumn] = []
+    for title, rows in zip(names.cells(distinct).to_pylist(), np.split(kept, begin[1:]), strict=False):
+        if title is not None and len(facts) < MOST_COUNTERS:
+            facts.append(_fact(title, place[rows], value[rows]))
+    return facts
+
+
+def _fact(name: str, row: Int32, value: npt.NDArray[np.float64]) -> OpenColumn:
+    """A column under the name that files have for it, in which times are microseconds."""
+    if name.endswith("_time"):
+        return OpenColumn(_TOTALS.get(name, f"{name}(us)"), row, value / 1000)
+    is_count = name.endswith("_cycles") and bool((np.abs(value) < 2.0**53).all())
+    return OpenColumn(name, row, value.astype(np.int64) if is_count else value)

@@ -1,0 +1,121 @@
+"""Rows of several tables put together: the columns of a trace, piece by piece, and facts of some of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.formats.ascend.database.cells import Columns
+from tb_plugin.formats.ascend.kernels import ids_of
+from tb_plugin.formats.ascend.timeline import device_args
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.model.trace.extra_columns import OpenColumn
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import AsyncRows
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+START, END = "startNs", "endNs"
+_TYPES: dict[str, Any] = {
+    "start_ns": np.int64, "dur_ns": np.int64, "name": np.int32, "category": np.int32, "kind": np.uint8, "pid": np.int32,
+    "tid": np.int32, "nth": np.int64, "correlation": np.int64, "external_id": np.int64, "device": np.int32,
+}  # fmt: skip
+_ABSENT = {"nth": MISSING, "correlation": MISSING, "external_id": MISSING, "device": MISSING}
+
+
+@dataclass
+class Rows:
+    """The rows of a trace as they come together."""
+
+    interner: Interner
+    count: int = 0
+    process_names: dict[str, str] = field(default_factory=dict)
+    thread_names: dict[tuple[str, str], str] = field(default_factory=dict)
+    process_order: dict[str, int] = field(default_factory=dict)
+    _work: list[tuple[Int32, Int32, Int64, Int32]] = field(default_factory=list)
+    _parts: list[dict[str, Any]] = field(default_factory=list)
+    _facts: dict[str, list[OpenColumn]] = field(default_factory=dict)
+
+    def add(self, **columns: Any) -> Int32:
+        """Adds rows and returns their numbers; a single value is that of all. What is not given is absent."""
+        count = len(columns["start_ns"])
+        part = {key: np.broadcast_to(columns.get(key, _ABSENT.get(key, 0)), count) for key in _TYPES}
+        self._parts.append(part)
+        row = np.arange(self.count, self.count + count, dtype=np.int32)
+        self.count += count
+        return row
+
+    def fact(self, key: str, row: Int32, values: Int64 | Float64 | pa.Array) -> None:
+        """Adds a fact of some rows: whole numbers (-1 = absent), floats (NaN) or texts (null)."""
+        is_text = not isinstance(values, np.ndarray)
+        column = ids_of(values, self.interner) if is_text else values
+        there = np.flatnonzero(~np.isnan(column) if column.dtype.kind == "f" else column != MISSING)
+        if len(there):
+            self._facts.setdefault(key, []).append(OpenColumn(key, row[there], column[there], is_text))
+
+    def work(
+        self, row: Int32, stream: Int32 | None = None, size: Int64 | None = None, direction: Int32 | None = None
+    ) -> None:
+        """Says that rows are work of a device: on which stream, how many bytes it moves and whereto (string ids)."""
+        none = np.full(len(row), MISSING)
+        ids = (none.astype(np.int32) if each is None else each for each in (stream, direction))
+        self._work.append((row, next(ids), none if size is None else size, next(ids)))
+
+    def text(self, text: str) -> int:
+        """Returns the string id of a text."""
+        return self.interner.text(text)
+
+    def numbers(self, values: Int64, form: str = "{}") -> Int32:
+        """Returns the string ids of whole numbers written into ``form``."""
+        distinct, place = np.unique(values, return_inverse=True)
+        found: Int32 = np.array([self.text(form.format(value)) for value in distinct.tolist()], np.int32)[place]
+        return found
+
+    def columns(self) -> dict[str, Any]:
+        """Returns the columns of all rows, and the facts; sections are others' to add."""
+        made: dict[str, Any] = {
+            key: np.concatenate([np.empty(0, kind), *(part[key] for part in self._parts)]).astype(kind)
+            for key, kind in _TYPES.items()
+        }
+        empty = np.empty(0, np.int32)
+        none = (empty, empty, made["nth"][:0], empty)
+        made["device_args"] = device_args(*(np.concatenate(each) for each in zip(none, *self._work, strict=True)))
+        return made | {"asynchronous": AsyncRows(), "others": tuple(_joined(parts) for parts in self._facts.values())}
+
+
+def timed(read: Columns, log: IssueLog) -> tuple[Columns, Int64, Int64]:
+    """Returns the rows that have both times, with start and duration; the others are counted."""
+    start, end = read.whole(START), read.whole(END)
+    # Half of the range is left for what is added to times.
+    good = read.there(START) & read.there(END) & (start >= 0) & (end >= start) & (end < 2**62)
+    if not good.all():
+        log.add("bad_row", "dropped", count=int((~good).sum()))
+    row = np.flatnonzero(good)
+    return read.only(row), start[row], (end - start)[row]
+
+
+def named(rows: Rows, ids: Int32, number: Int64) -> Int32:
+    """Returns names, and for what has none (a number that no text stands for) the number itself."""
+    lost = ids == MISSING
+    if not lost.any():
+        return ids
+    made = ids.copy()
+    made[lost] = rows.numbers(number[lost])
+    return made
+
+
+def _joined(parts: list[OpenColumn]) -> OpenColumn:
+    """One column of several: texts where any is, rows ascending because the parts are."""
+    first = parts[0]
+    same = [part for part in parts if part.is_text == first.is_text]
+    row, value = (np.concatenate([getattr(part, key) for part in same]) for key in ("row", "value"))
+    order = np.argsort(row, kind="stable")
+    return OpenColumn(first.key, row[order].astype(np.int32), value[order], first.is_text)

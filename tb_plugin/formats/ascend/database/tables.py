@@ -1,0 +1,157 @@
+"""Memory and ready-made tables, in the columns of the CSV files that have the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.formats.ascend import filenames as files
+from tb_plugin.formats.ascend.database.cells import Columns, Form
+from tb_plugin.formats.ascend.database.names import Names
+from tb_plugin.formats.ascend.database.safe_open import Database
+from tb_plugin.formats.ascend.database.typed_table import TypedTable
+from tb_plugin.formats.ascend.kernels import DEVICE
+from tb_plugin.formats.ascend.memory import GRAPH, KIB, MIB, OF_GRAPH
+
+Float64 = npt.NDArray[np.float64]
+
+_BLOCK_TIMES = {
+    "allocationTime": "Allocation Time(us)", "releaseTime": "Release Time(us)",
+    "activeReleaseTime": "Active Release Time(us)", "duration": "Duration(us)", "activeDuration": "Active Duration(us)",
+}  # fmt: skip
+_BLOCK_TOTALS = {
+    f"{when.lower()}Total{what}": f"{when} Total {what}(MB)"
+    for when in ("Allocation", "Release")
+    for what in ("Allocated", "Reserved", "Active")
+}
+_TOTALS = {f"total{what}": f"Total {what}(MB)" for what in ("Allocated", "Reserved", "Active")}
+PROCESS = "APP"
+"""The component that is all that the process has, as the driver counts it."""
+_OF_PROCESS = "app"
+
+STEP_TABLE = "StepTraceTime"
+_STEPS = {
+    "deviceid": "Device_id", "step": "Step", "computing": "Computing",
+    "communication_not_overlapped": "Communication(Not Overlapped)", "overlapped": "Overlapped",
+    "communication": "Communication", "free": "Free", "stage": "Stage", "bubble": "Bubble",
+    "communication_not_overlapped_and_exclude_receive": "Communication(Not Overlapped and Exclude Receive)",
+    "preparing": "Preparing",
+}  # fmt: skip
+_COMMUNICATION = {
+    "hccl_op_name": "Operation", "group_name": "Group", "start_timestamp": "Start Timestamp(us)",
+    "elapse_time": "Elapse Time(ms)", "transit_time": "Transit Time(ms)", "wait_time": "Wait Time(ms)",
+    "synchronization_time": "Synchronization Time(ms)", "idle_time": "Idle Time(ms)", "step": "Step", "type": "Type",
+    "transport_type": "Transport Type", "transit_size": "Transit Size(MB)", "bandwidth": "Bandwidth(GB/s)",
+    "large_packet_ratio": "Large Packet Ratio", "package_size": "Package Size(MB)", "count": "Count",
+    "total_duration": "Total Duration(ms)", "src_rank": "Source Rank", "dst_rank": "Destination Rank", "op_name": "Op Name",
+}  # fmt: skip
+_ANALYSED: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
+    files.STEPS: (STEP_TABLE, files.STEPS, _STEPS),
+    "communication_time": ("CommAnalyzerTime", files.COMMUNICATION, _COMMUNICATION),
+    "communication_bandwidth": ("CommAnalyzerBandwidth", files.COMMUNICATION, _COMMUNICATION),
+    "communication_links": ("CommAnalyzerMatrix", files.MATRIX, _COMMUNICATION),
+}
+"""What tables are called here -> the table of the database, the file that has the same, and titles of the columns."""
+_TEXTS = frozenset({"step", "hccl_op_name", "group_name", "type", "transport_type", "op_name", "src_rank", "dst_rank"})
+_MOST_COLUMNS = 64
+
+
+def analysed_tables(database: Database, texts: frozenset[str]) -> dict[str, TypedTable]:
+    """Returns the tables of an ``analysis.db`` but those that one of the files ``texts`` has."""
+    found = {}
+    for name, (table, file, titles) in _ANALYSED.items():
+        if file in texts or not database.has(table):
+            continue
+        columns = [column for column in database.columns(table)[:_MOST_COLUMNS] if column.casefold() in titles]
+        forms = {each: Form.TEXT if each.casefold() in _TEXTS else Form.NUMBER for each in columns}
+        read = database.read_as(table, forms)
+        if read.rows:
+            arrays = {titles[each.casefold()]: read.array(each, forms[each]) for each in columns}
+            found[name] = TypedTable(arrays, {}, database.log)
+    return found
+
+
+def memory_tables(
+    database: Database, names: Names, interner: Interner, wanted: Callable[[str], bool]
+) -> dict[str, TypedTable]:
+    """Returns what the database has of the files about memory that are ``wanted``, by their names."""
+    found = {}
+    for file, of in ((files.BLOCKS, _blocks), (files.MEMORY, _totals), (files.MODULES, _modules)):
+        if wanted(file) and (table := of(database, names, interner)) is not None and table.rows:
+            found[file] = table
+    return found
+
+
+def _blocks(database: Database, names: Names, interner: Interner) -> TypedTable:
+    read = database.read(
+        "OP_MEMORY",
+        needs="size",
+        whole=" ".join(("name deviceId streamPtr", *_BLOCK_TIMES)),
+        number=" ".join(_BLOCK_TOTALS),
+    )
+    columns = {
+        "Name": _with_allocator(read, names.cells(read.whole("name"))),
+        "Size(KB)": _in(KIB, _as_number(read, "size")),
+        "Device Type": _device_types(read),
+        **{title: _in(MIB, read.number(key)) for key, title in _BLOCK_TOTALS.items()},
+    }
+    return TypedTable(columns, {title: read.array(key) for key, title in _BLOCK_TIMES.items()}, database.log)
+
+
+def _with_allocator(read: Columns, name: pa.Array) -> pa.Array:
+    """Names as files have them, in which those of the graph engine's blocks are marked: only PyTorch's are a stream's."""
+    is_graph = ~read.there("streamPtr") & read.has("streamPtr")
+    return pc.if_else(pa.array(is_graph), pc.binary_join_element_wise(OF_GRAPH, name, ""), name)
+
+
+def _totals(database: Database, names: Names, interner: Interner) -> TypedTable:
+    """Totals of the allocators, and those of the process, which only the driver's table has."""
+    read = database.read("MEMORY_RECORD", needs="timestamp", whole="component deviceId", number=" ".join(_TOTALS))
+    driver = database.read("NPU_MEM", needs="timestampNs", whole="type deviceId", number="hbm ddr")
+    process = names.cells(driver.whole("type")).to_pylist()
+    driver = driver.only(np.flatnonzero(np.array([each == _OF_PROCESS for each in process], np.bool_)))
+    reserved = np.nansum((driver.number("hbm"), driver.number("ddr")), axis=0)
+    none = np.full(driver.rows, np.nan)
+    more = {"totalReserved": reserved}
+    component = names.cells(read.whole("component"))
+    # The graph engine's allocator has no such total: files leave it empty, the database has 0.
+    has_active = np.asarray(pc.fill_null(pc.not_equal(component, GRAPH), True))
+    stated = {key: read.number(key) for key in _TOTALS}
+    stated["totalActive"] = np.where(has_active, stated["totalActive"], np.nan)
+    columns = {
+        "Component": pa.concat_arrays((component, pa.array([PROCESS] * driver.rows, pa.string()))),
+        "Device Type": pa.concat_arrays((_device_types(read), _device_types(driver))),
+        **{title: _in(MIB, np.concatenate((stated[key], more.get(key, none)))) for key, title in _TOTALS.items()},
+    }
+    times = pa.concat_arrays((read.array("timestamp"), driver.array("timestampNs")))
+    return TypedTable(columns, {"Timestamp(us)": times}, database.log)
+
+
+def _modules(database: Database, names: Names, interner: Interner) -> TypedTable:
+    read = database.read("NPU_MODULE_MEM", needs="moduleId timestampNs", whole="deviceId", number="totalReserved")
+    words = Names(database, interner, "ENUM_MODULE", "name")
+    columns = {
+        DEVICE: read.array("deviceId"),
+        "Component": words.cells(read.whole("moduleId")),
+        "Total Reserved(MB)": _in(MIB, read.number("totalReserved")),
+        "Device": _device_types(read),
+    }
+    return TypedTable(columns, {"Timestamp(us)": read.array("timestampNs")}, database.log)
+
+
+def _as_number(read: Columns, key: str) -> Float64:
+    return np.where(read.there(key), read.whole(key).astype(np.float64), np.nan)
+
+
+def _in(unit: float, values: Float64) -> pa.Array:
+    """Bytes in a larger unit, null where there are none. Powers of two: nothing is lost on the way back."""
+    return pa.array(values / unit, mask=np.isnan(values))
+
+
+def _device_types(read: Columns) -> pa.Array:
+    return pc.binary_join_element_wise("NPU", read.array("deviceId").cast(pa.string()), ":")

@@ -1,0 +1,192 @@
+"""``kernel_details.csv``: durations and facts of each kernel and each operation of a group. The trace view places them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.devices.npu import CUBE_OR_VECTOR, FACTS
+from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.formats.ascend.csv_table import CsvTable
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.model.trace.extra_columns import OpenColumn
+from tb_plugin.model.trace.numbering import numbered
+from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+UInt8 = npt.NDArray[np.uint8]
+
+NAME, START, DURATION = "Name", "Start Time(us)", "Duration(us)"
+WAIT = "Wait Time(us)"
+DEVICE, STREAM, CORE, TASK = "Device_id", "Stream ID", "Accelerator Core", "Task Type"
+TYPE = "Type"
+CORE_BY_TASK = "Core by Task Type"
+_EITHER, _VECTOR = "AI_CORE", "AI_VECTOR_CORE"
+_CUBE = frozenset({"AI_CORE", "MIX_AIC"})
+_GROUPS = frozenset({"HCCL", "COMMUNICATION"})
+_SHAPES = "Shapes"
+_NEAR_NS = 1000
+"""A kernel of both files begins at the same time, but for what was lost where one of them was rounded."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kernels:
+    """The rows of the table that have a name, a time and a duration; all columns are of equal length."""
+
+    name: Int32
+    start_ns: Int64
+    dur_ns: Int64
+    device: Int32
+    """-1: the file does not say, as before 2025."""
+    stream: Int32
+    """String id of its number, -1 = none."""
+    is_collective: Bool
+    uses_matrix_unit: npt.NDArray[np.uint8]
+    facts: tuple[OpenColumn, ...]
+    """Every other column by its name; ``row`` is a place in these columns."""
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def only(self, row: Int64) -> Kernels:
+        """Returns the kernels of these rows, which ascend."""
+        place = np.full(len(self), MISSING, np.int32)
+        place[row] = np.arange(len(row), dtype=np.int32)
+        facts = []
+        for fact in self.facts:
+            there = np.flatnonzero(place[fact.row] != MISSING)
+            if len(there):
+                facts.append(replace(fact, row=place[fact.row[there]], value=fact.value[there]))
+        columns = {each.name: getattr(self, each.name)[row] for each in fields(self) if each.name != "facts"}
+        return Kernels(**columns, facts=tuple(facts))
+
+
+def kernels_of(table: CsvTable, interner: Interner, log: IssueLog) -> Kernels:
+    """Returns the kernels of the table; rows without a name or a readable time are counted."""
+    start, has_start = table.nanoseconds(START)
+    duration, has_duration = table.nanoseconds(DURATION)
+    names = table.texts(NAME)
+    good = has_start & has_duration & (duration >= 0) & np.asarray(pc.is_valid(names))
+    if not good.all():
+        log.add("bad_row", "dropped", count=int((~good).sum()))
+    row = np.flatnonzero(good)
+    core = ids_of(table.texts(CORE), interner)[row]
+    cube, groups = ([interner.text(word) for word in sorted(words)] for words in (_CUBE, _GROUPS))
+    collective = np.isin(core, groups)
+    use = np.where(core == MISSING, MatrixUse.UNKNOWN, np.where(np.isin(core, cube), MatrixUse.YES, MatrixUse.NO))
+    return Kernels(
+        name=ids_of(names, interner)[row],
+        start_ns=start[row],
+        dur_ns=duration[row],
+        device=table.whole(DEVICE)[row].astype(np.int32),
+        stream=ids_of(table.texts(STREAM), interner)[row],
+        is_collective=collective,
+        uses_matrix_unit=np.where(collective, MatrixUse.NO, use).astype(np.uint8),
+        facts=tuple(_facts(table, row, interner)),
+    )
+
+
+def core_by_task(columns: Mapping[str, Any], interner: Interner) -> OpenColumn | None:
+    """Returns the core of each kernel of which no table tells it, where the type of its task is a core; None of no kernel.
+
+    Profiles of January 2025 write AI_CORE of kernels on vector cores too: it is one kind where the other stands beside it.
+    """
+    others = {column.key: column for column in columns["others"] if column.is_text}
+    task = others.get(TASK)
+    if task is None:
+        return None
+    stated = np.zeros(len(columns["kind"]), np.bool_)
+    if CORE in others:
+        stated[others[CORE].row] = True
+    words, place = np.unique(task.value, return_inverse=True)
+    texts = [interner.texts[word] for word in words.tolist()]
+    told = {core: core for core, _ in FACTS.cores} | ({} if _VECTOR in texts else {_EITHER: CUBE_OR_VECTOR})
+    core = np.array([interner.text(told[text]) if text in told else MISSING for text in texts], np.int32)[place]
+    kept = np.flatnonzero((columns["kind"][task.row] == EventKind.KERNEL) & ~stated[task.row] & (core != MISSING))
+    return OpenColumn(CORE_BY_TASK, task.row[kept], core[kept], is_text=True) if len(kept) else None
+
+
+def uses_of_tasks(core: OpenColumn, use: UInt8, interner: Interner) -> UInt8:
+    """Returns the MatrixUse of each row; of kernels of which nothing else tells it by the core that their task tells."""
+    use = use.copy()
+    cube = np.isin(core.value, [interner.text(word) for word in sorted(_CUBE)])
+    unknown = (use[core.row] == MatrixUse.UNKNOWN) & (core.value != interner.text(CUBE_OR_VECTOR))
+    use[core.row[unknown]] = np.where(cube[unknown], MatrixUse.YES, MatrixUse.NO)
+    return use
+
+
+def places_among(kernels: Kernels, name: Int32, start_ns: Int64, rows: Int64) -> Int32:
+    """Returns for each kernel the one of ``rows`` that is the same: of its name, and that begins when it does; -1 = none.
+
+    ``name`` and ``start_ns`` are columns of all rows. Each row is one kernel's at most.
+    """
+    found = np.full(len(kernels), MISSING, np.int32)
+    if not len(rows) or not len(kernels):
+        return found
+    key, count = numbered(np.concatenate((kernels.name, name[rows])))
+    low = min(int(kernels.start_ns.min()), int(start_ns[rows].min()))
+    reach = max(int(kernels.start_ns.max()), int(start_ns[rows].max())) - low + 4 * _NEAR_NS
+    if reach * count >= 2**62:  # times that cannot be right
+        return found
+    ours = key[: len(kernels)] * reach + kernels.start_ns - low
+    theirs = key[len(kernels) :] * reach + start_ns[rows] - low
+    order = np.argsort(theirs, kind="stable")
+    theirs = theirs[order]
+    right = np.minimum(np.searchsorted(theirs, ours), len(theirs) - 1)
+    left = np.maximum(right - 1, 0)
+    nearest = np.where(np.abs(theirs[right] - ours) <= np.abs(theirs[left] - ours), right, left)
+    off = np.abs(theirs[nearest] - ours)
+    hit = np.flatnonzero(off <= _NEAR_NS)
+    # Two kernels at one row: the nearer has it.
+    hit = hit[np.lexsort((off[hit], nearest[hit]))]
+    first = np.ones(len(hit), np.bool_)
+    first[1:] = nearest[hit][1:] != nearest[hit][:-1]
+    found[hit[first]] = rows[order[nearest[hit[first]]]]
+    return found
+
+
+def ids_of(cells: pa.Array, interner: Interner) -> Int32:
+    """Returns the string ids of cells, -1 where they are empty."""
+    encoded = cells.dictionary_encode()
+    ids = np.array([*(interner.text(text) for text in encoded.dictionary.to_pylist()), MISSING], np.int32)
+    found: Int32 = ids[np.asarray(pc.fill_null(encoded.indices, len(ids) - 1))]
+    return found
+
+
+def unquoted(cells: pa.Array) -> pa.Array:
+    """Returns shapes without the quotes that keep spreadsheets from taking them for numbers, null where nothing is left."""
+    bare = pc.utf8_trim(cells, '"')
+    return pc.if_else(pc.equal(bare, ""), pa.scalar(None, pa.string()), bare)
+
+
+def _facts(table: CsvTable, row: Int64, interner: Interner) -> list[OpenColumn]:
+    """The columns that have no place of their own, numbers where all cells are numbers."""
+    facts = []
+    for title in table.titles:
+        if title in (NAME, START, DURATION, DEVICE):
+            continue
+        cells = table.texts(title)
+        cells = cells if len(row) == table.rows else cells.take(pa.array(row))
+        if title.endswith(_SHAPES):
+            cells = unquoted(cells)
+        there = np.flatnonzero(np.asarray(pc.is_valid(cells))).astype(np.int32)
+        if not len(there):
+            continue
+        try:
+            values = np.asarray(pc.cast(cells.drop_null(), pa.int64()))
+        except pa.ArrowInvalid:
+            try:
+                values = np.asarray(pc.cast(cells.drop_null(), pa.float64()))
+            except pa.ArrowInvalid:
+                facts.append(OpenColumn(title, there, ids_of(cells, interner)[there], is_text=True))
+                continue
+        facts.append(OpenColumn(title, there, values))
+    return facts

@@ -1,0 +1,212 @@
+"""Memory: blocks of ``operator_memory.csv`` as events of an allocator, and totals of ``memory_record.csv``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.formats.ascend import filenames as files
+from tb_plugin.formats.ascend.csv_table import CsvTable
+from tb_plugin.formats.ascend.kernels import ids_of
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.model.trace.extra_columns import ONLY_RELEASED, AllocatorBlocks, AllocatorTotals, StatedMemory
+from tb_plugin.model.trace.numbering import numbered
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import MemoryEvents
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Float64 = npt.NDArray[np.float64]
+
+NPU_TYPE = 20
+"""c10's PrivateUse1, which torch_npu calls npu."""
+KIB, MIB = 1024.0, 1024.0**2
+MOST_NAMES = 2_000
+"""Allocators or components of devices: CANN has 78 components."""
+_DEVICE = re.compile(r"(?i)NPU:(\d{1,6})\Z")
+PYTORCH, GRAPH, BOTH = "PTA", "GE", "PTA+GE"
+OF_GRAPH = "cann::"
+"""How names begin of what the graph engine's allocator gave."""
+
+
+def memory_in(tables: Mapping[str, CsvTable], interner: Interner) -> tuple[dict[str, Any], dict[str, IssueLog]]:
+    """Returns what the files about memory say, by the fields of a RawTrace; and what was left out or added, by file."""
+    found: dict[str, Any] = {}
+    logs = {files.MEMORY: IssueLog(), files.MODULES: IssueLog()}
+    if (table := tables.get(files.BLOCKS)) is not None:
+        found["memory"], found["stated_memory"] = events_of(table, interner, interner.text(""))
+        found["blocks"] = blocks_of(table, interner)
+    if (table := tables.get(files.MEMORY)) is not None:
+        found["totals"] = totals_of(table, interner, logs[files.MEMORY])
+    if (table := tables.get(files.MODULES)) is not None and table.has("Component"):
+        found["components"] = components_of(table, interner, logs[files.MODULES])
+    return found, logs
+
+
+def devices_in(found: Mapping[str, Any]) -> Int32:
+    """Returns the numbers of the devices that the files about memory name: such a one may have no kernels."""
+    numbers = [found[key].device_id for key in ("memory", "totals", "components") if key in found]
+    return np.unique(np.concatenate((np.empty(0, np.int32), *numbers)))
+
+
+def blocks_of(table: CsvTable, interner: Interner) -> AllocatorBlocks:
+    """Returns the blocks; one that was there before the recording has no begin, one that is held at its end none."""
+    start, has_start = table.nanoseconds("Allocation Time(us)")
+    end, has_end = table.nanoseconds("Release Time(us)")
+    size = _bytes(table.numbers("Size(KB)"), KIB)
+    row = np.flatnonzero((has_start | has_end) & (size != MISSING))
+    names = table.texts("Name")
+    return AllocatorBlocks(
+        start_ns=np.where(has_start, start, MISSING)[row],
+        end_ns=np.where(has_end, end, MISSING)[row],
+        bytes=size[row],
+        name=ids_of(names, interner)[row],
+        allocator=np.where(_of_graph(table), interner.text(GRAPH), interner.text(PYTORCH)).astype(np.int32)[row],
+        device_type=np.full(len(row), NPU_TYPE, np.int32),
+        device_id=_devices(table.texts("Device Type"))[row],
+    )
+
+
+def events_of(table: CsvTable, interner: Interner, thread: int) -> tuple[MemoryEvents, StatedMemory]:
+    """Returns an allocation and a release for each block with the totals of its allocator, and who asked for it.
+
+    The graph engine's blocks are told apart: its allocator has totals of its own, and a series of both would be none.
+    The file has no addresses: each block has the number of its row. It has no threads either: all events have ``thread``.
+    A block that was there before the recording has a negative size, and no allocation.
+    """
+    size = _bytes(table.numbers("Size(KB)"), KIB)
+    device = _devices(table.texts("Device Type"))
+    pooled, is_pooled = table.nanoseconds("Active Release Time(us)")
+    name = ids_of(table.texts("Name"), interner)
+    allocator = np.where(_of_graph(table), interner.text(GRAPH), MISSING)
+    parts = []
+    for when, sign in (("Allocation", 1), ("Release", -1)):
+        time, there = table.nanoseconds(f"{when} Time(us)")
+        row = np.flatnonzero(there & (size != MISSING) & (size != 0))
+        allocated, reserved = (
+            _bytes(table.numbers(f"{when} Total {what}(MB)"), MIB)[row] for what in ("Allocated", "Reserved")
+        )
+        who = name[row] if sign > 0 else np.full(len(row), MISSING)
+        again = np.where(is_pooled & (sign < 0), pooled, MISSING)[row]
+        parts.append(
+            (time[row], sign * np.abs(size[row]), row + 1, allocated, reserved, device[row], who, allocator[row], again)
+        )
+    time, change, address, allocated, reserved, number, who, given_by, again = (
+        np.concatenate(each) for each in zip(*parts, strict=True)
+    )
+    order = np.argsort(time, kind="stable")
+    nobody = np.full(len(order), thread, np.int32)
+    events = MemoryEvents(
+        time_ns=time[order],
+        bytes=change[order],
+        address=address[order].astype(np.int64),
+        total_allocated=allocated[order],
+        total_reserved=reserved[order],
+        device_type=np.full(len(order), NPU_TYPE, np.int32),
+        device_id=number[order],
+        pid=nobody,
+        tid=nobody,
+    )
+    return events, StatedMemory(who[order].astype(np.int32), given_by[order].astype(np.int32), again[order])
+
+
+def components_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTotals:
+    """Returns what parts of the software hold. A negative value says that only a release was seen."""
+    time, there = table.nanoseconds("Timestamp(us)")
+    row = np.flatnonzero(there)
+    value = table.numbers("Total Reserved(MB)")[row]
+    none = np.full(len(row), MISSING, np.int64)
+    found = AllocatorTotals(
+        time_ns=time[row],
+        allocated=none,
+        reserved=np.where(value < 0, ONLY_RELEASED, _bytes(value, MIB)),
+        active=none,
+        allocator=ids_of(table.texts("Component"), interner)[row],
+        device_type=np.full(len(row), NPU_TYPE, np.int32),
+        device_id=_devices(table.texts("Device"))[row],
+    )
+    return _few(found, log)
+
+
+def totals_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTotals:
+    """Returns the totals of all allocators. Where a device has them of both and none of both together, they are added up."""
+    found = _few(_stated_totals(table, interner), log)
+    both, pytorch, graph = (interner.text(name) for name in (BOTH, PYTORCH, GRAPH))
+    parts = [found]
+    for device in np.unique(found.device_id).tolist():
+        ours = found.device_id == device
+        there = set(found.allocator[ours].tolist())
+        if both not in there and {pytorch, graph} <= there:
+            parts.append(_added_up(found, ours, pytorch, graph, both))
+            log.add("added_up", "note", count=len(parts[-1].time_ns))
+    return AllocatorTotals(**{f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(found)})
+
+
+def _few(totals: AllocatorTotals, log: IssueLog) -> AllocatorTotals:
+    """Totals without those of more names and devices than any machine has: each gets a curve and a row of its own."""
+    pair, count = numbered(totals.device_id.astype(np.int64) << 32 | totals.allocator.astype(np.int64) + 1)
+    if count <= MOST_NAMES:
+        return totals
+    kept = pair < MOST_NAMES
+    log.add("many_names", "dropped", count=int((~kept).sum()))
+    return AllocatorTotals(**{f.name: getattr(totals, f.name)[kept] for f in fields(totals)})
+
+
+def _added_up(of: AllocatorTotals, ours: npt.NDArray[np.bool_], pytorch: int, graph: int, both: int) -> AllocatorTotals:
+    """A total of both allocators after each total of either: with the last one of the other, where there was any."""
+    row = np.flatnonzero(ours & np.isin(of.allocator, (pytorch, graph)))
+    row = row[np.argsort(of.time_ns[row], kind="stable")]
+    place = np.arange(len(row))
+    last = [np.maximum.accumulate(np.where(of.allocator[row] == one, place, -1)) for one in (pytorch, graph)]
+    columns = {f.name: getattr(of, f.name)[row] for f in fields(of)}
+    for key in ("allocated", "reserved", "active"):
+        values = columns[key]
+        sides = [np.where(at >= 0, values[at], MISSING) for at in last]
+        sum_of = sum(np.where(side == MISSING, 0, side) for side in sides)
+        columns[key] = np.where(np.all([side == MISSING for side in sides], axis=0), MISSING, sum_of)
+    return AllocatorTotals(**{**columns, "allocator": np.full(len(row), both, np.int32)})
+
+
+def _stated_totals(table: CsvTable, interner: Interner) -> AllocatorTotals:
+    """The totals that the table has."""
+    time, there = table.nanoseconds("Timestamp(us)")
+    row = np.flatnonzero(there)
+    allocated, reserved, active = (
+        _bytes(table.numbers(f"Total {what}(MB)"), MIB)[row] for what in ("Allocated", "Reserved", "Active")
+    )
+    return AllocatorTotals(
+        time_ns=time[row],
+        allocated=allocated,
+        reserved=reserved,
+        active=active,
+        allocator=ids_of(table.texts("Component"), interner)[row],
+        device_type=np.full(len(row), NPU_TYPE, np.int32),
+        device_id=_devices(table.texts("Device Type"))[row],
+    )
+
+
+def _of_graph(table: CsvTable) -> npt.NDArray[np.bool_]:
+    """Which blocks the graph engine's allocator gave."""
+    return np.asarray(pc.fill_null(pc.starts_with(table.texts("Name"), OF_GRAPH), False))
+
+
+def _bytes(values: Float64, unit: float) -> Int64:
+    """Whole bytes of a column in larger units; -1 = absent."""
+    good = np.isfinite(values) & (np.abs(values) < 2.0**62 / unit)
+    return np.where(good, np.rint(np.where(good, values, 0.0) * unit), MISSING).astype(np.int64)
+
+
+def _devices(cells: pa.Array) -> Int32:
+    """Numbers of devices named ``NPU:3``; 0 where a cell names none."""
+    encoded = cells.dictionary_encode()
+    numbers = [int(match[1]) if (match := _DEVICE.match(text)) else 0 for text in encoded.dictionary.to_pylist()]
+    found: Int32 = np.array([*numbers, 0], np.int32)[np.asarray(pc.fill_null(encoded.indices, len(numbers)))]
+    return found

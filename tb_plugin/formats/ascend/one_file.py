@@ -1,0 +1,51 @@
+"""Files of a profile as sources: one of them alone, and all of them where some may have vanished."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import BinaryIO
+
+from tb_plugin.errors import UserError
+from tb_plugin.formats.base import Source
+
+
+class OneFile(Source):
+    """A file of a profile as a source of its own."""
+
+    def __init__(self, source: Source, name: str) -> None:
+        self._source = source
+        self._name = name
+
+    def names(self) -> Sequence[str]:
+        """Returns the one name."""
+        return [self._name]
+
+    def open(self, name: str) -> BinaryIO:
+        """Returns its bytes. Raises StorageError."""
+        return self._source.open(name)
+
+    def size(self, name: str) -> int:
+        """Returns its stored size."""
+        return self._source.size(name)
+
+
+class Steady(Source):
+    """A profile of which files may vanish after they were listed: their size is 0, and who opens one is told why."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def names(self) -> Sequence[str]:
+        """Returns the names of all files that were listed."""
+        return self._source.names()
+
+    def open(self, name: str) -> BinaryIO:
+        """Returns the bytes of one file. Raises StorageError and OSError."""
+        return self._source.open(name)
+
+    def size(self, name: str) -> int:
+        """Returns the stored size, 0 where there is no such file any more."""
+        try:
+            return self._source.size(name)
+        except (OSError, UserError):
+            return 0

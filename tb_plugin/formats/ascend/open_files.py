@@ -1,0 +1,213 @@
+"""The files of a folder as one read opens them: each at most once, with an account of what was read, lost and left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import TypeVar
+
+from tb_plugin.errors import UserError
+from tb_plugin.formats.ascend import filenames as files
+from tb_plugin.formats.ascend.csv_table import CsvTable, read_table
+from tb_plugin.formats.ascend.database import Database, opened
+from tb_plugin.formats.ascend.filenames import READER_ID, by_kind, kind_of
+from tb_plugin.formats.ascend.kernels import DURATION, NAME, START
+from tb_plugin.formats.ascend.one_file import Steady
+from tb_plugin.formats.ascend.windows import Rows
+from tb_plugin.formats.base import Progress, ReadState, Source
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.formats.stream import TextStream
+from tb_plugin.model.trace.report import Issue, ReadReport
+from tb_plugin.model.trace.table import Window
+
+Found = TypeVar("Found")
+LOST = (UserError, OSError)
+"""What ends the read of one file and of no other."""
+_INCOMPLETE = frozenset({"file_lost", "database_cut", "database_damaged"})
+_UNSAVED = (
+    "what the database holds in this file alone is not shown: it was copied while somebody wrote it. "
+    "Close what has it open (or run PRAGMA wal_checkpoint on it) and copy it again."
+)
+_NEEDED = {
+    files.KERNELS: (NAME, START, DURATION),
+    files.BLOCKS: ("Size(KB)", "Allocation Time(us)", "Release Time(us)"),
+    files.MEMORY: ("Component", "Timestamp(us)"),
+    files.OPERATORS: ("Name",),
+}
+"""Columns without which nothing can be said."""
+
+
+class OpenedFiles:
+    """What one read takes from the files of a folder. Where one cannot be read, that is told and the others are read."""
+
+    def __init__(self, source: Source, names: Mapping[str, str], progress: Progress) -> None:
+        self.source = source = Steady(source)
+        self.names = names
+        """The file of each kind that is read."""
+        self.is_any_read = False
+        self.file_bytes = self.text_bytes = 0
+        self.issues: list[Issue] = []
+        self._progress = progress
+        self._whole = max(1, sum(source.size(name) for name in source.names()))
+        self._done = 0
+        self._state = ReadState(0.0, 0, {})
+        self._unread = set(source.names())
+
+    def content(self, kind: str, most: int = 0, log: IssueLog | None = None) -> bytes | None:
+        """Returns the bytes of a file, None where it is not there or cannot be read; ``most`` bounds them, 0 = all."""
+        name = self.names.get(kind)
+        try:
+            return None if name is None else b"".join(self.pieces(name, IssueLog() if log is None else log, most))
+        except LOST as error:
+            self.lost(str(name), error)
+            return None
+
+    def database(self, kind: str, of: Callable[[Database], Found | None], log: IssueLog | None = None) -> Found | None:
+        """Returns what ``of`` makes of a database, None where it is not there or cannot be read, which is told."""
+        name = self.names.get(kind)
+        if name is None:
+            return None
+        log, size = IssueLog() if log is None else log, self.source.size(name)
+        self._unread.discard(name)
+        content: Found | None = None
+
+        def tell(fraction: float) -> None:
+            done = self._done + size * fraction
+            self._progress(replace(self._state, fraction=min(1.0, done / self._whole)))
+
+        try:
+            with opened(self.source, name, log, tell) as database:
+                content = of(database)
+        except LOST as error:
+            self.lost(name, error)
+        else:
+            if content is None:
+                self.note(name, "no_tables", "the database has none of the tables of a profile. Export it again.")
+        self.tell(kind, log)
+        self.file_bytes += size
+        self.text_bytes += size
+        self._done += size
+        self.is_any_read = self.is_any_read or content is not None
+        return content
+
+    def pieces(self, name: str, log: IssueLog, most: int = 0) -> Iterator[bytes]:
+        """Gives the text of a file; ``most`` bounds it, 0 = all. Raises UserError where it cannot be read."""
+        self._unread.discard(name)
+        with self.source.open(name) as raw:
+            stream = TextStream(raw, self.source.size(name), lambda fraction: None, log)
+            while (not most or stream.text_bytes <= most) and (part := stream.read(1 << 20)):
+                yield part
+        self.file_bytes += stream.file_bytes
+        self.text_bytes += stream.text_bytes
+        self._done += self.source.size(name)
+        self._progress(replace(self._state, fraction=min(1.0, self._done / self._whole)))
+
+    def tell(self, kind: str | None, log: IssueLog) -> None:
+        """Tells the issues that were found in a file, or in none of the profile."""
+        file = "" if kind is None else _last(self.names.get(kind, kind))
+        self.issues += [replace(issue, file=file) for issue in log.issues()]
+        log.entries.clear()
+
+    def lost(self, name: str, error: UserError | OSError) -> None:
+        """Tells that a file could not be read."""
+        why = error.what if isinstance(error, UserError) else error.strerror or str(error)
+        self.note(name, "file_lost", f"the file could not be read: {why}")
+
+    def note(self, name: str, code: str, text: str) -> None:
+        """Tells what is to be known of a file."""
+        self.issues.append(Issue(code, "note", text, 1, file=_last(name)))
+
+
+class ProfileFiles(OpenedFiles):
+    """The files of a profile: tables of which a window has a part, and the trace view, which others read."""
+
+    def __init__(self, source: Source, progress: Progress, window: Window | None) -> None:
+        super().__init__(source, by_kind(source.names()), progress)
+        self.rows = Rows(window) if window is not None else None
+        """What a window has of the tables; None where all is read."""
+        self._kept: dict[str, CsvTable | None] = {}
+        self._logs: list[tuple[str, IssueLog]] = []
+        for other in source.names():
+            if (kind := kind_of(other)) and (name := self.names[kind]) != other:
+                self.note(other, "second_file", f"the profile is read from {_last(name)}; this one is left out")
+        for name in (name for name in source.names() if name.endswith(files.LOG) and self.source.size(name)):
+            self.note(name, "unsaved_changes", _UNSAVED)
+
+    def begin(self, name: str) -> Progress:
+        """Returns what tells how far the read of one file is, by whoever reads it."""
+        self._unread.discard(name)
+
+        def tell(state: ReadState) -> None:
+            self._state = replace(state, fraction=state.fraction * self.source.size(name) / self._whole)
+            self._progress(self._state)
+
+        return tell
+
+    def end(self, name: str, report: ReadReport) -> None:
+        """Takes the account of a file that somebody else read."""
+        self.is_any_read = True
+        self._done += self.source.size(name)
+        self.issues += [replace(issue, file=_last(name)) for issue in report.issues]
+
+    def keep(self, kind: str) -> CsvTable | None:
+        """Returns a table that is asked for once more; the next to ask takes it."""
+        self._kept[kind] = table = self.table(kind)
+        return table
+
+    def table(self, kind: str) -> CsvTable | None:
+        """Returns the table of a file; None where it is not there, or cannot be read, which is told."""
+        if kind in self._kept:
+            table, self._kept[kind] = self._kept[kind], None
+            return table
+        name, log = self.names.get(kind), IssueLog()
+        if name is None:
+            return None
+        keep = self.rows.keep(kind) if self.rows is not None else None
+        try:
+            table = read_table(self.pieces(name, log), log, keep)
+        except LOST as error:
+            self.lost(name, error)
+            return None
+        self.add_log(kind, log)  # cells that are no numbers show when somebody asks for numbers
+        if table is None:
+            self.note(name, "no_heading", "the file has no heading, so that nobody knows its columns")
+            return None
+        lacking = [title for title in _NEEDED.get(kind, ()) if not table.has(title)]
+        if lacking:
+            text = f"the file has no column {' and no column '.join(lacking)}: nothing of it is shown"
+            self.note(name, "missing_columns", text)
+            return None
+        self.is_any_read = True
+        return table
+
+    def add_log(self, kind: str, log: IssueLog) -> None:
+        """Takes a log of which the issues are told with the report, as more may come to it until then."""
+        self._logs.append((kind, log))
+
+    def report(self, trace: ReadReport | None, more: int) -> ReadReport:
+        """Returns the report about all files; ``more`` rows are drawn beside those of the trace view.
+
+        Files of which nothing was needed count as read, as the calls of operators beside a trace view.
+        """
+        for kind, log in self._logs:
+            self.tell(kind, log)
+        report = trace or ReadReport(READER_ID, 0, 0)
+        unread = sum(self.source.size(name) for name in self._unread)
+        dropped = sum(issue.count for issue in self.issues if issue.outcome == "dropped")
+        summary = replace(
+            report,
+            file_bytes=report.file_bytes + self.file_bytes + unread,
+            text_bytes=report.text_bytes + self.text_bytes + unread,
+            events_seen=report.events_seen + more + dropped - report.events_dropped,
+            events_kept=report.events_kept + more,
+            events_dropped=dropped,
+            complete=report.complete and not any(issue.code in _INCOMPLETE for issue in self.issues),
+            issues=tuple(self.issues),
+        )
+        self._progress(ReadState(1.0, summary.events_seen, {"other": summary.events_seen}))
+        return summary
+
+
+def _last(name: str) -> str:
+    return PurePosixPath(name).name

@@ -1,0 +1,288 @@
+"""The Reader of Ascend's profiles: a folder of many files, of which any may be missing, cut off or unreadable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.devices import describe_all
+from tb_plugin.errors import UnreadableTrace
+from tb_plugin.formats._chrome.generic.events import decode
+from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.formats._chrome.memory_estimate import room_bytes
+from tb_plugin.formats._chrome.parse import Tally, passed, report_of
+from tb_plugin.formats.ascend import filenames as files
+from tb_plugin.formats.ascend.communication import MOST_BYTES as MOST_DOCUMENT
+from tb_plugin.formats.ascend.communication import Job, document_in, job_of, kernel_steps
+from tb_plugin.formats.ascend.csv_table import CsvTable
+from tb_plugin.formats.ascend.database import Content, analysed, content_of
+from tb_plugin.formats.ascend.filenames import READER_ID, candidates, rank_in
+from tb_plugin.formats.ascend.kernels import Kernels, core_by_task, kernels_of, uses_of_tasks
+from tb_plugin.formats.ascend.lanes import Lanes, named_lanes
+from tb_plugin.formats.ascend.memory import devices_in, memory_in
+from tb_plugin.formats.ascend.memory_estimate import DATABASES, DOCUMENTS, needed
+from tb_plugin.formats.ascend.merge import no_rows_at_all, with_kernels
+from tb_plugin.formats.ascend.one_file import OneFile
+from tb_plugin.formats.ascend.open_files import LOST, ProfileFiles
+from tb_plugin.formats.ascend.operators import operators_of
+from tb_plugin.formats.ascend.profile_info import MOST_BYTES, metadata_of, settings_in
+from tb_plugin.formats.ascend.reported_tables import stated_table
+from tb_plugin.formats.ascend.text_or_database import Said, compared, figures_of
+from tb_plugin.formats.ascend.timeline import Timeline, in_percent
+from tb_plugin.formats.ascend.trace_view import Events
+from tb_plugin.formats.ascend.track_names import NamedRows, NamesOf, devices_of
+from tb_plugin.formats.ascend.windows import surveyed
+from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, Source
+from tb_plugin.formats.classify import call_names, class_names, name_flags, own_communication
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.model.trace.report import ReadReport
+from tb_plugin.model.trace.strings import StringTable
+from tb_plugin.model.trace.table import CounterEvents, RawTrace
+from tb_plugin.model.trace.window import Survey
+from tb_plugin.profilers import TORCH_NPU
+
+_PARSE_AGAIN = "Parse it again: torch_npu.profiler.profiler.analyse()."
+_COMMUNICATION_ALONE = (
+    "no file of the profile has rows, so that calls of communication stand for what the device did: of computing nothing is "
+    "known but what tables state"
+)
+_OPERATORS = "cpu_op"
+COMPARED = "text_and_database"
+"""Key of the metadata that says how many numbers text files and databases have in common."""
+_IN_TABLES = (files.MODULES, *files.STATED)
+
+
+class AscendReader:
+    """Reads what torch_npu and MindSpore leave in ``*_ascend_pt`` and ``*_ascend_ms`` folders."""
+
+    id = READER_ID
+    title = "Ascend profile"
+    raw = RawTrace
+    endings: tuple[str, ...] = ("_ascend_pt/", "_ascend_ms/", f"{files.OUTPUT}/")
+
+    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
+        """Returns the profiles among the listed files, judged by name alone."""
+        return candidates(listing)
+
+    def sniff(self, head: bytes) -> bool:
+        """Returns False: a folder is known by the names of its files, and none of these alone is a profile."""
+        return False
+
+    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+        """Returns the memory that reading files of these sizes takes at its peak."""
+        return needed(sizes)
+
+    def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
+        """Returns the profile. Raises UnreadableTrace where no file can be read, and what ``progress`` raises."""
+        return _Reading(source, options, progress).read()
+
+    def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
+        """Returns what is when in the trace view. Raises OnlyWhole where there is none, and what ``read`` raises."""
+        return surveyed(source, options, progress)
+
+    def room_bytes(self, memory_bytes: int) -> int:
+        """Returns how many bytes of text a read can keep in so much memory."""
+        return room_bytes(memory_bytes)
+
+
+class _Reading:
+    """One read in progress."""
+
+    def __init__(self, source: Source, options: ReadOptions, progress: Progress) -> None:
+        self._options = options
+        self._opened = ProfileFiles(source, progress, options.window)
+        self._documents: dict[str, dict[str, Any]] = {}
+
+    def read(self) -> RawTrace:
+        """Returns the profile."""
+        events = Events(IssueLog(), self._options.window)
+        report, columns, counters = self._trace_view(events)
+        interner, names = events.collected.interner, NamesOf.of(events.collected.names)
+        known = len(columns["start_ns"]) + len(counters.time_ns)
+        self._read_documents()
+        found = self._databases(events, columns, report is not None)
+        metadata, job = self._job(found)
+        if found.columns is not None:
+            columns, counters, names = found.columns, found.counters, NamesOf.of(found)
+        is_drawn = known > 0 or found.columns is not None
+        collective = np.zeros(0, np.int32)
+        use, of_use = np.empty(0, np.uint8), np.empty(0, np.int32)
+        kernels, placed = self._kernels(found, columns, interner)
+        steps = found.steps
+        if not is_drawn:
+            steps = steps or (kernel_steps(kernels, interner.texts) if kernels is not None else job.steps())
+            if kernels is None and (kernels := job.kernels(interner)) is not None:
+                told = files.COMMUNICATION if files.COMMUNICATION in self._opened.names else files.ANALYSED
+                self._opened.note(self._opened.names.get(told, told), "communication_alone", _COMMUNICATION_ALONE)
+        if kernels is not None:
+            columns, row = with_kernels(columns, kernels, interner, placed)
+            collective, of_use, use = row[kernels.is_collective], row, kernels.uses_matrix_unit
+        tables = {
+            kind: table
+            for kind in (files.BLOCKS, files.MEMORY, *_IN_TABLES)
+            if (table := self._table_or(kind, found)) is not None
+        }
+        memory, logs = memory_in(tables, interner)
+        for kind, of_memory in logs.items():
+            self._opened.tell(kind, of_memory)
+        stated = [*job.stated(), *(stated_table(kind, tables[kind]) for kind in _IN_TABLES if kind in tables)]
+        if not is_drawn and (table := self._opened.table(files.OPERATORS)) is not None:
+            stated.append(operators_of(files.OPERATORS, table))
+        if not self._opened.is_any_read:
+            raise UnreadableTrace("No file of the profile could be read.", do=_PARSE_AGAIN)
+        columns["collectives"] = job.collectives(columns, interner)
+        rows, log = NamedRows(columns["name"], columns["kind"]), IssueLog()
+        classes = class_names(rows, interner, self._options.class_rules, log)
+        self._opened.tell(None, log)
+        flags = name_flags(rows, interner.texts, collective, own_communication(rows, classes))
+        flags["uses_matrix_unit"][of_use] = use
+        if (core := core_by_task(columns, interner)) is not None:
+            columns["others"] = (*columns["others"], core)
+            flags["uses_matrix_unit"] = uses_of_tasks(core, flags["uses_matrix_unit"], interner)
+        lanes = named_lanes(columns["device"], columns["pid"], columns["tid"], interner.texts)
+        devices, place = devices_of(columns.pop("device"), devices_in(memory))
+        summary = self._opened.report(report, len(columns["start_ns"]) + len(counters.time_ns) - known)
+        return RawTrace(
+            **{**columns, "device": place},
+            **flags,
+            **memory,
+            strings=StringTable(interner.texts),
+            devices=describe_all(
+                devices, {each: found.devices.get(each, {}) for each in devices}, (), frozenset({"ascend"})
+            ),
+            report=summary,
+            counters=counters,
+            process_names=names.processes,
+            thread_names={**names.threads, **lanes},
+            process_order=names.process_order,
+            thread_order=names.thread_order,
+            metadata=metadata,
+            base_time_ns=0,
+            is_external_id_sure=True,
+            recorder=TORCH_NPU,
+            calls=call_names(rows, interner.texts),
+            classes=classes,
+            stated=tuple(stated),
+            stated_steps=steps,
+            window=self._options.window,
+        )
+
+    def _trace_view(self, events: Events) -> tuple[ReadReport | None, dict[str, Any], CounterEvents]:
+        name = self._opened.names.get(files.TRACE)
+        if name is None:
+            return None, no_rows_at_all(), CounterEvents()
+
+        tell = self._opened.begin(name)
+        try:
+            with passed(OneFile(self._opened.source, name), self._options, events, decode, tell) as (document, stream):
+                collected = events.collected
+                columns = collected.finish().raw(None)
+                lanes = Lanes(collected.interner.texts, collected.names.processes(), collected.names.threads())
+                made = Timeline(columns, lanes, collected.interner).raw()
+                collected.interner.tell(events.log)
+                outside = 0 if collected.cut is None else collected.cut.outside
+                tally = Tally(collected.seen, len(made["start_ns"]) + collected.counters.count, {}, outside)
+                report = report_of(READER_ID, document, stream, events.log, tally)
+                counters = in_percent(collected.counters.take(), collected.interner.texts)
+        except LOST as error:
+            self._opened.lost(name, error)
+            events.restart()
+            return None, no_rows_at_all(), CounterEvents()
+        self._opened.end(name, report)
+        return report, made, counters
+
+    def _kernels(
+        self, found: Content, columns: Mapping[str, Any], interner: Interner
+    ) -> tuple[Kernels | None, npt.NDArray[np.int32] | None]:
+        """The kernels of the table, else of a database, with their rows where the profile says which they are."""
+        table, log = self._opened.table(files.KERNELS), IssueLog()
+        if table is None:
+            return found.kernels, found.placed
+        kernels = kernels_of(table, interner, log)
+        self._opened.tell(files.KERNELS, log)
+        return (kernels, None) if self._opened.rows is None else self._opened.rows.placed(kernels, columns)
+
+    def _table_or(self, kind: str, found: Content) -> CsvTable | None:
+        """The table of a file, else what a database has of it."""
+        table = self._opened.table(kind)
+        return found.tables.get(kind) if table is None else table
+
+    def _databases(self, events: Events, columns: Mapping[str, Any], is_drawn: bool) -> Content:
+        """What the databases have beside what the other files say. ``is_drawn``: a trace view gave ``columns``."""
+        interner = events.collected.interner
+        if not DATABASES & set(self._opened.names):
+            return Content()
+        if self._options.window is not None:
+            for name in (name for kind, name in self._opened.names.items() if kind in DATABASES):
+                self._opened.note(
+                    name, "database_left_out", "a window is read from the text files; the database was left out"
+                )
+            return Content()
+        # What a file really says is known when it is read.
+        asked = (files.KERNELS, files.BLOCKS, files.MEMORY, files.STEPS, *_IN_TABLES)
+        tables = {kind: table for kind in asked if (table := self._opened.keep(kind)) is not None}
+        texts = frozenset(tables) | ({files.TRACE} if is_drawn else set())
+        texts |= set(self._documents)
+        rows = self._opened.database("db", lambda database: content_of(database, interner, texts)) or Content()
+        more = self._opened.database(files.ANALYSED, lambda database: analysed(database, texts)) or Content()
+        figures = figures_of(tables)
+        if is_drawn:
+            operators = int(np.count_nonzero(columns["category"] == interner.text(_OPERATORS)))
+            figures["calls of operators"] = Said(operators, 0)
+        alike = 0
+        for kind, content in (("db", rows), (files.ANALYSED, more)):
+            same, differences = compared(figures, content.figures)
+            alike += same
+            for text in differences:
+                self._opened.note(
+                    self._opened.names[kind],
+                    "files_differ",
+                    f"the text counts where it and the database differ: {text}",
+                )
+        about = {**rows.about, COMPARED: f"{alike} numbers agree"} if alike else rows.about
+        return replace(rows, tables={**more.tables, **rows.tables}, about=about)
+
+    def _read_documents(self) -> None:
+        """Reads what is said of communication: a database is asked only for what is not there."""
+        for kind in DOCUMENTS:
+            log = IssueLog()
+            content = self._opened.content(kind, MOST_DOCUMENT)
+            if content is not None and (document := document_in(content, log)) is not None:
+                self._documents[kind] = document
+                self._opened.is_any_read = True
+            self._opened.add_log(kind, log)
+
+    def _job(self, database: Content) -> tuple[dict[str, Any], Job]:
+        """What the profile says of itself and of its job."""
+        metadata, groups = self._metadata(database)
+        rank = metadata.get("distributedInfo", {}).get("rank")
+        steps = self._table_or(files.STEPS, database)
+        logs = (IssueLog(), IssueLog(), IssueLog())
+        calls, links = (self._documents.pop(kind, None) for kind in DOCUMENTS)
+        job = job_of(rank, groups, steps, (calls, links), database.tables, logs)
+        for kind, document, log in zip(
+            (*DOCUMENTS, files.STEPS), (calls, links, files.STEPS in self._opened.names), logs, strict=True
+        ):
+            self._opened.add_log(kind if document else files.ANALYSED, log)
+        return metadata, job
+
+    def _metadata(self, database: Content) -> tuple[dict[str, Any], Any]:
+        """What the profile says of itself, and the groups of ranks that it lists."""
+        found = []
+        for kind in ("info", files.ABOUT):
+            log = IssueLog()
+            content = self._opened.content(kind, MOST_BYTES)
+            try:
+                found.append(settings_in(content, log) if content is not None else {})
+            except ValueError as error:
+                self._opened.note(self._opened.names[kind], "bad_settings", f"the settings cannot be read: {error}")
+                found.append({})
+            self._opened.add_log(kind, log)
+        ranks = (rank_in(name) for name in self._opened.source.names())
+        rank = next((rank for rank in ranks if rank is not None), database.rank)
+        about = {**database.about, **found[1]}
+        return metadata_of(found[0], about, rank), about.get("parallel_group_info")

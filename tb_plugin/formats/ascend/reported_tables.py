@@ -1,0 +1,75 @@
+"""Tables that a profile brings ready-made, as they are: times of steps, statistics by operator and call, caches, links."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import PurePosixPath
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.formats._chrome.times import EXACT_BELOW_US, INT64_MAX
+from tb_plugin.formats.ascend.csv_table import CsvTable
+from tb_plugin.model.trace.extra_columns import SINCE_1970, StatedColumn, StatedTable
+
+_UNIT = re.compile(r"(?P<title>.*?)\s*\((?P<unit>us|ms|KB|MB|GB/s|MB/s|%|MHz|bytes)\)\Z")
+_KEY = re.compile(r"[^A-Za-z0-9]+")
+_TITLES = {
+    "step_trace_time.csv": "Times of steps",
+    "op_statistic.csv": "Kernels by type",
+    "api_statistic.csv": "Calls by name",
+    "npu_module_mem.csv": "Memory of components",
+    "data_preprocess.csv": "Work of AI CPUs",
+    "l2_cache.csv": "L2 cache",
+    "task_time.csv": "Tasks",
+    "static_op_mem.csv": "Static memory",
+}
+
+
+def stated_table(name: str, table: CsvTable, titles: Sequence[str] | None = None) -> StatedTable:
+    """Returns the table of a file, of these columns or all: numbers where all cells are numbers."""
+    last = PurePosixPath(name).name
+    columns = [_column(title, table) for title in (table.titles if titles is None else titles)]
+    return StatedTable(last.partition(".")[0], _TITLES.get(last, last), tuple(columns))
+
+
+def _column(title: str, table: CsvTable) -> StatedColumn:
+    """A column of the file. Microseconds of a clock have more digits than floats, and are whole nanoseconds."""
+    match = _UNIT.match(title)
+    key = _KEY.sub("_", title).strip("_").lower() or "column"
+    bare, unit = (match["title"], match["unit"]) if match else (title, "")
+    cells = table.texts(title)
+    if unit == "us" and _of_clock(cells):
+        time, there = table.nanoseconds(title)
+        return StatedColumn(f"{key.removesuffix('_us')}_ns", bare, SINCE_1970, pa.array(time, mask=~there))
+    return StatedColumn(key, bare, unit, _numbers(cells))
+
+
+def _numbers(cells: pa.Array) -> pa.Array:
+    """The numbers of cells, these as texts where one is none, or has more digits than a float holds."""
+    for kind in (pa.int64(), pa.float64()):
+        try:
+            found = pc.cast(cells, kind)
+        except pa.ArrowInvalid:
+            continue
+        return found if pa.types.is_integer(kind) or _has_all_digits(cells) else cells
+    return cells
+
+
+def _has_all_digits(cells: pa.Array) -> bool:
+    """Whether cells that are numbers say the same as floats; 15 digits always do."""
+    digits = pc.utf8_length(pc.replace_substring_regex(cells, "[^0-9]", ""))
+    long = cells.filter(pc.fill_null(pc.greater(digits, 15), False))
+    return all(Decimal(repr(float(text))) == Decimal(text) for text in long.to_pylist())
+
+
+def _of_clock(cells: pa.Array) -> bool:
+    """Whether microseconds count from 1970: as times of work they were a hundred days."""
+    try:
+        floats = pc.cast(cells, pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    most = pc.max(floats).as_py()
+    return most is not None and EXACT_BELOW_US <= most < INT64_MAX / 1000

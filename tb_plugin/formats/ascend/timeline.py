@@ -1,0 +1,230 @@
+"""``trace_view.json``: what its events are, and who launched what. Its kernels get their facts elsewhere (kernels.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.formats.ascend.arguments import MODULE_NAME, as_shapes, as_stack, as_types, kind_of_task
+from tb_plugin.formats.ascend.lanes import Lane, Lanes
+from tb_plugin.model.trace.extra_columns import OpenColumn
+from tb_plugin.model.trace.links import rows_starting_at
+from tb_plugin.model.trace.numbering import numbered
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.steps.windows import STEP_NAME
+from tb_plugin.model.trace.table import ArrowEnds, CounterEvents, DeviceArgs, Flows, OperatorArgs, PythonArgs
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+_BY_CATEGORY = {
+    "cpu_op": EventKind.OPERATOR,
+    "user_annotation": EventKind.ANNOTATION,
+    "mstx": EventKind.ANNOTATION,
+    "enqueue": EventKind.RUNTIME,
+    "dequeue": EventKind.RUNTIME,
+    "python_function": EventKind.PYTHON,
+}
+_LAUNCH, _HOST_TO_DEVICE, _FORWARD = "torch_to_npu", "HostToDevice", "fwdbwd"
+IN_PAIRS = frozenset({_LAUNCH})
+"""Arrows whose id is when their task begins, as tasks of two streams may at once. Their ends stand side by side in files."""
+_SHAPES, _TYPES, _STACK = "Input Dims", "Input type", "Call stack"
+_SEQUENCE, _THREAD, _CONNECTION = "Sequence number", "Fwd thread id", "connection_id"
+_PYTHON = {"Python id": "python_id", "Python parent id": "parent_id", "Python module id": "module_id"}
+HIT_RATE = "Hit Rate(%)"
+"""Series of a counter of caches."""
+_BYTES = ("data size(Byte)", "size(Byte)")
+_DIRECTION = "memcpy direction"
+
+
+class Timeline:
+    """The rows of a trace view. ``columns`` are those that Chrome's rules make of it (Collection.raw)."""
+
+    def __init__(self, columns: Mapping[str, Any], lanes: Lanes, interner: Interner) -> None:
+        self._columns = dict(columns)
+        self._others: dict[str, OpenColumn] = {column.key: column for column in columns["others"]}
+        self._interner = interner
+        self.count = len(columns["start_ns"])
+        self.lane, self.device = lanes.of(columns["pid"], columns["tid"])
+        self.on_device = (self.lane >= Lane.STREAM) & (self.lane <= Lane.ANALYSIS)
+        self.kind = self._kinds()
+        self._lanes = lanes
+
+    def raw(self) -> dict[str, Any]:
+        """Returns columns and sections of a RawTrace but what names tell; ``device`` are numbers of devices."""
+        columns = self._columns
+        connection = self._whole(_CONNECTION, self.count)
+        linked = np.isin(self.kind, (EventKind.RUNTIME, EventKind.KERNEL, EventKind.MEMCPY)) & (
+            (self.lane == Lane.CANN) | self.on_device
+        )
+        arrows, flows, external = self._arrows(columns["arrows"])
+        pid, tid = self._lanes.drawn(columns["pid"], columns["tid"], self._interner.text)
+        operators, python = self._operators(), self._python()
+        device_args = self._device_args()
+        return {
+            **{key: columns[key] for key in ("start_ns", "dur_ns", "name", "category", "nth", "asynchronous")},
+            "kind": self.kind,
+            "pid": pid,
+            "tid": tid,
+            # 0 is no connection: what the host did not ask for.
+            "correlation": np.where(linked & (connection > 0), connection, MISSING),
+            "external_id": external,
+            "device": self.device,
+            "operators": operators,
+            "python": python,
+            "device_args": device_args,
+            "arrows": arrows,
+            "flows": flows,
+            "others": tuple(self._others.values()),
+        }
+
+    def _kinds(self) -> npt.NDArray[np.uint8]:
+        columns, texts = self._columns, self._interner.texts
+        kind = self._columns["kind"].copy()
+        plain = (kind == EventKind.ANNOTATION) | (kind == EventKind.PYTHON)
+        category = self._table(columns["category"], lambda text: _BY_CATEGORY.get(text, EventKind.UNKNOWN))
+        is_step = self._table(columns["name"], lambda text: STEP_NAME.match(text) is not None) == 1
+        is_module = self._table(columns["name"], lambda text: text.startswith(MODULE_NAME)) == 1
+        host = np.where(is_step & (category == EventKind.OPERATOR), EventKind.ANNOTATION, category)
+        host = np.where(is_module & (category == EventKind.PYTHON), EventKind.MODULE, host)
+        task = np.full(self.count, EventKind.KERNEL, np.uint8)
+        stated = self._others.get("Task Type")
+        if stated is not None and stated.is_text:
+            task[stated.row] = [kind_of_task(texts[value]) for value in stated.value.tolist()]
+        made = np.select(
+            [self.lane == lane for lane in (Lane.HOST, Lane.GC, Lane.CANN, Lane.STREAM, Lane.GROUP)],
+            [host, np.uint8(EventKind.PYTHON), np.uint8(EventKind.RUNTIME), task, np.uint8(EventKind.KERNEL)],
+            np.where(self.on_device, EventKind.DEVICE_ANNOTATION, EventKind.UNKNOWN),
+        )
+        return np.where(plain, made, kind).astype(np.uint8)
+
+    def _table(self, ids: Int32, of: Callable[[str], Any]) -> npt.NDArray[np.uint8]:
+        """What a function says of the texts of a column, asked once for each."""
+        table = np.zeros(len(self._interner.texts) + 1, np.uint8)
+        for each in np.unique(ids).tolist():
+            table[each] = int(of(self._interner.texts[each]))
+        return table[ids]
+
+    def _whole(self, key: str, count: int) -> Int64:
+        """The whole numbers of an argument by row, -1 = absent; it stays an argument."""
+        found = np.full(count, MISSING, np.int64)
+        column = self._others.get(key)
+        if column is not None and not column.is_text:
+            found[column.row] = column.value.astype(np.int64)
+        elif column is not None:
+            texts = self._interner.texts
+            found[column.row] = [
+                int(t) if (t := texts[v]).isdecimal() and len(t) < 19 else MISSING for v in column.value
+            ]
+        return found
+
+    def _arrows(self, ends: ArrowEnds) -> tuple[ArrowEnds, Flows, Int64]:
+        """Recorded arrows that are no launches, arrows from forward to backward, and what operator launched a task."""
+        name = self._table(ends.name, lambda text: 1 if text == _LAUNCH else 2 if text == _FORWARD else 0)
+        host_to_device = self._table(ends.name, lambda text: text.startswith(_HOST_TO_DEVICE)) == 1
+        external = np.full(self.count, MISSING, np.int64)
+        launched = np.flatnonzero(name == 1)
+        if len(launched):
+            source = self._rows_at(ends.start_pid, ends.start_tid, ends.start_time_ns, launched, self.lane == Lane.HOST)
+            target = self._rows_at(ends.end_pid, ends.end_tid, ends.end_time_ns, launched, self.on_device)
+            both = (source != MISSING) & (target != MISSING)
+            external[source[both]] = source[both] + 1
+            external[target[both]] = source[both] + 1
+        flows = Flows(**{key: getattr(ends, key)[name == 2] for key in vars(Flows())})
+        kept = (name == 0) & ~host_to_device
+        return self._moved(_only(ends, kept)), flows, external
+
+    def _moved(self, ends: ArrowEnds) -> ArrowEnds:
+        """Arrows with their ends where the rows are drawn."""
+        text = self._interner.text
+        start_pid, start_tid = self._lanes.drawn(ends.start_pid, ends.start_tid, text)
+        end_pid, end_tid = self._lanes.drawn(ends.end_pid, ends.end_tid, text)
+        return replace(ends, start_pid=start_pid, start_tid=start_tid, end_pid=end_pid, end_tid=end_tid)
+
+    def _rows_at(self, pid: Int32, tid: Int32, time: Int64, some: Int64, among: Bool) -> Int32:
+        """The rows that begin just where these ends of arrows are."""
+        columns, width = self._columns, len(self._interner.texts) + 1
+        key = np.concatenate(
+            (columns["pid"].astype(np.int64) * width + columns["tid"], pid[some] * np.int64(width) + tid[some])
+        )
+        track = numbered(key)[0].astype(np.int32)
+        rows = np.flatnonzero(among)
+        # Of rows that begin together the shortest is the innermost.
+        rows = rows[np.lexsort((-columns["dur_ns"][rows], columns["start_ns"][rows]))]
+        return rows_starting_at(track[: self.count], columns["start_ns"], rows, track[self.count :], time[some])
+
+    def _take(self, key: str) -> OpenColumn | None:
+        return self._others.pop(key, None)
+
+    def _operators(self) -> OperatorArgs:
+        stated: dict[str, Any] = {
+            "shapes": self._texts(_SHAPES, as_shapes), "types": self._texts(_TYPES, as_types),
+            "stack": self._texts(_STACK, as_stack),
+        }  # fmt: skip
+        numbers: dict[str, Any] = {"sequence": self._numbers(_SEQUENCE), "forward_thread": self._numbers(_THREAD)}
+        filled = [column != MISSING for column in (*stated.values(), *numbers.values())]
+        row = np.flatnonzero(np.logical_or.reduce(filled)).astype(np.int32)
+        none = np.full(len(row), MISSING, np.int32)
+        columns = {key: column[row] for key, column in (stated | numbers).items()}
+        return OperatorArgs(row=row, strides=none, concrete=none, **columns)
+
+    def _python(self) -> PythonArgs:
+        numbers = {name: self._numbers(key) for key, name in _PYTHON.items()}
+        row = np.flatnonzero(numbers["python_id"] != MISSING).astype(np.int32)
+        return PythonArgs(row=row, **{name: column[row] for name, column in numbers.items()})
+
+    def _device_args(self) -> DeviceArgs:
+        """The stream of each task is its thread; a group's operations stand on none that has a number."""
+        row = np.flatnonzero(self.on_device & (self.lane != Lane.ANALYSIS)).astype(np.int32)
+        size = np.full(self.count, MISSING, np.int64)
+        for key in _BYTES:
+            size = np.maximum(size, self._numbers(key))
+        direction = self._texts(_DIRECTION, str)
+        stream = np.where(self.lane == Lane.STREAM, self._columns["tid"], MISSING)[row]
+        return device_args(row, stream.astype(np.int32), size[row], direction[row])
+
+    def _numbers(self, key: str) -> Int64:
+        found = self._whole(key, self.count)
+        self._take(key)
+        return found
+
+    def _texts(self, key: str, form: Callable[[str], str]) -> Int32:
+        """The texts of an argument by row in the form of the model, -1 = absent."""
+        found = np.full(self.count, MISSING, np.int32)
+        column = self._take(key)
+        if column is None or not column.is_text:
+            return found
+        values, place = np.unique(column.value, return_inverse=True)
+        formed = [
+            self._interner.text(text) if (text := form(self._interner.texts[v])) else MISSING for v in values.tolist()
+        ]
+        found[column.row] = np.array(formed, np.int32)[place]
+        return found
+
+
+def in_percent(counters: CounterEvents, texts: Sequence[str]) -> CounterEvents:
+    """Returns the counters with hit rates in per cent, as their name says: trace views write shares of 1 under it."""
+    known = np.unique(counters.series)
+    named = known[[texts[each] == HIT_RATE for each in known.tolist()]] if len(known) else known
+    rates = np.isin(counters.series, named)
+    if not rates.any() or counters.value[rates].max() > 1:
+        return counters
+    return replace(counters, value=np.where(rates, counters.value * 100, counters.value))
+
+
+def device_args(row: Int32, stream: Int32, size: Int64, direction: Int32) -> DeviceArgs:
+    """Returns arguments of device work; what CUDA's kernels state beside is absent."""
+    word, number = np.full(len(row), MISSING, np.int32), np.full(len(row), MISSING, np.int64)
+    nothing = np.full(len(row), np.nan)
+    return DeviceArgs(row, stream, word, word, number, number, nothing, nothing, size, direction)
+
+
+def _only(ends: ArrowEnds, kept: Bool) -> ArrowEnds:
+    columns = {key: column[kept] if len(column) else column for key, column in vars(ends).items()}
+    return replace(ends, **columns)

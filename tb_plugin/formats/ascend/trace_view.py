@@ -1,0 +1,43 @@
+"""``trace_view.json`` as one pass over one file of a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tb_plugin.formats._chrome.generic.events import Event
+from tb_plugin.formats._chrome.generic.rows import Collected
+from tb_plugin.formats._chrome.parse import no_events
+from tb_plugin.formats.ascend.timeline import IN_PAIRS
+from tb_plugin.formats.ascend.windows import cut_of
+from tb_plugin.formats.base import ReadState
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.model.trace.table import Window
+
+
+class Events:
+    """One pass over the trace view."""
+
+    def __init__(self, log: IssueLog, window: Window | None = None) -> None:
+        self.log = log
+        self._window = window
+        self.restart()
+        self._phases_seen = False
+
+    def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
+        """Takes events of the document."""
+        self.collected.add(events, digits)
+        self._phases_seen = self._phases_seen or any(event.ph for event in events)
+
+    def restart(self) -> None:
+        """Forgets everything: a later event list replaces the one read so far."""
+        self.collected = Collected(self.log, IN_PAIRS, None if self._window is None else cut_of(self._window))
+
+    def state(self, fraction: float) -> ReadState:
+        """Returns what was read so far, with ``fraction`` of the stored bytes."""
+        seen = self.collected.seen
+        return ReadState(fraction, seen, {"other": seen} if seen else {})
+
+    def check(self, is_bare_list: bool) -> None:
+        """Raises UnreadableTrace when what was read is JSON but no trace."""
+        if not self._phases_seen and (is_bare_list or self.collected.seen):
+            raise no_events()

@@ -1,0 +1,48 @@
+"""Processes, threads and devices of a profile by name, whichever file names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tb_plugin.formats._chrome.other_events import Names as ViewNames
+from tb_plugin.formats.ascend.database import Content
+from tb_plugin.formats.ascend.lanes import Lanes
+from tb_plugin.model.trace.schema import MISSING
+
+
+@dataclass(frozen=True)
+class NamesOf:
+    """Names and places of processes and threads."""
+
+    processes: Mapping[str, str]
+    threads: Mapping[tuple[str, str], str]
+    process_order: Mapping[str, int]
+    thread_order: Mapping[tuple[str, str], int]
+
+    @classmethod
+    def of(cls, found: Content | ViewNames) -> NamesOf:
+        """Returns those of a trace view, or of a database."""
+        if isinstance(found, Content):
+            return cls(found.process_names, found.thread_names, found.process_order, {})
+        processes, threads = found.processes(), found.threads()
+        return cls(processes, threads, found.process_order, Lanes((), processes, threads).order(found.thread_order))
+
+
+class NamedRows:
+    """Rows of which the names tell something."""
+
+    def __init__(self, name: Any, kind: Any) -> None:
+        self.name = name
+        self.kind = kind
+
+
+def devices_of(number: Any, others: Any) -> tuple[list[str], Any]:
+    """Returns the devices by number, also ``others`` without rows, and of each row its place among them."""
+    found = np.union1d(number[number != MISSING], others)
+    of_rows = np.full(len(number), MISSING, np.int16)
+    of_rows[number != MISSING] = np.searchsorted(found, number[number != MISSING])
+    return [str(each) for each in found.tolist()], of_rows

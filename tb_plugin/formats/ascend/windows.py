@@ -1,0 +1,214 @@
+"""A trace view that is too large to be opened whole: one look through it, and which rows of the tables belong to a window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.errors import OnlyWhole
+from tb_plugin.formats._chrome.columns import Column, int64s
+from tb_plugin.formats._chrome.generic.events import Event, decode
+from tb_plugin.formats._chrome.interning import as_text
+from tb_plugin.formats._chrome.other_events import Names
+from tb_plugin.formats._chrome.parse import passed
+from tb_plugin.formats._chrome.survey import LinkedWork, Surveying
+from tb_plugin.formats._chrome.window_cut import Cut
+from tb_plugin.formats.ascend import filenames as files
+from tb_plugin.formats.ascend.arguments import kind_of_task
+from tb_plugin.formats.ascend.csv_table import CsvTable, Keep
+from tb_plugin.formats.ascend.filenames import by_kind
+from tb_plugin.formats.ascend.kernels import DURATION, START, Kernels, places_among
+from tb_plugin.formats.ascend.lanes import Lane, Lanes
+from tb_plugin.formats.ascend.memory_estimate import needed
+from tb_plugin.formats.ascend.one_file import OneFile, Steady
+from tb_plugin.formats.ascend.timeline import IN_PAIRS
+from tb_plugin.formats.base import FileSize, Progress, ReadOptions, Source
+from tb_plugin.model.trace.links import rows_starting_at
+from tb_plugin.model.trace.order import FAR, touching
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.model.trace.steps.annotations import with_own
+from tb_plugin.model.trace.table import Window
+from tb_plugin.model.trace.window import Survey
+from tb_plugin.profilers import TORCH_NPU
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+_CUT = frozenset({files.KERNELS, files.BLOCKS, files.MEMORY})
+"""Tables of which a window has a part."""
+_CONNECTION, _TASK = "connection_id", "Task Type"
+_COLUMNS = ("correlation", "start", "end", "thread", "kind")
+
+
+class AscendSurvey(Surveying):
+    """One survey in progress. What the threads are is known when all names came: until then their rows wait."""
+
+    has_arrows = True
+
+    def _restart_at(self, text_bytes: int) -> None:
+        super()._restart_at(text_bytes)
+        self._names = Names()
+        self._waiting = {name: Column(np.int64) for name in _COLUMNS}
+        self._threads: dict[tuple[str, str], int] = {}
+        self._kinds: dict[str, int] = {}
+        self._begun: dict[Any, int] = {}
+        self._asked = {name: Column(np.int64) for name in ("time", "thread", "at")}
+
+    def add_names(self, events: Sequence[Event]) -> None:
+        """Takes what events say of processes and threads."""
+        for event in [event for event in events if event.ph == "M"]:
+            args = event.args or {}
+            self._names.add(event, args.get("name"), args.get("labels"), args.get("sort_index"))
+
+    def add_rows(self, rows: Sequence[Event], start: Int64, dur: Int64) -> None:
+        """Takes ranges of one chunk."""
+        # What the host did has a category; calls of CANN and all that devices do have none.
+        bare = np.array([event.cat is None for event in rows], np.bool_)
+        right = (dur >= 0) & (dur <= FAR) & (np.abs(start) < FAR) & ~(bare & (start == 0) & (dur == 0))
+        end = start + np.where(right, dur, 0)
+        self.bounds.add(start[right], end[right])
+        at = np.flatnonzero(bare & right)
+        some = [rows[i] for i in at.tolist()]
+        threads, kinds = self._threads, self._kinds
+        columns = {
+            "correlation": int64s([_connection(event) for event in some]),
+            "start": start[at],
+            "end": end[at],
+            "thread": int64s([threads.setdefault((as_text(e.pid), as_text(e.tid)), len(threads)) for e in some]),
+            "kind": int64s([self._kind(kinds, event) for event in some]),
+        }
+        for name, column in columns.items():
+            self._waiting[name].add(column)
+        self.work.add_steps(rows, start, dur, right & ~bare)
+
+    def add_arrows(self, ends: Sequence[Event], start: Int64) -> None:
+        """Takes arrows from operators to the work that they ask for; the begin of one stands before its end."""
+        found = []
+        for event, time in zip(ends, start.tolist(), strict=True):
+            if event.name not in IN_PAIRS:
+                continue
+            key = as_text(event.id)
+            if event.ph == "s":
+                self._begun[key] = time
+            elif (begin := self._begun.pop(key, None)) is not None:
+                thread = (as_text(event.pid), as_text(event.tid))
+                found.append((begin, self._threads.setdefault(thread, len(self._threads)), time))
+        for column, values in zip(self._asked.values(), np.array(found, np.int64).reshape(-1, 3).T, strict=True):
+            column.add(values)
+
+    def linked(self) -> LinkedWork:
+        """Returns launches, work and steps; called once, when all events are in."""
+        waiting = {name: column.take() for name, column in self._waiting.items()}
+        lanes = Lanes((), self._names.processes(), self._names.threads())
+        lane = np.array([lanes.what(*thread)[0] for thread in self._threads] or [Lane.OTHER], np.uint8)[
+            waiting["thread"]
+        ]
+        correlation, start, end = (waiting[name] for name in ("correlation", "start", "end"))
+        launches = np.flatnonzero((lane == Lane.CANN) & (correlation != MISSING))
+        kind = np.where(lane == Lane.GROUP, EventKind.KERNEL, waiting["kind"]).astype(np.uint8)
+        on_device = (lane == Lane.STREAM) | (lane == Lane.GROUP)
+        work = np.flatnonzero(on_device & of_kind(kind, *DEVICE_WORK))
+        self.work.add_launches(correlation[launches], start[launches], end[launches])
+        thread, asked = (
+            waiting["thread"].astype(np.int32),
+            {name: column.take() for name, column in self._asked.items()},
+        )
+        work = work[np.argsort(start[work], kind="stable")]
+        ends = rows_starting_at(thread, start, work, asked["thread"].astype(np.int32), asked["at"])
+        time = np.full(len(start), MISSING, np.int64)
+        time[ends[ends != MISSING]] = asked["time"][ends != MISSING]
+        self.work.add_work(correlation[work], start[work], end[work], thread[work], time[work])
+        return self.work
+
+    @staticmethod
+    def _kind(kinds: dict[str, int], event: Event) -> int:
+        task = (event.args or {}).get(_TASK)
+        if not isinstance(task, str):
+            return int(EventKind.KERNEL)
+        if task not in kinds:
+            kinds[task] = int(kind_of_task(task))
+        return kinds[task]
+
+
+def _connection(event: Event) -> int:
+    """The number that joins calls and what they launched, -1 for none."""
+    stated = (event.args or {}).get(_CONNECTION)
+    if isinstance(stated, str) and stated.isdecimal() and len(stated) < 19:
+        stated = int(stated)
+    return stated if type(stated) is int and 0 < stated < 2**63 else MISSING
+
+
+def surveyed(source: Source, options: ReadOptions, progress: Progress) -> Survey:
+    """Returns what is when in the trace view of a profile. Raises OnlyWhole where there is none."""
+    source = Steady(source)
+    names = by_kind(source.names())
+    view = names.get(files.TRACE)
+    if view is None:
+        raise OnlyWhole("a profile without a trace view cannot be opened as a window.", next(iter(source.names()), ""))
+    surveying = AscendSurvey(with_own(TORCH_NPU.steps, options.own_steps))
+    with passed(OneFile(source, view), options, surveying, decode, progress) as (_, stream):
+        found = surveying.finish()
+    # Rows of the tables lie where the events do, about.
+    sizes = {name: _size(source, name) for kind, name in names.items() if kind in _CUT}
+    share = 1 + needed(sizes) / max(1, needed({view: FileSize(stream.text_bytes)}))
+    return replace(found, cell_bytes=tuple(round(size * share) for size in found.cell_bytes))
+
+
+def _size(source: Source, name: str) -> FileSize:
+    return FileSize(source.size(name), is_packed=name.endswith(files.PACKED))
+
+
+def cut_of(window: Window) -> Cut:
+    """Returns what keeps the events of a window: both ends of a launch have the number that joins them."""
+
+    def near(events: Sequence[Event]) -> tuple[Bool, Bool]:
+        linked = np.array([_connection(event) != MISSING for event in events], np.bool_)
+        return linked, linked
+
+    return Cut(window, near, arrow_lag_ns=window.lag_ns)
+
+
+class Rows:
+    """Which rows of the tables belong to a window."""
+
+    def __init__(self, window: Window) -> None:
+        self._begin = window.origin_ns + window.begin_ns
+        self._end = window.origin_ns + window.end_ns
+        self._lag = window.lag_ns
+
+    def keep(self, kind: str) -> Keep | None:
+        """Returns what chooses rows of this file, None where all of them stay."""
+        return {
+            files.KERNELS: self._kernels,
+            files.BLOCKS: self._blocks,
+            files.MEMORY: self._totals,
+            files.MODULES: self._totals,
+        }.get(kind)
+
+    def placed(self, kernels: Kernels, columns: Mapping[str, Any]) -> tuple[Kernels, Int32]:
+        """Returns kernels that the window has, and the rows of those that ``columns`` have, -1 = none."""
+        drawn = np.flatnonzero(columns["kind"] == EventKind.KERNEL)
+        row = places_among(kernels, columns["name"], columns["start_ns"], drawn)
+        inside = touching(kernels.start_ns, kernels.start_ns + kernels.dur_ns, self._begin, self._end)
+        kept = np.flatnonzero((row != MISSING) | inside)
+        return kernels.only(kept), row[kept]
+
+    def _kernels(self, table: CsvTable) -> Bool:
+        """Kernels around the window too: a call inside may have launched them. ``assemble`` drops the others."""
+        start, there = table.nanoseconds(START)
+        duration, _ = table.nanoseconds(DURATION)
+        return ~there | touching(start, start + duration, self._begin - self._lag, self._end + self._lag)
+
+    def _blocks(self, table: CsvTable) -> Bool:
+        start, has_start = table.nanoseconds("Allocation Time(us)")
+        end, has_end = table.nanoseconds("Release Time(us)")
+        return (~has_start | (start < self._end)) & (~has_end | (end >= self._begin))
+
+    def _totals(self, table: CsvTable) -> Bool:
+        time, there = table.nanoseconds("Timestamp(us)")
+        return ~there | (time >= self._begin) & (time < self._end)

@@ -1,0 +1,119 @@
+"""The Reader of Chrome's trace JSON, whoever wrote it. It opens a file whole: windows are for formats that outgrow memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from tb_plugin.formats._chrome.document import Document
+from tb_plugin.formats._chrome.filenames import json_candidate, run_of
+from tb_plugin.formats._chrome.generic.events import Event, decode
+from tb_plugin.formats._chrome.generic.rows import Collected, without_device
+from tb_plugin.formats._chrome.memory_estimate import need_bytes
+from tb_plugin.formats._chrome.parse import Tally, no_events, passed, report_of
+from tb_plugin.formats._chrome.sniffing import has_events, speaks_of_time
+from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.formats.stream import TextStream
+from tb_plugin.model.trace.strings import StringTable
+from tb_plugin.model.trace.table import RawTrace
+
+READER_ID = "chrome"
+
+_NODE_NAME = re.compile(r"(?P<worker>node_trace\.[0-9]{1,9})\.log\Z")
+
+
+class ChromeJsonReader:
+    """Reads what any Chrome trace says (docs/formats/chrome.md); phases that mean nothing to a person are counted."""
+
+    id = READER_ID
+    title = "Chrome trace"
+    raw = RawTrace
+    endings: tuple[str, ...] = (".json.gz", ".json", ".log")
+
+    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
+        """Returns every JSON file among the listed ones, and the logs of Node's tracing: no name is certain."""
+        found = (json_candidate(READER_ID, file.path) or _node_candidate(file.path) for file in listing)
+        return [candidate for candidate in found if candidate is not None]
+
+    def sniff(self, head: bytes) -> bool:
+        """Returns True for an object with an event list or the key of its unit, and for a bare list of events."""
+        return has_events(head) or speaks_of_time(head)
+
+    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+        """Returns the memory that reading files of these sizes takes at its peak."""
+        return need_bytes(sizes)
+
+    def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
+        """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        reading = _Reading()
+        with passed(source, options, reading, decode, progress) as (document, stream):
+            return reading.finish(document, stream)
+
+
+class _Reading:
+    """One read in progress."""
+
+    def __init__(self) -> None:
+        self.log = IssueLog()
+        self._collected = Collected(self.log)
+        self._phases_seen = False
+
+    def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
+        """Sink of the document."""
+        self._collected.add(events, digits)
+        self._phases_seen = self._phases_seen or any(event.ph for event in events)
+
+    def restart(self) -> None:
+        """Forgets everything: a later event list replaces the one read so far."""
+        self._collected = Collected(self.log)
+
+    def state(self, fraction: float) -> ReadState:
+        """Returns what was read so far, with ``fraction`` of the stored bytes."""
+        collected = self._collected
+        counts = {kind: count for kind, count in collected.by_kind.items() if count}
+        counts |= {"counter": collected.counters.count} if collected.counters.count else {}
+        others = collected.seen - sum(counts.values())
+        return ReadState(fraction, collected.seen, counts | ({"other": others} if others else {}))
+
+    def check(self, is_bare_list: bool) -> None:
+        """Raises UnreadableTrace when what was read is JSON but no trace."""
+        if not self._phases_seen and (is_bare_list or self._collected.seen):
+            raise no_events()
+
+    def finish(self, document: Document, stream: TextStream) -> RawTrace:
+        """Returns the finished trace."""
+        collected = self._collected
+        columns = collected.finish().raw(document.metadata.get("stackFrames"))
+        count = len(columns["start_ns"])
+        collected.interner.tell(self.log)
+        tally = Tally(collected.seen, count + collected.counters.count, {})
+        return RawTrace(
+            **columns,
+            **without_device(count),
+            strings=StringTable(collected.interner.texts),
+            devices=(),
+            report=report_of(READER_ID, document, stream, self.log, tally),
+            counters=collected.counters.take(),
+            process_names=collected.names.processes(),
+            thread_names=collected.names.threads(),
+            process_order=collected.names.process_order,
+            thread_order=collected.names.thread_order,
+            metadata={key: value for key, value in document.metadata.items() if key != "stackFrames"},
+            base_time_ns=_base_time_ns(document.metadata),
+        )
+
+
+def _node_candidate(path: str) -> Candidate | None:
+    """The uncertain candidate of a name that Node gives to its traces."""
+    match = _NODE_NAME.match(PurePosixPath(path).name)
+    return Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=False) if match else None
+
+
+def _base_time_ns(metadata: Mapping[str, Any]) -> int | None:
+    """Epoch nanoseconds of time 0, which VizTracer states."""
+    stated = metadata.get("viztracer_metadata")
+    value = stated.get("baseTimeNanoseconds") if isinstance(stated, dict) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None

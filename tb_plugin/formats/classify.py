@@ -1,0 +1,132 @@
+"""What names mean, to vendors and to a person's rules: asked once for each distinct name of a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.devices import (
+    is_collective_kernel,
+    is_collective_operator,
+    is_matrix_eligible,
+    matrix_use,
+    role_of_call,
+)
+from tb_plugin.devices.kernel_classes import VARIABLE, Rule, matching_rules, ours, own_rules
+from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.model.trace.kernel_rules import ClassNames, RuleFile
+from tb_plugin.model.trace.schema import DEVICE_WORK, CallRole, EventKind, KernelClass, MatrixUse, of_kind
+from tb_plugin.model.trace.table import CallNames
+
+CODE = "class_rules"
+"""Code of the issue that a person's line of rules is none."""
+
+
+class Named(Protocol):
+    """Rows of which the names tell something."""
+
+    @property
+    def name(self) -> npt.NDArray[np.int32]:
+        """Returns string ids."""
+        ...
+
+    @property
+    def kind(self) -> npt.NDArray[np.uint8]:
+        """Returns EventKinds."""
+        ...
+
+
+def name_flags(
+    rows: Named, texts: Sequence[str], collective_rows: npt.NDArray[np.int32], also: npt.NDArray[np.bool_]
+) -> dict[str, Any]:
+    """Returns what the vendors' patterns say about the rows: is_collective, uses_matrix_unit, matrix_eligible.
+
+    Each distinct name is asked once per group of kinds. Rows with collective arguments are collectives, and
+    those that ``also`` names.
+    """
+    work, operators = of_kind(rows.kind, *DEVICE_WORK), of_kind(rows.kind, EventKind.OPERATOR)
+    host = of_kind(rows.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
+    collective = matches(rows.name, work, texts, is_collective_kernel)
+    collective |= matches(rows.name, host, texts, is_collective_operator)
+    collective[collective_rows] = True
+    collective |= also
+    return {
+        "is_collective": collective,
+        "uses_matrix_unit": _matrix_use(rows, texts, (rows.kind == EventKind.KERNEL) & ~collective),
+        "matrix_eligible": matches(rows.name, operators, texts, is_matrix_eligible),
+    }
+
+
+def call_names(rows: Named, texts: Sequence[str]) -> CallNames:
+    """Returns the names of runtime and driver calls whose role is known."""
+    names = np.unique(rows.name[rows.kind == EventKind.RUNTIME])
+    roles = np.array([role_of_call(texts[name]) for name in names.tolist()], np.uint8)
+    known = roles != CallRole.OTHER
+    return CallNames(names[known].astype(np.int32), roles[known])
+
+
+def _matrix_use(rows: Named, texts: Sequence[str], kernels: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
+    """The MatrixUse of every row; NO for what is none of these kernels."""
+    table = np.full(len(texts) + 1, MatrixUse.NO, np.uint8)
+    for name in np.unique(rows.name[kernels]).tolist():
+        table[name] = matrix_use(texts[name])
+    return np.where(kernels, table[rows.name], np.uint8(MatrixUse.NO))
+
+
+def matches(
+    names: npt.NDArray[np.int32], among: npt.NDArray[np.bool_], texts: Sequence[str], predicate: Any
+) -> npt.NDArray[np.bool_]:
+    """Returns which of these rows (``among``) have a name for which the predicate holds; each name is asked once."""
+    table = np.zeros(len(texts) + 1, np.bool_)
+    for name in np.unique(names[among]).tolist():
+        table[name] = predicate(texts[name])
+    result: npt.NDArray[np.bool_] = table[names] & among
+    return result
+
+
+def class_names(rows: Named, interner: Interner, file: RuleFile, log: IssueLog) -> ClassNames:
+    """Returns the names that a rule knows; what is wrong with a person's file goes to the log."""
+    own, problems = own_rules(file)
+    for problem in problems:
+        log.note(CODE, f"{VARIABLE}: {problem}")
+    rules = (*own, *ours())
+    kernels = np.unique(rows.name[rows.kind == EventKind.KERNEL])
+    if not len(kernels):
+        return ClassNames()
+    operators = np.unique(rows.name[rows.kind == EventKind.OPERATOR])
+    found = [
+        _known(names, interner, [rule for rule in rules if rule.of_operator == asked])
+        for names, asked in ((kernels, False), (operators, True))
+    ]
+    name = np.concatenate([each[0] for each in found])
+    kernel_class = np.concatenate([each[1] for each in found])
+    rule = np.concatenate([each[2] for each in found])
+    is_own = np.concatenate([each[3] for each in found])
+    of_operator = np.arange(len(name)) >= len(found[0][0])
+    return ClassNames(name, of_operator, kernel_class, rule, is_own)
+
+
+def _known(
+    names: npt.NDArray[np.int32], interner: Interner, rules: Sequence[Rule]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+    """Of the names that a rule knows: the name, the class, the rule and whether a person wrote it."""
+    first = matching_rules([interner.texts[name] for name in names.tolist()], rules)
+    known = first >= 0
+    hit = [rules[position] for position in first[known].tolist()]
+    return (
+        names[known].astype(np.int32),
+        np.array([rule.kernel_class for rule in hit], np.uint8),
+        np.array([interner.text(rule.text) for rule in hit], np.int32),
+        np.array([rule.is_own for rule in hit], np.bool_),
+    )
+
+
+def own_communication(rows: Named, classes: ClassNames) -> npt.NDArray[np.bool_]:
+    """Returns the kernels that communicate because a person says so."""
+    chosen = classes.is_own & ~classes.of_operator & (classes.kernel_class == KernelClass.COMMUNICATION)
+    found: npt.NDArray[np.bool_] = np.isin(rows.name, classes.name[chosen]) & (rows.kind == EventKind.KERNEL)
+    return found

@@ -1,0 +1,130 @@
+"""The Reader of execution traces."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+import msgspec
+
+from tb_plugin.errors import UnreadableTrace
+from tb_plugin.formats._chrome.filenames import run_of
+from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.execution_trace.nodes import Nodes
+from tb_plugin.formats.issues import IssueLog, is_packed_badly
+from tb_plugin.formats.stream import text_of
+from tb_plugin.formats.values import storable
+from tb_plugin.model.execution_trace.table import ExecutionTrace
+from tb_plugin.model.trace.report import ReadReport
+
+READER_ID = "execution_trace"
+PER_BYTE = 8
+"""Memory at the peak of a read for each byte of text: 5 were measured."""
+PACKED = 26
+"""Bytes of text for each stored byte of an archive."""
+_NAME = re.compile(r"(?s)^(?P<worker>.+)\.json(?:\.gz|\.zst)?\Z")
+_HEAD = re.compile(
+    rb'\A(?:\xef\xbb\xbf)?\s{0,64}\{\s{0,64}"schema"\s{0,8}:\s{0,8}"\d[^"]{0,100}"'
+    rb'[\s\S]{0,4096}?"nodes"\s{0,8}:\s{0,8}\['
+)
+_OTHER = "It is no execution trace of PyTorch: record one with torch.profiler.ExecutionTraceObserver."
+_FACTS = ("schema", "pid")
+_BLOCK = 1024 * 1024
+_JSON = json.JSONDecoder()
+_NEXT = re.compile(r"[\s,]{0,256}(?=\{)")
+
+
+class ExecutionTraceReader:
+    """Reads execution traces of PyTorch, whole."""
+
+    id = READER_ID
+    title = "PyTorch execution trace"
+    raw = ExecutionTrace
+    endings: tuple[str, ...] = (".json", ".json.gz")
+
+    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
+        """Returns every file of JSON: no name speaks for an execution trace."""
+        found = []
+        for file in listing:
+            match = _NAME.match(PurePosixPath(file.path).name)
+            if match is not None:
+                found.append(
+                    Candidate(READER_ID, run_of(file.path), match["worker"], None, (file.path,), certain=False)
+                )
+        return found
+
+    def sniff(self, head: bytes) -> bool:
+        """Returns True for an object that begins with the version of its schema and has nodes."""
+        return _HEAD.match(head) is not None
+
+    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+        """Returns the memory that reading files of these sizes takes at its peak."""
+        return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
+
+    def read(self, source: Source, options: ReadOptions, progress: Progress) -> ExecutionTrace:
+        """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        log = IssueLog()
+        nodes = Nodes(log)
+        with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
+            pieces = list(iter(lambda: stream.read(_BLOCK), b""))
+            head, is_whole = _read(b"".join(pieces).removeprefix(b"\xef\xbb\xbf"), nodes, log)
+            if not nodes.kept and (nodes.dropped or not is_whole or not head["nodes"]):
+                raise UnreadableTrace("It holds no node of an execution trace.", do=_OTHER)
+        issues = log.issues()
+        lost = 0 if is_whole else 1
+        process = head.get("pid")
+        report = ReadReport(
+            format=READER_ID,
+            file_bytes=stream.file_bytes,
+            text_bytes=stream.text_bytes,
+            events_seen=nodes.kept + nodes.dropped + lost,
+            events_kept=nodes.kept,
+            events_dropped=nodes.dropped + lost,
+            complete=is_whole and not is_packed_badly(issues),
+            issues=issues,
+            records="nodes",
+        )
+        progress(ReadState(1.0, nodes.kept, {"other": nodes.kept} if nodes.kept else {}))
+        schema = head.get("schema")
+        return ExecutionTrace(
+            *nodes.tables(),
+            schema[:200] if isinstance(schema, str) else "",
+            process if type(process) is int and 0 <= process < 2**53 else None,
+            report,
+        )
+
+
+def _read(data: bytes, nodes: Nodes, log: IssueLog) -> tuple[dict[str, Any], bool]:
+    """What stands around the nodes, and whether the document is whole: of a damaged one the nodes up to there are taken."""
+    try:
+        root = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        # Node by node: as objects all of them would take ten times their text.
+        for raw in msgspec.json.decode(root.get("nodes", msgspec.Raw(b"[]")), type=list[msgspec.Raw]):
+            nodes.take(msgspec.json.decode(raw))
+        head: dict[str, Any] = {key: msgspec.json.decode(root[key]) for key in _FACTS if key in root}
+        return head | {"nodes": "nodes" in root}, True
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        pass
+    text = data.decode("utf-8", "replace")
+    begin = re.search(r'"nodes"\s{0,64}:\s{0,64}\[', text)
+    at, count = (begin.end(), 0) if begin else (len(text), 0)
+    skipped = nodes.kept + nodes.dropped
+    try:
+        while (start := _NEXT.match(text, at)) is not None:
+            node, at = _JSON.raw_decode(text, start.end())
+            count += 1
+            if count > skipped:
+                nodes.take(storable(node, text[start.end() : at].encode(errors="replace"), log))
+    except (ValueError, RecursionError):
+        pass
+    log.add("truncated_tail", "dropped", at, text="the JSON ends early or is damaged from here on")
+    front = text[: begin.start()] if begin else ""
+    schema, process = re.search(r'"schema"\s*:\s*"([^"]{1,200})"', front), re.search(r'"pid"\s*:\s*(\d{1,15})', front)
+    return {
+        "schema": schema[1] if schema else "",
+        "pid": int(process[1]) if process else None,
+        "nodes": begin is not None,
+    }, False

@@ -1,0 +1,193 @@
+"""The Reader of flight recorders' dumps: a pickle or JSON a rank, in files whose names end in the number of the rank."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+import msgspec
+
+from tb_plugin.errors import UnreadableTrace
+from tb_plugin.formats._chrome.filenames import run_and_step
+from tb_plugin.formats._pickle.machine import Damaged, Ended, Machine, Role
+from tb_plugin.formats._pickle.memo import Memo
+from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.flight_recorder.records import Records, groups_of, status_of
+from tb_plugin.formats.issues import IssueLog, is_packed_badly
+from tb_plugin.formats.stream import TextStream, text_of
+from tb_plugin.formats.values import storable
+from tb_plugin.model.flight_recorder.table import RawFlight
+from tb_plugin.model.trace.report import ReadReport
+
+READER_ID = "flight_recorder"
+PER_BYTE = 22
+"""Memory at the peak of a read for each byte of text: 18 were measured, objects of a pickle mostly."""
+PACKED = 12
+"""Bytes of text for each stored byte of an archive."""
+# TORCH_FR_DUMP_TEMP_FILE (TORCH_NCCL_DEBUG_INFO_TEMP_FILE) is any prefix, to which PyTorch appends the rank.
+_NAME = re.compile(
+    r"(?s)^(?P<stem>.*?)(?<![\d.])(?P<rank>\d{1,6})(?P<ending>\.(?:json|pickle|pkl|bin|dump))?(?:\.(?:gz|zst))?\Z"
+)
+_SPEAKS = re.compile(r"(?i)trace|flight|nccl|rank[_-]?\Z|(?:^|[^a-z])(?:fr|dump)(?:[^a-z]|$)")
+"""Prefixes that name a dump. A refused file with another prefix is not listed as skipped: many names end in a number."""
+_PICKLE = re.compile(rb"\A(?:\x80[\x02-\x05]|\(d|\}q|\(l|\]q)")
+_WORDS = re.compile(rb"pg_config|pg_status|collective_seq_id|profiling_name|comm_lib_version|nccl_version")
+_TEXT = re.compile(rb"\A(?:\xef\xbb\xbf)?[ \t\r\n]{0,64}\{")
+_KEYS = re.compile(rb'"(?:pg_config|pg_status|collective_seq_id|comm_lib_version|nccl_comm_state)"[ \t\r\n]{0,8}:')
+_AGAIN = "Have it written again: torch.distributed writes one when a collective times out (TORCH_FR_BUFFER_SIZE)."
+_BLOCK = 1024 * 1024
+
+
+class FlightRecorderReader:
+    """Reads what the flight recorder of ``torch.distributed`` writes when a collective hangs, one file a rank."""
+
+    id = READER_ID
+    title = "PyTorch flight recorder"
+    raw = RawFlight
+    endings: tuple[str, ...] = ("trace_rank_<R>", "rank<R>.json")
+
+    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
+        """Returns the files whose names end in the number of a rank: those of a folder are the workers of one run."""
+        found = (candidate_of(file.path) for file in listing)
+        return [candidate for candidate in found if candidate is not None]
+
+    def sniff(self, head: bytes) -> bool:
+        """Returns True for a pickle, and for JSON, that names parts of a dump."""
+        if _TEXT.match(head):
+            return _KEYS.search(head) is not None
+        return _PICKLE.match(head) is not None and _WORDS.search(head) is not None
+
+    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+        """Returns the memory that reading files of these sizes takes at its peak."""
+        return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
+
+    def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawFlight:
+        """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        log = IssueLog()
+        with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
+            made = _read(stream, log)
+        count = made.report.events_kept
+        progress(ReadState(1.0, count, {"other": count} if count else {}))
+        return made
+
+
+def candidate_of(path: str) -> Candidate | None:
+    """Returns the uncertain candidate that a path stands for; None where its name does not end in the number of a rank."""
+    match = _NAME.match(PurePosixPath(path).name)
+    if match is None:
+        return None
+    run, span = run_and_step(path)
+    is_quiet = _SPEAKS.search(f"{PurePosixPath(run).name}/{match['stem']}") is None
+    if is_quiet and (match["ending"] or not match["stem"].endswith(("_", "-"))):
+        return None
+    return Candidate(READER_ID, run, f"rank{int(match['rank'])}", span, (path,), certain=False, is_quiet=is_quiet)
+
+
+def _read(stream: TextStream, log: IssueLog) -> RawFlight:
+    head = stream.read(64 * 1024)
+    root, is_whole = _text(head, stream, log) if _TEXT.match(head) else _pickle(head, stream, log)
+    # PyTorch 2.2 wrote the entries alone.
+    found = root if isinstance(root, dict) else {"entries": root}
+    entries = found.get("entries")
+    if not isinstance(entries, list):
+        raise UnreadableTrace("It holds no entries of a flight recorder.", do=_AGAIN)
+    records = Records(log, stream.text_bytes)
+    records.take(entries)
+    if not records.kept and (entries or not is_whole):
+        raise UnreadableTrace("None of its entries is a record of a call.", do=_AGAIN)
+    issues = log.issues()
+    version, library, old_library = (
+        str(found.get(key) or "")[:200] for key in ("version", "comm_lib_version", "nccl_version")
+    )
+    lost = 0 if is_whole else 1
+    return RawFlight(
+        records=records.table(),
+        groups=groups_of(found.get("pg_config")),
+        status=status_of(found.get("pg_status")),
+        version=version,
+        library=library or old_library,
+        report=ReadReport(
+            format=READER_ID,
+            file_bytes=stream.file_bytes,
+            text_bytes=stream.text_bytes,
+            events_seen=records.kept + records.dropped + lost,
+            events_kept=records.kept,
+            events_dropped=records.dropped + lost,
+            complete=is_whole and not is_packed_badly(issues),
+            issues=issues,
+            records="calls",
+        ),
+    )
+
+
+class _Nothing:
+    """The sink of a pickle without long lists: a recorder keeps some thousands of calls."""
+
+    def role(self, key: object, lists: list[list[Any]]) -> Role | None:
+        """Returns None: all lists are built."""
+        return None
+
+    def take(self, role: Role, items: list[Any], memo: Memo) -> None:
+        """Does nothing: no list has a role."""
+
+    def run(self, role: Role, machine: Machine) -> None:
+        """Does nothing."""
+
+
+def _pickle(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
+    """What a pickle holds, and whether it is whole. Raises UnreadableTrace for one that would run code."""
+    pending = [head]
+
+    def read(size: int) -> bytes:
+        return pending.pop() if pending else stream.read(size)
+
+    machine = Machine(read, _Nothing(), "flight recorder's dump", lambda: stream.file_bytes)
+    try:
+        return machine.run(), True
+    except Ended:
+        log.add("truncated_tail", "dropped", machine.offset, text="the file ends inside the dump")
+    except Damaged as error:
+        text = f"the pickle is damaged ({error}): what follows was left out"
+        log.add("damaged", "dropped", machine.offset, text=text)
+    return machine.unwound(), False
+
+
+def _text(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
+    """What JSON holds, and whether it is whole: of a damaged file the entries up to there."""
+    pieces = [head]
+    while piece := stream.read(_BLOCK):
+        pieces.append(piece)
+    data = b"".join(pieces).removeprefix(b"\xef\xbb\xbf")
+    try:
+        return msgspec.json.decode(data), True
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        pass
+    text = data.decode("utf-8", "replace")
+    found: dict[str, Any] = {key: _after(text, key) for key in ("pg_config", "pg_status", "version")}
+    begin = re.search(r'"entries"\s{0,64}:\s{0,64}\[', text)
+    entries: list[Any] = []
+    at = begin.end() if begin else len(text)
+    try:
+        while at < len(text) and (start := _NEXT.match(text, at)):
+            entry, at = _JSON.raw_decode(text, start.end())
+            entries.append(storable(entry, text[start.end() : at].encode(errors="replace"), log, numbers=False))
+    except (ValueError, RecursionError):
+        pass
+    log.add("truncated_tail", "dropped", len(text[:at].encode()), text="the JSON ends early or is damaged from here on")
+    return ({**found, "entries": entries} if begin else None), False
+
+
+_JSON = json.JSONDecoder()
+_NEXT = re.compile(r"[\s,]{0,64}(?=\{)")
+
+
+def _after(text: str, key: str) -> Any:
+    """The value of a key of a damaged document; None where that is damaged as well."""
+    match = re.search(rf'"{key}"\s{{0,64}}:\s{{0,64}}(?=[{{"])', text)
+    try:
+        return None if match is None else _JSON.raw_decode(text, match.end())[0]
+    except (ValueError, RecursionError):
+        return None

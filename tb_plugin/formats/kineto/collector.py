@@ -1,0 +1,173 @@
+"""Sorts a chunk's events by what they are and hands each sort to its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import compress
+from operator import not_
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.formats._chrome.columns import Values
+from tb_plugin.formats._chrome.event_times import Times
+from tb_plugin.formats._chrome.events import COUNTER, ChromeEvent
+from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.formats._chrome.other_events import Counters, Marks, Names
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.formats.kineto.decoding import Decoding
+from tb_plugin.formats.kineto.events import NO_ARGS, CounterArgs, Event, detached, merged
+from tb_plugin.formats.kineto.other_events import Arrows, Memory
+from tb_plugin.formats.kineto.rows import RowColumns
+from tb_plugin.formats.kineto.torch_2_14 import FIRST_DEPENDENCY
+from tb_plugin.formats.kineto.window_cut import cut_of
+from tb_plugin.model.trace.schema import OUT_OF_MEMORY, EventKind
+from tb_plugin.model.trace.table import Window
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+MEMORY_NAME = "[memory]"
+VALUELESS = "hardware_counters"
+"""Category of counters, whose values PyTorch's Python exporter leaves out."""
+INSTANT_CATEGORY = "cpu_instant_event"
+_INSTANTS = ("i", "I", "R")
+_ARROW_CATEGORIES = ("fwdbwd", "forward_backward")
+_LAUNCH_CATEGORY = "ac2g"
+
+
+class Collector:
+    """Everything a trace holds, growing by chunks. ``add`` changes nothing when it raises NeedsDigits."""
+
+    def __init__(self, log: IssueLog, decoding: Decoding, window: Window | None = None) -> None:
+        self.interner = Interner()
+        self.rows = RowColumns(self.interner)
+        self.memory = Memory(self.interner)
+        self.counters = Counters(self.interner, log)
+        self.arrows = Arrows(self.interner)
+        self.dependencies = Arrows(self.interner)
+        self.bound = Arrows(self.interner)
+        self.names = Names()
+        self.marks = Marks(detached, merged, log)
+        self.seen = 0
+        self.cut = None if window is None else cut_of(window)
+        self._log = log
+        self._decoding = decoding
+
+    def add(self, events: Sequence[Event], digits: bool) -> None:
+        """Takes in events; ``digits`` says that their times are raw text. Raises NeedsDigits before any change."""
+        is_row = [event.ph == "X" for event in events]
+        rows: Sequence[Event] = events
+        others: list[Event] = []
+        if not all(is_row):
+            rows = list(compress(events, is_row))
+            others = list(compress(events, map(not_, is_row)))
+        looked_at, names, categories = rows, [event.name for event in rows], [event.cat for event in rows]
+        memory: Sequence[Event] = []
+        failures: list[Event] = []
+        valueless = 0
+        met = set(categories)
+        if VALUELESS in met or INSTANT_CATEGORY in met or MEMORY_NAME in names or OUT_OF_MEMORY in names:
+            valueless = categories.count(VALUELESS)
+            memory = [event for event in rows if event.name == MEMORY_NAME]
+            failures = [event for event in rows if event.name == OUT_OF_MEMORY]
+            rows = [event for event in rows if not is_instant(event)]
+        kinds = {event.ph for event in others}  # most chunks hold one or two kinds of events: look only for those
+        if not kinds.isdisjoint(_INSTANTS):
+            instants = [event for event in others if event.ph in _INSTANTS]
+            memory = [*memory, *[event for event in instants if event.name == MEMORY_NAME]]
+            failures += [event for event in instants if event.name == OUT_OF_MEMORY]
+        counters: Sequence[Event] = []
+        if COUNTER in kinds:
+            counters = [event for event in others if event.ph == COUNTER]
+        arrows: Sequence[Event] = []
+        dependencies: Sequence[Event] = []
+        if "s" in kinds or "f" in kinds:
+            arrows = [event for event in others if event.cat in _ARROW_CATEGORIES and event.ph in ("s", "f")]
+            launches = [event for event in others if event.cat == _LAUNCH_CATEGORY]
+            dependencies = [e for e in launches if type(e.id) is int and e.id >= FIRST_DEPENDENCY]
+        marks: Sequence[Event] = []
+        if "B" in kinds or "E" in kinds:
+            marks = [event for event in others if event.ph in ("B", "E")]
+        tally = Times(digits)
+        rows, starts = tally.starts(rows)
+        durations = tally.durations(rows)
+        memory, memory_ns = tally.starts(memory)
+        moments, moments_ns = tally.starts(failures)
+        counters, counters_ns = tally.starts(counters)
+        arrows, arrows_ns = tally.starts(arrows)
+        dependencies, dependencies_ns = tally.starts(dependencies)
+        marks, marks_ns = tally.starts(marks)
+        # From here on nothing raises NeedsDigits.
+        tally.report(self._log)
+        if valueless:
+            self._log.add("bad_counter", "dropped", count=valueless)
+        self.seen += len(events)
+        if self.cut is not None:
+            rows, starts, durations = self.cut.rows(rows, starts, durations)
+            memory, memory_ns = self.cut.moments(memory, memory_ns)
+            moments, moments_ns = self.cut.moments(moments, moments_ns)
+            counters, counters_ns = self.cut.moments(counters, counters_ns)
+            arrows, arrows_ns = self.cut.arrows(arrows, arrows_ns)
+            dependencies, dependencies_ns = self.cut.arrows(dependencies, dependencies_ns)
+        texts = (names, categories) if rows is looked_at else None
+        self.rows.add(rows, starts, durations, self._decoding.take_met(), self._decoding.no_args, texts)
+        if self._decoding.binds:
+            self._add_bound(rows, starts)
+        self.rows.add(
+            moments, moments_ns, np.zeros_like(moments_ns), (), self._decoding.no_args, kind=EventKind.INSTANT
+        )
+        self.memory.add(memory, memory_ns)
+        self.counters.add(counters, [_series(event) for event in counters], counters_ns)
+        self.arrows.add(arrows, arrows_ns)
+        self.dependencies.add(dependencies, dependencies_ns)
+        self.marks.add(marks, marks_ns)
+        if "M" in kinds:
+            for event in others:
+                if event.ph == "M":
+                    args = event.args or NO_ARGS
+                    self.names.add(event, args.name, args.labels)
+
+    def _add_bound(self, rows: Sequence[Event], starts: Int64) -> None:
+        """Arrows that events state themselves, as MTIA's instruction traces do; others are flow events of their own."""
+        for flag, phase in (("flow_out", "s"), ("flow_in", "f")):
+            at = [i for i, event in enumerate(rows) if getattr(event, flag, None) is True]
+            ends = [Event(phase, pid=rows[i].pid, tid=rows[i].tid, id=getattr(rows[i], "bind_id", None)) for i in at]
+            self.bound.add(ends, starts[at])
+
+    def add_columns(self, start_ns: Int64, ids: Sequence[Int32], args: Mapping[str, tuple[Int64, Values]]) -> int:
+        """Takes in ranges of the host that are columns already, as ``RowColumns.add_columns`` does."""
+        self.seen += len(start_ns)
+        return self.rows.add_columns(start_ns, ids, args)
+
+    def counts(self) -> dict[str, int]:
+        """Returns how many events of each kind came so far; see ReadState."""
+        counts = dict(zip((kind.name.lower() for kind in EventKind), self.rows.by_kind.tolist(), strict=True))
+        counts["memory"] = self.memory.count
+        counts["counter"] = self.counters.count
+        counts["outside"] = 0 if self.cut is None else self.cut.outside
+        counts["other"] = self.seen - self.rows.count - sum(counts[kind] for kind in ("memory", "counter", "outside"))
+        return {kind: count for kind, count in counts.items() if count}
+
+    def close_marks(self) -> None:
+        """Turns begin and end marks into rows; call once, when all events are in."""
+        events: Sequence[ChromeEvent]
+        events, starts, durations = self.marks.take(self._last_ns)
+        if self.cut is not None:
+            events, starts, durations = self.cut.rows(events, starts, durations)
+        self.rows.add(events, starts, durations, self._decoding.all_learned(), self._decoding.no_args)
+
+    def _last_ns(self) -> int:
+        """The end of the trace, as far as ranges tell it; of a window that of the whole trace."""
+        last = self.rows.last_ns()
+        return last if self.cut is None else max(last, self.cut.trace_end_ns)
+
+
+def is_instant(event: Event) -> bool:
+    """Tells duration events that are none: Python's exporter wrote instants and counters as X, Kineto once instants."""
+    return event.cat in (INSTANT_CATEGORY, VALUELESS) or event.name in (MEMORY_NAME, OUT_OF_MEMORY)
+
+
+def _series(event: Event) -> dict[str, Any]:
+    return event.args.series if isinstance(event.args, CounterArgs) else {}

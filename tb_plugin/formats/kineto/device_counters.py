@@ -1,0 +1,64 @@
+"""Counters of devices: Kineto gives each GPU a process ``GPU N Counters``, whose series say neither device nor unit."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.devices import unit_of_counter
+from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import CounterEvents, CounterSeries
+
+MOST_OF_ONE_NAME = 16
+"""Series of one device and name that are told apart."""
+_PROCESS = re.compile(r"GPU (\d+) Counters\Z")
+
+
+def of_devices(counters: CounterEvents, interner: Interner) -> tuple[CounterEvents, CounterSeries]:
+    """Returns the counters, of which no two series of a device share a name, and what is known of those series."""
+    devices = {
+        int(pid): found[1] for pid in np.unique(counters.pid) if (found := _PROCESS.match(interner.texts[int(pid)]))
+    }
+    if not devices:
+        return counters, CounterSeries()
+    counters = _told_apart(counters, np.isin(counters.pid, list(devices)), interner)
+    rows = np.flatnonzero(np.isin(counters.pid, list(devices)))
+    pid, name, series = np.unique(np.stack([c[rows] for c in (counters.pid, counters.name, counters.series)]), axis=1)
+    units = [unit_of_counter(interner.texts[each]) for each in name.tolist()]
+    known = CounterSeries(
+        pid=pid,
+        name=name,
+        series=series,
+        unit=np.array([interner.text(unit) if unit else MISSING for unit in units], np.int32),
+        device=np.array([interner.text(devices[each]) for each in pid.tolist()], np.int32),
+    )
+    return counters, known
+
+
+def _told_apart(counters: CounterEvents, chosen: npt.NDArray[np.bool_], interner: Interner) -> CounterEvents:
+    """Two rollups of one metric may get one name: then each moment has as many values of it, in the same order."""
+    rows = np.flatnonzero(chosen)
+    _, key = np.unique(
+        np.stack([column[rows] for column in (counters.pid, counters.name, counters.series)]),
+        axis=1,
+        return_inverse=True,
+    )
+    pairs = np.stack((key.ravel().astype(np.int64), counters.time_ns[rows]))
+    moments, moment, size = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
+    most, least = (np.full(int(moments[0][-1]) + 1, start, np.int64) for start in (0, len(rows)))
+    np.maximum.at(most, moments[0], size)
+    np.minimum.at(least, moments[0], size)
+    order = np.argsort(moment.ravel(), kind="stable")
+    place = np.empty(len(rows), np.int64)
+    place[order] = np.arange(len(rows)) - np.repeat(np.cumsum(size) - size, size)
+    renamed = np.flatnonzero(((most > 1) & (most <= MOST_OF_ONE_NAME) & (least == most))[key.ravel()])
+    pairs = np.stack((counters.series[rows[renamed]].astype(np.int64), place[renamed]))
+    names, which = np.unique(pairs, axis=1, return_inverse=True)
+    ids = [interner.text(f"{interner.texts[text]} #{number + 1}".strip()) for text, number in names.T.tolist()]
+    series = counters.series.copy()
+    series[rows[renamed]] = np.array(ids, np.int32)[which.ravel()]
+    return replace(counters, series=series)

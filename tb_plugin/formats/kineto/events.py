@@ -1,0 +1,158 @@
+"""The shape of one event of torch.profiler: the arguments that this package gives columns of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from tb_plugin.formats._chrome.events import ABSENT, COUNTER, NAN, ChromeEvent, decoded_object
+
+
+class Args(msgspec.Struct, gc=False):
+    """The arguments this package uses, of all kinds of events; others are skipped without being built."""
+
+    external_id: Any = msgspec.field(default=-1, name="External id")
+    external_id_old: Any = msgspec.field(default=-1, name="external id")
+    correlation: Any = -1
+    device: Any = None
+    stream: Any = None
+    # host operators and annotations
+    call_stack: Any = msgspec.field(default=None, name="Call stack")
+    sequence_number: Any = msgspec.field(default=-1, name="Sequence number")
+    forward_thread: Any = msgspec.field(default=-1, name="Fwd thread id")
+    input_dims: msgspec.Raw = msgspec.field(default=ABSENT, name="Input Dims")
+    input_dims_old: msgspec.Raw = msgspec.field(default=ABSENT, name="Input dims")
+    input_type: msgspec.Raw = msgspec.field(default=ABSENT, name="Input type")
+    input_strides: msgspec.Raw = msgspec.field(default=ABSENT, name="Input Strides")
+    concrete_inputs: msgspec.Raw = msgspec.field(default=ABSENT, name="Concrete Inputs")
+    # Python calls
+    python_id: Any = msgspec.field(default=-1, name="Python id")
+    python_parent_id: Any = msgspec.field(default=-1, name="Python parent id")
+    python_module_id: Any = msgspec.field(default=-1, name="Python module id")
+    # device work
+    grid: msgspec.Raw = ABSENT
+    block: msgspec.Raw = ABSENT
+    registers: Any = msgspec.field(default=-1, name="registers per thread")
+    shared_memory: Any = msgspec.field(default=-1, name="shared memory")
+    blocks_per_sm: Any = msgspec.field(default=NAN, name="blocks per SM")
+    occupancy: Any = msgspec.field(default=NAN, name="est. achieved occupancy %")
+    bytes: Any = -1
+    size: Any = -1
+    """Bytes of a copy, where a vendor calls them so."""
+    direction: Any = None
+    """Where a copy goes, where its name does not say it."""
+    # collectives
+    collective: Any = msgspec.field(default=None, name="Collective name")
+    dtype: Any = None
+    in_elements: Any = msgspec.field(default=-1, name="In msg nelems")
+    out_elements: Any = msgspec.field(default=-1, name="Out msg nelems")
+    group_size: Any = msgspec.field(default=-1, name="Group size")
+    group_name: Any = msgspec.field(default=None, name="Process Group Name")
+    group_description: Any = msgspec.field(default=None, name="Process Group Description")
+    group_ranks: Any = msgspec.field(default=None, name="Process Group Ranks")
+    collective_sequence: Any = msgspec.field(default=-1, name="Seq")
+    source_rank: Any = msgspec.field(default=-1, name="Src Rank")
+    destination_rank: Any = msgspec.field(default=-1, name="Dst Rank")
+    # allocator events
+    memory_bytes: Any = msgspec.field(default=0, name="Bytes")
+    address: Any = msgspec.field(default=0, name="Addr")
+    total_allocated: Any = msgspec.field(default=-1, name="Total Allocated")
+    total_reserved: Any = msgspec.field(default=-1, name="Total Reserved")
+    device_type: Any = msgspec.field(default=-1, name="Device Type")
+    device_id: Any = msgspec.field(default=-1, name="Device Id")
+    # names of processes and threads
+    name: Any = None
+    labels: Any = None
+
+
+class CounterArgs(Args, gc=False):
+    """The arguments of a counter event: whatever it calls its series, and what it says of them."""
+
+    series: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+NO_ARGS = Args()
+"""Stands for absent or null args. Never written to."""
+
+
+class Event(ChromeEvent, gc=False):
+    """One event with the arguments that torch.profiler writes."""
+
+    args: Args | None = None
+
+
+class DigitEvent(Event, gc=False):
+    """One event whose times keep their digits, for files in which floats cannot hold the nanoseconds."""
+
+    ts: msgspec.Raw = ABSENT
+    dur: msgspec.Raw = ABSENT
+
+
+class BoundEvent(Event, gc=False):
+    """One event that may be bound to others: from each with ``flow_out`` an arrow leads to one with ``flow_in``."""
+
+    bind_id: Any = None
+    flow_out: Any = None
+    flow_in: Any = None
+
+
+class BoundDigitEvent(DigitEvent, gc=False):
+    """The same, with times that keep their digits."""
+
+    bind_id: Any = None
+    flow_out: Any = None
+    flow_in: Any = None
+
+
+class _Arguments(msgspec.Struct, gc=False):
+    ph: str = ""
+    args: msgspec.Raw = ABSENT
+
+
+_ARGUMENTS: msgspec.json.Decoder[list[_Arguments]] = msgspec.json.Decoder(list[_Arguments])
+
+
+def with_series(events: Sequence[Any], text: bytes | memoryview) -> Sequence[Event]:
+    """Returns the events of a text with the series of counters among them: their arguments have any name.
+
+    Only a text that has counters is read twice.
+    """
+    if COUNTER in [event.ph for event in events]:
+        for event, again in zip(events, _ARGUMENTS.decode(text), strict=True):
+            if again.ph == COUNTER:
+                event.args = CounterArgs(series=decoded_object(again.args))
+    return events
+
+
+def arguments(text: bytes | memoryview) -> list[msgspec.Raw]:
+    """Returns the raw arguments of all events of a text that have any. Raises one of NOT_DECODED."""
+    return [event.args for event in _ARGUMENTS.decode(text) if event.args is not ABSENT]
+
+
+def detached(args: Args | None) -> Args | None:
+    """Returns arguments whose raw values are copies: those of a decoded event are views of the chunk's buffer."""
+    if args is None:
+        return None
+    copied = {}
+    for name in args.__struct_fields__:
+        value = getattr(args, name)
+        if isinstance(value, msgspec.Raw) and value is not ABSENT:
+            value = msgspec.Raw(bytes(value))
+        copied[name] = value
+    return type(args)(**copied)
+
+
+def merged(begun: Args | None, ended: Args | None) -> Args | None:
+    """Returns the arguments of a begin and an end mark together; the end's win."""
+    if begun is None or ended is None:
+        return begun or ended
+    # The class of arguments grows while a file is read: the later one has the fields of both.
+    larger = max(type(begun), type(ended), key=lambda kind: len(kind.__struct_fields__))
+    together: dict[str, Any] = {}
+    for args in (begun, ended):
+        absent = type(args)()
+        fields = ((name, getattr(args, name)) for name in args.__struct_fields__)
+        together |= {name: value for name, value in fields if value is not getattr(absent, name)}
+    return larger(**together)

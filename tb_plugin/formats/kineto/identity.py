@@ -1,0 +1,112 @@
+"""Which rank of which distributed job recorded a file, from the first bytes of it: PyTorch states it ahead of the events."""
+
+from __future__ import annotations
+
+import json
+import re
+from statistics import median
+from typing import Any
+
+from tb_plugin.formats.base import JobInfo
+
+_STATED = re.compile(rb'"distributedInfo"\s*:\s*(?=\{)')
+_NUMBER = rb'"%s"\s*:\s*"?(\d{1,9})\b'
+_RANK, _WORLD = re.compile(_NUMBER % b"[rR]ank"), re.compile(_NUMBER % b"world_size")
+_COLLECTIVE = re.compile(rb'\{[^{}]*"Process Group Ranks"[^{}]*\}')
+_RANKS = re.compile(rb'"Process Group Ranks"\s*:\s*"\[([\d, ]*)\]"')
+_BACKEND = re.compile(rb'"backend"\s*:\s*"([^"\\]{0,64})"')
+_HOST = re.compile(rb'"host_name"\s*:\s*"([^"\\]{1,256})"')
+_BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})\b')
+# Devices have small numbers as their pid; events of the host have that of the process.
+_HOST_EVENT = re.compile(
+    rb'"cat"\s*:\s*"(?:cpu_op|user_annotation|cuda_runtime|python_function)"[^{}]{0,4096}?"pid"\s*:\s*(\d{1,10})\b'
+    rb'[^{}]{0,4096}?"ts"\s*:\s*"?(\d{1,19})(?:\.(\d{1,3}))?'
+)
+# Tools that merge the files of ranks into one write the rank into the process, or leave several processes.
+_MERGED = re.compile(
+    rb'"cat"\s*:\s*"(?:cpu_op|user_annotation|cuda_runtime|python_function)"[^{}]{0,4096}?"pid"\s*:\s*"[^"]*[^"\d]'
+)
+_STEP = re.compile(rb'"ProfilerStep#(\d{1,9})"')
+_FIRST_NS, _LAST_NS = 10**18, 4 * 10**18
+"""2001 to 2096, in nanoseconds since 1970."""
+
+
+def identify(head: bytes) -> JobInfo | None:
+    """Returns what a file that begins with these (uncompressed) bytes states of its job.
+
+    None for one process alone, and for a file that was merged from several: what it states is that of one of them.
+    """
+    match = _STATED.search(head)
+    # Lists of ranks of a large job may go beyond what was read; what stands before them is enough.
+    stated = head[match.end() : match.end() + 4096] if match else b""
+    rank, world = (_number(pattern, stated) for pattern in (_RANK, _WORLD))
+    if match is None:
+        rank, world = _of_collectives(head)
+    elif world is None or world < 2:
+        return None
+    if rank is None or world is None or not rank < (world or rank + 1):
+        return None
+    events = _HOST_EVENT.findall(head)
+    if len({pid for pid, _, _ in events}) > 1 or _MERGED.search(head):
+        return None
+    start_ns, clock = _start(head, events)
+    host = _HOST.search(head)
+    steps = [int(step) for step in _STEP.findall(head)]
+    return JobInfo(
+        rank=rank,
+        world_size=world,
+        backend=_text(_BACKEND.search(stated)),
+        group=_group(head, match.end(), world) if match else "",
+        process=f"{_text(host)}:{events[0][0].decode()}" if events else "",
+        start_ns=start_ns,
+        clock=clock,
+        first_step=min(steps, default=None),
+    )
+
+
+def _of_collectives(head: bytes) -> tuple[int | None, int | None]:
+    """The rank and the size of the job (0: not stated), by the place in a list of ranks that collectives state."""
+    ranks: set[int] = set()
+    world = 0
+    for args in _COLLECTIVE.findall(head):
+        listed, place = _RANKS.search(args), _number(_RANK, args)
+        members = [int(rank) for rank in listed[1].split(b",") if rank.strip()] if listed else []
+        if place is not None and place < len(members):
+            ranks.add(members[place])
+            world = len(members) if b'"default_pg"' in args else world
+    return (ranks.pop(), world) if len(ranks) == 1 else (None, None)
+
+
+def _number(pattern: re.Pattern[bytes], text: bytes) -> int | None:
+    match = pattern.search(text)
+    return int(match[1]) if match else None
+
+
+def _text(match: re.Match[bytes] | None) -> str:
+    return match[1].decode("utf-8", "replace") if match else ""
+
+
+def _group(head: bytes, begin: int, world: int) -> str:
+    """What is stated of the group of all ranks; empty where nothing is, or more than was read."""
+    try:
+        stated: Any = json.JSONDecoder().raw_decode(head[begin:].decode("utf-8", "replace"))[0]
+    except ValueError:
+        return ""
+    groups = stated.get("pg_config")
+    for group in groups if isinstance(groups, list) else ():
+        if isinstance(group, dict) and group.get("pg_size") == world:
+            return " ".join(str(group.get(key, "")) for key in ("pg_desc", "backend_config")).strip()
+    return ""
+
+
+def _start(head: bytes, events: list[tuple[bytes, bytes, bytes]]) -> tuple[int | None, str]:
+    """When about it was recorded, in ns, and on which clock; the first events of a file are not in order."""
+    if not events:
+        return None, ""
+    recorded = int(median(int(whole) * 1000 + int(part.ljust(3, b"0")) for _, whole, part in events))
+    base = _number(_BASE, head)
+    for time in (recorded, recorded + (base or 0)):
+        if _FIRST_NS <= time < _LAST_NS:
+            return time, "unix"
+    # Some releases state the base behind the events: the same one for all processes of a job.
+    return recorded, "unstated"

@@ -1,0 +1,376 @@
+"""The growing table: takes the events of a chunk, keeps their numbers, and lets the events go."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.devices import (
+    LANES_BY_STREAM,
+    is_told_by_name,
+    kind_of,
+    kind_of_event,
+)
+from tb_plugin.formats._chrome.columns import Column, Values, int64s
+from tb_plugin.formats._chrome.events import ABSENT, ChromeEvent
+from tb_plugin.formats._chrome.extra_args import Others
+from tb_plugin.formats._chrome.interning import Ids, Interner, as_text
+from tb_plugin.formats.classify import matches
+from tb_plugin.formats.kineto.decoding import INTERNAL, KNOWN, Learned, stated
+from tb_plugin.formats.kineto.events import NO_ARGS, Args
+from tb_plugin.formats.kineto.sections import Sections, scalars, spread
+from tb_plugin.model.trace.extra_columns import ALLOCATED, DEVICE_NUMBER, DEVICE_TYPE, REQUESTED, RESERVED
+from tb_plugin.model.trace.order import FAR
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+_KINDS = len(EventKind)
+_UNASKED = 255
+
+
+def _flags(*kinds: EventKind) -> npt.NDArray[np.bool_]:
+    flags = np.zeros(_KINDS, np.bool_)
+    flags[list(kinds)] = True
+    return flags
+
+
+_WITH_OPERATOR_ARGS = _flags(EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.UNKNOWN)
+_WITH_PYTHON_ARGS = _flags(EventKind.PYTHON)
+_ON_DEVICE = _flags(*DEVICE_WORK, EventKind.DEVICE_ANNOTATION, EventKind.SYNC)
+_WITH_DEVICE_ARGS = _flags(*DEVICE_WORK, EventKind.SYNC, EventKind.UNKNOWN)
+_WITH_COLLECTIVE_ARGS = _flags(EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.KERNEL, EventKind.UNKNOWN)
+_CALLS = _flags(EventKind.RUNTIME)
+_FAILURES = _flags(EventKind.INSTANT)
+_ANY = _flags(*EventKind)
+_Field = tuple[str, str, Any]
+"""A field of ``Args``, its name in the file, and what stands in it where nothing is stated."""
+_OF_CALLS: tuple[_Field, ...] = (
+    ("stream", "stream", None),
+    ("grid", "grid", ABSENT),
+    ("block", "block", ABSENT),
+    ("bytes", "bytes", -1),
+)
+"""Arguments that have columns in the section of device work, and that HIP states with its calls as well."""
+_GRAPH_NODE = "graph node id"
+"""Stated by work of a graph, which alone has annotations of a person's own."""
+_OF_EVENTS: tuple[_Field, ...] = (("name", "name", None), ("labels", "labels", None))
+"""Arguments of metadata events; annotations of a graph put them on its kernels as well, as a person named them."""
+_OF_COLLECTIVES: tuple[_Field, ...] = (
+    ("dtype", "dtype", None),
+    ("group_name", "Process Group Name", None),
+    ("group_description", "Process Group Description", None),
+    ("group_ranks", "Process Group Ranks", None),
+    ("group_size", "Group size", -1),
+)
+"""Arguments of collectives, of work that states no name of one: annotations of a graph may state any of them."""
+_OF_FAILURES: tuple[_Field, ...] = (
+    ("memory_bytes", REQUESTED, 0),
+    ("total_allocated", ALLOCATED, -1),
+    ("total_reserved", RESERVED, -1),
+    ("device_type", DEVICE_TYPE, -1),
+    ("device_id", DEVICE_NUMBER, -1),
+)
+"""Arguments of allocator events, of requests that failed."""
+FUNCTION_ID = "Record function id"
+"""Number of a call that files recorded beside the trace state as well; 0 in traces without such a file."""
+_WORK = _flags(*DEVICE_WORK)
+_HOST_NAMED = _flags(EventKind.OPERATOR, EventKind.ANNOTATION)
+
+MODULE_RANGES = ("[pl][module]", "nn.Module: ")
+"""What Lightning and `tb_plugin.annotate` write before the name of the module whose call a range is."""
+EVENT_LIST_PID = "CPU functions"
+"""The process name EventList.export_chrome_trace gives to its events, which have no category."""
+LEGACY_DEVICE_PID = "CUDA functions"
+"""The same of the legacy autograd profiler for the device time of operators."""
+
+
+@dataclass(frozen=True, eq=False)
+class Core:
+    """The finished columns every row has."""
+
+    start_ns: Int64
+    dur_ns: Int64
+    name: npt.NDArray[np.int32]
+    category: npt.NDArray[np.int32]
+    kind: npt.NDArray[np.uint8]
+    pid: npt.NDArray[np.int32]
+    tid: npt.NDArray[np.int32]
+    correlation: Int64
+    external_id: Int64
+    device: npt.NDArray[np.int16]
+
+
+class RowColumns:
+    """Duration events as columns, in the order in which they are added."""
+
+    def __init__(self, interner: Interner) -> None:
+        self.count = 0
+        self.sections = Sections(interner)
+        self.device_ids: dict[str, int] = {}
+        """Text of a device -> its position."""
+        self.others = Others(interner)
+        self._stating: dict[str, npt.NDArray[np.bool_]] = {}
+        """Name of an argument without a field of its own -> kinds that have stated it."""
+        self.by_kind: Int64 = np.zeros(_KINDS, np.int64)
+        """Number of rows of each EventKind."""
+        self.unknown: dict[str, int] = {}
+        """Category no device family knows -> number of its events."""
+        self.legacy_device_rows = 0
+        self._interner = interner
+        self._kinds = np.empty(0, np.uint8)
+        """By string id of a category; _UNASKED where nobody has asked."""
+        self._odd = np.empty(0, np.bool_)
+        """By string id of a category: its events say more of themselves than it does."""
+        self._devices = Ids(self._device_position)
+        self._columns = {name: Column(dtype) for name, dtype in _CORE_TYPES.items()}
+
+    def add(
+        self,
+        events: Sequence[ChromeEvent],
+        start_ns: Int64,
+        dur_ns: Int64,
+        met: Sequence[tuple[Learned, int]] = (),
+        no_args: Args = NO_ARGS,
+        texts: tuple[list[Any], list[Any]] | None = None,
+        kind: EventKind | None = None,
+    ) -> None:
+        """Appends duration events whose times have been read already.
+
+        ``met`` are the arguments without a field of their own that some of them may state, ``no_args`` has all their fields,
+        ``texts`` are their names and categories where the caller has them, ``kind`` is theirs whatever the category says.
+        """
+        if not events:
+            return
+        interner, columns = self._interner, self._columns
+        args = [event.args or no_args for event in events]
+        used = frozenset(no_args.__struct_fields__)
+        names, categories = texts or ([event.name for event in events], [event.cat for event in events])
+        category_ids = interner.names.of(categories)
+        kinds = self._kind_column(category_ids)
+        pids = [event.pid for event in events]
+        tids = [event.tid for event in events]
+        if kind is None:
+            self._count_unknown(events, kinds)
+        self._refine(events, category_ids, kinds, tids)
+        if kind is not None:
+            kinds[:] = kind
+        columns["start_ns"].add(start_ns)
+        columns["dur_ns"].add(dur_ns)
+        columns["name"].add(interner.names.of(names))
+        columns["category"].add(category_ids)
+        columns["pid"].add(interner.keys.of(pids))
+        columns["tid"].add(interner.keys.of(tids))
+        columns["correlation"].add(int64s([a.correlation for a in args]))
+        columns["external_id"].add(_external_ids(args, used))
+        columns["device"].add(self._device_column(kinds, pids, args))
+        self._add_sections(kinds, args, used)
+        self._add_others(kinds, args, met, used)
+        columns["kind"].add(kinds)
+        self.by_kind += np.bincount(kinds, minlength=_KINDS)
+        self.count += len(events)
+
+    def add_columns(self, start_ns: Int64, ids: Sequence[Int32], args: Mapping[str, tuple[Int64, Values]]) -> int:
+        """Appends ranges of the host that are columns already: operators, annotations, Python calls, calls of a runtime.
+
+        ``ids`` are the string ids of names, categories, processes and threads, ``args`` the positions that state an argument
+        and what they state: whole numbers, or JSON. Durations are 0 until ``set_durations``. Returns the first row.
+        """
+        count, first = len(start_ns), self.count
+        name, category, pid, tid = ids
+        kinds = self._kind_column(category).copy()
+        columns = self._columns
+        for key, column in (("start_ns", start_ns), ("name", name), ("category", category), ("pid", pid), ("tid", tid)):
+            columns[key].add(column)
+        columns["dur_ns"].add(np.zeros(count, np.int64))
+        columns["correlation"].add(spread(count, args.get("correlation")))
+        columns["external_id"].add(spread(count, args.get("External id")))
+        columns["device"].add(np.full(count, -1, np.int16))
+        self.sections.add_columns(kinds, first, args)
+        columns["kind"].add(kinds)
+        for key, (places, values) in args.items():
+            if key not in KNOWN and key not in INTERNAL:
+                self.others.add(key, places + first, scalars(values))
+        self.by_kind += np.bincount(kinds, minlength=_KINDS)
+        self.count += count
+        return first
+
+    def set_durations(self, first: int, dur_ns: Int64) -> None:
+        """Sets the durations of rows that follow each other."""
+        self._columns["dur_ns"].put(first, dur_ns)
+
+    def last_ns(self) -> int:
+        """Returns the end of the last row whose times can be right."""
+        start, dur = (self._columns[key].seen() for key in ("start_ns", "dur_ns"))
+        right = (np.abs(start) < FAR) & (dur >= 0) & (dur < FAR)
+        return int((start[right] + dur[right]).max(initial=np.iinfo(np.int64).min))
+
+    def take(self) -> Core:
+        """Returns the whole columns; the rows are empty afterwards."""
+        core = Core(**{name: column.take() for name, column in self._columns.items()})
+        if not (core.kind == EventKind.MODULE).any():  # else the profiler recorded the calls, and each counts once
+            named = _HOST_NAMED[core.kind]
+            modules = matches(core.name, named, self._interner.texts, lambda name: name.startswith(MODULE_RANGES))
+            core.kind[modules] = EventKind.MODULE
+        return core
+
+    def _kind_column(self, categories: Int32) -> npt.NDArray[np.uint8]:
+        missing = int(categories.max()) + 1 - len(self._kinds)
+        if missing > 0:
+            self._kinds = np.append(self._kinds, np.full(missing, _UNASKED, np.uint8))
+            self._odd = np.append(self._odd, np.zeros(missing, np.bool_))
+        kinds = self._kinds[categories]
+        if (kinds == _UNASKED).any():
+            for category in set(categories[kinds == _UNASKED].tolist()):
+                text = self._interner.texts[category]
+                self._kinds[category] = kind_of(text)
+                self._odd[category] = is_told_by_name(text) or text.lower() in LANES_BY_STREAM
+            kinds = self._kinds[categories]
+        return kinds
+
+    def _refine(
+        self, events: Sequence[ChromeEvent], categories: Int32, kinds: npt.NDArray[np.uint8], tids: list[Any]
+    ) -> None:
+        """Tell what the category alone does not: kinds, bytes and lanes of events of vendors with one for all their work."""
+        for position in np.flatnonzero(self._odd[categories]).tolist():
+            event = events[position]
+            args = event.args
+            kinds[position] = kind_of_event(event.cat or "", as_text(event.name or ""))
+            if args is None:
+                continue
+            if kinds[position] == EventKind.MEMCPY and args.bytes == -1:
+                args.bytes = args.size
+            if args.stream is not None and (event.cat or "").lower() in LANES_BY_STREAM:
+                tids[position] = args.stream
+
+    def _count_unknown(self, events: Sequence[ChromeEvent], kinds: npt.NDArray[np.uint8]) -> None:
+        """Count events of unknown kind, after giving those of the EventList export, which has no categories, theirs."""
+        for position in np.flatnonzero(kinds == EventKind.UNKNOWN).tolist():
+            event = events[position]
+            if not event.cat and event.pid == EVENT_LIST_PID:
+                kinds[position] = EventKind.OPERATOR
+            elif not event.cat and event.pid == LEGACY_DEVICE_PID:
+                self.legacy_device_rows += 1
+            else:
+                category = as_text(event.cat or "")
+                self.unknown[category] = self.unknown.get(category, 0) + 1
+
+    def _device_column(self, kinds: npt.NDArray[np.uint8], pids: Sequence[Any], args: Sequence[Any]) -> Any:
+        column = np.full(len(kinds), -1, np.int16)
+        on_device = _ON_DEVICE[kinds]
+        if on_device.any():
+            chosen = on_device.tolist()
+            pairs = zip(compress(args, chosen), compress(pids, chosen), strict=True)
+            column[on_device] = self._devices.of([pid if a.device is None else a.device for a, pid in pairs])
+        return column
+
+    def _device_position(self, device: Any) -> int:
+        text = "" if device is None else as_text(device)
+        if text in ("", "-1"):  # pid -1 is the profiler's own row, not a device
+            return -1
+        return self.device_ids.setdefault(text, len(self.device_ids))
+
+    def _add_sections(self, kinds: npt.NDArray[np.uint8], args: list[Any], used: Collection[str]) -> None:
+        sections = self.sections
+        rows, chosen = self._chosen(_WITH_OPERATOR_ARGS, kinds, args)
+        if chosen:
+            sections.add_operators(rows, chosen, used)
+        rows, chosen = self._chosen(_WITH_DEVICE_ARGS, kinds, args)
+        if chosen:
+            sections.add_device(rows, chosen, used)
+        collectives = [a.collective for a in args] if "collective" in used else []
+        if collectives.count(None) != len(collectives):
+            rows, chosen = self._chosen(_WITH_COLLECTIVE_ARGS, kinds, args)
+            stated = [a.collective is not None for a in chosen]
+            if any(stated):
+                sections.add_collectives(rows[stated], list(compress(chosen, stated)), used)
+        rows, chosen = self._chosen(_WITH_PYTHON_ARGS, kinds, args)
+        if chosen:
+            modules = sections.add_python(rows, chosen, used)
+            kinds[rows[modules != -1] - self.count] = EventKind.MODULE
+
+    def _add_others(
+        self,
+        kinds: npt.NDArray[np.uint8],
+        args: list[Any],
+        met: Sequence[tuple[Learned, int]],
+        used: Collection[str],
+    ) -> None:
+        """What the rows state beyond the sections: names that the file brought, and those that only other rows have."""
+        graphed: Int64 = np.empty(0, np.int64)
+        looks: dict[bytes, tuple[Int64, list[Any]]] = {}
+        for learned, count in met:
+            likely = self._stating.setdefault(learned.key, np.zeros(_KINDS, np.bool_))
+            for flags in (likely, _ANY):  # events of other kinds are looked at only where some are still to be found
+                look = flags.tobytes()
+                if look not in looks:
+                    looks[look] = self._chosen(flags, kinds, args)
+                rows, chosen = looks[look]
+                values = stated(chosen, learned)
+                found = len(values) - values.count(learned.absent)
+                if found >= count or flags is _ANY:
+                    break
+            if not found:
+                continue
+            if found < len(values):
+                has = [value is not learned.absent for value in values]
+                rows, values = rows[has], list(compress(values, has))
+            likely[kinds[rows - self.count]] = True
+            if learned.key == FUNCTION_ID:
+                has = [value != 0 for value in values]
+                rows, values = rows[has], list(compress(values, has))
+            if values:
+                self.others.add(learned.key, rows, values)
+            if learned.key == _GRAPH_NODE:
+                graphed = rows
+        if len(graphed):
+            annotated = [args[i] for i in (graphed - self.count).tolist()]
+            self._add_known(_OF_EVENTS, graphed, annotated, used)
+            plain = [each.collective is None for each in annotated]
+            if any(plain):
+                self._add_known(_OF_COLLECTIVES, graphed[plain], list(compress(annotated, plain)), used)
+        rows, failures = self._chosen(_FAILURES, kinds, args)
+        if failures:
+            self._add_known(_OF_FAILURES, rows, failures, used)
+        if not any(likely[EventKind.RUNTIME] for likely in self._stating.values()):
+            return  # calls of CUDA state nothing but numbers of the recorder's own
+        rows, calls = self._chosen(_CALLS, kinds, args)
+        if calls:
+            self._add_known(_OF_CALLS, rows, calls, used)
+
+    def _add_known(self, fields: Sequence[_Field], rows: Int64, args: list[Any], used: Collection[str]) -> None:
+        """What rows state under names that have a column of their own in the sections of other events."""
+        for field, key, absent in fields:
+            column = [getattr(each, field) for each in args] if field in used else [absent]
+            if column.count(absent) != len(column):
+                has = [value is not absent and value != absent for value in column]
+                self.others.add(key, rows[has], list(compress(column, has)))
+
+    def _chosen(
+        self, flags: npt.NDArray[np.bool_], kinds: npt.NDArray[np.uint8], args: list[Any]
+    ) -> tuple[Int64, list[Any]]:
+        flagged = flags[kinds]
+        rows = np.flatnonzero(flagged)
+        chosen = args if len(rows) == len(args) else list(compress(args, flagged.tolist()))
+        return rows + self.count, chosen
+
+
+_CORE_TYPES: dict[str, type[Any]] = {
+    "start_ns": np.int64, "dur_ns": np.int64, "name": np.int32, "category": np.int32, "kind": np.uint8,
+    "pid": np.int32, "tid": np.int32, "correlation": np.int64, "external_id": np.int64, "device": np.int16,
+}  # fmt: skip
+
+
+def _external_ids(args: Sequence[Any], used: Collection[str]) -> Int64:
+    new = int64s([a.external_id for a in args])
+    if "external_id_old" not in used or (new != MISSING).all():
+        return new
+    # PyTorch 1.8 wrote "external id" on runtime and device events.
+    old = [a.external_id_old for a in args]
+    return new if old.count(-1) == len(old) else np.where(new == MISSING, int64s(old), new)

@@ -1,0 +1,27 @@
+"""Does a file that begins like this hold a trace of torch.profiler? Judged by the first bytes alone."""
+
+from __future__ import annotations
+
+import re
+
+from tb_plugin.formats._chrome.sniffing import beginning, has_events
+
+# Keys at the root that only Kineto writes; one of them is enough without any event in sight.
+_ROOT_KEY = re.compile(
+    rb'"(?:deviceProperties|distributedInfo|baseTimeNanoseconds|trace_id|record_shapes|with_stack)"\s*:\s*[\[{0-9"]'
+)
+# What makes a list of events one of torch.profiler. schemaVersion alone is not enough: container manifests have it too.
+_MARK = re.compile(
+    rb'"schemaVersion"\s*:|"(?:PyTorch Profiler|CPU functions|\[memory\]|cpu_instant_event)"|"aten::|"ProfilerStep#'
+    rb'|"(?:External id|external id|Ev Idx|Python id|Fwd thread id|Record function id)"\s*:'
+    rb'|"cat"\s*:\s*"(?:cpu_op|Operator|user_annotation|gpu_user_annotation|python_function|Python|kernel|Kernel'
+    rb"|cuda_runtime|cuda_driver|hip_runtime|xpu_runtime|mtia_runtime|Runtime|gpu_memcpy|gpu_memset|Memcpy|Memset"
+    rb'|ac2g|async_gpu|async_cpu_to_gpu|fwdbwd|forward_backward|cuda_profiler_range|overhead)"'
+)
+
+
+def looks_like_trace(head: bytes) -> bool:
+    """Returns True for events among which something speaks of torch.profiler, and for Kineto's own keys at the root."""
+    if has_events(head) and _MARK.search(head):
+        return True
+    return beginning(head).startswith(b"{") and _ROOT_KEY.search(head) is not None

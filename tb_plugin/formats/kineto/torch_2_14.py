@@ -1,0 +1,133 @@
+"""What PyTorch 2.14 and later state beside an event: the stream behind a lane, where a copy goes, which node it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.formats.kineto.rows import Core
+from tb_plugin.model.trace.extra_columns import REGIONS, OpenColumn
+from tb_plugin.model.trace.graph_regions import listed_regions
+from tb_plugin.model.trace.numbering import numbered
+from tb_plugin.model.trace.schema import MISSING, ON_DEVICE, of_kind
+from tb_plugin.model.trace.table import ArrowEnds, DeviceArgs, Flows
+from tb_plugin.model.trace.tree import side_by_side
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+HARDWARE_STREAM = "original_stream"
+"""Argument of work of a graph that is drawn on a lane: ``stream`` names the lane then."""
+COPY_KIND, SOURCE_KIND, TARGET_KIND = "copy kind", "src kind", "dst kind"
+"""Arguments of copies whose name says nothing of them."""
+DEPENDENCY = "graph dependency"
+"""What arrows between nodes of a graph are called; the file calls them as it does launches."""
+BOUND = "bind_id"
+"""What arrows between events of one ``bind_id`` are called: they have no name."""
+FIRST_DEPENDENCY = 2**40
+"""Ids of launches are correlation ids, which have 32 bits."""
+_NEAR_NS = 2
+"""Times of both ends are rounded on their own."""
+
+
+def completed(args: DeviceArgs, others: Sequence[OpenColumn], rows: int, interner: Interner) -> DeviceArgs:
+    """Returns the arguments of device work with hardware streams in place of lanes, and with directions of copies."""
+    stated = {column.key: _texts(column, rows, interner) for column in others if column.key in _KEYS}
+    if not stated or not len(args.row):
+        return args
+    none = np.full(rows, MISSING, np.int32)
+    hardware, kind, source, target = (stated.get(key, none)[args.row] for key in _KEYS)
+    said = np.flatnonzero((kind != MISSING) & (args.direction == MISSING))
+    direction = args.direction.copy()
+    which, of = np.unique(np.stack((kind[said], source[said], target[said])), axis=1, return_inverse=True)
+    ids = [interner.text(_direction(*(interner.texts[i] if i != MISSING else "" for i in each))) for each in which.T]
+    direction[said] = np.array(ids, np.int32)[of.ravel()] if len(said) else MISSING
+    return replace(args, stream=np.where(hardware == MISSING, args.stream, hardware), direction=direction)
+
+
+_KEYS = (HARDWARE_STREAM, COPY_KIND, SOURCE_KIND, TARGET_KIND)
+
+
+def _texts(column: OpenColumn, rows: int, interner: Interner) -> Int32:
+    """String ids of a column's values by row; whole numbers as their text."""
+    ids = np.full(rows, MISSING, np.int32)
+    if column.is_text:
+        ids[column.row] = column.value
+    elif column.value.dtype.kind == "i":
+        which, of = np.unique(column.value, return_inverse=True)
+        ids[column.row] = np.array([interner.text(str(value)) for value in which.tolist()], np.int32)[of.ravel()]
+    return ids
+
+
+def _direction(kind: str, source: str, target: str) -> str:
+    """As the names of copies say it in other files: ``HtoD (Pageable -> Device)``."""
+    if not source and not target:
+        return kind
+    return f"{kind} ({(source or 'unknown').capitalize()} -> {(target or 'unknown').capitalize()})"
+
+
+def dependencies(found: Flows, core: Core, interner: Interner) -> ArrowEnds:
+    """Returns arrows between nodes of a graph, each from the begin of a node that ends where the file lets the arrow start.
+
+    One that starts where no node ends stays where it is.
+    """
+    if not len(found.start_time_ns):
+        return ArrowEnds()
+    nodes = np.flatnonzero(of_kind(core.kind, *ON_DEVICE))
+    begin, end = core.start_ns[nodes], core.start_ns[nodes] + core.dur_ns[nodes]
+    lanes = np.concatenate((_lane(core.pid[nodes], core.tid[nodes]), _lane(found.start_pid, found.start_tid)))
+    number = numbered(lanes)[0]
+    lane, wanted = number[: len(nodes)], number[len(nodes) :]
+    ends, starts = side_by_side((lane.astype(np.int32), end), (wanted.astype(np.int32), found.start_time_ns))
+    order = np.lexsort((begin, ends))
+    node = _nearest(ends[order], starts, order)
+    # A node without a duration may end where the one before it does: an arrow never leads to where it comes from.
+    same = (begin[node] == found.end_time_ns) & (lanes[: len(nodes)][node] == _lane(found.end_pid, found.end_tid))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    node = np.where(same, order[np.maximum(place[node] - 1, 0)], node)
+    fits = (lane[node] == wanted) & (np.abs(end[node] - found.start_time_ns) <= _NEAR_NS)
+    started = replace(found, start_time_ns=np.where(fits, begin[node], found.start_time_ns))
+    return _named(started, DEPENDENCY, interner)
+
+
+def bound(found: Flows, interner: Interner) -> ArrowEnds:
+    """Returns arrows between events that state the same id, each from the begin of one to the begin of the other."""
+    return _named(found, BOUND, interner) if len(found.start_time_ns) else ArrowEnds()
+
+
+def _named(found: Flows, name: str, interner: Interner) -> ArrowEnds:
+    count = len(found.start_time_ns)
+    return ArrowEnds(np.full(count, interner.text(name), np.int32), **vars(found), to_next=np.zeros(count, np.bool_))
+
+
+def together(*ends: ArrowEnds) -> ArrowEnds:
+    """Returns all of these arrows."""
+    return ArrowEnds(*(np.concatenate([getattr(each, f.name) for each in ends]) for f in fields(ArrowEnds)))
+
+
+def _lane(pid: Int32, tid: Int32) -> Int64:
+    return (pid.astype(np.int64) << 32) | tid
+
+
+def _nearest(ends: Int64, starts: Int64, order: Int64) -> Int64:
+    """The last node whose end is nearest to each start; ``ends`` ascend, as ``order`` puts them."""
+    after = np.searchsorted(ends, starts + _NEAR_NS, side="right") - 1
+    exact = np.searchsorted(ends, starts, side="right") - 1
+    chosen = np.where((exact >= 0) & (ends[np.maximum(exact, 0)] == starts), exact, after)
+    found: Int64 = order[np.maximum(chosen, 0)]
+    return found
+
+
+def intern_regions(others: Sequence[OpenColumn], interner: Interner) -> None:
+    """Makes texts of the names of regions that stand in a list beside replayed work: whoever reads it needs their ids."""
+    for column in others:
+        if column.key == REGIONS and column.is_text:
+            for text in np.unique(column.value).tolist():
+                listed = interner.texts[text]
+                for name, _ in listed_regions(listed) if listed.startswith("[") else ():
+                    interner.text(name)

@@ -1,0 +1,42 @@
+"""Which of Kineto's events may be launches or device work around a window (see chrome/cut.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.devices import is_told_by_name, kind_of, kind_of_event
+from tb_plugin.formats._chrome.events import ChromeEvent
+from tb_plugin.formats._chrome.interning import Ids, as_text
+from tb_plugin.formats._chrome.window_cut import Bool, Cut
+from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
+from tb_plugin.model.trace.table import Window
+
+_BY_NAME = 255
+"""In place of an EventKind: the category does not tell it."""
+
+
+def cut_of(window: Window) -> Cut:
+    """Returns what keeps the events of a window."""
+    ids = kind_ids()
+
+    def near(events: Sequence[ChromeEvent]) -> tuple[Bool, Bool]:
+        kinds = kinds_of(ids, events)
+        return kinds == EventKind.RUNTIME, of_kind(kinds, *DEVICE_WORK)
+
+    return Cut(window, near)
+
+
+def kind_ids() -> Ids:
+    """Returns the category of an event -> its EventKind as a number, or that its name tells."""
+    return Ids(lambda category: _BY_NAME if is_told_by_name(category or "") else int(kind_of(category or "")))
+
+
+def kinds_of(ids: Ids, events: Sequence[ChromeEvent]) -> npt.NDArray[np.uint8]:
+    """Returns the EventKind of each event; ``ids`` as ``kind_ids`` makes them."""
+    kinds = np.array([ids[event.cat] for event in events], np.uint8)
+    for i in np.flatnonzero(kinds == _BY_NAME).tolist():
+        kinds[i] = kind_of_event(events[i].cat or "", as_text(events[i].name or ""))
+    return kinds

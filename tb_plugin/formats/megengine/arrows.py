@@ -1,0 +1,77 @@
+"""Arrows between rows: what dispatched what, who made the tensors that are used, and what a wait waited for."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.formats.megengine import lanes as of_lanes
+from tb_plugin.formats.megengine.events import START, STEP, Events
+from tb_plugin.formats.megengine.lanes import Lanes, ends_of
+from tb_plugin.formats.megengine.slices import Slices
+from tb_plugin.model.trace.schema import MISSING
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+DEPENDENCIES = {of_lanes.DISPATCH: "dispatch", of_lanes.TENSOR: "tensor", of_lanes.PROPERTY: "value"}
+"""Category of arrows -> what they are called."""
+LAUNCHES = "launch"
+
+
+def operations_around(slices: Slices, inner: Bool) -> Int32:
+    """Returns for each slice the one that an arrow at it means: an input or output (``inner``) stands for its operator."""
+    own = np.arange(len(slices), dtype=np.int32)
+    return np.where(inner & (slices.parent != MISSING), slices.parent, own).astype(np.int32)
+
+
+def dependencies(
+    events: Events, slices: Slices, lanes: Lanes, meant: Int32, interner: Interner
+) -> tuple[Int32, Int32, Int32, int]:
+    """Returns tails, heads (slices) and names of all arrows of the host, and how many ends have no partner or slice.
+
+    An arrow goes from who begins it (made the tensor, dispatched the operator) to each of those that carry it on or end it:
+    uses of a tensor do not depend on each other. Within one id the ends are taken in order of time.
+    """
+    tails, heads, names, lonely = [], [], [], 0
+    process = lanes.pid[lanes.of]
+    for category, name in DEPENDENCIES.items():
+        at, owner = ends_of(events, slices, lanes, events.category == interner.names[category])
+        order = np.lexsort((at, events.time_ns[at], events.number[at], process[at]))
+        at, owner = at[order], owner[order]
+        begins = events.phase[at] == START
+        new = np.ones(len(at), np.bool_)
+        new[1:] = (np.diff(events.number[at]) != 0) | (np.diff(process[at]) != 0)
+        place = np.arange(len(at))
+        source = np.maximum.accumulate(np.where(begins, place, MISSING)) if len(at) else place
+        first = np.maximum.accumulate(np.where(new, place, 0)) if len(at) else place
+        known = ~begins & (source >= first)
+        whole = known & (owner != MISSING) & (owner[source] != MISSING)
+        lonely += int((~begins & ~whole).sum())
+        tail, head = meant[owner[source[whole]]], meant[owner[whole]]
+        pairs = np.unique(np.stack((tail, head)), axis=1)[:, :] if len(tail) else np.empty((2, 0), np.int32)
+        pairs = pairs[:, pairs[0] != pairs[1]]
+        tails.append(pairs[0].astype(np.int32))
+        heads.append(pairs[1].astype(np.int32))
+        names.append(np.full(pairs.shape[1], interner.text(name), np.int32))
+    return np.concatenate(tails), np.concatenate(heads), np.concatenate(names), lonely
+
+
+def launches(
+    events: Events, slices: Slices, lanes: Lanes, interner: Interner, annotations: Bool
+) -> tuple[Int32, Int32]:
+    """Returns the operators and the ``annotations`` on devices that are theirs, where CUPTI tells of the launches."""
+    at, owner = ends_of(events, slices, lanes, events.category == interner.names[of_lanes.LAUNCH])
+    process = lanes.pid[lanes.of]
+    known = owner != MISSING
+    at, owner = at[known], owner[known]
+    order = np.lexsort((events.phase[at], events.number[at], process[at]))
+    at, owner = at[order], owner[order]
+    begins = events.phase[at] <= STEP
+    joined = np.zeros(len(at), np.bool_)
+    joined[1:] = begins[:-1] & ~begins[1:] & (np.diff(events.number[at]) == 0) & (np.diff(process[at]) == 0)
+    head = np.flatnonzero(joined)
+    head = head[annotations[owner[head]]]
+    return owner[head - 1], owner[head]

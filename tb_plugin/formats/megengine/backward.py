@@ -1,0 +1,78 @@
+"""Which forward operator a scope of the backward pass belongs to.
+
+The file does not say so. MegEngine goes back over what it recorded of the forward pass, last first, and opens a scope
+``<operator>Backward`` for each; operators without a gradient are passed over. So the scopes of one pass, in their order,
+belong to forward operators of their kind in the reverse order. Of two that would do, the one counts whose tensors the
+operators in the scope read.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.model.trace.schema import MISSING
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+SUFFIX = "Backward"
+_LOOKED_AT = 64
+"""So many forward operators of a kind are compared by their tensors."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """One backward pass, and the forward operators that it may go back over."""
+
+    nodes: Sequence[int]
+    """Scopes, in their order."""
+    forward: Sequence[int]
+    """Operators that ran since the pass before, in their order."""
+
+
+def paired(passes: Sequence[Pass], kind: Sequence[int], tensors: Sequence[frozenset[int]]) -> list[tuple[int, int]]:
+    """Returns pairs (scope, forward operator). ``kind`` and ``tensors`` (read or made) are of each slice."""
+    found = []
+    for one in passes:
+        of_kind: dict[int, list[int]] = defaultdict(list)
+        for place, operator in enumerate(one.forward):
+            of_kind[kind[operator]].append(place)
+        before = len(one.forward)
+        for node in one.nodes:
+            places = of_kind[kind[node]]
+            last = bisect_left(places, before)
+            candidates = places[max(0, last - _LOOKED_AT) : last][::-1]
+            if not candidates:
+                continue
+            read = tensors[node]
+            chosen = next((place for place in candidates if tensors[one.forward[place]] & read), candidates[0])
+            found.append((node, one.forward[chosen]))
+            before = chosen
+    return found
+
+
+def passes_of(lane: Int32, parent: Int32, begin: Int64, end: Int64, nodes: Int64, forward: Int64) -> list[Pass]:
+    """Returns the backward passes: scopes within one outer scope are of one pass. All are sorted by their begins."""
+    if not len(nodes):
+        return []
+    key = np.where(parent[nodes] != MISSING, parent[nodes], -2 - lane[nodes])
+    _, first, of = np.unique(key, return_index=True, return_inverse=True)
+    place = first[of.ravel()]
+    order = np.argsort(place, kind="stable")
+    groups = np.split(nodes[order], np.flatnonzero(np.diff(place[order])) + 1)
+    operators = {thread: forward[lane[forward] == thread] for thread in np.unique(lane[nodes]).tolist()}
+    finished: dict[int, int] = {}
+    passes: list[Pass] = []
+    for own in groups:
+        thread = int(lane[own[0]])
+        mine = operators[thread]
+        low, high = np.searchsorted(begin[mine], (finished.get(thread, -1), int(begin[own[0]])))
+        passes.append(Pass(own.tolist(), mine[low:high].tolist()))
+        finished[thread] = int(end[own[-1]])
+    return passes

@@ -1,0 +1,79 @@
+"""Counters of a timeline: their names as MegEngine's own documents spell them, what they count in, and levels of memory."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import CounterEvents, CounterSeries, MemoryEvents
+
+_SPELLED = {"gpu_usgae_ratio": "gpu_usage_ratio", "nr_redunant_tensor": "nr_redundant_tensor"}
+"""Names that the writer misspells; files whose writer does not are read as well."""
+_UNITS = {"gpu_usage_ratio": "%", "train_time_ratio": "%", "device_ahead_ms": "ms", "dtr_overhead_us": "us"}
+_MEMORY = re.compile(r"^(?P<device>(?P<type>[a-z]+?)(?P<number>\d+|x))(?::\d+)?[_ ]alloc_mem(?:_value)?$")
+_TYPES = {"cpu": 0, "gpu": 1, "rocm": 6}
+_OTHER_TYPE = 20
+"""Types of devices as MemoryEvents number them."""
+MOST_DEVICES = 1 << 15
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """The counters, and what is known of their series."""
+
+    events: CounterEvents
+    series: CounterSeries
+    memory: MemoryEvents
+    """How much of each device was in use: levels without allocations."""
+
+
+def counters_of(events: CounterEvents, interner: Interner) -> Counted:
+    """Returns the counters with their names mended, their units, and the devices that they are about."""
+    names = np.arange(len(interner.texts), dtype=np.int32)
+    for name in np.unique(events.name).tolist():
+        if spelled := _SPELLED.get(interner.texts[name]):
+            names[name] = interner.text(spelled)
+    events = replace(events, name=names[events.name])
+    # The argument is called "value" whatever the counter: it says nothing that the name does not.
+    events = replace(events, series=np.where(events.series == interner.names["value"], events.name, events.series))
+    known: list[tuple[int, int, int, int, int]] = []
+    levels: list[MemoryEvents] = []
+    for pid, name, series in np.unique(np.stack((events.pid, events.name, events.series)), axis=1).T.tolist():
+        text = interner.texts[name]
+        memory = _MEMORY.match(text)
+        unit = "bytes" if memory else _UNITS.get(text)
+        if unit is not None:
+            device = interner.text(memory["device"]) if memory else MISSING
+            known.append((pid, name, series, interner.text(unit), device))
+        if memory:
+            of = (events.pid == pid) & (events.name == name) & (events.series == series)
+            number = int(memory["number"]) if memory["number"] != "x" else 0
+            levels.append(_levels(events, of, _TYPES.get(memory["type"], _OTHER_TYPE), min(number, MOST_DEVICES)))
+    columns = np.array(known, np.int32).reshape(-1, 5).T
+    joined = (
+        {f.name: np.concatenate([getattr(each, f.name) for each in levels]) for f in fields(MemoryEvents)}
+        if levels
+        else {}
+    )
+    return Counted(events, CounterSeries(*columns), MemoryEvents(**joined))
+
+
+def _levels(events: CounterEvents, of: npt.NDArray[np.bool_], kind: int, number: int) -> MemoryEvents:
+    at = np.flatnonzero(of & (events.value >= 0) & (events.value < 2.0**60))
+    none, nothing = np.full(len(at), MISSING, np.int64), np.zeros(len(at), np.int64)
+    return MemoryEvents(
+        time_ns=events.time_ns[at],
+        bytes=nothing,
+        address=nothing,
+        total_allocated=events.value[at].astype(np.int64),
+        total_reserved=none,
+        device_type=np.full(len(at), kind, np.int32),
+        device_id=np.full(len(at), number, np.int32),
+        pid=events.pid[at],
+        tid=events.tid[at],
+    )

@@ -1,0 +1,196 @@
+"""Lanes: what the numbers of threads in the file stand for. Threads of the host, streams of devices, streams of CUPTI."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.formats.megengine.events import BEGIN, FINISH, START, STEP, Events
+from tb_plugin.formats.megengine.slices import Slices, text_ids
+from tb_plugin.model.trace.hardware import DeviceInfo
+from tb_plugin.model.trace.numbering import firsts, numbered
+from tb_plugin.model.trace.schema import MISSING
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+KERNEL = "Kernel"
+DISPATCH = "OpDispatch"
+LAUNCH = "KernelLaunch"
+TENSOR = "TensorLink"
+PROPERTY = "TensorProp"
+CUPTI = ("KernelLink", "CUPTILink")
+"""Categories that the writer gives; those of arrows but the first."""
+
+_NODE = re.compile(r"^([a-z]+(?:\d+|x))(?::\d+)?$")
+"""A stream of a device as MegEngine names it (CompNode): ``gpu0:1``, logically ``gpux:1``."""
+_WORDS = {"gpu": "GPU", "cuda": "GPU", "rocm": "GPU", "atlas": "NPU"}
+"""What devices are called, by their types in MegEngine. Others (cpu, cambricon) have no word that everybody knows."""
+_UNNAMED = "unnamed"
+"""The device of lanes of which nothing tells their names: these stand last in the file, which may end early."""
+_NUMBERED = re.compile(r"(?!cpu)[a-z]+(\d{1,4})")
+_KIND = re.compile(r"([a-z]+?)(?:\d+|x)(?: of .*)?$")
+_PHYSICAL = re.compile(r'^CompNode\("([^"]+)" from "([^"]+)"\)$')
+
+
+@dataclass(frozen=True, eq=False)
+class Lanes:
+    """Lanes by number of first appearance, and the lane of each event."""
+
+    of: Int32
+    pid: Int32
+    """String id, as ``tid``."""
+    tid: Int32
+    node: Bool
+    """Streams of devices, as MegEngine records them."""
+    cupti: Bool
+    """Streams of devices, as CUPTI reports them."""
+    executes: Bool
+    """Threads that execute operators."""
+    titles: Sequence[str]
+    """Names of threads and streams, "" where the file has none."""
+
+    @property
+    def on_device(self) -> Bool:
+        """Returns which lanes are streams of devices."""
+        return self.node | self.cupti
+
+
+def numbered_lanes(events: Events) -> tuple[Int32, Int64]:
+    """Returns the number of each event's lane, and where each lane begins."""
+    width = int(events.tid.max(initial=0)) + 1
+    of, count = numbered(events.pid.astype(np.int64) * width + events.tid)
+    return of.astype(np.int32), firsts(of, count)
+
+
+def lanes_of(events: Events, interner: Interner, names: Mapping[tuple[str, str], str]) -> Lanes:
+    """Returns the lanes of a timeline, judged by what is recorded on them, else by their names."""
+    of, first = numbered_lanes(events)
+    pid, tid = events.pid[first], events.tid[first]
+    texts = interner.texts
+    titles = [names.get((texts[p], texts[t]), "").strip() for p, t in zip(pid.tolist(), tid.tolist(), strict=True)]
+    category = interner.names
+
+    def having(chosen: Bool) -> Bool:
+        found = np.zeros(len(first), np.bool_)
+        found[of[chosen]] = True
+        return found
+
+    begins, finishes = events.phase == BEGIN, events.phase == FINISH
+    node = having(begins & (events.category == category[KERNEL]))
+    node |= having(finishes & (events.category == category[LAUNCH]))
+    node |= np.array([_NODE.match(title) is not None for title in titles], np.bool_)
+    links = np.isin(events.category, [category[name] for name in CUPTI])
+    timed = np.zeros(len(events), np.bool_)
+    if "execution_time" in events.args:
+        timed[events.args["execution_time"].row] = True
+    executes = having((events.phase == STEP) & (events.category == category[DISPATCH]))
+    node &= ~executes
+    cupti = (having(finishes & links) | having(begins & timed)) & ~node & ~executes
+    return Lanes(of, pid, tid, node, cupti, executes, titles)
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where rows of devices stand: by lane, string ids of the process and thread that the model knows it by."""
+
+    pid: Int32
+    tid: Int32
+    titles: Mapping[tuple[str, str], str]
+    device: npt.NDArray[np.int16]
+    """Position among ``devices``, -1 for threads of the host."""
+    devices: list[str]
+
+
+def places_of_lanes(events: Events, lanes: Lanes, interner: Interner, fed: Int32) -> Places:
+    """Returns where the model has each lane: a stream belongs to its device, and not to a process.
+
+    ``fed`` is the lane of MegEngine's own whose operators launched most of what is on a stream of CUPTI's, -1 = not known.
+    """
+    texts = interner.texts
+    physical = _physical(events, texts)
+    names = _names(lanes, texts, physical)
+    pid, tid = lanes.pid.copy(), lanes.tid.copy()
+    device = np.full(len(pid), MISSING, np.int16)
+    several = len(np.unique(pid)) > 1
+    devices: dict[str, int] = {}
+    named: dict[int, str] = {}
+    titles: dict[tuple[str, str], str] = {}
+    taken: set[tuple[str, str]] = set()
+    for lane in [*np.flatnonzero(lanes.node).tolist(), *np.flatnonzero(lanes.cupti).tolist()]:
+        title, process = names[lane], texts[int(lanes.pid[lane])]
+        if lanes.node[lane]:
+            found = _NODE.match(physical.get((process, title), title))
+            named[lane] = found[1] if found else title or _only(physical, process)
+        else:
+            alone = [other for other in named if lanes.pid[other] == lanes.pid[lane] and lanes.node[other]]
+            source = int(fed[lane]) if fed[lane] != MISSING else alone[0] if alone else MISSING
+            named[lane] = named.get(source, _UNNAMED)
+            title = f"CUPTI stream {texts[int(lanes.tid[lane])]}"
+        logical = several and named[lane].endswith("x")
+        of = f"{named[lane]} of {process}" if logical else named[lane]
+        stream = title or texts[int(lanes.tid[lane])]
+        if (of, stream) in taken:
+            stream = f"{stream} of {process}"
+        taken.add((of, stream))
+        device[lane] = devices.setdefault(of, len(devices))
+        pid[lane], tid[lane] = interner.text(of), interner.text(stream)
+        titles[of, stream] = stream
+    return Places(pid, tid, titles, device, list(devices))
+
+
+def _names(lanes: Lanes, texts: Sequence[str], physical: Mapping[tuple[str, str], str]) -> list[str]:
+    """Names of lanes; where a process has one stream without a name, and arguments of tensors name one, it is that one."""
+    found = list(lanes.titles)
+    for process in np.unique(lanes.pid[lanes.node]).tolist():
+        mine = np.flatnonzero(lanes.node & (lanes.pid == process)).tolist()
+        stated = [stream for of, stream in physical if of == texts[process]]
+        if len(mine) == len(stated) == 1 and not found[mine[0]]:
+            found[mine[0]] = stated[0]
+    return found
+
+
+def _only(physical: Mapping[tuple[str, str], str], process: str) -> str:
+    """The device of all streams that arguments of tensors of a process name, if it is one."""
+    matches = {_NODE.match(stream) for (of, _), stream in physical.items() if of == process}
+    devices = {match[1] for match in matches if match}
+    return devices.pop() if len(devices) == 1 else _UNNAMED
+
+
+def described(devices: Sequence[DeviceInfo]) -> tuple[DeviceInfo, ...]:
+    """Returns the devices with what their names tell: the number (gpu0; CPUs are no devices to allocators) and the word."""
+    found = [_NUMBERED.fullmatch(device.id) for device in devices]
+    return tuple(
+        replace(device, ordinal=int(match[1]) if match else None, word=_word(device.id))
+        for device, match in zip(devices, found, strict=True)
+    )
+
+
+def _word(device: str) -> str:
+    kind = _KIND.match(device)
+    return _WORDS.get(kind[1], "Device") if kind else "Device"
+
+
+def _physical(events: Events, texts: Sequence[str]) -> dict[tuple[str, str], str]:
+    """(Process, logical name of a stream) -> which it is, as the arguments of tensors tell."""
+    found: dict[tuple[str, str], str] = {}
+    column = events.args.get("device")
+    if column is None or not column.is_text:
+        return found
+    pairs = np.unique(np.stack((events.pid[column.row], text_ids(column, len(events))[column.row])), axis=1)
+    for process, stated in pairs.T.tolist():
+        if match := _PHYSICAL.match(texts[stated]):
+            found.setdefault((texts[process], match[2]), match[1])
+    return found
+
+
+def ends_of(events: Events, slices: Slices, lanes: Lanes, chosen: Bool) -> tuple[Int64, Int32]:
+    """Returns the ends of arrows that are chosen, by position, and the slice that each was recorded in, -1 = none."""
+    at = np.flatnonzero(chosen & (events.phase >= START))
+    return at, slices.around(lanes.of[at], at)

@@ -1,0 +1,114 @@
+"""The Reader of MegEngine's timelines. It opens a file whole: a profile of it is a few steps long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tb_plugin.formats._chrome.document import Document
+from tb_plugin.formats._chrome.memory_estimate import need_bytes
+from tb_plugin.formats._chrome.parse import Tally, no_events, passed, report_of
+from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.formats.megengine.counting import counters_of
+from tb_plugin.formats.megengine.events import Collected, Event, decode
+from tb_plugin.formats.megengine.filenames import READER_ID, candidate_of
+from tb_plugin.formats.megengine.sniffing import looks_like_timeline
+from tb_plugin.formats.megengine.timeline import Timeline
+from tb_plugin.formats.stream import TextStream
+from tb_plugin.model.trace.table import RawTrace
+from tb_plugin.profilers import MEGENGINE
+
+
+class MegEngineReader:
+    """Reads ``<pid>.chrome_timeline.json`` and what ``merge_trace_events`` makes of several."""
+
+    id = READER_ID
+    title = "MegEngine trace"
+    raw = RawTrace
+    endings: tuple[str, ...] = (".chrome_timeline.json.gz", ".chrome_timeline.json")
+
+    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
+        """Returns the profiles among the listed files, judged by name alone."""
+        found = (candidate_of(file.path) for file in listing)
+        return [candidate for candidate in found if candidate is not None]
+
+    def sniff(self, head: bytes) -> bool:
+        """Returns True when a file that begins with these (uncompressed) bytes may hold a timeline of MegEngine."""
+        return looks_like_timeline(head)
+
+    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+        """Returns the memory that reading files of these sizes takes at its peak."""
+        return need_bytes(sizes)
+
+    def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
+        """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        reading = _Reading(options)
+        with passed(source, options, reading, decode, progress) as (document, stream):
+            return reading.finish(document, stream)
+
+
+class _Reading:
+    """One read in progress."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.log = IssueLog()
+        self._rules = options.class_rules
+        self._collected = Collected(self.log)
+        self._phases_seen = False
+
+    def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
+        """Sink of the document."""
+        self._collected.add(events, digits)
+        self._phases_seen = self._phases_seen or any(event.ph for event in events)
+
+    def restart(self) -> None:
+        """Forgets everything: a later event list replaces the one read so far."""
+        self._collected = Collected(self.log)
+
+    def state(self, fraction: float) -> ReadState:
+        """Returns what was read so far, with ``fraction`` of the stored bytes."""
+        collected = self._collected
+        # What an event is depends on others: until all are in, none has a kind.
+        counts = {"counter": collected.counters.count, "other": collected.seen - collected.counters.count}
+        return ReadState(fraction, collected.seen, {kind: count for kind, count in counts.items() if count})
+
+    def check(self, is_bare_list: bool) -> None:
+        """Raises UnreadableTrace when what was read is JSON but no trace."""
+        if not self._phases_seen and (is_bare_list or self._collected.seen):
+            raise no_events()
+
+    def finish(self, document: Document, stream: TextStream) -> RawTrace:
+        """Returns the finished trace."""
+        collected = self._collected
+        counters = counters_of(collected.counters.take(), collected.interner)
+        timeline = Timeline(collected.take(), collected.interner, collected.names.threads())
+        columns = timeline.raw(self.log, self._rules)
+        collected.interner.tell(self.log)
+        tally = Tally(collected.seen, timeline.count + collected.counters.count, {})
+        return RawTrace(
+            **columns,
+            report=report_of(READER_ID, document, stream, self.log, tally),
+            counters=counters.events,
+            counter_series=counters.series,
+            memory=counters.memory,
+            process_names=collected.names.processes(),
+            thread_names={**collected.names.threads(), **timeline.places.titles},
+            metadata=document.metadata,
+            base_time_ns=_local_time_ns(document.metadata, collected.local_times),
+            recorder=MEGENGINE,
+        )
+
+
+def _local_time_ns(metadata: Mapping[str, Any], of_processes: Mapping[str, Any]) -> int | None:
+    """Epoch nanoseconds of time 0: what the file states, else the earliest of what its processes state."""
+    own = metadata.get("metadata")
+    stated = own.get("localTime") if isinstance(own, dict) else None
+    found = [_whole(value) for value in ([stated] if stated is not None else of_processes.values())]
+    return min((value for value in found if value is not None), default=None)
+
+
+def _whole(value: Any) -> int | None:
+    if isinstance(value, str) and value.isdecimal() and len(value) < 20:
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None

@@ -1,0 +1,201 @@
+"""What slices and moments are: kinds, names, the operator behind each, and who launched what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.formats.megengine import lanes as of_lanes
+from tb_plugin.formats.megengine.events import COMPLETE, FINISH, INSTANT, START, STEP, Events
+from tb_plugin.formats.megengine.lanes import Lanes, ends_of
+from tb_plugin.formats.megengine.slices import Slices, numbers, text_ids
+from tb_plugin.model.trace.schema import MISSING, EventKind
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+UInt8 = npt.NDArray[np.uint8]
+Bool = npt.NDArray[np.bool_]
+
+_OF_TENSOR = re.compile(r"^(Input|Output|Put|Del|Drop|RecFree|ReGen|GetValue) \d+$")
+"""Names with the number of a tensor in them, which is also an argument."""
+_CALLS = re.compile(
+    r"^(?:Input|Output|Put|Del|Drop|RecFree|ReGen|GetValue|OpDispatch|AutoEvict|TensorGetProp|TensorWaitProp)$"
+)
+"""What threads ask of MegEngine's runtime."""
+_OWN = re.compile(r"^(?:Start|Stop)Profile$")
+_DRIVER = re.compile(r"^cu(?:da)?[A-Z]\w*$")
+"""Calls of CUDA's runtime and driver, as CUPTI names them."""
+_BACKWARD = re.compile(r"^\w+Backward$")
+_PARTS = re.compile(r"^(?:backward|step|clear_grad)$")
+"""Scopes around what GradManager and Optimizer do: parts of a step, and not modules."""
+_COPIED, _COPY, _SET = "HostToDevice", "Memcpy", "Memset"
+_OF_HOST = ("Pageable", "Pinned")
+"""Kinds of memory, without what CUPTI writes before them."""
+WAITS = ("TensorWaitProp", "GetValue")
+"""Calls that wait: the program for a property of a tensor, and the thread that executes for its value on the device."""
+DISPATCHED = "OpDispatch"
+LAUNCHED = "KernelLaunch"
+"""Name of the moment at which a thread launched the work of an operator, recorded as the begin of an arrow."""
+BASE_BITS = 40
+"""Numbers of operators and launches count anew in each process: in a file of several they are set apart by so many bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """By slice: what it is."""
+
+    kind: UInt8
+    operation: Int64
+    """Number of the operator that it is, dispatches or does the work of; -1 = none."""
+    launch: Int64
+    """Number that work of a device shares with what launched it; -1 = none."""
+
+
+def base_names(names: Int32, interner: Interner) -> Int32:
+    """Returns names without the numbers of tensors."""
+    table = np.arange(len(interner.texts), dtype=np.int32)
+    for name in np.unique(names).tolist():
+        if found := _OF_TENSOR.match(interner.texts[name]):
+            table[name] = interner.text(found[1])
+    return table[names]
+
+
+def kinds_of(events: Events, slices: Slices, lanes: Lanes, names: Int32, interner: Interner) -> Kinds:
+    """Returns what the slices are. ``names`` are theirs, without numbers."""
+    texts, category = interner.texts, interner.names
+    lane = slices.lane
+    process = _processes(lanes)[lane]
+
+    def table(pattern: re.Pattern[str]) -> Bool:
+        known = np.zeros(len(texts), np.bool_)
+        for name in np.unique(names).tolist():
+            known[name] = pattern.match(texts[name]) is not None
+        found: Bool = known[names]
+        return found
+
+    stated = numbers(events.args.get("__id__"), len(events))
+    operation = np.maximum(stated[slices.begin], stated[slices.end])
+    for phase in (START, STEP):
+        at, owner = ends_of(events, slices, lanes, _is(events, phase, category[of_lanes.DISPATCH]))
+        operation[owner[owner != MISSING]] = events.number[at[owner != MISSING]]
+    launch = np.full(len(slices), MISSING, np.int64)
+    _link(events, slices, lanes, launch, operation, category[of_lanes.LAUNCH], process)
+    calls = np.zeros(len(slices), np.bool_)
+    for name in of_lanes.CUPTI:
+        calls |= _link(events, slices, lanes, launch, operation, category[name], process)
+    operation = np.where(operation != MISSING, operation + (process << BASE_BITS), MISSING)
+    # CUPTI's link begins in a slice with the name of the kernel, inside of the call that launches it: the call counts.
+    linked = calls & (slices.parent != MISSING) & table(_DRIVER)[slices.parent]
+    launch[slices.parent[linked]] = launch[linked]
+    launch[linked] = MISSING
+
+    on_device, executes = lanes.on_device[lane], lanes.executes[lane]
+    is_call = table(_CALLS) | table(_DRIVER) | calls
+    scope = np.where(executes, EventKind.MODULE, EventKind.PYTHON)
+    scope = np.where(executes & table(_PARTS), EventKind.ANNOTATION, scope)
+    scope = np.where(executes & table(_BACKWARD), EventKind.OPERATOR, scope)
+    host = np.select(
+        [linked, names == category[DISPATCHED], is_call, table(_OWN), operation != MISSING],
+        [EventKind.UNKNOWN, EventKind.RUNTIME, EventKind.RUNTIME, EventKind.OVERHEAD, EventKind.OPERATOR],
+        scope,
+    )
+    copies, sets = np.isin(names, [category[_COPIED], category[_COPY]]), names == category[_SET]
+    _put(slices, lanes, launch, names, (category[_COPIED], category["Put"]), process)
+    work = np.select([copies, sets], [EventKind.MEMCPY, EventKind.MEMSET], EventKind.KERNEL)
+    # What is neither an operator's work nor a copy is a title that a program gave; where CUPTI tells of kernels and copies,
+    # what stands on MegEngine's own lanes is the time that they take together, and not to be counted again.
+    titles = (events.category[slices.begin] != category[of_lanes.KERNEL]) & ~copies
+    told_by_cupti = np.isin(lanes.pid, lanes.pid[lanes.cupti])[lane]
+    work = np.where(lanes.node[lane] & (titles | told_by_cupti), EventKind.DEVICE_ANNOTATION, work)
+    return Kinds(np.where(on_device, work, host).astype(np.uint8), operation, launch)
+
+
+def _processes(lanes: Lanes) -> Int64:
+    """The number of the process of each lane."""
+    return np.unique(lanes.pid, return_inverse=True)[1].astype(np.int64)
+
+
+def _is(events: Events, phase: int, category: int) -> Bool:
+    found: Bool = (events.phase == phase) & (events.category == category)
+    return found
+
+
+def _link(
+    events: Events, slices: Slices, lanes: Lanes, launch: Int64, operation: Int64, category: int, process: Int64
+) -> Bool:
+    """Gives the slices on devices at which arrows of a category end their numbers, and the operators that launched them.
+
+    Returns the calls of the host at which such arrows begin; these get the numbers as well, but for those of operators.
+    """
+    at, owner = ends_of(events, slices, lanes, _is(events, START, category))
+    at, owner = at[owner != MISSING], owner[owner != MISSING]
+    to, target = ends_of(events, slices, lanes, _is(events, FINISH, category))
+    to, target = to[target != MISSING], target[target != MISSING]
+    launch[target] = events.number[to] + (process[target] << BASE_BITS)
+    calls = np.zeros(len(launch), np.bool_)
+    own = owner[operation[owner] == MISSING]
+    calls[own] = True
+    launch[own] = events.number[at[operation[owner] == MISSING]] + (process[own] << BASE_BITS)
+    return calls
+
+
+def _put(
+    slices: Slices, lanes: Lanes, launch: Int64, names: Int32, copied_put: tuple[int, int], process: Int64
+) -> None:
+    """Gives copies to a device and the calls that make them the same numbers: a copy is recorded while its call is open."""
+    copied, put = copied_put
+    copies = np.flatnonzero((names == copied) & lanes.node[slices.lane] & (launch == MISSING))
+    for lane in np.flatnonzero(lanes.executes).tolist():
+        mine = copies[process[copies] == _processes(lanes)[lane]]
+        call = slices.around(np.full(len(mine), lane, np.int32), slices.begin[mine])
+        found = (call != MISSING) & (names[call] == put)
+        mine, call = mine[found], call[found]
+        launch[mine] = launch[call] = (1 << BASE_BITS - 1) + slices.begin[call] + (process[call] << BASE_BITS)
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Events that last no time: positions among the events, in file order, and the kind of each."""
+
+    at: Int64
+    kind: UInt8
+
+
+def moments_of(events: Events, slices: Slices, lanes: Lanes, interner: Interner) -> Moments:
+    """Returns calls without an end, instants, and the launches of work that no call of CUPTI stands for."""
+    launches = _is(events, START, interner.names[of_lanes.LAUNCH])
+    launches &= ~np.isin(events.pid, lanes.pid[lanes.cupti])
+    at = np.flatnonzero((events.phase == COMPLETE) | (events.phase == INSTANT) | launches)
+    kind = np.where(events.phase[at] == INSTANT, EventKind.INSTANT, EventKind.RUNTIME)
+    on_device = lanes.on_device[lanes.of[at]] & (events.phase[at] == COMPLETE)
+    return Moments(at, np.where(on_device, EventKind.DEVICE_ANNOTATION, kind).astype(np.uint8))
+
+
+def copy_names(events: Events, slices: Slices, kinds: Kinds, names: Int32, interner: Interner) -> Int32:
+    """Returns names in which copies say where they go, as other recorders write it; ``names`` are those of slices."""
+    source, target = (text_ids(events.args.get(key), len(events)) for key in ("src_kind", "dst_kind"))
+    at = np.flatnonzero((kinds.kind == EventKind.MEMCPY) & (source[slices.end] != MISSING))
+    if not len(at):
+        return names
+    names = names.copy()
+    pairs, of = np.unique(np.stack((source[slices.end[at]], target[slices.end[at]])), axis=1, return_inverse=True)
+    told = [interner.text(_copy_name(*(_text(interner.texts, one) for one in pair))) for pair in pairs.T.tolist()]
+    names[at] = np.array(told, np.int32)[of.ravel()]
+    return names
+
+
+def _text(texts: Sequence[str], number: int) -> str:
+    return texts[number] if number != MISSING else ""
+
+
+def _copy_name(source: str, target: str) -> str:
+    ends = [
+        text.removeprefix("CUPTI_ACTIVITY_MEMORY_KIND_").replace("_", " ").capitalize() for text in (source, target)
+    ]
+    ways = ["H" if end in _OF_HOST else "D" for end in ends]
+    return f"Memcpy {ways[0]}to{ways[1]} ({ends[0]} -> {ends[1]})"

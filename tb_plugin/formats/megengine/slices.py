@@ -1,0 +1,89 @@
+"""Begins and ends as slices: in the order of the file within a lane, as MegEngine records them, and not by their times.
+
+A device's clock is set to the host's by interpolation, so that the times of a lane may go back; its records never do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.formats._chrome.pairing import matched
+from tb_plugin.formats.megengine.events import BEGIN, END, Events
+from tb_plugin.model.trace.extra_columns import OpenColumn
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.tree import innermost, nest
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Slices:
+    """Pairs of a begin and an end, in the order of their begins."""
+
+    lane: Int32
+    begin: Int64
+    """Position of the begin among the events."""
+    end: Int64
+    parent: Int32
+    """Position of the slice around each, -1 = none."""
+    unmatched: int
+    """Begins and ends without partner."""
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+    def around(self, lane: Int32, position: Int64) -> Int32:
+        """Returns the innermost slice of a lane that was open when the event at each position was recorded, -1 = none."""
+        return innermost(self.lane, self.begin, self.end, self.parent, lane, position)
+
+    def of_events(self, count: int) -> Int32:
+        """Returns for each event the slice that it begins or ends, -1 = none; one more at the end is for -1."""
+        found = np.full(count + 1, MISSING, np.int32)
+        found[self.begin] = found[self.end] = np.arange(len(self), dtype=np.int32)
+        return found
+
+
+def slices_of(events: Events, lane: Int32) -> Slices:
+    """Returns the slices of events that stand on these lanes."""
+    marks = np.flatnonzero((events.phase == BEGIN) | (events.phase == END))
+    begin, end = matched(lane[marks], marks, events.phase[marks] == BEGIN)
+    begin, end = marks[begin], marks[end]
+    order = np.argsort(begin, kind="stable")
+    begin, end = begin[order], end[order]
+    of = lane[begin]
+    return Slices(of, begin, end, nest(of, begin, end).parent, len(marks) - 2 * len(begin))
+
+
+def numbers(column: OpenColumn | None, count: int) -> Int64:
+    """Returns the whole numbers of a column of arguments by event; -1 where there is none."""
+    found = np.full(count + 1, MISSING, np.int64)
+    if column is not None and not column.is_text:
+        with np.errstate(invalid="ignore"):
+            found[column.row] = column.value.astype(np.int64)
+    return found
+
+
+def text_ids(column: OpenColumn | None, count: int) -> Int32:
+    """Returns the string ids of a column of arguments by event; -1 where there is none."""
+    found = np.full(count + 1, MISSING, np.int32)
+    if column is not None and column.is_text:
+        found[column.row] = column.value
+    return found
+
+
+def moved(args: Mapping[str, OpenColumn], row_of: Int32) -> dict[str, OpenColumn]:
+    """Returns the columns with rows for events; where both marks of a slice state something, the end's counts."""
+    columns = {}
+    for key, column in args.items():
+        row = row_of[column.row]
+        # Of equal rows the last one in the file is kept: reversed, the first that is unique.
+        unique, first = np.unique(row[::-1], return_index=True)
+        place = (len(row) - 1 - first)[unique != MISSING]
+        if len(place):
+            columns[key] = OpenColumn(key, row[place].astype(np.int32), column.value[place], column.is_text)
+    return columns

@@ -1,0 +1,33 @@
+"""How MegEngine writes shapes, types and numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from tb_plugin.model.trace.schema import MISSING
+
+_BITS = re.compile(r"(\d+)\D*$")
+
+
+def dims(shape: str) -> str:
+    """Returns a shape, ``{4,3,16,16}``, as JSON."""
+    return f"[{', '.join(part.strip() for part in shape.strip('{}').split(',') if part.strip().isdigit())}]"
+
+
+def quoted(dtype: str) -> str:
+    """Returns the name of a type as JSON."""
+    return json.dumps(dtype, ensure_ascii=False)
+
+
+def whole(text: str) -> int:
+    """Returns the whole number that a text holds, -1 for none."""
+    return int(text) if text.isdecimal() and len(text) < 19 else MISSING
+
+
+def width_of(dtype: str) -> int:
+    """Returns the bytes of a number: of ``Float32``, ``Int8``, ``Bool`` ...; 0 where the name of the type does not tell."""
+    if dtype == "Bool":
+        return 1
+    found = _BITS.search(dtype[:64])
+    return int(found[1]) // 8 if found and len(found[1]) < 4 else 0

@@ -1,0 +1,84 @@
+"""Steps of a timeline: what ran between two calls of ``Profiler.step``, or between two steps of the optimizer.
+
+The program that calls both runs on the thread that dispatches; the thread that executes notes them as well, when it gets
+there. As everywhere, a step is what the program did in it: its forward pass, its backward pass and its update.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.formats._chrome.interning import Ids
+from tb_plugin.model.trace.extra_columns import StatedSteps
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+STOPPED = "StopStep"
+_OPTIMIZER, _RELEASED, _LAST = "step", "Del", "StopProfile"
+
+
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """Moments at which steps end, and the lane of each."""
+
+    time_ns: Int64
+    lane: Int32
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What the steps are looked up in; times as in the file."""
+
+    start_ns: Int64
+    end_ns: Int64
+    name: Int32
+    kind: npt.NDArray[np.uint8]
+    lane: Int32
+
+
+def stated_steps(rows: Rows, marks: Marks, executes: Bool, names: Ids) -> StatedSteps | None:
+    """Returns the steps, None without any: those that the program marks, else to the end of each update.
+
+    The first begins with the program's first event. The last ends when the program, the thread that executes and the
+    devices are done with it: the profiler stops later. Tensors that Python comes to release meanwhile are no work.
+    """
+    own = rows.kind == EventKind.OVERHEAD
+    updates = np.flatnonzero(
+        (rows.name == names[_OPTIMIZER]) & of_kind(rows.kind, EventKind.ANNOTATION, EventKind.PYTHON)
+    )
+    marked = len(marks.time_ns) > 0
+    marks = marks if marked else Marks(rows.end_ns[updates], rows.lane[updates])
+    marks, lane = _of_one(marks, executes)
+    if lane == MISSING:
+        return None
+    stops = rows.start_ns[own & (rows.name == names[_LAST])]
+    stop = int(stops.min() if len(stops) else rows.end_ns.max())
+    host = of_kind(rows.kind, EventKind.OPERATOR, EventKind.RUNTIME, EventKind.PYTHON, EventKind.MODULE)
+    host |= rows.kind == EventKind.ANNOTATION
+    host &= rows.name != names[_RELEASED]
+    begin = int(rows.start_ns[host & ((rows.lane == lane) | executes[lane])].min(initial=stop))
+    works = (host | of_kind(rows.kind, *DEVICE_WORK)) & (rows.start_ns < stop)
+    end = min(stop, int(rows.end_ns[works].max(initial=begin)))
+    bounds = np.unique(np.concatenate(([begin], marks.time_ns[marks.time_ns > begin])))
+    operators = rows.start_ns[rows.kind == EventKind.OPERATOR]
+    if marked and (operators >= bounds[-1]).any() and end > bounds[-1]:
+        bounds = np.append(bounds, end)
+    if len(bounds) < 2:
+        return None
+    return StatedSteps(tuple(str(number) for number in range(len(bounds) - 1)), bounds[:-1], bounds[1:])
+
+
+def _of_one(marks: Marks, executes: Bool) -> tuple[Marks, int]:
+    """The marks of one thread, of one that dispatches where it left any, and which thread that is; -1 = none."""
+    dispatched = ~executes[marks.lane]
+    lanes = marks.lane[dispatched] if dispatched.any() else marks.lane
+    if not len(lanes):
+        return marks, MISSING
+    chosen = marks.lane == lanes[0]
+    return Marks(marks.time_ns[chosen], marks.lane[chosen]), int(lanes[0])

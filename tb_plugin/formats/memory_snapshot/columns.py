@@ -1,0 +1,161 @@
+"""Columns that grow piece by piece, and the table of distinct stacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.formats._pickle.memo import STACK, TEXT_ID, Taken
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.model.snapshot.table import Stacks
+from tb_plugin.model.trace.schema import MISSING
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
+_MOST = 2**63 - 1
+MAX_TEXT = 16 * 1024
+"""Characters of a text that are kept."""
+MAX_FRAMES = 4096
+"""Frames of a stack that are kept."""
+
+
+class TooMany(Exception):
+    """References multiply what the file holds beyond any real snapshot."""
+
+
+class Columns(Generic[T]):
+    """Gathers the columns of a dataclass of arrays. Arrays grow in place: pieces would leave holes in the memory."""
+
+    def __init__(self, kind: type[T]) -> None:
+        self._kind = kind
+        self._columns = {f.name: getattr(kind(), f.name).copy() for f in fields(kind)}
+        self._length = 0
+
+    def add(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Takes columns of equal length; those that are not named are -1."""
+        part = self._room(len(next(iter(columns.values()))))
+        for name, column in self._columns.items():
+            column[part] = columns.get(name, MISSING)
+
+    def add_rows(self, rows: Sequence[Sequence[int]]) -> None:
+        """Takes rows with a value for each column."""
+        if rows:
+            part = self._room(len(rows))
+            for column, values in zip(self._columns.values(), zip(*rows, strict=True), strict=True):
+                column[part] = values
+
+    def _room(self, count: int) -> slice:
+        begin, self._length = self._length, self._length + count
+        for column in self._columns.values():
+            if len(column) < self._length:
+                column.resize(max(self._length, len(column) * 3 // 2, 64), refcheck=False)
+        return slice(begin, self._length)
+
+    def made(self) -> T:
+        """Returns the columns, and holds them no more."""
+        columns, self._columns = self._columns, {}
+        for column in columns.values():
+            column.resize(self._length, refcheck=False)
+        return self._kind(**columns)
+
+
+def is_number(value: object) -> TypeGuard[int]:
+    """Returns whether a value is a whole number that fits a column."""
+    return type(value) is int and -_MOST <= value <= _MOST
+
+
+class Texts:
+    """Every text once."""
+
+    def __init__(self, log: IssueLog) -> None:
+        self.all: list[str] = []
+        self._log = log
+        self._ids: dict[str, int] = {}
+
+    def of(self, value: object) -> int:
+        """Returns the id of a text, -1 for what is none."""
+        if type(value) is Taken and value.what == TEXT_ID:
+            return value.code
+        if not isinstance(value, str):
+            return MISSING
+        number = self._ids.get(value)
+        if number is None:
+            kept = value
+            if len(kept) > MAX_TEXT:
+                self._log.add("long_text", "repaired", text=f"texts of over {MAX_TEXT:,} characters were cut")
+                kept = kept[:MAX_TEXT]
+            if not kept.isascii():
+                kept = kept.encode("utf-8", "replace").decode("utf-8")
+            number = self._ids[value] = len(self.all)
+            self.all.append(kept)
+        return number
+
+
+class Numbered:
+    """Distinct values by number, as many as a column of 16 bits can name."""
+
+    def __init__(self, first: Any) -> None:
+        self.all = [first]
+        self._ids = {first: 0}
+
+    def of(self, value: Any) -> int:
+        """Returns the number of a value, -1 for one too many."""
+        number = self._ids.get(value)
+        if number is None:
+            if len(self.all) >= 2**15 - 1:
+                return MISSING
+            number = self._ids[value] = len(self.all)
+            self.all.append(value)
+        return number
+
+
+class StackTable:
+    """Every frame and every stack once. ``spend`` counts the frames that are looked at."""
+
+    def __init__(self, texts: Texts, spend: Callable[[int], None]) -> None:
+        self._texts = texts
+        self._spend = spend
+        self._frames: dict[tuple[int, int, int], int] = {}
+        self._stacks: dict[tuple[int, ...], int] = {}
+
+    def frame(self, frame: object) -> int:
+        """Returns the id of a frame; one that says nothing has an id as well."""
+        values = frame if isinstance(frame, dict) else {}
+        line = values.get("line")
+        key = (
+            self._texts.of(values.get("filename")),
+            line if type(line) is int and 0 <= line < 2**31 else MISSING,
+            self._texts.of(values.get("name")),
+        )
+        return self._frames.setdefault(key, len(self._frames))
+
+    def of(self, frames: object) -> int:
+        """Returns the id of a list of frames, -1 for what is none."""
+        if type(frames) is Taken and frames.what == STACK:
+            return frames.code
+        if not isinstance(frames, list):
+            return MISSING
+        self._spend(len(frames))
+        return self.numbered(tuple(self.frame(frame) for frame in frames[:MAX_FRAMES]))
+
+    def numbered(self, frames: tuple[int, ...]) -> int:
+        """Returns the id of a stack by the ids of its frames, innermost first."""
+        return self._stacks.setdefault(frames, len(self._stacks))
+
+    def made(self) -> Stacks:
+        """Returns the table."""
+        lengths = np.fromiter((len(stack) for stack in self._stacks), np.int64, len(self._stacks))
+        file, line, name = np.array(list(self._frames), np.int32).reshape(-1, 3).T.copy()
+        return Stacks(
+            first=np.concatenate(([0], np.cumsum(lengths))),
+            frame=np.fromiter((frame for stack in self._stacks for frame in stack), np.int32),
+            file=file,
+            line=line,
+            name=name,
+        )

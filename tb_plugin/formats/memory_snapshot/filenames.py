@@ -1,0 +1,33 @@
+"""Which files may be snapshots, and which run, worker and span their paths speak of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from tb_plugin.formats._chrome.filenames import run_and_step
+from tb_plugin.formats.base import Candidate, ListedFile
+
+READER_ID = "memory_snapshot"
+ENDINGS = (".pickle", ".pickle.gz", ".pickle.zst", ".pkl", ".pkl.gz", ".pkl.zst", ".html")
+
+_NAME = re.compile(r"(?s)^(?P<worker>.*)\.(?:(?:pickle|pkl)(?:\.gz|\.zst)?|html)\Z")
+
+
+def find_candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
+    """Returns one uncertain candidate for each file whose ending a snapshot may have."""
+    found = (candidate_of(file.path) for file in listing)
+    return [candidate for candidate in found if candidate is not None]
+
+
+def candidate_of(path: str) -> Candidate | None:
+    """Returns the candidate that a path (relative, forward slashes) stands for; None when its ending is another one.
+
+    A folder that counts steps is the span, and the folder around it the run.
+    """
+    match = _NAME.match(PurePosixPath(path).name)
+    if match is None:
+        return None
+    run, span = run_and_step(path)
+    return Candidate(READER_ID, run, match["worker"], span, (path,), certain=False)

@@ -1,0 +1,222 @@
+"""Work of a GPU as Chrome's events: what a device ran (render stages), what it waited for, and its counters."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.formats.perfetto.interned import Interned, counter_names, number, plain, quoted, remember
+from tb_plugin.formats.perfetto.schema import Extra, Launch
+
+_CATEGORIES = {
+    "Kernel": "kernel",
+    "Memcpy": "gpu_memcpy",
+    "Memset": "gpu_memset",
+    "Annotation": "gpu_user_annotation",
+    "EventRecord": "graph_event_node",
+    "HostNode": "graph_host_node",
+}
+"""PyTorch's name of a stage -> the category of the same work in its JSON."""
+_LANE = re.compile(r"\[0*(\d+)\] ?(.*)", re.DOTALL)
+"""How PyTorch calls a queue: its number in brackets, then its name."""
+_ARGUMENTS = {
+    "device id": "device", "context id": "context", "stream id": "stream", "registers_per_thread": "registers per thread",
+    "shared_mem_dynamic": "dynamic shared memory",
+}  # fmt: skip
+"""Arguments that PyTorch's JSON has under another name."""
+_CONSTANT = frozenset({"arch", "process_id", "process_name", "thread_count"})
+"""What PyTorch repeats in every stage of a trace, and the product of the sizes of a block."""
+_STREAM = re.compile(r'"stream":(\d+)\b', re.ASCII)
+_NO_CORRELATION = re.compile(r'\A(?!.*"correlation":[1-9])', re.DOTALL)
+_HOST_FUNCTION = re.compile(r'"host fn":"((?:[^"\\]|\\.)*)"')
+_ARROW = 1 << 40
+"""Ids of arrows between device work begin here in PyTorch's JSON."""
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?\Z", re.ASCII)
+
+
+class Stages:
+    """Turns render stages and counters of a GPU into events, as JSON."""
+
+    def __init__(self, base_ns: int, log: IssueLog) -> None:
+        self._base = base_ns
+        self._log = log
+        self._lanes: dict[tuple[int, int], tuple[int, str]] = {}
+        """Device and number of a queue -> its number among threads, and its name."""
+        self._calls = (array("Q"), array("q"))
+        """Event that a call launched, and the correlation of that call."""
+        self._correlation: dict[int, int] = {}
+        self._noted = 0
+        self._extras = _Extras(log)
+        self._seen = array("q")
+        """Of each stage its event, start, end, device and lane."""
+        self._waited = array("Q")
+        """Pairs of an event and one that it waited for."""
+
+    def launched(self, event_ids: Iterable[int], correlations: Iterable[int]) -> None:
+        """Notes events, and the correlation of the call that launched each."""
+        self._calls[0].extend(event_ids)
+        self._calls[1].extend(correlations)
+
+    def stage(self, packet: Any, interned: Interned, time_ns: int) -> str:
+        """Returns the event of one render stage."""
+        stage = packet.render_stage
+        key = (stage.stage_iid, stage.name_iid, stage.kernel_iid, stage.gpu_id, stage.queue_iid)
+        head, lane, is_host = interned.stages.get(key) or self._head(key, interned)
+        arguments = list(filter(None, map(self._extras.__getitem__, stage.extra_data)))
+        if stage.launch:
+            arguments.append(self._launch(stage.launch, interned))
+        event, device, start = stage.event_id, key[3], time_ns - self._base
+        duration = stage.duration
+        with suppress(OverflowError):  # no time that anybody believes, and no arrow to it
+            self._seen.extend(array("q", (event, start, start + duration, device, lane)))
+        for waited in stage.waited_event_ids:
+            self._waited.extend((event, waited))
+        args = self._named_lane(",".join(arguments), lane)
+        if _NO_CORRELATION.search(args):
+            known = self._correlations().get(event)
+            args += f',"correlation":{known}' if known is not None else ""
+        if is_host:
+            called = _HOST_FUNCTION.search(args)
+            head = head.replace('"HostNode"', f'"HostNode: {called[1]}"') if called else head
+        return f'{{"ph":"X",{head},"ts":{start}e-3,"dur":{duration}e-3,"args":{{{args.lstrip(",")}}}}}'
+
+    def counters(self, packet: Any, interned: Interned, time_ns: int) -> list[str]:
+        """Returns the events of one sample of counters."""
+        event = packet.gpu_counter_event
+        device, names = interned.counters.get(event.descriptor_iid, (event.gpu_id, {}))
+        if event.HasField("descriptor"):
+            device, names = event.gpu_id, counter_names(event.descriptor, self._log)
+        head = f'"pid":"GPU {device} Counters","ts":{time_ns - self._base}e-3'
+        events = []
+        for counter in event.counters:
+            name = names.get(counter.counter_id, f"counter {counter.counter_id}")
+            value = str(counter.int_value) if counter.HasField("int_value") else number(counter.double_value)
+            events.append(f'{{"ph":"C","name":{quoted(name)},{head},"args":{{"":{value}}}}}')
+        return events
+
+    def names(self, described: set[str]) -> list[str]:
+        """Returns the events that name devices (but those in ``described``) and their queues."""
+        events = [
+            f'{{"ph":"M","name":"process_name","pid":{device},"tid":0,"args":{{"name":"GPU {device}"}}}}'
+            for device in sorted({device for device, _ in self._lanes})
+            if str(device) not in described
+        ]
+        for (device, _), (lane, name) in self._lanes.items():
+            events.append(
+                f'{{"ph":"M","name":"thread_name","pid":{device},"tid":{lane},"args":{{"name":{quoted(name)}}}}}'
+            )
+        return events
+
+    def arrows(self) -> list[str]:
+        """Returns the arrows between device work that waited for each other, as PyTorch's JSON has them."""
+        if not self._waited:
+            return []
+        event, *others = np.frombuffer(self._seen, np.int64).reshape(-1, 5).T
+        seen = dict(zip(("start", "end", "device", "lane"), others, strict=True))
+        order = np.argsort(event, kind="stable")
+        ids = np.frombuffer(self._waited, np.uint64).astype(np.int64).reshape(-1, 2)
+        place = np.minimum(np.searchsorted(event[order], ids), len(order) - 1)
+        later, earlier = np.where(event[order][place] == ids, order[place], -1).T
+        known = (later >= 0) & (earlier >= 0)
+        if not known.all():
+            self._log.add("unpaired_wait", "note", count=int((~known).sum()))
+        events = []
+        for number_, (after, before) in enumerate(zip(later[known].tolist(), earlier[known].tolist(), strict=True)):
+            for phase, row, time in (("s", before, "end"), ("f", after, "start")):
+                bound = ',"bp":"e"' if phase == "f" else ""
+                events.append(
+                    f'{{"ph":"{phase}","cat":"ac2g","name":"ac2g","id":{_ARROW + number_},"pid":{seen["device"][row]},'
+                    f'"tid":{seen["lane"][row]},"ts":{seen[time][row]}e-3{bound}}}'
+                )
+        return events
+
+    def _lane(self, device: int, queue: int, interned: Interned) -> int:
+        """The number of a queue among threads. In PyTorch 2.14 queues of two devices that have one name have one number."""
+        lane = self._lanes.get((device, queue))
+        if lane is None:
+            stated = interned.specifications.get(queue, f"queue {queue}")
+            found = _LANE.match(stated)
+            lane = self._lanes[device, queue] = (int(found[1][:18]), found[2]) if found else (queue, stated)
+        return lane[0]
+
+    def _head(self, key: tuple[int, ...], interned: Interned) -> tuple[str, int, bool]:
+        """What events of one stage, name and queue share, their lane, and whether they are calls of the host in a graph."""
+        stage, name, kernel, device, queue = key
+        kind = interned.specifications.get(stage, "")
+        lane = self._lane(device, queue, interned)
+        called = interned.names.get(name) or interned.kernels.get(kernel) or kind or "(no name)"
+        text = f'"cat":{quoted(_CATEGORIES.get(kind, kind))},"name":{quoted(called)},"pid":{device},"tid":{lane}'
+        made = interned.stages[key] = (text, lane, kind == called == "HostNode")
+        return made
+
+    def _named_lane(self, args: str, lane: int) -> str:
+        """The arguments of work on a lane that a person named, as those of its JSON: ``stream`` is the lane."""
+        stated = _STREAM.search(args)
+        if stated is None or int(stated[1]) == lane:
+            return args
+        return f'{args[: stated.start(1)]}{lane}{args[stated.end(1) :]},"original_stream":{stated[1]}'
+
+    def _launch(self, raw: bytes, interned: Interned) -> str:
+        known = interned.launches.get(raw)
+        if known is None:
+            try:
+                launch = Launch.FromString(raw)
+            except DecodeError:
+                self._log.add("unreadable_annotation", "note")
+                return '"grid":null'
+            sizes = (("grid", launch.grid), ("block", launch.block))
+            stated = [f'"{key}":[{size.x},{size.y},{size.z}]' for key, size in sizes]
+            for argument in launch.args:
+                name = interned.launch_arguments.get(argument.name_iid, f"(argument {argument.name_iid})")
+                if name not in _CONSTANT:
+                    stated.append(f"{quoted(_ARGUMENTS.get(name, name))}:{argument.uint_value}")
+            known = remember(interned.launches, raw, ",".join(stated))
+        return known
+
+    def _correlations(self) -> dict[int, int]:
+        """Event -> correlation of the call that launched it. Calls stand before device work."""
+        events, correlations = self._calls
+        if len(self._correlation) < len(events) and self._noted < len(events):
+            new = slice(self._noted, None)
+            self._correlation.update(zip(events[new], correlations[new], strict=True))
+            self._noted = len(events)
+        return self._correlation
+
+
+class _Extras(dict[bytes, str]):
+    """Undecoded fact of a stage -> a member of a JSON object; empty for what says nothing."""
+
+    def __init__(self, log: IssueLog) -> None:
+        super().__init__()
+        self._log = log
+
+    def __missing__(self, raw: bytes) -> str:
+        try:
+            extra = Extra.FromString(raw)
+        except DecodeError:
+            self._log.add("unreadable_annotation", "note")
+            return ""
+        name = plain(extra.name, self._log)
+        if name in _CONSTANT:
+            return remember(self, raw, "")
+        return remember(self, raw, f"{quoted(_ARGUMENTS.get(name, name))}:{_stated(plain(extra.value, self._log))}")
+
+
+def _stated(value: str) -> str:
+    """A text as the JSON that it was made of: numbers, and lists or objects of collectives."""
+    if _NUMBER.match(value):
+        return value
+    if value[:1] in ("[", "{"):
+        try:
+            return msgspec.json.encode(msgspec.json.decode(value)).decode()
+        except (msgspec.DecodeError, RecursionError):
+            pass
+    return quoted(value)

@@ -1,0 +1,213 @@
+"""What a trace says once and refers to by number: names, categories and the like, as JSON text, and annotations.
+
+A number belongs to a sequence of packets (a writer) and holds until that sequence clears its state.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+from google.protobuf.message import DecodeError
+
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.formats.perfetto.schema import Annotation
+
+Value = TypeVar("Value")
+
+MAX_DEPTH = 20
+"""So deep lists and objects in an annotation are kept."""
+MAX_TEXT_BYTES = 1 << 20
+"""Bytes of a text that are kept: names of events are cut to as many characters."""
+_REMEMBERED = 50_000
+"""Annotations that are remembered as text: shapes and the like repeat, numbers of calls do not."""
+_LONGEST_REMEMBERED = 4096
+_NAME_TAG, _INT_TAG = 10 << 3 | 2, 4 << 3
+"""Tags of the name and of a whole number in an annotation."""
+_NUMBERING = (b"R\x06Ev Idx", b"R\x12Record function id")
+"""How annotations begin that number PyTorch's own lists: different in every event, and nobody keeps them."""
+
+
+def remember(known: dict[bytes, Value], raw: bytes, value: Value) -> Value:
+    """Returns the value, which ``known`` holds afterwards unless it is long: not much else, where very many differ."""
+    if len(raw) > _LONGEST_REMEMBERED:
+        return value
+    if len(known) >= _REMEMBERED:
+        known.clear()
+    known[raw] = value
+    return value
+
+
+def plain(raw: bytes, log: IssueLog) -> str:
+    """Returns a text of the trace. Bytes that are no UTF-8 are replaced and counted, and so are texts that are cut."""
+    if len(raw) > MAX_TEXT_BYTES:
+        log.add("long_text", "repaired", text=f"texts of over {MAX_TEXT_BYTES:,} bytes were cut")
+        return raw[:MAX_TEXT_BYTES].decode(errors="replace")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        log.add("bad_utf8", "repaired")
+        return raw.decode(errors="replace")
+
+
+def quoted(text: str) -> str:
+    """Returns a text as JSON."""
+    return msgspec.json.encode(text).decode()
+
+
+class Interned:
+    """The state of a sequence."""
+
+    def __init__(self, log: IssueLog, *, of_torch: bool) -> None:
+        self.names: dict[int, str] = {}
+        self.categories: dict[int, str] = {}
+        self.specifications: dict[int, str] = {}
+        self.kernels: dict[int, str] = {}
+        self.launch_arguments: dict[int, str] = {}
+        self.counters: dict[int, tuple[int, dict[int, str]]] = {}
+        """Descriptor -> the device and the names of its counters."""
+        self.launches: dict[bytes, str] = {}
+        """What launches state, as members of a JSON object."""
+        self.stages: dict[tuple[int, ...], tuple[str, int, bool]] = {}
+        """What stages have in common; see stages.py."""
+        self.annotations = Annotations(log, of_torch=of_torch)
+        self._log = log
+
+    def add(self, data: Any) -> None:
+        """Takes in one message of interned data."""
+        self.launches.clear()
+        self.stages.clear()
+        for kept, messages in (
+            (self.names, data.event_names),
+            (self.categories, data.event_categories),
+            (self.specifications, data.gpu_specifications),
+            (self.kernels, data.kernels),
+            (self.launch_arguments, data.launch_arg_names),
+        ):
+            kept.update({each.iid: plain(each.name, self._log) for each in messages})
+        for each in data.gpu_counter_descriptors:
+            self.counters[each.iid] = (each.gpu_id, counter_names(each.descriptor, self._log))
+        self.annotations.name({each.iid: plain(each.name, self._log) for each in data.annotation_names})
+        self.annotations.value({each.iid: plain(each.name, self._log) for each in data.annotation_strings})
+
+
+def counter_names(descriptor: Any, log: IssueLog) -> dict[int, str]:
+    """Returns number -> name of the counters that a descriptor lists."""
+    return {spec.counter_id: plain(spec.name, log) for spec in descriptor.specs}
+
+
+class Annotations(dict[bytes, str]):
+    """Undecoded annotation -> the member ``"name":value`` of a JSON object; a lookup of a new one decodes it.
+
+    Empty for what is not kept.
+    """
+
+    def __init__(self, log: IssueLog, *, of_torch: bool) -> None:
+        super().__init__()
+        self._log = log
+        self._of_torch = of_torch
+        self._names: dict[int, str] = {}
+        self._strings: dict[int, str] = {}
+        self._quoted: dict[bytes, str] = {}
+
+    def name(self, names: dict[int, str]) -> None:
+        """Takes in numbered names."""
+        if names:
+            self._names |= names
+            self.clear()
+
+    def value(self, strings: dict[int, str]) -> None:
+        """Takes in numbered values."""
+        if strings:
+            self._strings |= strings
+            self.clear()
+
+    def __missing__(self, raw: bytes) -> str:
+        if self._of_torch:
+            if raw.startswith(_NUMBERING):
+                return ""
+            if whole := self._whole(raw):
+                return whole
+        try:
+            decoded = Annotation.FromString(raw)
+        except DecodeError:
+            self._log.add("unreadable_annotation", "note")
+            return ""
+        return remember(self, raw, f"{self._name_of(decoded)}:{self._value_of(decoded, 0)}")
+
+    def _whole(self, raw: bytes) -> str:
+        """A small whole number, read without the runtime and not remembered: it differs in every event; empty for others."""
+        if len(raw) < 4 or raw[0] != _NAME_TAG or raw[1] > 127:
+            return ""
+        at = raw[1] + 2
+        size = len(raw) - at - 1
+        if not 0 < size < 4 or raw[at] != _INT_TAG or raw[-1] > 127:
+            return ""
+        value = raw[-1]
+        for byte in raw[-2:at:-1]:
+            if byte < 128:
+                return ""
+            value = value << 7 | byte & 127
+        name = self._quoted.get(raw[2:at]) or remember(self._quoted, raw[2:at], quoted(plain(raw[2:at], self._log)))
+        return f"{name}:{value}"
+
+    def _name_of(self, decoded: Any) -> str:
+        raw = decoded.name
+        if not raw and decoded.name_iid:
+            return quoted(self._names.get(decoded.name_iid, f"(name {decoded.name_iid})"))
+        name = self._quoted.get(raw)
+        if name is None:
+            name = remember(self._quoted, raw, quoted(plain(raw, self._log)))
+        return name
+
+    def _value_of(self, decoded: Any, depth: int) -> str:
+        has = decoded.HasField
+        if has("int_value"):
+            return str(decoded.int_value)
+        if has("string_value"):
+            text = plain(decoded.string_value, self._log)
+            return "null" if self._of_torch and text == "null" else quoted(text)
+        if depth >= MAX_DEPTH:
+            return '"..."'
+        if decoded.array_values:
+            return f"[{','.join([self._value_of(each, depth + 1) for each in decoded.array_values])}]"
+        if decoded.dict_entries:
+            members = [f"{self._name_of(each)}:{self._value_of(each, depth + 1)}" for each in decoded.dict_entries]
+            return f"{{{','.join(members)}}}"
+        if has("double_value"):
+            return number(decoded.double_value)
+        if has("bool_value"):
+            return "true" if decoded.bool_value else "false"
+        for field in ("uint_value", "pointer_value"):
+            if has(field):
+                return str(getattr(decoded, field))
+        if has("string_value_iid"):
+            return quoted(self._strings.get(decoded.string_value_iid, f"(value {decoded.string_value_iid})"))
+        if has("legacy_json_value"):
+            return quoted(plain(decoded.legacy_json_value, self._log))
+        if has("nested_value"):
+            return self._nested(decoded.nested_value, depth)
+        return "[]" if self._of_torch else "null"  # PyTorch writes empty lists, of shapes for instance, as no value
+
+    def _nested(self, nested: Any, depth: int) -> str:
+        """A value in the form of traces before 2021."""
+        if depth >= MAX_DEPTH:
+            return '"..."'
+        if nested.dict_keys:
+            pairs = zip(nested.dict_keys, nested.dict_values, strict=False)
+            members = [f"{quoted(plain(key, self._log))}:{self._nested(value, depth + 1)}" for key, value in pairs]
+            return f"{{{','.join(members)}}}"
+        if nested.array_values:
+            return f"[{','.join([self._nested(each, depth + 1) for each in nested.array_values])}]"
+        if nested.HasField("int_value"):
+            return str(nested.int_value)
+        if nested.HasField("double_value"):
+            return number(nested.double_value)
+        if nested.HasField("bool_value"):
+            return "true" if nested.bool_value else "false"
+        return quoted(plain(nested.string_value, self._log))
+
+
+def number(value: float) -> str:
+    """Returns a float as JSON; what JSON has no number for as text, as PyTorch does."""
+    return repr(value) if value - value == 0 else f'"{value}"'

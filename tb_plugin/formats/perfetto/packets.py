@@ -1,0 +1,206 @@
+"""Bytes to packets: a bounded batch at a time, and what is damaged left out and counted.
+
+A trace is a row of packets, each with its length ahead of it and nothing between them. A packet that does not decode costs
+itself alone; where the row itself is lost nothing tells the next packet, and the rest is left.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from tb_plugin.errors import UnreadableTrace
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.formats.perfetto.schema import Trace
+from tb_plugin.formats.stream import BOMB_BYTES, BOMB_RATIO, TextStream
+
+MAX_PACKET_BYTES = 32 * 1024 * 1024
+"""Writers bound a packet by 256 KiB to 1 MiB; PyTorch has one with all names, one of which it makes of every kernel."""
+MAX_BUNDLE_BYTES = 16 * 1024 * 1024
+"""A bundle of compressed packets is unpacked so far; writers keep each below 512 KiB as it is stored."""
+_PACKET = 0x0A
+"""Field 1, with a length: the tag of a packet."""
+_BUNDLE = b"\x92\x03"
+"""Field 50, with a length: the tag of a bundle of compressed packets."""
+_MAX_VARINT = 10
+_EMPTY = re.compile(rb"(?:\x0a\x80{0,9}\x00)+")
+"""Packets without content, of which a small file may hold millions."""
+_LEAST_HEAD = 4096
+"""A packet may be longer than what is looked at of a file, but no text is that begins so."""
+_LENGTH_SHIFTS = range(0, 7 * _MAX_VARINT, 7)
+
+
+class Packets:
+    """The packets of a stream, once, in batches of about ``chunk_bytes``."""
+
+    def __init__(self, stream: TextStream, chunk_bytes: int, log: IssueLog, messages: Any = Trace) -> None:
+        self.complete = True
+        """The file ended where a packet does."""
+        self._stream = stream
+        self._chunk_bytes = max(chunk_bytes, 64)
+        self._log = log
+        self._messages = messages
+        self._inflated = 0
+
+    def batches(self) -> Iterator[list[Any]]:
+        """Yields packets in file order."""
+        for text, _, offset in self.texts():
+            yield self.decoded(text, offset)
+
+    def texts(self) -> Iterator[tuple[bytes, list[int], int]]:
+        """Yields undecoded packets: a text of whole ones, where each ends in it, and its place in the file.
+
+        Empty packets are skipped.
+        """
+        data = bytearray()
+        offset, want = 0, self._chunk_bytes
+        while True:
+            while len(data) < want and (block := self._stream.read(want - len(data))):
+                data += block
+            at_end = len(data) < want
+            ends: list[int] = []
+            size = len(data)
+            end, need, intact = _whole_packets(data, ends)
+            skipped = size - len(data)
+            if end:
+                yield bytes(memoryview(data)[:end]), ends, offset
+                del data[:end]
+            offset += end + skipped
+            if not intact or need > MAX_PACKET_BYTES:
+                what = "what follows is no packet of a trace" if not intact else "a packet states an impossible length"
+                self._log.add("lost_packets", "dropped", offset, text=f"{what}: the rest of the file was left out")
+                self.complete = False
+                return
+            if at_end:
+                if data:
+                    self._log.add("truncated_packet", "dropped", offset)
+                    self.complete = False
+                return
+            want = max(self._chunk_bytes, need)
+
+    def _unbundled(self, packets: list[Any]) -> list[Any]:
+        """The packets, and in the place of a bundle of compressed ones those that it holds."""
+        unpacked = []
+        for packet in packets:
+            unpacked += self._bundled(packet.compressed_packets) if packet.compressed_packets else [packet]
+        return unpacked
+
+    def _bundled(self, bundle: bytes) -> list[Any]:
+        unpacking = zlib.decompressobj()
+        try:
+            text = unpacking.decompress(bundle, MAX_BUNDLE_BYTES)
+        except zlib.error as error:
+            self._log.add("bad_bundle", "dropped", example=str(error))
+            return []
+        self._inflated += len(text)
+        if self._inflated > BOMB_BYTES and self._inflated > BOMB_RATIO * self._stream.text_bytes:
+            raise UnreadableTrace(
+                "Its packets unpack without end, which those of no trace do.", do="Record another one."
+            )
+        data = bytearray(text)
+        end, _, intact = _whole_packets(data, [])
+        if not intact or end < len(data) or not unpacking.eof:
+            self._log.add("bad_bundle", "dropped")
+        return self._parsed(bytes(memoryview(data)[:end]), 0)
+
+    def decoded(self, text: bytes, offset: int) -> list[Any]:
+        """Returns the packets of a text, those of bundles among them."""
+        packets = self._parsed(text, offset)
+        return self._unbundled(packets) if _BUNDLE in text else packets
+
+    def _parsed(self, text: bytes, offset: int) -> list[Any]:
+        try:
+            return list(self._messages.FromString(text).packet)
+        except DecodeError:
+            packets = []
+            ends: list[int] = []
+            data = bytearray(text)
+            _whole_packets(data, ends)
+            for start, end in pairwise([0, *ends]):
+                try:
+                    packets += self._messages.FromString(bytes(data[start:end])).packet
+                except DecodeError:
+                    self._log.add("unreadable_packet", "dropped", offset + start)
+            return packets
+
+
+def _whole_packets(data: bytearray, ends: list[int]) -> tuple[int, int, bool]:
+    """Where the last whole packet ends, how many bytes from there the next takes (0: not known), and whether it is one.
+
+    ``ends`` gets where each whole packet ends. Empty packets are removed from the data.
+    """
+    empty: list[tuple[int, int]] = []
+    end, need, intact = _scanned(data, ends, empty)
+    if not empty:
+        return end, need, intact
+    kept = pairwise([0, *(place for run in empty for place in run), end])
+    data[:end] = b"".join([data[start:stop] for start, stop in islice(kept, 0, None, 2)])
+    return end - sum(stop - start for start, stop in empty), need, intact
+
+
+def _scanned(data: bytearray, ends: list[int], empty: list[tuple[int, int]]) -> tuple[int, int, bool]:
+    """As ``_whole_packets``, but with the data as they are: ``empty`` gets where runs of empty packets begin and end."""
+    removed = 0
+    position, size = 0, len(data)
+    add = ends.append
+    try:
+        while position < size:
+            if data[position] != _PACKET:
+                return position, 0, False
+            # Lengths of one and two bytes, spelled out: a trace has a packet for each end of a range.
+            length, body = data[position + 1], position + 2
+            if length > 127:
+                length, body = length & 127 | data[body] << 7, body + 1
+                if length > 16383:
+                    length, body = _varint(data, position + 1)
+            if body + length > size:
+                return position, body + length - position, True
+            if not length:
+                run = _EMPTY.match(data, position)
+                assert run is not None  # one was just read
+                empty.append(run.span())
+                removed += run.end() - position
+                position = run.end()
+                continue
+            position = body + length
+            add(position - removed)
+    except IndexError:
+        return position, 0, True
+    except ValueError:
+        return position, 0, False
+    return position, 0, True
+
+
+def _varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
+    """A number and where it ends. Raises IndexError at the end of the data, ValueError for one without end."""
+    value = 0
+    for shift in _LENGTH_SHIFTS:
+        byte = data[position]
+        position += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, position
+    raise ValueError
+
+
+def looks_like_packets(head: bytes) -> bool:
+    """Returns True for bytes that begin with whole packets, the first of which decodes, or with a part of one."""
+    data = bytearray(head)
+    ends: list[int] = []
+    end, _, intact = _whole_packets(data, ends)
+    if not intact or not head:
+        return False
+    if _EMPTY.match(head):
+        return True
+    if not end:
+        return data[0] == _PACKET and len(data) > _LEAST_HEAD
+    try:
+        Trace.FromString(bytes(data[: ends[0]]))
+    except DecodeError:
+        return False
+    return True

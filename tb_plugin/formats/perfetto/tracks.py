@@ -1,0 +1,128 @@
+"""Where slices and counters are: tracks, which a trace describes once, as processes and threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.formats.perfetto.interned import plain, quoted
+
+_MAX_PARENTS = 16
+_UNITS = {1: "ns", 2: "", 3: "bytes"}
+"""Units of counters that have a number: times in nanoseconds, plain counts, sizes."""
+_THREAD_TIME = 1
+_BUILT_IN = {_THREAD_TIME: ("thread time", "ns"), 2: ("thread instructions", "")}
+"""Counters that Perfetto's own library takes: name and unit."""
+_NOWHERE = "(no process)"
+
+
+@dataclass(frozen=True)
+class Track:
+    """A track as Chrome's events name it; both are JSON."""
+
+    pid: str
+    tid: str
+
+
+@dataclass(frozen=True)
+class CounterTrack:
+    """What is known of the values of a counter."""
+
+    uuid: int
+    pid: str
+    """As JSON."""
+    name: str
+    """With its unit, as JSON."""
+    multiplier: int = 1
+    is_incremental: bool = False
+    is_thread_time: bool = False
+    """It counts the time that a thread ran, in nanoseconds."""
+
+
+class Tracks:
+    """All tracks of a trace, by their numbers. All are described before one is asked for."""
+
+    def __init__(self, log: IssueLog) -> None:
+        self._counters: dict[int, CounterTrack] = {}
+        self._log = log
+        self._descriptors: dict[int, Any] = {}
+        self._made: dict[int, Track] = {}
+
+    def add(self, descriptor: Any) -> None:
+        """Takes in one description; a later one of a track replaces the one before."""
+        self._descriptors[descriptor.uuid] = descriptor
+
+    def __getitem__(self, uuid: int) -> Track:
+        track = self._made.get(uuid)
+        if track is None:
+            track = self._made[uuid] = self._make(uuid)
+        return track
+
+    def counter(self, uuid: int) -> CounterTrack:
+        """Returns what is known of a counter."""
+        known = self._counters.get(uuid)
+        if known is None:
+            known = self._counters[uuid] = self._counter(uuid)
+        return known
+
+    def names(self) -> Iterator[tuple[str, Track, str]]:
+        """Yields the names of processes and threads: which of both, where, and the name."""
+        for uuid, descriptor in self._descriptors.items():
+            if descriptor.HasField("counter"):
+                continue
+            is_process = descriptor.HasField("process")
+            stated = descriptor.process.name if is_process else descriptor.thread.name
+            # A process may be named by its command: the options of Chromium's take a page.
+            if name := plain(stated, self._log).partition(" --")[0] or self._name(descriptor):
+                yield "process_name" if is_process else "thread_name", self[uuid], name
+
+    def _name(self, descriptor: Any) -> str:
+        return plain(descriptor.name or descriptor.static_name or descriptor.atrace_name, self._log)
+
+    def _counter(self, uuid: int) -> CounterTrack:
+        descriptor = self._descriptors.get(uuid)
+        pid = self[uuid].pid
+        if descriptor is None:
+            return CounterTrack(uuid, pid, quoted(f"counter {uuid}"))
+        counter = descriptor.counter
+        stated, implied = _BUILT_IN.get(counter.type, (f"counter {uuid}", ""))
+        name = self._name(descriptor) or stated
+        if thread := self._thread_of(descriptor):
+            name += f", thread {thread}"
+        unit = plain(counter.unit_name, self._log) or _UNITS.get(counter.unit, implied)
+        return CounterTrack(
+            uuid,
+            pid,
+            quoted(f"{name} ({unit})" if unit else name),
+            counter.unit_multiplier or 1,
+            counter.is_incremental,
+            counter.type == _THREAD_TIME,
+        )
+
+    def _thread_of(self, descriptor: Any) -> str:
+        """The thread that a counter belongs to: Chrome's events know counters of processes only."""
+        parent = self._descriptors.get(descriptor.parent_uuid) if descriptor.parent_uuid else None
+        return str(parent.thread.tid) if parent is not None and parent.HasField("thread") else ""
+
+    def _make(self, uuid: int) -> Track:
+        descriptor = self._descriptors.get(uuid)
+        if descriptor is not None and descriptor.HasField("thread"):
+            return Track(str(descriptor.thread.pid), str(descriptor.thread.tid))
+        return Track(self._process_of(descriptor), quoted(f"track {len(self._made) + 1}"))
+
+    def _process_of(self, descriptor: Any) -> str:
+        for _ in range(_MAX_PARENTS):
+            if descriptor is None:
+                break
+            for kind in ("thread", "process"):
+                if descriptor.HasField(kind):
+                    return str(getattr(descriptor, kind).pid)
+            descriptor = self._descriptors.get(descriptor.parent_uuid) if descriptor.parent_uuid else None
+        return quoted(_NOWHERE)
+
+
+def named(event: str, pid: str, tid: str, name: str) -> str:
+    """Returns the event that names a process or thread, as JSON."""
+    return f'{{"ph":"M","name":"{event}","pid":{pid},"tid":{tid},"args":{{"name":{quoted(name)}}}}}'

@@ -1,0 +1,183 @@
+"""A trace of packets as a source of Chrome's JSON, made while it is read: what those packets stand for.
+
+Readers of that JSON give its events their meaning, in all sizes and states that a trace may have; nothing of that has to be
+done twice (docs/decisions/0017-packets-become-chrome-json.md).
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, BinaryIO, cast
+
+import msgspec
+
+from tb_plugin.errors import UnreadableTrace
+from tb_plugin.formats._chrome.parse import no_garbage_collection
+from tb_plugin.formats.base import Progress, ReadState, Source
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.formats.perfetto.columns import Reading, TorchColumns
+from tb_plugin.formats.perfetto.generic import ToolText
+from tb_plugin.formats.perfetto.packets import Packets
+from tb_plugin.formats.perfetto.schema import TorchTrace, Trace
+from tb_plugin.formats.perfetto.torch import BASE, TorchText, base_time
+from tb_plugin.formats.stream import BOMB_BYTES, BOMB_RATIO, TextStream
+
+CHOOSE = "Choose a trace that PyTorch or Perfetto wrote."
+_PIECE = 4 << 20
+_LOOK = 0.2
+"""Share of the work that looking for descriptions is."""
+
+
+class Translated:
+    """A source of one file of JSON. What was met on the way stands in its fields when all was read."""
+
+    def __init__(self, source: Source, chunk_bytes: int, progress: Progress) -> None:
+        self.log = IssueLog()
+        self.file_bytes = self.text_bytes = 0
+        """Stored and uncompressed bytes of packets."""
+        self.complete = True
+        self.repaired = 0
+        self._source = source
+        self._name = source.names()[0]
+        self._chunk_bytes = chunk_bytes
+        self._progress = progress
+        self._state = ReadState(0.0, 0, {})
+        self._fraction = 0.0
+        self._done, self._share = 0.0, 0.0
+        """What was done ahead of the pass in progress, and what part of the work that is."""
+        self._text = self._begun()
+        self._done, self._share = self._share, 1.0 - self._share
+
+    @property
+    def is_of_torch(self) -> bool:
+        """Returns True for PyTorch's own JSON."""
+        return isinstance(self._text, TorchText)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Returns what stands ahead of the events."""
+        return self._text.root()
+
+    def take_columns(self, reading: Reading) -> None:
+        """Hands over a trace of PyTorch as columns. Raises Malformed where it is not as PyTorch writes it."""
+        with no_garbage_collection(), self._opened(self.log, TorchTrace) as (stream, packets):
+            columns = TorchColumns(self.metadata[BASE], reading, self.log)
+            for text, ends, offset in packets.texts():
+                columns.take(text, ends, packets, offset)
+                self._state = reading.state(0.0)
+            columns.finish()
+            self.file_bytes, self.text_bytes, self.complete = stream.file_bytes, stream.text_bytes, packets.complete
+        self.told(reading.state(1.0))
+
+    @property
+    def base_ns(self) -> int | None:
+        """Returns the time since 1970 of time 0, None where the text or nobody says it."""
+        return self._text.base_ns if isinstance(self._text, ToolText) else None
+
+    def names(self) -> Sequence[str]:
+        """Returns the name of the file."""
+        return [self._name]
+
+    def open(self, name: str) -> BinaryIO:
+        """Returns the text; once."""
+        return cast(BinaryIO, io.BufferedReader(_Joined(self._pieces()), io.DEFAULT_BUFFER_SIZE))
+
+    def size(self, name: str) -> int:
+        """Returns 1: nobody knows how long the text will be."""
+        return 1
+
+    def told(self, state: ReadState) -> None:
+        """Serves as the Progress of who reads the text; the fraction becomes that of the packets."""
+        self._state = state
+        self._progress(replace(state, fraction=self._fraction))
+
+    def _tell(self, fraction: float) -> None:
+        self._fraction = self._done + self._share * fraction
+        self.told(self._state)
+
+    @contextmanager
+    def _opened(self, log: IssueLog, messages: Any = Trace) -> Iterator[tuple[TextStream, Packets]]:
+        with self._source.open(self._name) as raw:
+            stream = TextStream(raw, self._source.size(self._name), self._tell, log)
+            yield stream, Packets(stream, self._chunk_bytes, log, messages)
+
+    def _begun(self) -> TorchText | ToolText:
+        """What makes the text. Raises UnreadableTrace where there is no packet, StorageError and what the progress raises."""
+        with self._opened(IssueLog()) as (stream, packets):
+            batches = packets.batches()
+            first = next(batches, None)
+            if first is None:
+                what = "The file holds no packets of a trace." if stream.text_bytes else "The file is empty."
+                raise UnreadableTrace(what, self._name, CHOOSE)
+            base = base_time(first)
+            if base is not None:
+                return TorchText(base, self.log)
+            self._share = _LOOK
+            tool = ToolText(self.log)
+            tool.look(first)
+            for batch in batches:
+                tool.look(batch)
+            return tool
+
+    def _pieces(self) -> Iterator[bytes]:
+        """The text, in pieces of any size."""
+        text = self._text
+        root = msgspec.json.encode(text.root())[:-1]
+        yield root + (b"," if len(root) > 1 else b"") + b'"traceEvents":['
+        separator, written = "", 0
+        with self._opened(self.log, text.messages) as (stream, packets):
+            for batch in packets.batches():
+                for events in _in_pieces(text.events(batch)):
+                    yield (separator + events).encode()
+                    separator = ",\n"
+                    written += len(events)
+                    if written > BOMB_BYTES and written > BOMB_RATIO * stream.file_bytes:
+                        raise UnreadableTrace(
+                            f"Its events say more than {BOMB_RATIO} times what the file holds, which those of no trace do.",
+                            do="Record another one.",
+                        )
+            last = separator + ",\n".join(text.finish())
+            yield (last if len(last) > len(separator) else "").encode() + b"]}"
+            self.file_bytes, self.text_bytes, self.complete = stream.file_bytes, stream.text_bytes, packets.complete
+
+
+def _in_pieces(events: Iterable[str]) -> Iterator[str]:
+    """The events that are not empty, joined to pieces of about _PIECE characters: each may repeat a long name."""
+    piece: list[str] = []
+    size = 0
+    for event in filter(None, events):
+        piece.append(event)
+        size += len(event)
+        if size >= _PIECE:
+            yield ",\n".join(piece)
+            piece, size = [], 0
+    if piece:
+        yield ",\n".join(piece)
+
+
+class _Joined(io.RawIOBase):
+    """Pieces as a file."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        super().__init__()
+        self._pieces = pieces
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        """Returns True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fills the buffer as far as one piece goes."""
+        while not self._rest:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._rest = memoryview(piece)
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count

@@ -1,0 +1,146 @@
+"""Folded stacks: ``outermost;...;innermost value`` a line. The last blank separates; equal stacks are summed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.formats.issues import IssueLog
+from tb_plugin.formats.stream import TextStream
+
+MAX_LINE = 1024 * 1024
+"""Bytes of a line beyond which it is no stack."""
+MOST = 2**53
+"""Values from here on are left out: as floats they would not be exact."""
+_LINE = r"^(?P<stack>.*[^ \t])[ \t]+(?P<value>\+?[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,3})?)$"
+_WHOLE = r"^[0-9]{1,15}$"
+_VALUE = re.compile(rb"\+?[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,3})?\Z")
+_LOOKED_AT = 50
+"""Lines of the head."""
+_BATCH = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Folded:
+    """Distinct stacks as text, and their values. ``lines`` counts those of the file that are stacks."""
+
+    stacks: pa.Array
+    values: np.ndarray[tuple[int], np.dtype[np.int64]]
+    lines: int
+    total: float
+    """About the sum of all values."""
+
+
+def is_folded(head: bytes) -> bool:
+    """Returns whether text that begins so may be folded stacks: most lines end in a number, and one of those has frames.
+
+    Lines that do not are left out and counted when the file is read: one of them among many is no reason to refuse it.
+    """
+    lines = head.replace(b"\r\n", b"\n").split(b"\n")
+    whole = lines[:-1] if len(lines) > 1 else lines
+    told = [line for line in whole[:_LOOKED_AT] if line.strip() and not line.startswith(b"#")]
+    # The last blank separates. One pattern for a whole line would try its blanks one by one: a line may be the whole head.
+    parts = [line.rsplit(None, 1) for line in told]
+    good = [part[0] for part in parts if len(part) == 2 and _VALUE.match(part[1])]
+    return 2 * len(good) > len(told) and any(b";" in line for line in good)
+
+
+def read_folded(head: bytes, stream: TextStream, chunk_bytes: int, log: IssueLog) -> Folded:
+    """Returns the stacks of a text; lines that are none are counted."""
+    lines = _Lines(log)
+    rest = head
+    while True:
+        piece = stream.read(max(chunk_bytes, 64 * 1024))
+        rest += piece
+        cut = len(rest) if not piece else rest.rfind(b"\n") + 1
+        if cut:
+            lines.take(rest[:cut])
+            rest = rest[cut:]
+        if len(rest) > MAX_LINE:
+            log.add("event_too_large", "dropped", text=_TOO_LONG)
+            rest = _after_line(stream, max(chunk_bytes, 64 * 1024))
+        if not piece and not rest:
+            return lines.made()
+
+
+_TOO_LONG = "lines of over a megabyte were left out"
+
+
+def _after_line(stream: TextStream, size: int) -> bytes:
+    """What stands behind the end of a line that is left out."""
+    while piece := stream.read(size):
+        _, found, rest = piece.partition(b"\n")
+        if found:
+            return rest
+    return b""
+
+
+_NOTHING = pa.schema({"stack": pa.large_string(), "value": pa.int64(), "part": pa.float64()})
+"""Stacks, their whole numbers, and what fractions add to them."""
+
+
+class _Lines:
+    """Stacks so far, each once as soon as there are many."""
+
+    def __init__(self, log: IssueLog) -> None:
+        self._log = log
+        self._tables: list[pa.Table] = [_NOTHING.empty_table()]
+        self._bytes = 0
+        self._lines = 0
+        self._total = 0.0
+
+    def take(self, text: bytes) -> None:
+        """Takes whole lines."""
+        decoded = text.decode("utf-8", "replace")
+        lines = pc.utf8_rtrim(pc.split_pattern(pa.scalar(decoded, pa.large_string()), "\n").values, " \t\r")
+        asked = pc.and_(pc.not_equal(lines, ""), pc.invert(pc.starts_with(lines, "#")))
+        lines = lines.filter(asked)
+        found = pc.extract_regex(lines, _LINE)
+        self._lost(lines.filter(pc.is_null(found)), "lines that do not end in a number were left out")
+        found = found.filter(pc.is_valid(found))
+        stacks, texts = found.field("stack"), found.field("value")
+        whole = pc.match_substring_regex(texts, _WHOLE)
+        numbers = pc.if_else(whole, None, texts).cast(pa.float64())
+        counts = pc.if_else(whole, texts, None).cast(pa.int64())
+        large = pc.fill_null(pc.greater_equal(numbers, MOST), False)
+        if pc.any(large).as_py():
+            self._lost(texts.filter(large), "stacks with a value beyond all measure were left out")
+        below = pc.if_else(large, None, pc.floor(numbers))
+        parts = pc.fill_null(pc.subtract(numbers, below), 0.0)
+        odd = pc.sum(pc.greater(parts, 0)).as_py()
+        if odd:
+            self._log.add("odd_number", "repaired", count=odd, text="sums of values with fractions were rounded")
+        table = pa.table({"stack": stacks, "value": pc.coalesce(counts, below.cast(pa.int64())), "part": parts})
+        table = table.filter(pc.is_valid(table["value"]))
+        self._lines += len(table)
+        self._total += float(sum(table[key].to_numpy().sum(dtype=np.float64) for key in ("value", "part")))
+        self._tables.append(table)
+        self._bytes += len(text)
+        if self._bytes > _BATCH:
+            self._tables, self._bytes = [_summed(self._tables)], 0
+
+    def made(self) -> Folded:
+        """Returns all of it."""
+        table = _summed(self._tables)
+        # Rounded once, and half up: each line of its own would add up to another number.
+        values = table["value"].to_numpy() + np.floor(table["part"].to_numpy() + 0.5).astype(np.int64)
+        return Folded(table["stack"].combine_chunks(), values, self._lines, self._total)
+
+    def _lost(self, lines: pa.Array, text: str) -> None:
+        if len(lines):
+            self._log.add("unreadable_event", "dropped", example=lines[0].as_py(), count=len(lines), text=text)
+
+
+def _summed(tables: list[pa.Table]) -> pa.Table:
+    """Equal stacks as one, in the order in which they first came."""
+    table = pa.concat_tables(tables)
+    # Hashing the texts once: a group_by of Arrow takes three times as long.
+    encoded = table["stack"].combine_chunks().dictionary_encode()
+    sums = {key: np.zeros(len(encoded.dictionary), kind) for key, kind in (("value", np.int64), ("part", np.float64))}
+    for key, column in sums.items():
+        np.add.at(column, encoded.indices.to_numpy(), table[key].to_numpy())
+    return pa.table({"stack": encoded.dictionary, **sums}, schema=_NOTHING)

@@ -1,0 +1,167 @@
+"""The Reader of files of stacks: folded text and speedscope's JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.errors import UnreadableTrace
+from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.issues import IssueLog, is_packed_badly
+from tb_plugin.formats.stack_files.filenames import ENDINGS, READER_ID, candidate_of, counted_by
+from tb_plugin.formats.stack_files.folded import is_folded, read_folded
+from tb_plugin.formats.stack_files.nodes import is_by_node, read_nodes
+from tb_plugin.formats.stack_files.speedscope import MOST_IN_ALL, SCHEMA, read_speedscope
+from tb_plugin.formats.stream import TextStream, text_of
+from tb_plugin.model.stack_profile.table import Counted, Places, StackProfile, places_of_stacks
+from tb_plugin.model.trace.report import ReadReport
+
+PER_BYTE = 18
+"""Memory at the peak of a read for each byte of text: 15 were measured of JSON, 13 of folded text of distinct stacks."""
+PACKED = 20
+"""Bytes of text for each stored byte of an archive."""
+_LOOKS_JSON = re.compile(rb"\A(?:\xef\xbb\xbf)?[ \t\r\n]{0,64}\{")
+_WITH_BLANKS = ((r" at 0x[0-9a-fA-F]+", ""),)
+_WITHOUT_BLANKS = (
+    (r"_at_0x[0-9a-fA-F]+", ""),
+    (r"^(.*\(\d+\)|nn\.Module):_", r"\1: "),
+    (r"^<built-in_(method|function)_", r"<built-in \1 "),
+    (r"^(<built-in method .+)_of_(.+)_object>$", r"\1 of \2 object>"),
+)
+"""How names become those of traces: without the address of an object; export_stacks writes underscores for blanks."""
+_MEMORY = r"^stream_\d+$"
+"""The outermost frame of collapsed snapshots of torch.cuda._memory_viz, whose numbers are bytes."""
+_NONE = "No line of it is a stack and a number: leave it out of the log directory."
+_BLOCK = 1024 * 1024
+
+
+class StackFilesReader:
+    """Reads folded stacks of any tool, and speedscope's sampled and evented profiles."""
+
+    id = READER_ID
+    title = "File of stacks"
+    raw = StackProfile
+    endings: tuple[str, ...] = ENDINGS
+
+    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
+        """Returns every file that may hold stacks by its ending."""
+        found = (candidate_of(file.path) for file in listing)
+        return [candidate for candidate in found if candidate is not None]
+
+    def sniff(self, head: bytes) -> bool:
+        """Returns True for JSON that names speedscope or has stacks by number, and for lines of frames before a number."""
+        if _LOOKS_JSON.match(head):
+            return SCHEMA.search(head) is not None or is_by_node(head)
+        return is_folded(head)
+
+    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+        """Returns the memory that reading files of these sizes takes at its peak."""
+        return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
+
+    def read(self, source: Source, options: ReadOptions, progress: Progress) -> StackProfile:
+        """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        log = IssueLog()
+        with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
+            made = _read(source.names()[0], stream, options.chunk_bytes, log)
+        count = made.report.events_kept
+        progress(ReadState(1.0, count, {"other": count} if count else {}))
+        return made
+
+
+def _read(name: str, stream: TextStream, chunk_bytes: int, log: IssueLog) -> StackProfile:
+    head = stream.read(4096)
+    if is_by_node(head):
+        return _by_node(head, stream, log)
+    if _LOOKS_JSON.match(head):
+        return _speedscope(head, stream, log)
+    return _folded(name, head, stream, chunk_bytes, log)
+
+
+def _all(head: bytes, stream: TextStream) -> bytes:
+    pieces = [head]
+    while piece := stream.read(_BLOCK):
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _by_node(head: bytes, stream: TextStream, log: IssueLog) -> StackProfile:
+    found = read_nodes(_all(head, stream), log)
+    if not len(found.places.label):
+        raise UnreadableTrace("It holds no stack.", do="Dump them again.")
+    made = _made(found.names, found.places, ("",), found.seen, "nodes", "Nodes of graphs", stream, log, True)
+    return replace(made, node=found.stacks.node, node_place=found.stacks.scope)
+
+
+def _speedscope(head: bytes, stream: TextStream, log: IssueLog) -> StackProfile:
+    found = read_speedscope(_all(head, stream), log)
+    if not len(found.places.label):
+        raise UnreadableTrace("It holds no stack.", do="Export it again.")
+    return _made(
+        found.names, found.places, found.threads, found.seen, found.counted, found.what, stream, log, found.is_whole
+    )
+
+
+def _folded(name: str, head: bytes, stream: TextStream, chunk_bytes: int, log: IssueLog) -> StackProfile:
+    found = read_folded(head.removeprefix(b"\xef\xbb\xbf"), stream, chunk_bytes, log)
+    if not len(found.stacks):
+        raise UnreadableTrace("It holds no stack.", do=_NONE)
+    counted, what, scale = counted_by(name)
+    frames = pc.split_pattern(found.stacks, ";")
+    names = pc.if_else(pc.equal(frames.values, ""), "(no name)", frames.values)
+    # export_stacks writes no blank but that before the number.
+    names = _renamed(names, _WITH_BLANKS if pc.any(pc.match_substring(names, " ")).as_py() else _WITHOUT_BLANKS)
+    encoded = names.dictionary_encode()
+    first = frames.offsets.to_numpy().astype(np.int64)
+    frame = encoded.indices.to_numpy().astype(np.int64)
+    names = encoded.dictionary
+    outermost = names.take(pa.array(frame[first[:-1]]))
+    if counted == "value" and pc.all(pc.match_substring_regex(outermost, _MEMORY)).as_py():
+        counted, what = "bytes", "Bytes"
+    if scale * found.total > MOST_IN_ALL:
+        raise UnreadableTrace("Its numbers add up to more than there can be.", do=_NONE)
+    places = places_of_stacks(frame, first, np.zeros(len(first) - 1, np.int64), found.values * scale)
+    return _made(names, places, ("",), found.lines, counted, what, stream, log, True)
+
+
+def _renamed(names: pa.Array, changes: Sequence[tuple[str, str]]) -> pa.Array:
+    for pattern, replacement in changes:
+        names = pc.replace_substring_regex(names, pattern, replacement)
+    return names
+
+
+def _made(
+    names: pa.Array,
+    places: Places,
+    threads: tuple[str, ...],
+    seen: int,
+    counted: Counted,
+    what: str,
+    stream: TextStream,
+    log: IssueLog,
+    is_whole: bool,
+) -> StackProfile:
+    issues = log.issues()
+    dropped = sum(issue.count for issue in issues if issue.outcome == "dropped")
+    outside = sum(issue.count for issue in issues if issue.code in _NOT_SEEN)
+    report = ReadReport(
+        format=READER_ID,
+        file_bytes=stream.file_bytes,
+        text_bytes=stream.text_bytes,
+        events_seen=seen + outside,
+        events_kept=seen + outside - dropped,
+        events_repaired=sum(issue.count for issue in issues if issue.outcome == "repaired"),
+        events_dropped=dropped,
+        complete=is_whole and not is_packed_badly(issues),
+        issues=issues,
+        records="stacks",
+    )
+    return StackProfile(names, places, threads, report.events_kept, counted, what, report)
+
+
+_NOT_SEEN = ("unreadable_event", "event_too_large", "truncated_tail", "bad_profile", "unknown_profile", "several_units")
+"""What was left out before it was counted as seen."""

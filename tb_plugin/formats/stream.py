@@ -1,0 +1,184 @@
+"""Stored bytes to uncompressed text, a bounded piece at a time. Compression is judged by content, never by name."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+from isal import igzip_lib
+
+from tb_plugin.errors import UnreadableTrace
+from tb_plugin.formats.base import GZIP_MAGIC, ZSTD_MAGIC, Source
+from tb_plugin.formats.issues import IssueLog
+
+BOMB_RATIO = 200
+"""Text bytes per stored byte that no trace reaches: real ones pack 10 to 30 times, and one event with a stack that is
+repeated and differs in its time alone about 110. Deflate itself ends at 1032."""
+BOMB_BYTES = 4 * 1024**3
+"""Text that is read whatever its ratio: small blanks harm nobody."""
+_BLOCK = 256 * 1024
+_LEAST_PIECE, _LARGEST_PIECE = 512, 64 * 1024
+"""Packed bytes that are unpacked at once: where they are damaged all of a piece is lost, so it is a small part of a file."""
+_DAMAGED: Any = igzip_lib.IsalError  # the stub declares it an instance
+
+
+class _Stored(io.RawIOBase):
+    """Stored bytes as a file that Arrow reads."""
+
+    def __init__(self, block: Callable[[], bytes]) -> None:
+        super().__init__()
+        self._block = block
+        self._rest = b""
+
+    def readable(self) -> bool:
+        """Returns True."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Returns at most ``size`` bytes."""
+        block = self._rest or self._block()
+        size = len(block) if size < 0 else size
+        self._rest = block[size:]
+        return block[:size]
+
+
+class TextStream:
+    """Reads text in pieces of at most the asked size, so that no compression ratio can fill the memory.
+
+    ``progress`` gets the fraction of the stored bytes that was read, 0..1, after every block.
+    """
+
+    def __init__(
+        self,
+        raw: BinaryIO,
+        stored_bytes: int,
+        progress: Callable[[float], None],
+        log: IssueLog,
+        first: bytes = b"",
+    ) -> None:
+        self.file_bytes = 0
+        """Stored bytes consumed."""
+        self.text_bytes = 0
+        """Uncompressed bytes handed out."""
+        self._raw = raw
+        self._stored_bytes = max(stored_bytes, 1)
+        self._piece = min(max(stored_bytes // 64, _LEAST_PIECE), _LARGEST_PIECE)
+        self._progress = progress
+        self._log = log
+        self._outer: TextStream | None = None
+        """The archive around this one."""
+        self._pending = first or self._block()
+        self.file_bytes = len(self._pending)
+        if not first and _is_packed_twice(self._pending):
+            self._outer = TextStream(raw, stored_bytes, progress, log, self._pending)
+            self._pending = self._block()
+        self._gzip = self._pending[:2] == GZIP_MAGIC
+        is_zstd = self._pending[: len(ZSTD_MAGIC)] == ZSTD_MAGIC
+        self._zstd = pa.CompressedInputStream(pa.PythonFile(_Stored(self._stored), "r"), "zstd") if is_zstd else None
+        self._member: Any = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+        self._ended = False
+
+    def read(self, size: int) -> bytes:
+        """Returns at most ``size`` bytes of text, none only at the end.
+
+        Raises UnreadableTrace at an archive that unpacks without end, and what the source or ``progress`` raises.
+        """
+        if self._ended:
+            return b""
+        text = self._inflated(size) if self._gzip else self._unpacked(size) if self._zstd else self._plain(size)
+        self.text_bytes += len(text)
+        if self.text_bytes > BOMB_BYTES and self.text_bytes > BOMB_RATIO * self.file_bytes:
+            raise UnreadableTrace(
+                f"The file unpacks to more than {BOMB_RATIO} times its size, which no trace does.",
+                do=f"It was left after {self.text_bytes / 1e9:.1f} GB of text; record another one.",
+            )
+        if not text:
+            self._ended = True
+        return text
+
+    def _block(self) -> bytes:
+        if self._outer is not None:
+            block = self._outer.read(_BLOCK)
+            self.file_bytes = self._outer.file_bytes
+            return block
+        block = self._raw.read(_BLOCK)
+        self.file_bytes += len(block)
+        self._progress(min(1.0, self.file_bytes / self._stored_bytes))
+        return block
+
+    def _plain(self, size: int) -> bytes:
+        block = self._pending or self._block()
+        self._pending = block[size:]
+        return block[:size]
+
+    def _stored(self) -> bytes:
+        block, self._pending = self._pending or self._block(), b""
+        return block
+
+    def _unpacked(self, size: int) -> bytes:
+        try:
+            text: bytes = self._zstd.read(size) if self._zstd is not None else b""
+        except (pa.ArrowException, OSError) as error:
+            self._log.note("zstd_damaged", f"the Zstandard stream is damaged or cut ({error})", self.text_bytes)
+            return b""
+        return text
+
+    def _inflated(self, size: int) -> bytes:
+        while True:
+            if self._member.eof and not self._next_member():
+                return b""
+            if self._member.needs_input and not self._pending:
+                self._pending = self._block()
+                if not self._pending:
+                    self._log.note("gzip_truncated", "the gzip stream ends early", self.text_bytes)
+                    return b""
+            piece = b""
+            if self._member.needs_input:
+                piece, self._pending = self._pending[: self._piece], self._pending[self._piece :]
+            try:
+                text: bytes = self._member.decompress(piece, size)
+            except _DAMAGED as error:
+                self._log.note("gzip_corrupt", f"the gzip stream is damaged ({error})", self.text_bytes)
+                return b""
+            if text:
+                return text
+
+    def _next_member(self) -> bool:
+        """Begin the next gzip member, if one follows: files appended to each other, or written block by block."""
+        rest = self._member.unused_data + self._pending
+        while len(rest) < len(GZIP_MAGIC):
+            block = self._block()
+            if not block:
+                break
+            rest = (rest + block).lstrip(b"\0")
+        rest = rest.lstrip(b"\0")
+        if rest[:2] != GZIP_MAGIC:
+            if rest:
+                self._log.note("gzip_trailing_bytes", "bytes after the gzip stream were ignored", self.text_bytes)
+            return False
+        self._member = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+        self._pending = rest
+        return True
+
+
+def _is_packed_twice(head: bytes) -> bool:
+    """Web servers and upload tools also pack what is packed already."""
+    try:
+        return head[:2] == GZIP_MAGIC and zlib.decompressobj(wbits=31).decompress(head, 2) == GZIP_MAGIC
+    except zlib.error:
+        return False
+
+
+@contextmanager
+def text_of(source: Source, progress: Callable[[float], None], log: IssueLog) -> Iterator[TextStream]:
+    """Gives the text of the source's one file, which an UnreadableTrace raised meanwhile then names. Raises StorageError."""
+    name = source.names()[0]
+    with source.open(name) as raw:
+        try:
+            yield TextStream(raw, source.size(name), progress, log)
+        except UnreadableTrace as error:
+            raise UnreadableTrace(error.what, name, error.do) from None

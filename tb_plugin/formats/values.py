@@ -1,0 +1,40 @@
+"""JSON values without texts and numbers that no later stage can store."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tb_plugin.formats.issues import IssueLog
+
+_SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]|[0-9]{19}")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def whole_text(text: str) -> str:
+    """Returns a text with halves of surrogate pairs replaced."""
+    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
+
+
+def storable(value: Any, source: bytes, log: IssueLog | None = None, numbers: bool = True) -> Any:
+    """Returns a value that was decoded from ``source`` without halves of surrogate pairs and integers beyond 64 bits.
+
+    Such integers become None; without ``numbers`` they stay. Both are counted in ``log``.
+    """
+    return _storable(value, log or IssueLog(), numbers) if _SUSPECT.search(source) else value
+
+
+def _storable(value: Any, log: IssueLog, numbers: bool) -> Any:
+    if isinstance(value, str):
+        clean = whole_text(value)
+        if clean != value:
+            log.add("lone_surrogate", "repaired")
+        return clean
+    if isinstance(value, dict):
+        return {_storable(key, log, numbers): _storable(each, log, numbers) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_storable(each, log, numbers) for each in value]
+    if numbers and isinstance(value, int) and not -(2**63) <= value < 2**64:
+        log.add("far_number", "note")
+        return None
+    return value

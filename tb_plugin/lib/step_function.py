@@ -1,0 +1,118 @@
+"""Step functions of time, and what they are in each of many bins: exact, whatever the bins. Pure.
+
+Times are integer nanoseconds. A value holds from its time to the next one's; NaN stands for "nobody knows".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.lib.intervals import Ranges
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """``value[i]`` holds in ``[time_ns[i], time_ns[i + 1])``, the last one for ever; before the first it is ``before``.
+
+    Times ascend. Of several values at one moment only the last one holds, the others were met for no time.
+    """
+
+    time_ns: Int64
+    value: Float64
+    before: float = np.nan
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """A curve in bins: the mean over the known time of each, the lowest and the highest value; NaN where none is known."""
+
+    mean: Float64
+    low: Float64
+    high: Float64
+
+
+def edges_of(start_ns: int, end_ns: int, bins: int) -> Int64:
+    """Edges of equal bins, whole nanoseconds: edge i is ``start + (end - start) * i // bins``."""
+    whole, rest = divmod(end_ns - start_ns, bins)
+    number = np.arange(bins + 1, dtype=np.int64)
+    edges: Int64 = start_ns + whole * number + rest * number // bins
+    return edges
+
+
+def binned(curve: Curve, edges_ns: Int64) -> Bins:
+    """Returns a curve in the bins ``[edges_ns[i], edges_ns[i + 1])``. Linear in what changes between the edges.
+
+    A mean adds what a bin's own pieces cover and takes nothing off: a narrow bin of a long trace loses no digits.
+    """
+    left, right = edges_ns[:-1], edges_ns[1:]
+    first = np.searchsorted(curve.time_ns, edges_ns, side="left")
+    changes = np.flatnonzero(first[1:] > first[:-1])
+    begin, end = first[:-1], first[1:]
+    # In force at the left edge, until the first change.
+    until = right.copy()
+    until[changes] = curve.time_ns[begin[changes]]
+    carried = np.append(curve.value, curve.before)[begin - 1]
+    carried[until == left] = np.nan
+    known = np.where(np.isnan(carried), 0, until - left)
+    with np.errstate(over="ignore"):
+        area = np.where(np.isnan(carried), 0.0, carried * (until - left))
+    low, high = carried.copy(), carried
+    if len(changes):
+        inside = slice(int(first[0]), int(first[-1]))
+        value, time = curve.value[inside], curve.time_ns[inside]
+        length = np.diff(time, append=right[-1])
+        length[end[changes] - 1 - inside.start] = right[changes] - curve.time_ns[end[changes] - 1]
+        # Of absurd values: a mean that overflows is cut to the highest (or lowest) value below.
+        with np.errstate(over="ignore"):
+            weighted = value * length
+        unknown = np.isnan(value)
+        if unknown.any():
+            length[unknown], weighted[unknown] = 0, 0.0
+        at = begin[changes] - inside.start
+        known[changes] += np.add.reduceat(length, at)
+        with np.errstate(over="ignore", invalid="ignore"):
+            area[changes] += np.add.reduceat(weighted, at)
+        low[changes] = np.fmin(low[changes], np.fmin.reduceat(value, at))
+        high[changes] = np.fmax(high[changes], np.fmax.reduceat(value, at))
+    nothing = known == 0
+    low[nothing] = high[nothing] = np.nan
+    mean = np.full(len(left), np.nan)
+    np.divide(area, known, out=mean, where=~nothing)
+    return Bins(np.clip(mean, low, high), low, high)
+
+
+def presence(ranges: Ranges) -> Curve:
+    """Returns 1 inside a set of time, else 0."""
+    time = np.column_stack((ranges.start, ranges.end)).ravel()
+    return Curve(time, np.tile([1.0, 0.0], len(ranges)), 0.0)
+
+
+def stacked(start_ns: Int64, end_ns: Int64, weight: Float64 | None = None) -> Curve:
+    """Returns the sum of the weights (by default 1 each: the number) of the intervals ``[start, end)`` that are open.
+
+    Empty and inverted intervals count nowhere. Exactly 0 where none is open, and sums of floats are begun anew there.
+    """
+    proper = np.flatnonzero(end_ns > start_ns)
+    if not len(proper):
+        return Curve(np.empty(0, np.int64), np.empty(0), 0.0)
+    time = np.concatenate((start_ns[proper], end_ns[proper]))
+    # At one moment what begins comes before what ends.
+    order = np.argsort(time, kind="stable")
+    begins = order < len(proper)
+    time = time[order]
+    last = np.flatnonzero(np.append(time[1:] > time[:-1], True))
+    running = np.cumsum(np.where(begins, 1, -1))[last]
+    if weight is None:
+        return Curve(time[last], running.astype(np.float64), 0.0)
+    change = np.concatenate((weight[proper], -weight[proper]))[order]
+    value = np.cumsum(change)[last]
+    # What is left of a sum when nothing runs is a residue of rounding; it is taken off what follows.
+    idle = np.maximum.accumulate(np.where(running == 0, np.arange(len(last)), -1))
+    value -= np.append(value, 0.0)[idle]
+    return Curve(time[last], np.where(running > 0, value, 0.0), 0.0)

@@ -1,0 +1,1 @@
+"""What a profile is: one package a kind."""

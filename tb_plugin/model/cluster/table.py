@@ -1,0 +1,30 @@
+"""Tables of a whole job, each with the columns that ``trace.job_tables`` gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tb_plugin.model.trace.job_tables import job_table
+from tb_plugin.model.trace.report import ReadReport
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """What is stated of the ranks of a job. A table that nobody stated is not there."""
+
+    tables: Mapping[str, pa.Table]
+    """Columns of ``trace.job_tables.SCHEMAS`` by name."""
+    about: Mapping[str, str]
+    """What the files say of the job: sizes of parallel groups, versions."""
+    report: ReadReport
+
+    def table(self, name: str) -> pa.Table:
+        """Returns a table by its name, without rows where nobody stated it."""
+        found = self.tables.get(name)
+        return job_table(name, {}) if found is None else found
+
+    def __len__(self) -> int:
+        return sum(table.num_rows for table in self.tables.values())

@@ -1,0 +1,138 @@
+"""Records of one rank, a row each, in the order in which it called them, and the process groups that it knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.model.trace.report import ReadReport
+
+TEXT = pa.dictionary(pa.int32(), pa.large_string())
+SCHEMA = pa.schema(
+    {
+        "record": pa.int64(),
+        "group_number": pa.int64(),
+        "group": TEXT,
+        "group_description": TEXT,
+        "sequence": pa.int64(),
+        "p2p_sequence": pa.int64(),
+        "name": TEXT,
+        "input_sizes": TEXT,
+        "output_sizes": TEXT,
+        "input_types": TEXT,
+        "output_types": TEXT,
+        "state": TEXT,
+        "retired": pa.bool_(),
+        "is_p2p": pa.bool_(),
+        "created_ns": pa.int64(),
+        "started_ns": pa.int64(),
+        "completed_ns": pa.int64(),
+        "stated_ns": pa.int64(),
+        "timeout_ms": pa.int64(),
+        "thread": TEXT,
+        "stack": TEXT,
+    }
+)
+"""Columns of records. Times are nanoseconds since 1970, null: unknown; ``stated_ns`` is a duration that the file states."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A process group as the rank knows it. ``ranks`` are its members; empty where that is not told."""
+
+    name: str
+    description: str
+    ranks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far the rank says that it is in a group: numbers of the last collectives, -1 = none."""
+
+    group_number: int
+    enqueued: int
+    started: int
+    completed: int
+
+
+@dataclass(frozen=True, eq=False)
+class RawFlight:
+    """What a reader returns: records in the order of the file."""
+
+    records: pa.Table
+    """With the columns of ``SCHEMA``."""
+    groups: tuple[Group, ...]
+    status: tuple[Status, ...]
+    version: str
+    library: str
+    """Version of the communication library; empty where that is not told."""
+    report: ReadReport
+
+
+@dataclass(frozen=True, eq=False)
+class Flight:
+    """The records by number, with what follows from them."""
+
+    records: pa.Table
+    """With the columns of ``SCHEMA``, ``finished`` and ``duration_ns``."""
+    groups: tuple[Group, ...]
+    status: tuple[Status, ...]
+    version: str
+    library: str
+    report: ReadReport
+
+    def __len__(self) -> int:
+        return int(self.records.num_rows)
+
+    @property
+    def origin_ns(self) -> int:
+        """Returns when the first record was created, since 1970; 0 where no time is known."""
+        return int(pc.min(self.records["created_ns"]).as_py() or 0)
+
+    @property
+    def overwritten(self) -> int:
+        """Returns how many records the buffer has lost: it is a ring, and records are numbered from 0 on."""
+        return max(0, int(pc.min(self.records["record"]).as_py() or 0))
+
+
+def assembled(raw: RawFlight) -> Flight:
+    """Returns the records by number.
+
+    A call is finished where its state says so, where the recorder has retired it, or where the rank says that it is
+    past it: some backends never raise the state above "scheduled". A rank that says so of calls after the last one in its
+    buffer is not believed: the buffer keeps the latest calls.
+    """
+    records = raw.records.sort_by("record")
+    past = {status.group_number: status.completed for status in raw.status}
+    number, sequence = (_numbers(records[key], -1) for key in ("group_number", "sequence"))
+    known, place = np.unique(number, return_inverse=True)
+    done = np.array([past.get(int(each), -1) for each in known], np.int64)[place] if len(known) else number
+    collective = ~_flags(records["is_p2p"])
+    latest = np.full(len(known), -1, np.int64)
+    np.maximum.at(latest, place[collective], sequence[collective])
+    done = np.where(done <= latest[place], done, -1)
+    finished = (
+        _flags(pc.equal(records["state"].cast(pa.large_string()), "completed"))
+        | _flags(records["retired"])
+        | (collective & (sequence >= 0) & (sequence <= done))
+    )
+    began = pc.coalesce(records["started_ns"], records["created_ns"])
+    measured = pc.subtract(records["completed_ns"], began)
+    measured = pc.if_else(pc.greater_equal(measured, 0), measured, None)
+    records = records.append_column("finished", pa.array(finished)).append_column(
+        "duration_ns", pc.coalesce(records["stated_ns"], measured)
+    )
+    return Flight(records.combine_chunks(), raw.groups, raw.status, raw.version, raw.library, raw.report)
+
+
+def _numbers(column: pa.ChunkedArray, missing: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    found: np.ndarray[tuple[int], np.dtype[np.int64]] = pc.fill_null(column, missing).to_numpy().astype(np.int64)
+    return found
+
+
+def _flags(column: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = pc.fill_null(column, False).to_numpy().astype(np.bool_)
+    return found

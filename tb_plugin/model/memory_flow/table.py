@@ -1,0 +1,204 @@
+"""Tensors as rectangles: a range of addresses over a range of time. Tensors may share memory, as a view and its base do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.lib.intervals import union
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.report import ReadReport
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.strings import StringTable
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+MOST_REGIONS = 64
+"""Ranges of addresses that are told apart; what lies between others stays on the axis."""
+LEAST_GAP = 2**20
+"""Bytes without any tensor that are worth being left out."""
+GAP_SHARE = 64
+"""A gap is left out when it is larger than all that is used over this."""
+MOST_PIECES = 8_000_000
+"""Pieces of tensors at most, where tensors of other sizes lay at the same addresses: a gigabyte while they are counted."""
+
+
+@dataclass(frozen=True, eq=False)
+class RawMemoryFlow:
+    """What a reader returns: tensors in the order of the file."""
+
+    address: Int64
+    size: Int64
+    """Bytes, at least one."""
+    start_ns: Int64
+    """When it was made, on the clock of the recording."""
+    end_ns: Int64
+    """When its memory was released; -1 = not while recording."""
+    operator: Int64
+    """Number of the operator that made it; -1 = not stated."""
+    name: Int32
+    """String id."""
+    layout: Int32
+    """String id of shape, strides and type."""
+    strings: StringTable
+    report: ReadReport
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryFlow:
+    """Tensors by the time at which they were made, and the ranges of addresses that they lie in."""
+
+    address: Int64
+    size: Int64
+    start_ns: Int64
+    end_ns: Int64
+    """When it was released; of one that never was, the end of the recording."""
+    is_released: npt.NDArray[np.bool_]
+    operator: Int64
+    name: Int32
+    layout: Int32
+    region_address: Int64
+    """First byte of each range of addresses, ascending."""
+    region_size: Int64
+    region_offset: Int64
+    """Where it begins on an axis without the gaps between regions: a strip stands for each."""
+    strings: StringTable
+    last_ns: int
+    """The last time that any tensor states."""
+    report: ReadReport
+
+    def __len__(self) -> int:
+        return len(self.address)
+
+    @property
+    def first_ns(self) -> int:
+        """Returns when the first tensor was made."""
+        return int(self.start_ns[0]) if len(self) else 0
+
+    @property
+    def extent_bytes(self) -> int:
+        """Returns the length of the axis without gaps."""
+        return int(self.region_offset[-1] + self.region_size[-1]) if len(self.region_size) else 0
+
+    @property
+    def offset(self) -> Int64:
+        """Returns where each tensor begins on the axis without gaps."""
+        region = np.searchsorted(self.region_address, self.address, side="right") - 1
+        return self.address - self.region_address[region] + self.region_offset[region]
+
+    def alive_at(self, time_ns: int) -> Int64:
+        """Returns the rows of the tensors that are there at a time, the ones made at it included."""
+        began = int(np.searchsorted(self.start_ns, time_ns, side="right"))
+        return np.flatnonzero(self.end_ns[:began] > time_ns)
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Bytes from each time on, until the next."""
+
+    time_ns: Int64
+    used: Int64
+    """Bytes of all addresses at which a tensor lies: what tensors share counts once."""
+    tensors: Int64
+    """Sizes of all tensors together."""
+    is_exact: bool
+    """False where ``used`` is the sum of sizes, for there are too many pieces to be told apart."""
+
+    @property
+    def peak(self) -> int:
+        """Returns the place of the first highest level."""
+        return int(self.used.argmax()) if len(self.used) else MISSING
+
+    def at(self, time_ns: int) -> int:
+        """Returns the place of the level at a time, -1 before the first one."""
+        return int(np.searchsorted(self.time_ns, time_ns, side="right")) - 1
+
+
+def assembled(raw: RawMemoryFlow) -> MemoryFlow:
+    """Returns the tensors by time."""
+    order = np.lexsort((raw.address, raw.start_ns))
+    start, end, address, size = (part[order] for part in (raw.start_ns, raw.end_ns, raw.address, raw.size))
+    is_released = end != MISSING
+    last = max(int(start.max(initial=0)), int(end.max(initial=0)))
+    regions = _regions(address, size)
+    return MemoryFlow(
+        address=address,
+        size=size,
+        start_ns=start,
+        end_ns=np.where(is_released, end, last),
+        is_released=is_released,
+        operator=raw.operator[order],
+        name=raw.name[order],
+        layout=raw.layout[order],
+        region_address=regions[0],
+        region_size=regions[1],
+        region_offset=regions[2],
+        strings=raw.strings,
+        last_ns=last,
+        report=raw.report,
+    )
+
+
+def _regions(address: Int64, size: Int64) -> tuple[Int64, Int64, Int64]:
+    """Ranges of addresses between large gaps, and where each begins when a strip stands for each gap."""
+    used = union(address, address + size)
+    if not len(used):
+        none = np.empty(0, np.int64)
+        return none, none, none
+    total = int((used.end - used.start).sum())
+    gap = used.start[1:] - used.end[:-1]
+    wide = np.flatnonzero(gap > max(LEAST_GAP, total // GAP_SHARE))
+    if len(wide) >= MOST_REGIONS:
+        wide = np.sort(wide[np.argsort(-gap[wide], kind="stable")[: MOST_REGIONS - 1]])
+    first = used.start[np.append(0, wide + 1)]
+    length = used.end[np.append(wide, len(used) - 1)] - first
+    strip = max(1, int(length.sum()) // 100)
+    offset = np.cumsum(np.append(0, length[:-1] + strip))
+    return first, length, offset
+
+
+@remembered
+def levels_of(flow: MemoryFlow) -> Levels:
+    """Returns how many bytes were there from each time on at which that changed."""
+    change = _changes(flow.start_ns, flow.end_ns, flow.size)
+    pieces = _pieces(flow)
+    used = change if pieces is None else _changes(*pieces)
+    times, place = np.unique(np.concatenate((used[0], change[0])), return_inverse=True)
+    place = place.reshape(-1)
+    levels = []
+    for part, at in ((used, place[: len(used[0])]), (change, place[len(used[0]) :])):
+        total = np.zeros(len(times), np.int64)
+        np.add.at(total, at, part[1])
+        levels.append(np.cumsum(total))
+    return Levels(times, levels[0], levels[1], pieces is not None)
+
+
+def _changes(start: Int64, end: Int64, size: Int64) -> tuple[Int64, Int64]:
+    return np.concatenate((start, end)), np.concatenate((size, -size))
+
+
+def _pieces(flow: MemoryFlow) -> tuple[Int64, Int64, Int64] | None:
+    """Times in which parts of the memory are used, and their sizes: all tensors cut at all their bounds, and what of
+    the pieces of one place overlaps in time made one. None: there are too many."""
+    lived = flow.end_ns > flow.start_ns
+    address, size = flow.address[lived], flow.size[lived]
+    cuts = np.unique(np.concatenate((address, address + size)))
+    first, last = np.searchsorted(cuts, address), np.searchsorted(cuts, address + size)
+    count = last - first
+    if int(count.sum()) > MOST_PIECES:
+        return None
+    of = np.repeat(np.arange(len(address)), count)
+    cell = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count) + first[of]
+    start, end = flow.start_ns[lived][of], flow.end_ns[lived][of]
+    order = np.lexsort((start, cell))
+    cell, start, end = cell[order], start[order], end[order]
+    # The latest end so far at a place: ends by rank, so that a place and a rank are one number that only grows.
+    times, rank = np.unique(end, return_inverse=True)
+    latest = np.maximum.accumulate(cell * len(times) + rank.reshape(-1)) % max(len(times), 1)
+    begins = np.append(True, (cell[1:] != cell[:-1]) | (start[1:] > times[latest[:-1]]))[: len(cell)]
+    at = np.flatnonzero(begins)
+    until = times[latest[np.append(at[1:] - 1, len(cell) - 1)]] if len(at) else times
+    return start[at], until, np.diff(cuts)[cell[at]] if len(at) else times

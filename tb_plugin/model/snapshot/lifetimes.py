@@ -1,0 +1,160 @@
+"""From the events of a device to its blocks: which release belongs to which allocation. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.model.snapshot.table import NEVER, Action, State
+from tb_plugin.model.trace.schema import MISSING
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Final:
+    """Blocks in use at the end, by address; rows of the file."""
+
+    row: Int64
+    address: Int64
+    state: npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, eq=False)
+class Lives:
+    """Blocks of a device: when they began and ended, and what tells more of them."""
+
+    event: Int32
+    """The event that describes it, -1 = none does."""
+    final: Int32
+    """Its row at the end, -1 = it is not there."""
+    begin: Int32
+    freed: Int32
+    end: Int32
+    unmatched_releases: int
+    unreleased_reuse: int
+    lost: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """Events of one address up to its next allocation; columns by group, but for ``what``."""
+
+    what: npt.NDArray[np.int8]
+    """What the events did, by address and number."""
+    event: Int32
+    """The first of each."""
+    address: Int64
+    is_known: Bool
+    """It begins with an allocation."""
+    requested: Int32
+    completed: Int32
+    following: Int32
+    """The first event of the next group of the address, NEVER where it is the last."""
+
+
+def lives_of(action: npt.NDArray[np.int8], address: Int64, final: Final | None) -> Lives:
+    """Returns the blocks that the events of a device and its final state tell of; None: no final state is known.
+
+    Events of one address between two allocations belong to one block: the first request for its release, and the first
+    completion. A block whose completion is not recorded ends with the request, unless the final state still has it. One
+    from before the events that they complete alone was released before them, where requests are recorded at all: where no
+    block that was allocated among the events lacks one.
+    """
+    groups = _grouped(action, address)
+    requested, completed, following = groups.requested, groups.completed, groups.following
+    freed, end = np.minimum(requested, completed), completed.copy()
+    alone = (completed != NEVER) & (requested == NEVER)
+    if not (alone & groups.is_known).any():
+        freed[alone] = MISSING
+    last = np.flatnonzero(following == NEVER)  # one for each address
+    left, extra = _left(groups, last[completed[last] == NEVER], final)
+    silent = (completed == NEVER) & (requested != NEVER) & (left == MISSING)
+    end[silent] = requested[silent]
+    lost = int((end[last] == NEVER).sum() - (left[last] != MISSING).sum()) if final is not None else 0
+    cut = (end == NEVER) & (following != NEVER)
+    end[cut] = following[cut]
+    freed[cut] = np.minimum(freed[cut], following[cut])
+    releases = int((groups.what != Action.ALLOC).sum())
+    matched = int((requested != NEVER).sum() + (completed != NEVER).sum())
+    begins, frees = _earlier(extra, final, groups.address[last], end[last])
+    rows = np.empty(0, np.int32) if final is None else final.row.astype(np.int32)
+    return Lives(
+        event=np.concatenate((groups.event, np.full(len(extra), MISSING, np.int32))),
+        final=np.concatenate((np.where(left == MISSING, np.int32(MISSING), _take(rows, left)), _take(rows, extra))),
+        begin=np.concatenate((np.where(groups.is_known, groups.event, np.int32(MISSING)), begins)),
+        freed=np.concatenate((freed, frees)),
+        end=np.concatenate((end, np.full(len(extra), NEVER, np.int32))),
+        unmatched_releases=releases - matched,
+        unreleased_reuse=int(cut.sum()),
+        lost=lost,
+    )
+
+
+def _grouped(action: npt.NDArray[np.int8], address: Int64) -> _Groups:
+    # Numbers of events fit 32 bits: with millions of them that is what the memory goes to.
+    rows = np.flatnonzero(action <= Action.FREE_COMPLETED).astype(np.int32)
+    order = rows[np.argsort(address[rows], kind="stable").astype(np.int32)]
+    del rows
+    place, what = address[order], action[order]
+    fresh = np.ones(len(order), np.bool_)
+    fresh[1:] = place[1:] != place[:-1]
+    starts = np.flatnonzero(fresh | (what == Action.ALLOC)).astype(np.int32)
+    event = order[starts]
+    following = np.full(len(starts), NEVER, np.int32)
+    reused = ~fresh[starts[1:]]
+    following[:-1][reused] = event[1:][reused]
+    return _Groups(
+        what,
+        event,
+        place[starts],
+        what[starts] == Action.ALLOC,
+        _first(order, what == Action.FREE_REQUESTED, starts),
+        _first(order, what == Action.FREE_COMPLETED, starts),
+        following,
+    )
+
+
+def _left(groups: _Groups, open_: Int64, final: Final | None) -> tuple[Int32, Int32]:
+    """For each group which block of the final state it is (only open ones are any), and those that are none."""
+    left = np.full(len(groups.event), MISSING, np.int32)
+    if final is None or not len(final.row):
+        return left, np.empty(0, np.int32)
+    at = np.argsort(final.address, kind="stable").astype(np.int32)
+    sorted_ = final.address[at]
+    found = np.minimum(np.searchsorted(sorted_, groups.address[open_]), len(at) - 1)
+    is_left = sorted_[found] == groups.address[open_]
+    left[open_[is_left]] = at[found[is_left]]
+    extra: Int32 = np.setdiff1d(np.arange(len(at), dtype=np.int32), left[open_[is_left]])
+    return left, extra
+
+
+def _first(order: Int32, chosen: Bool, starts: Int32) -> Int32:
+    """The first chosen event of each group, NEVER where there is none."""
+    if not len(starts):
+        return np.empty(0, np.int32)
+    found: Int32 = np.minimum.reduceat(np.where(chosen, order, np.int32(NEVER)), starts)
+    return found
+
+
+def _take(values: Int32, at: Int32) -> Int32:
+    return values[np.maximum(at, 0)] if len(values) else at
+
+
+def _earlier(extra: Int32, final: Final | None, place: Int64, end: Int32) -> tuple[Int32, Int32]:
+    """When blocks began and were freed of which the final state alone knows: before the first event.
+
+    One at an address that events speak of began when these ended.
+    """
+    begin = np.full(len(extra), MISSING, np.int32)
+    if final is None or not len(extra):
+        return begin, begin
+    if len(place):
+        at = np.minimum(np.searchsorted(place, final.address[extra]), len(place) - 1)
+        again = (place[at] == final.address[extra]) & (end[at] != NEVER)
+        begin[again] = end[at[again]]
+    return begin, np.where(final.state[extra] == State.PENDING, begin, np.int32(NEVER))

@@ -1,0 +1,117 @@
+"""What was captured for a graph, or ran before it did: device work in order of launch, and what stood around each launch.
+
+It is made of this trace (``analysis/graphs``) or of another one, whose texts were added to the strings of this one: all ids
+count into the strings of the trace that has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.lib.array_fields import no_rows
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.tree import inherit
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+UInt8 = npt.NDArray[np.uint8]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Scopes:
+    """What was open on a host thread around launches; a parent stands before its children. String ids; -1 = absent."""
+
+    kind: UInt8 = no_rows(np.uint8)
+    """EventKind: OPERATOR, MODULE, PYTHON or ANNOTATION."""
+    name: Int32 = no_rows(np.int32)
+    parent: Int32 = no_rows(np.int32)
+    """Position of the innermost scope around it, of any kind."""
+    shapes: Int32 = no_rows(np.int32)
+    """As ``OperatorArgs.shapes``, where it is an operator."""
+    types: Int32 = no_rows(np.int32)
+    stack: Int32 = no_rows(np.int32)
+    """As ``OperatorArgs.stack``, where it is an operator."""
+    is_backward: Bool = no_rows(np.bool_)
+    """What the autograd engine ran, and all inside of it."""
+    is_eligible: Bool = no_rows(np.bool_)
+    """As ``TraceTable.matrix_eligible``."""
+    row: Int32 = no_rows(np.int32)
+    """The row of this trace, -1 of what another trace has."""
+    forward: Int32 = no_rows(np.int32)
+    """Position of the forward operator behind what a backward operator did, -1 of all else."""
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def nearest(self, *kinds: EventKind) -> Int32:
+        """Returns for each scope, and one more for -1, the innermost of these kinds that it is or stands in; -1 = none."""
+        wanted = np.isin(self.kind, kinds)
+        found = inherit(np.where(wanted, np.arange(len(self)), MISSING).astype(np.int32), self.parent)
+        return np.append(found, np.int32(MISSING))
+
+
+def named_scopes(kind: EventKind, name: Int32, parent: Int32, is_backward: Bool | None = None) -> Scopes:
+    """Returns scopes of one kind of which nothing else is known."""
+    none = np.full(len(name), MISSING, np.int32)
+    never = np.zeros(len(name), np.bool_)
+    back = never if is_backward is None else is_backward
+    return Scopes(
+        np.full(len(name), kind, np.uint8), name, parent, none, none, none, back, never, none, none
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Device work in order of launch: sequence i is ``[begin[i], begin[i + 1])`` of the other columns. -1 = absent."""
+
+    begin: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
+    is_capture: Bool = no_rows(np.bool_)
+    """Whether each sequence was captured; else it ran."""
+    kind: UInt8 = no_rows(np.uint8)
+    """EventKind: KERNEL, MEMCPY or MEMSET."""
+    name: Int32 = no_rows(np.int32)
+    """String id of the kernel; absent where nothing ran and the call does not say."""
+    grid: Int32 = no_rows(np.int32)
+    block: Int32 = no_rows(np.int32)
+    scope: Int32 = no_rows(np.int32)
+    """The innermost scope around the launch."""
+    is_forked: Bool = no_rows(np.bool_)
+    """Whether each sequence was captured on streams that wait for each other: a replay may run it in another order."""
+
+    def __len__(self) -> int:
+        return len(self.begin) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class NodeStacks:
+    """Python calls around the launches that nodes of graphs stand for, by the recorded ids of the nodes."""
+
+    node: Int64 = no_rows(np.int64)
+    """Id of the graph in the upper 32 bits, that of the node in the lower ones; ascending."""
+    scope: Int32 = no_rows(np.int32)
+    """Position of the innermost call in ``scopes``."""
+    scopes: Scopes = field(default_factory=Scopes)
+
+
+@dataclass(frozen=True, eq=False)
+class Captured:
+    """What another recording knows of the graphs that this trace replays."""
+
+    source: str = ""
+    """What a person calls the recording: its run, worker and span, or its file."""
+    scopes: Scopes = field(default_factory=Scopes)
+    sequences: Sequences = field(default_factory=Sequences)
+    stacks: NodeStacks = field(default_factory=NodeStacks)
+    parts: tuple[tuple[int, str], ...] = ()
+    """Where several recordings are taken together: the first sequence of each that has any, and what a person calls it."""
+
+    def source_of(self, sequence: int) -> str:
+        """Returns what a person calls the recording that has a sequence."""
+        return next((name for first, name in self.parts[::-1] if first <= sequence), self.source)
+
+    def __bool__(self) -> bool:
+        return len(self.sequences) > 0 or len(self.stacks.node) > 0

@@ -1,0 +1,103 @@
+"""Tables in which profiles state what the ranks of a job did: times of steps, communication, links, process groups.
+
+A rank's profile states rows about itself, the output of an analysis of a whole job those of all ranks; both have these
+columns, so that one function serves both. Whole nanoseconds and bytes (a million to the MB of communication); null = not
+stated. A ``rank`` is the number in the job, a ``group`` the name under which the communication library knows the ranks that
+take part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+
+from tb_plugin.model.trace.extra_columns import SINCE_1970, StatedColumn, StatedTable
+
+_TEXT, _INT, _FLOAT = pa.string(), pa.int64(), pa.float64()
+
+STEP_TIMES = "step_times"
+"""A step of a rank, or, where ``rank`` is null, the largest of the ranks of a pipeline stage."""
+OPERATIONS = "communication_operations"
+"""A call of a collective, or of a send or receive, on a rank."""
+BANDS = "communication_bands"
+"""What a call moved over links of a kind."""
+PACKETS = "communication_packets"
+"""How large the packets were in which a call moved it."""
+LINKS = "communication_links"
+"""What went from a rank to another, or within one."""
+GROUPS = "communication_groups"
+"""The ranks of a group."""
+
+_CALL = {"rank": _INT, "step": _TEXT, "kind": _TEXT, "operation": _TEXT, "group": _TEXT}
+"""``kind`` is "collective" or "p2p"."""
+SCHEMAS: Mapping[str, Mapping[str, pa.DataType]] = {
+    STEP_TIMES: {
+        "rank": _INT, "stage_ranks": _TEXT, "device": _INT, "step": _TEXT, "computing_ns": _INT, "exposed_ns": _INT,
+        "overlapped_ns": _INT, "communication_ns": _INT, "free_ns": _INT, "stage_ns": _INT, "bubble_ns": _INT,
+        "exposed_without_receive_ns": _INT, "preparing_ns": _INT, "dp_index": _INT, "pp_index": _INT, "tp_index": _INT,
+    },
+    OPERATIONS: {
+        **_CALL, "start_ns": _INT, "elapse_ns": _INT, "transit_ns": _INT, "wait_ns": _INT, "synchronization_ns": _INT,
+        "idle_ns": _INT,
+    },
+    BANDS: {**_CALL, "band": _TEXT, "part_of": _TEXT, "bytes": _INT, "transit_ns": _INT, "large_ratio": _FLOAT},
+    PACKETS: {**_CALL, "band": _TEXT, "packet_bytes": _INT, "count": _INT, "transit_ns": _INT},
+    LINKS: {
+        **_CALL, "place": _TEXT, "source": _INT, "destination": _INT, "in_group": pa.bool_(), "transport": _TEXT,
+        "bytes": _INT, "transit_ns": _INT, "bytes_per_second": _FLOAT, "example": _TEXT,
+    },
+    GROUPS: {"kind": _TEXT, "group": _TEXT, "name": _TEXT, "library_name": _TEXT, "group_rank": _INT, "ranks": _TEXT},
+}  # fmt: skip
+"""Columns by table. ``in_group``: source and destination count within the group, for nobody stated who they are in the job.
+``place``: which of a kind's calls a link's row is about (top1, middle, bottom1, total, ...), null where it is one call; a
+total without an operation is one over all calls. ``part_of``: the kind of link whose bytes and times hold these already, null
+where none does. ``ranks`` and ``stage_ranks`` read "0, 1, 2". ``step`` is the number of a step as text, null where there are
+none. A group's ``kind`` is that of the calls in it, "stage" where it is a stage of a pipeline, null where nobody says."""
+_TITLES = {
+    STEP_TIMES: "Times of steps by rank",
+    OPERATIONS: "Communication by call",
+    BANDS: "Communication by kind of link",
+    PACKETS: "Packets of communication",
+    LINKS: "Links between ranks",
+    GROUPS: "Communication groups",
+}
+
+
+def job_table(name: str, columns: Mapping[str, Sequence[object]]) -> pa.Table:
+    """Returns the table ``name`` of values by column; columns that nobody has are null."""
+    length = len(next(iter(columns.values()), ()))
+    return pa.table(
+        {
+            key: pa.array(columns[key], kind) if key in columns else pa.nulls(length, kind)
+            for key, kind in SCHEMAS[name].items()
+        }
+    )
+
+
+def as_stated(name: str, table: pa.Table) -> StatedTable:
+    """Returns a table of these as a trace keeps it: without columns that nobody has."""
+    columns = [
+        StatedColumn(
+            key, key.removesuffix("_ns").replace("_", " ").capitalize(), _unit(key), table[key].combine_chunks()
+        )
+        for key in SCHEMAS[name]
+        if table[key].null_count < table.num_rows
+    ]
+    return StatedTable(name, _TITLES[name], tuple(columns))
+
+
+def stated_in(tables: Iterable[StatedTable], name: str) -> pa.Table | None:
+    """Returns the table ``name`` of those that a trace keeps; None where it states none."""
+    found = next((table for table in tables if table.name == name), None)
+    if found is None:
+        return None
+    return job_table(name, {column.key: column.values for column in found.columns})
+
+
+def _unit(key: str) -> str:
+    if key == "start_ns":
+        return SINCE_1970
+    if key == "bytes_per_second":
+        return "B/s"
+    return "ns" if key.endswith("_ns") else "bytes" if key.endswith("bytes") else ""

@@ -1,0 +1,63 @@
+"""Lanes of rows that lie on no thread: an operation takes the first that is free when it begins."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.model.trace import tree
+from tb_plugin.model.trace.numbering import numbered
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+
+def lanes(track: Int32, operation: npt.NDArray[np.integer], start: Int64, end: Int64) -> Int64:
+    """Returns the lane of each row on its track, from 0. Rows are sorted by (start, longest first).
+
+    Rows of one operation nest; it takes as many lanes as the highest operation of its track is high, so that lanes of
+    operations never mix.
+    """
+    level = tree.nest(operation.astype(np.int32), start, end).depth.astype(np.int64)
+    number, count = numbered(operation)
+    first = np.full(count, len(start), np.int64)
+    np.minimum.at(first, number, np.arange(len(start)))
+    last = np.zeros(count, np.int64)
+    np.maximum.at(last, number, end)
+    height = np.zeros(int(track.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(height, track, level + 1)
+    order = np.argsort(first)
+    taken = np.empty(count, np.int64)
+    taken[order] = _first_free(track[first[order]], start[first[order]], last[order])
+    return taken[number] * height[track] + level
+
+
+def _first_free(track: Int32, start: Int64, end: Int64) -> Int64:
+    """The first lane of each track that is free when a span begins; spans are sorted by start."""
+    found = np.zeros(len(start), np.int64)
+    by_track = tree.stable_order(track)
+    reach = end[by_track]
+    ordered = track[by_track]
+    same = ordered[1:] == ordered[:-1]
+    # Most tracks hold one operation at a time: only those on which some overlap are walked through.
+    crossing = np.unique(ordered[1:][same & (start[by_track][1:] < reach[:-1])])
+    low, high = (np.searchsorted(ordered, crossing, side=side) for side in ("left", "right"))
+    for first, last in zip(low.tolist(), high.tolist(), strict=True):
+        rows = by_track[first:last]
+        busy: list[tuple[int, int]] = []
+        free: list[int] = []
+        many = 0
+        lane = []
+        for begin, finish in zip(start[rows].tolist(), end[rows].tolist(), strict=True):
+            while busy and busy[0][0] <= begin:
+                heappush(free, heappop(busy)[1])
+            if free:
+                taken = heappop(free)
+            else:
+                taken, many = many, many + 1
+            heappush(busy, (finish, taken))
+            lane.append(taken)
+        found[rows] = lane
+    return found

@@ -1,0 +1,79 @@
+"""The launches of the thread that launches most, in order, each with a number that says which kernels it launches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.model.trace.periodicity import scattered
+from tb_plugin.model.trace.rows import Rows
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
+from tb_plugin.model.trace.strings import StringTable
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+_VARYING = r"\d+"
+"""Numbers in names of kernels (tiles, splits) go with sizes, and sizes change from step to step."""
+
+
+@dataclass(frozen=True, eq=False)
+class Launches:
+    """Launches of kernels by one thread, in order of time."""
+
+    row: Int64
+    start: Int64
+    end: Int64
+    token: Int64
+    """Equal where kernels of the same names are launched."""
+    count: Int64
+    """Kernels of each."""
+    pause: Int64
+    """Time on the host between the launch before and this one; 0 of the first."""
+    last_end: int
+    """When the thread's last launch of any device work ends."""
+
+
+def launches_of(rows: Rows, launch: Int32, strings: StringTable, track: int | None = None) -> Launches | None:
+    """Returns the launches of a thread (by default of the one that launches most); None where it launches no kernel."""
+    kernels = rows.of(EventKind.KERNEL)
+    kernels = kernels[launch[kernels] != MISSING]
+    if not len(kernels):
+        return None
+    track = int(np.bincount(rows.track[launch[kernels]]).argmax()) if track is None else track
+    kernels = kernels[rows.track[launch[kernels]] == track]
+    if not len(kernels):
+        return None
+    by = launch[kernels].astype(np.int64)
+    order = np.argsort(by, kind="stable")
+    row, first, count = np.unique(by[order], return_index=True, return_counts=True)
+    token = np.add.reduceat(scattered(_names(rows.name[kernels[order]], strings)), first)
+    start, end = rows.start[row], rows.end[row]
+    pause = np.concatenate(([0], np.maximum(0, start[1:] - end[:-1])))
+    every = launch[rows.of(*DEVICE_WORK)]
+    every = every[every != MISSING]
+    last_end = int(rows.end[every[rows.track[every] == track]].max())
+    token = np.unique(token, return_inverse=True)[1].astype(np.int64)
+    return Launches(row, start, end, token, count.astype(np.int64), pause, last_end)
+
+
+def _names(names: Int32, strings: StringTable) -> Int64:
+    """A number for each kernel; equal where their names are but for the numbers in them. Each text is looked at once."""
+    used, which = np.unique(names, return_inverse=True)
+    texts = pc.dictionary_encode(pc.fill_null(pc.replace_substring_regex(strings.take(used), _VARYING, "#"), ""))
+    numbers: Int64 = texts.indices.to_numpy(zero_copy_only=False).astype(np.int64)[which]
+    return numbers
+
+
+def matching(texts: pa.Array, pattern: str) -> npt.NDArray[np.bool_]:
+    """Returns in which texts a pattern is found; "" is found in none."""
+    if not pattern:
+        return np.zeros(len(texts), np.bool_)
+    found: npt.NDArray[np.bool_] = pc.fill_null(pc.match_substring_regex(texts, pattern), False).to_numpy(
+        zero_copy_only=False
+    )
+    return found

@@ -1,0 +1,104 @@
+"""Links between rows: which call launched a device event, which operator stands behind it, and forward to backward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.model.trace.schema import MISSING
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+
+def first_with_key(keys: Int64, rows: Int64, wanted: Int64) -> Int32:
+    """Returns for each wanted key the first of ``rows`` (ascending) that has it in ``keys``, else -1; keys <= 0: none."""
+    found = np.full(len(wanted), MISSING, np.int32)
+    proper = keys > 0
+    keys, rows = keys[proper], rows[proper]
+    if not len(keys):
+        return found
+    order = np.argsort(keys, kind="stable")
+    keys, rows = keys[order], rows[order]
+    index = np.minimum(np.searchsorted(keys, wanted, side="left"), len(keys) - 1)
+    hit = (wanted > 0) & (keys[index] == wanted)
+    found[hit] = rows[index[hit]]
+    return found
+
+
+def first_in_process(keys: Int64, rows: Int64, wanted: Int64, of: Int32 | None, targets: Int64) -> Int32:
+    """Returns for each of ``targets`` the first of ``rows`` with its key, of its own process.
+
+    ``of`` is the process of each row of the trace (-1 = unknown; None: all rows are of one). Where a process is unknown,
+    only a key that no second process has names a row.
+    """
+    if of is None:
+        return first_with_key(keys, rows, wanted)
+    numbers, place = np.unique(np.concatenate((keys, wanted)), return_inverse=True)
+    width = int(of.max(initial=0)) + 1
+    process = of[np.concatenate((rows, targets))].astype(np.int64)
+    valid = (process != MISSING) & (numbers[place] > 0)
+    own = np.where(valid, place * width + process + 1, 0)
+    found = first_with_key(own[: len(rows)], rows, own[len(rows) :])
+    least, most = np.full(len(numbers), width), np.full(len(numbers), -2)
+    np.minimum.at(least, place[: len(rows)], process[: len(rows)])
+    np.maximum.at(most, place[: len(rows)], process[: len(rows)])
+    single = least == most
+    only = first_with_key(np.where(single[place[: len(rows)]], keys, 0), rows, wanted)
+    unknown = (found == MISSING) & (only != MISSING) & ((of[targets] == MISSING) | (of[only] == MISSING))
+    return np.where(unknown, only, found).astype(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Autograd:
+    """What is known of the autograd graph: operator rows with their numbers (-1 = absent)."""
+
+    row: Int64
+    sequence: Int64
+    forward_thread: Int64
+
+
+def forward_by_sequence(autograd: Autograd, track: Int32) -> tuple[Int64, Int64]:
+    """Pairs (backward row, forward row) that share a sequence number.
+
+    A backward operator carries the logical number of its forward thread (> 0). Of the forward operators with the same
+    number the one that started last made the autograd node: outer operators only saw the number. Sequence numbers are
+    counted per thread, so a number met on two forward threads names nobody.
+    """
+    known = autograd.sequence >= 0
+    backward = known & (autograd.forward_thread > 0)
+    forward = known & ~backward
+    if not backward.any() or not forward.any():
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    number, row = autograd.sequence[forward], autograd.row[forward]
+    order = np.lexsort((row, number))
+    number, row = number[order], row[order]
+    last = np.flatnonzero(np.concatenate((number[1:] != number[:-1], [True])))
+    first = np.concatenate(([0], last[:-1] + 1))
+    threads = track[row]
+    spread = np.maximum.reduceat(threads, first) != np.minimum.reduceat(threads, first)
+    unique_number, unique_row = number[last][~spread], row[last][~spread]
+    if not len(unique_number):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    wanted, rows = autograd.sequence[backward], autograd.row[backward]
+    index = np.minimum(np.searchsorted(unique_number, wanted), len(unique_number) - 1)
+    hit = unique_number[index] == wanted
+    return rows[hit], unique_row[index[hit]]
+
+
+def rows_starting_at(track: Int32, start: Int64, rows: Int64, at_track: Int32, at: Int64) -> Int32:
+    """Returns for each point the innermost (last sorted) of ``rows`` that starts exactly there on that track, or -1."""
+    found = np.full(len(at), MISSING, np.int32)
+    if not len(rows) or not len(at):
+        return found
+    # (track, time) as one sortable number: the rank of the time within all times, a stride per track.
+    times, rank = np.unique(np.concatenate((start[rows], at)), return_inverse=True)
+    key = track[rows].astype(np.int64) * len(times) + rank[: len(rows)]
+    wanted = at_track.astype(np.int64) * len(times) + rank[len(rows) :]
+    order = np.argsort(key, kind="stable")
+    index = np.searchsorted(key[order], wanted, side="right") - 1
+    hit = (index >= 0) & (key[order][np.maximum(index, 0)] == wanted) & (at_track != MISSING)
+    found[hit] = rows[order[index[hit]]]
+    return found

@@ -1,0 +1,261 @@
+"""Traces of the ranks that one file was merged from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.model.trace.extra_columns import moved_columns
+from tb_plugin.model.trace.hardware import DeviceInfo
+from tb_plugin.model.trace.merged_processes import processes
+from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.model.trace.report import Issue
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.model.trace.table import RawTrace
+from tb_plugin.model.trace.worker_names import rank_worker
+
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+Columns = TypeVar("Columns", bound=Any)
+
+_RANK = re.compile(r"(?<![a-z])(?:rank|tp|dp|pp|ep)[ _-]*(\d{1,6})(?!\d)", re.IGNORECASE)
+"""How merging tools and process names write the number of a rank."""
+_RANK_COLUMN = "rank"
+"""Argument in which TraceFuse writes the rank of each event."""
+_MOST_RANKS = 1_000_000
+_MOST_WORKERS = 256
+"""Ranks that become workers: each costs a pass over the file's rows, and files of its own in the cache."""
+_LONGEST_LABEL = 64
+"""Characters of a tool's text that may name a worker."""
+_ROWS = (
+    "start_ns", "dur_ns", "name", "category", "kind", "pid", "tid", "correlation", "external_id", "is_collective",
+    "uses_matrix_unit", "matrix_eligible",
+)  # fmt: skip
+_SECTIONS = ("operators", "python", "device_args", "collectives", "asynchronous")
+
+
+@dataclass(frozen=True, eq=False)
+class RankTrace:
+    """A rank of a merged file: what its worker is called, and what makes its trace."""
+
+    label: str
+    make: Callable[[], RawTrace]
+
+
+def rank_traces(raw: RawTrace) -> list[RankTrace]:
+    """Returns the ranks of a merged file; none where the file is of one, or its ranks cannot be told apart."""
+    found = None if raw.is_external_id_sure else processes(raw)
+    if found is None:
+        return []
+    process, labels = found
+    stated = _stated_ranks(raw)
+    process = _filled_by_place(_filled(process, stated))
+    work = of_kind(raw.kind, *DEVICE_WORK)
+    if (process[work | (raw.kind == EventKind.OPERATOR)] == MISSING).any():
+        return []
+    numbers = _rank_numbers(raw, process, stated, labels)
+    working = np.bincount(process[work], minlength=len(labels)) > 0
+    # A process without device work is a rank only where the file names its rank.
+    ranks = [n for n in range(len(labels)) if working[n] or numbers[n] is not None]
+    if not 2 <= len(ranks) <= _MOST_WORKERS:
+        return []
+    raw = _with_numbered_devices(raw)
+    names = _worker_names([numbers[n] for n in ranks], [labels[n] for n in ranks])
+    pids = _process_of_pids(raw, process)
+    left = int((~np.isin(process, ranks)).sum())
+    return [
+        RankTrace(name, partial(_only, raw, process, pids, n, numbers[n], _issues(name, names, left)))
+        for n, name in zip(ranks, names, strict=True)
+    ]
+
+
+def _stated_ranks(raw: RawTrace) -> Int32:
+    """The rank that the arguments of each row state, -1 = none."""
+    stated = np.full(len(raw.pid), MISSING, np.int32)
+    for column in raw.others:
+        if column.key == _RANK_COLUMN and np.issubdtype(column.value.dtype, np.integer) and not column.is_text:
+            is_rank = (column.value >= 0) & (column.value < _MOST_RANKS)
+            stated[column.row[is_rank]] = column.value[is_rank]
+    return stated
+
+
+def _filled(process: Int32, stated: Int32) -> Int32:
+    """The processes, with rows of unknown process in that of the rank which they state."""
+    known = np.flatnonzero((process != MISSING) & (stated != MISSING))
+    ranks, first = np.unique(stated[known], return_index=True)
+    if not len(ranks):
+        return process
+    place = np.minimum(np.searchsorted(ranks, stated), len(ranks) - 1)
+    return np.where((process == MISSING) & (ranks[place] == stated), process[known][first][place], process)
+
+
+def _filled_by_place(process: Int32) -> Int32:
+    """The processes, with rows of unknown process in that of the row before, where one trace stands behind the other."""
+    known = np.flatnonzero(process != MISSING)
+    if len(known) == len(process) or np.count_nonzero(np.diff(process[known])) >= len(np.unique(process[known])):
+        return process
+    place = np.searchsorted(known, np.arange(len(process)), side="right") - 1
+    return process[known[np.maximum(place, 0)]]
+
+
+def _rank_numbers(raw: RawTrace, process: Int32, stated: Int32, labels: Sequence[str]) -> list[int | None]:
+    """The rank of each process: by its label, its arguments or its name. None for all where some share one."""
+    ranks: list[set[int]] = [set() for _ in labels]
+    for n, rank in _pairs(process, stated).T.tolist():
+        ranks[n].add(rank)
+    names: list[set[str]] = [set() for _ in labels]
+    for n, pid in _pairs(process, raw.pid).T.tolist():
+        names[n].add(raw.process_names.get(raw.strings[pid], ""))
+    numbers = [
+        _only_one(_numbers_in([label])) or _only_one(ranks[n]) or _only_one(_numbers_in(names[n]))
+        for n, label in enumerate(labels)
+    ]
+    known = [one[0] for one in numbers if one]
+    return [one[0] if one and len(set(known)) == len(known) else None for one in numbers]
+
+
+def _pairs(process: Int32, values: Int32) -> npt.NDArray[np.int64]:
+    """The pairs of a process and a value that some row has, neither of them -1: two lines."""
+    rows = np.flatnonzero((process != MISSING) & (values != MISSING))
+    width = int(values.max(initial=0)) + 1
+    return np.stack(np.divmod(np.unique(process[rows].astype(np.int64) * width + values[rows]), width))
+
+
+def _numbers_in(texts: Iterable[str]) -> set[int]:
+    """The ranks that texts name. Two in one text are those of two kinds of parallelism: neither is the rank."""
+    found = [_RANK.findall(text) for text in texts]
+    return {int(numbers[0]) for numbers in found if len(numbers) == 1}
+
+
+def _only_one(numbers: set[int]) -> tuple[int, ...]:
+    return tuple(numbers) if len(numbers) == 1 else ()
+
+
+def _worker_names(numbers: Sequence[int | None], labels: Sequence[str]) -> list[str]:
+    if None not in numbers:
+        return [rank_worker(number) for number in numbers if number is not None]
+    if not any(label.isdecimal() or label.startswith("#") or len(label) > _LONGEST_LABEL for label in labels):
+        return list(labels)
+    return [f"process {place} of {len(labels)}" for place in range(1, len(labels) + 1)]
+
+
+def _with_numbered_devices(raw: RawTrace) -> RawTrace:
+    """The trace with work that states no device, only a process id of the merging tool, on the device of that process."""
+    rows = np.flatnonzero(raw.device != MISSING)
+    pairs = _pairs(raw.pid[rows], raw.device[rows].astype(np.int32)).T.tolist()
+    stated: dict[int, list[int]] = {}
+    for pid, device in pairs:
+        if raw.devices[device].id != raw.strings[pid]:
+            stated.setdefault(pid, []).append(device)
+    own = np.full(len(raw.strings) + 1, MISSING, np.int16)
+    new = own.copy()
+    for pid, device in pairs:
+        if len(stated.get(pid, ())) == 1 and raw.devices[device].id == raw.strings[pid]:
+            own[pid], new[pid] = device, stated[pid][0]
+    is_own = (raw.device != MISSING) & (raw.device == own[raw.pid])
+    return replace(raw, device=np.where(is_own, new[raw.pid], raw.device))
+
+
+def _process_of_pids(raw: RawTrace, process: Int32) -> Int32:
+    """The process of each pid's memory, counters and arrows; -1 = it has no rows, or several processes share it."""
+    owner, pid = _pairs(process, raw.pid)
+    of_pid = np.full(len(raw.strings) + 1, MISSING, np.int32)  # the last one answers for -1
+    single = np.bincount(pid)[pid] == 1
+    of_pid[pid[single]] = owner[single]
+    return of_pid
+
+
+def _issues(name: str, names: Sequence[str], left: int) -> tuple[Issue, ...]:
+    others = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    text = f"The file holds traces of {len(names)} processes ({others}). This worker is {name}."
+    told = [Issue("merged_processes", "note", text, 1)]
+    if left:
+        text = "Events without a known rank belong to no worker."
+        told.append(Issue("unknown_rank", "note", text, left))
+    return tuple(told)
+
+
+def _only(
+    raw: RawTrace, process: Int32, of_pid: Int32, n: int, rank: int | None, issues: tuple[Issue, ...]
+) -> RawTrace:
+    """The trace with the rows of process ``n``, and with what belongs to its pids."""
+    place, pids = np.flatnonzero(process == n), of_pid == n
+    position = places_of(place, len(process))
+    counters = _taken(raw.counters, pids[raw.counters.pid])
+    memory = pids[raw.memory.pid]
+    flows, arrows = raw.flows, raw.arrows
+    arrows = _taken(arrows, pids[arrows.start_pid] & pids[arrows.end_pid])
+    others = len(process) - len(place) + int((~memory).sum())
+    others += len(np.unique(raw.counters.event)) - len(np.unique(counters.event))
+    kept = raw.report.events_kept - others
+    devices, device = _devices(raw, raw.device[place])
+    report = replace(
+        raw.report,
+        events_kept=kept,
+        events_seen=raw.report.events_seen - others,
+        issues=(*raw.report.issues, *issues),
+    )
+    return replace(
+        raw,
+        **{name: getattr(raw, name)[place] for name in _ROWS},
+        **{name: _section(getattr(raw, name), position) for name in _SECTIONS},
+        devices=devices,
+        device=device,
+        nth=None if raw.nth is None else raw.nth[place],
+        others=moved_columns(raw.others, position),
+        memory=_taken(raw.memory, memory),
+        stated_memory=_taken(raw.stated_memory, memory) if len(raw.stated_memory.name) else raw.stated_memory,
+        counters=counters,
+        counter_series=_taken(raw.counter_series, pids[raw.counter_series.pid]),
+        flows=_taken(flows, pids[flows.start_pid] & pids[flows.end_pid]),
+        arrows=replace(arrows, start_row=position[arrows.start_row], end_row=position[arrows.end_row]),
+        metadata=_metadata(raw, rank),
+        report=report,
+    )
+
+
+def _devices(raw: RawTrace, device: npt.NDArray[np.int16]) -> tuple[tuple[DeviceInfo, ...], npt.NDArray[np.int16]]:
+    """The devices of some rows and those that the file lists, and the positions of the rows' devices among them."""
+    properties = raw.metadata.get("deviceProperties")
+    listed = {
+        str(item.get("id")) for item in (properties if isinstance(properties, list) else ()) if isinstance(item, dict)
+    }
+    used = set(np.unique(device).tolist())
+    kept = [i for i, info in enumerate(raw.devices) if i in used or info.id in listed]
+    place = np.full(len(raw.devices) + 1, MISSING, np.int16)  # the last one answers for -1
+    place[kept] = np.arange(len(kept), dtype=np.int16)
+    return tuple(raw.devices[i] for i in kept), place[device]
+
+
+def _taken(columns: Columns, kept: Bool) -> Columns:
+    """Columns with some of their lines; those that the profile does not have stay empty."""
+    taken: Columns = replace(
+        columns,
+        **{f.name: column[kept] if len(column := getattr(columns, f.name)) else column for f in fields(columns)},
+    )
+    return taken
+
+
+def _section(section: Columns, position: Int32) -> Columns:
+    row = position[section.row]
+    kept: Columns = replace(_taken(section, row != MISSING), row=row[row != MISSING])
+    return kept
+
+
+def _metadata(raw: RawTrace, rank: int | None) -> dict[str, Any]:
+    """What the file states, with this rank in place of the one that it was written for."""
+    found = dict(raw.metadata)
+    info = found.get("distributedInfo")
+    if isinstance(info, dict):
+        found["distributedInfo"] = {key: value for key, value in info.items() if key != "rank"}
+        if rank is not None:
+            found["distributedInfo"]["rank"] = rank
+    elif rank is not None:
+        found["distributedInfo"] = {"rank": rank}
+    return found

@@ -1,0 +1,95 @@
+"""What cannot be right is set aside and told: times of other years, and sizes that no sum over a trace survives."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.model.trace.extra_columns import AllocatorTotals, StatedMemory, totals_from
+from tb_plugin.model.trace.order import MOST, far_from, summable
+from tb_plugin.model.trace.report import Issue, ReadReport
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import CounterEvents, DeviceArgs, MemoryEvents
+
+Int64 = npt.NDArray[np.int64]
+
+_MOST_OF_A_RATE = 1e18
+"""Blocks on a multiprocessor, or an occupancy, that no sum over a trace turns into infinity."""
+_IMPOSSIBLE = {
+    "impossible_time": "Events whose time cannot be right (over a year away, negative, or a device event at 0): left out of "
+    "all numbers.",
+    "impossible_size": "Allocator events of more bytes than there can be: left out, or only their total where that alone is.",
+}
+
+
+def set_aside(report: ReadReport, code: str, quarantined: int, partly: int = 0) -> ReadReport:
+    """Returns the report with events that were left out, and with those of which only a part was."""
+    if not quarantined + partly:
+        return report
+    issue = Issue(code, "quarantined", _IMPOSSIBLE[code], quarantined + partly)
+    return replace(
+        report,
+        events_kept=report.events_kept - quarantined,
+        events_quarantined=report.events_quarantined + quarantined,
+        issues=(*report.issues, issue),
+    )
+
+
+def sized(args: DeviceArgs) -> DeviceArgs:
+    """Returns the columns without numbers that cannot be: they count as not recorded."""
+    rates = (args.blocks_per_sm, args.occupancy)
+    blocks, occupancy = (np.where(np.abs(rate) > _MOST_OF_A_RATE, np.nan, rate) for rate in rates)
+    sizes = np.where(summable(args.bytes), args.bytes, MISSING)
+    return replace(args, bytes=sizes, blocks_per_sm=blocks, occupancy=occupancy)
+
+
+def memory_of(
+    memory: MemoryEvents, stated: StatedMemory, origin: int
+) -> tuple[MemoryEvents, StatedMemory, int, int, int]:
+    """Returns allocator events by time, and what is stated of them; how many have an impossible time, an impossible size,
+    and a total that cannot be.
+
+    The first two are left out, the third have no total.
+    """
+    far = far_from(memory.time_ns, origin)
+    big = ~far
+    big[~far] = ~summable(memory.bytes[~far])
+    order = np.flatnonzero(~far & ~big)
+    order = order[np.argsort(memory.time_ns[order], kind="stable")]
+    columns = {f.name: getattr(memory, f.name)[order] for f in fields(memory)}
+    columns["time_ns"] = columns["time_ns"] - origin
+    wrong = np.zeros(len(order), np.bool_)
+    for key in ("total_allocated", "total_reserved"):
+        over = np.abs(columns[key].astype(np.float64)) > MOST
+        columns[key] = np.where(over, MISSING, columns[key])
+        wrong |= over
+    return MemoryEvents(**columns), _stated(stated, order, origin), int(far.sum()), int(big.sum()), int(wrong.sum())
+
+
+def _stated(stated: StatedMemory, order: Int64, origin: int) -> StatedMemory:
+    """What is stated of the events that are kept, in their order."""
+    if not len(stated.name):
+        return stated
+    pooled = stated.pooled_ns[order]
+    known = (pooled != MISSING) & ~far_from(pooled, origin)
+    return StatedMemory(stated.name[order], stated.allocator[order], np.where(known, pooled - origin, MISSING))
+
+
+def totals_of(totals: AllocatorTotals, origin: int) -> tuple[AllocatorTotals, int]:
+    """Returns totals by time, and how many have an impossible time and are left out."""
+    far = far_from(totals.time_ns, origin)
+    kept = AllocatorTotals(**{f.name: getattr(totals, f.name)[~far] for f in fields(totals)})
+    return totals_from(kept, origin), int(far.sum())
+
+
+def counters_of(counters: CounterEvents, origin: int) -> tuple[CounterEvents, int]:
+    """Returns the values of counters by time, and how many events have a time that cannot be right (by ``plausible``)."""
+    time = counters.time_ns
+    bad = far_from(time, origin)
+    order = np.flatnonzero(~bad)
+    order = order[np.argsort(time[order], kind="stable")]
+    columns = {f.name: getattr(counters, f.name)[order] for f in fields(counters)}
+    columns["time_ns"] = columns["time_ns"] - origin
+    return CounterEvents(**columns), len(np.unique(counters.event[bad]))

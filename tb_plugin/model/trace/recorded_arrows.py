@@ -1,0 +1,104 @@
+"""Recorded arrows find their events: an end is a thread or stream and a time, and an event is bound to it here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.model.trace import tree
+from tb_plugin.model.trace.links import rows_starting_at
+from tb_plugin.model.trace.numbering import firsts, numbered
+from tb_plugin.model.trace.report import Issue, ReadReport
+from tb_plugin.model.trace.rows import Rows
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.strings import StringTable
+from tb_plugin.model.trace.table import ArrowEnds, Arrows, Track
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+
+def tracks_at(strings: StringTable, tracks: Sequence[Track], pid: Int32, tid: Int32, *, on_device: bool) -> Int32:
+    """Returns the track with these ids (string ids) among those of the host or of devices, -1 = none."""
+    by_ids = {
+        (track.pid, track.tid): i
+        for i, track in enumerate(tracks)
+        if track.is_device == on_device and not track.is_async
+    }
+    which, count = numbered(pid.astype(np.int64) * (len(strings) + 1) + tid)
+    texts = [(strings[int(pid[i])], strings[int(tid[i])]) for i in firsts(which, count).tolist()]
+    found: Int32 = np.array([by_ids.get(text, MISSING) for text in texts], np.int32)[which]
+    return found
+
+
+def bound(
+    ends: ArrowEnds,
+    strings: StringTable,
+    rows: Rows,
+    tracks: Sequence[Track],
+    origin_ns: int,
+    position: Int32 | None = None,
+) -> tuple[Arrows, int]:
+    """Returns the arrows between rows, and how many have no event at one of their ends.
+
+    ``rows`` are sorted by (start, longest first). An event that begins at an end's time counts as around it, one that
+    ends there does not, unless it has no duration. (Chrome's trace event format, "Flow events"; of an end without ``bp``
+    it says that the next event is meant.) Ids that host and device share mean the host where it has such an event.
+    ``position`` is where rows in file order went, -1 = they were set aside.
+    """
+    if not len(ends.name):
+        return Arrows(), 0
+    nest = tree.nest(rows.track, rows.start, rows.end)
+
+    def around(track: Int32, time: Int64) -> Int32:
+        row = tree.innermost(rows.track, rows.start, rows.end, nest.parent, track, time)
+        row[track == MISSING] = MISSING
+        empty = np.flatnonzero(rows.end == rows.start)
+        moment = rows_starting_at(rows.track, rows.start, empty, track, time)
+        return np.where(moment == MISSING, row, moment).astype(np.int32)
+
+    def end(pid: Int32, tid: Int32, time: Int64, to_next: npt.NDArray[np.bool_]) -> Int32:
+        row = np.full(len(time), MISSING, np.int32)
+        for on_device in (False, True):
+            track = tracks_at(strings, tracks, pid, tid, on_device=on_device)
+            found = np.where(to_next, _next(rows, track, time), around(track, time))
+            row = np.where(row == MISSING, found, row).astype(np.int32)
+        return row
+
+    never = np.zeros(len(ends.name), np.bool_)
+    tail = end(ends.start_pid, ends.start_tid, ends.start_time_ns - origin_ns, never)
+    head = end(ends.end_pid, ends.end_tid, ends.end_time_ns - origin_ns, ends.to_next)
+    tail = _named(tail, ends.start_row, position)
+    head = _named(head, ends.end_row, position)
+    hit = np.flatnonzero((tail != MISSING) & (head != MISSING))
+    order = hit[np.lexsort((head[hit], tail[hit]))]
+    return Arrows(tail[order], head[order], ends.name[order]), len(tail) - len(hit)
+
+
+def _named(row: Int32, stated: Int32, position: Int32 | None) -> Int32:
+    """Rows of ends, those that the trace names itself among them."""
+    if position is None or not len(stated):
+        return row
+    return np.where(stated == MISSING, row, position[stated]).astype(np.int32)
+
+
+def _next(rows: Rows, track: Int32, time: Int64) -> Int32:
+    """The first row of each track that begins at a time or later; of several that begin together the outermost."""
+    begin, when = tree.side_by_side((rows.track, rows.start), (track, time))
+    order = tree.stable_order(rows.track)
+    place = np.searchsorted(begin[order], when, side="left")
+    row = order[np.minimum(place, len(order) - 1)].astype(np.int32) if len(order) else np.zeros(len(time), np.int32)
+    there = (place < len(order)) & (track != MISSING)
+    there[there] = rows.track[row[there]] == track[there]
+    return np.where(there, row, MISSING).astype(np.int32)
+
+
+def told(report: ReadReport, unbound: int) -> ReadReport:
+    """Returns the report with arrows that could not be bound."""
+    if not unbound:
+        return report
+    text = "Arrows that begin or end where no event is were left out."
+    return replace(report, issues=(*report.issues, Issue("unbound_arrow", "note", text, unbound)))

@@ -1,0 +1,38 @@
+"""The table of the calls of operators, of a profile that states them without saying when each was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from tb_plugin.model.trace.extra_columns import StatedColumn, StatedTable
+
+NAME = "operator_calls"
+_TEXT, _INT = pa.large_string(), pa.int64()
+TEXTS = {"name": "Name", "input_shape": "Input shapes", "call_stack": "Call stack"}
+"""Shapes and stacks as in ``OperatorArgs``; null = not stated."""
+TIMES = {
+    "host_self_ns": "Host self", "host_total_ns": "Host total", "device_self_ns": "Device self",
+    "device_total_ns": "Device total", "core_self_ns": "Device self, counted cores",
+    "core_total_ns": "Device total, counted cores",
+}  # fmt: skip
+"""Whole nanoseconds, null = not stated; host self with the calls of the runtime."""
+SCHEMA = pa.schema([*((key, _TEXT) for key in TEXTS), *((key, _INT) for key in TIMES)])
+
+
+def as_stated(table: pa.Table) -> StatedTable:
+    """Returns such a table as a trace keeps it."""
+    columns = [
+        StatedColumn(key, title, "ns" if key in TIMES else "", table[key].combine_chunks())
+        for key, title in {**TEXTS, **TIMES}.items()
+    ]
+    return StatedTable(NAME, "Calls of operators", tuple(columns))
+
+
+def stated_operators(tables: Iterable[StatedTable]) -> pa.Table | None:
+    """Returns the calls among the tables that a trace keeps; None where it states none."""
+    found = next((table for table in tables if table.name == NAME), None)
+    if found is None:
+        return None
+    return pa.table({each.key: each.values for each in found.columns if each.key in SCHEMA.names}).cast(SCHEMA)

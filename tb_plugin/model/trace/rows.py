@@ -1,0 +1,64 @@
+"""The rows of a trace while it is assembled, and how those of some kinds nest among each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.model.trace import tree
+from tb_plugin.model.trace.schema import EventKind, of_kind
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The kept rows, sorted; every column of the raw trace in the new order."""
+
+    start: Int64
+    end: Int64
+    kind: npt.NDArray[np.uint8]
+    track: Int32
+    name: Int32
+    correlation: Int64
+    external_id: Int64
+    process: Int32 | None = None
+    """Process of each row in a file of several merged traces; None: ids are unique in the whole file."""
+
+    def of(self, *kinds: EventKind) -> Int64:
+        """Positions of the rows of these kinds."""
+        return np.flatnonzero(of_kind(self.kind, *kinds))
+
+
+class Nests:
+    """How rows of some kinds nest among each other, each question answered once."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._present = frozenset(np.flatnonzero(np.bincount(rows.kind)).tolist())
+        self._found: dict[frozenset[int], tuple[Int64, tree.Nesting]] = {}
+
+    def of(self, *kinds: EventKind) -> tuple[Int64, tree.Nesting]:
+        """Positions of the rows of these kinds, and their nesting."""
+        key = self._present & frozenset(kinds)
+        if key not in self._found:
+            rows = self._rows
+            members = rows.of(*kinds)
+            self._found[key] = members, tree.nest(rows.track[members], rows.start[members], rows.end[members])
+        return self._found[key]
+
+    def parents(self, *kinds: EventKind) -> tuple[Int64, Int32, Bool]:
+        """Positions of the rows of these kinds, their parents among them, and which rows overlap another in part."""
+        key = self._present & frozenset(kinds)
+        for known, (everybody, nesting) in self._found.items():
+            # Nearly all traces nest cleanly: then fewer kinds nest as they do among more.
+            if key < known and not nesting.overlaps.any():
+                members = self._rows.of(*kinds)
+                parent = tree.parents_among(nesting.parent, np.searchsorted(everybody, members))
+                return members, parent, np.zeros(len(members), np.bool_)
+        members, nesting = self.of(*kinds)
+        return members, nesting.parent, nesting.overlaps

@@ -1,0 +1,87 @@
+"""The steps of a trace: what its profiler marked or states, else what a server marked, else what repeats, else all of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.model.trace.order import far_from
+from tb_plugin.model.trace.rows import Rows
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.model.trace.steps.annotations import Marks, inside, iterations, marking, steps_of_marks, told
+from tb_plugin.model.trace.steps.repetition import inferred_steps
+from tb_plugin.model.trace.steps.windows import STATED, STEP_NAME, DeviceWork, find_steps, whole_trace
+from tb_plugin.model.trace.table import RawTrace, Steps
+from tb_plugin.model.trace.window import steps_of
+
+Int32 = npt.NDArray[np.int32]
+
+
+def steps_in(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:
+    """Returns the steps of rows in order of time; ``launch`` is who asked for each device row, ``origin`` file time of 0."""
+    if raw.window is not None:
+        return steps_of(raw.window)
+    if raw.stated_steps is not None:
+        label, start, end = raw.stated_steps.label, raw.stated_steps.start_ns - origin, raw.stated_steps.end_ns - origin
+        near = np.flatnonzero(
+            ~(far_from(raw.stated_steps.start_ns, origin) | far_from(raw.stated_steps.end_ns, origin))
+        )
+        if len(near):
+            label, start, end = tuple(label[at] for at in near.tolist()), start[near], end[near]
+            return Steps(label, start, end, start, end, recorded=True, found=STATED)
+    work = rows.of(*DEVICE_WORK)
+    has_launch = launch[work] != MISSING
+    device_work = DeviceWork(
+        rows.start[work],
+        rows.end[work],
+        np.where(has_launch, rows.start[launch[work]], MISSING) if len(work) else np.empty(0, np.int64),
+        np.where(has_launch, rows.end[launch[work]], MISSING) if len(work) else np.empty(0, np.int64),
+        rows.correlation[work],
+        rows.track[work],
+    )
+    is_step = raw.strings.where(lambda text: STEP_NAME.match(text) is not None)[rows.name]
+    steps = np.flatnonzero(is_step & of_kind(rows.kind, EventKind.ANNOTATION, EventKind.OPERATOR))
+    marks = _marks(raw, rows)
+    if len(steps):
+        # Several threads may annotate the same steps: believe the one that has most.
+        steps = steps[rows.track[steps] == np.bincount(rows.track[steps]).argmax()]
+        labels = [_label(raw.strings[int(name)]) for name in rows.name[steps]]
+        start, end = rows.start[steps], rows.end[steps]
+        return find_steps(labels, start, end, device_work, served=None if marks is None else inside(marks, start, end))
+    if marks is not None:
+        return steps_of_marks(marks, device_work, raw.recorder.steps)
+    inferred = inferred_steps(rows, raw.calls, launch, device_work, raw.strings, raw.recorder)
+    if inferred.recorded:
+        return inferred
+    # Of a trace that knows no operators, calls of a device's runtime nor work, everything is the recording.
+    has_calls = of_kind(rows.kind, EventKind.RUNTIME, *DEVICE_WORK).any()
+    annotated = ((EventKind.ANNOTATION, EventKind.RUNTIME),) if has_calls else ()
+    for chosen in ((EventKind.OPERATOR,), *annotated, DEVICE_WORK, tuple(EventKind)):
+        members = rows.of(*chosen)
+        if len(members):
+            whole = whole_trace(int(rows.start[members].min()), int(rows.end[members].max()), device_work)
+            return replace(whole, unanswered=inferred.unanswered)
+    return Steps()
+
+
+def _marks(raw: RawTrace, rows: Rows) -> Marks | None:
+    """The iterations that a server marked, None where it marked none."""
+    patterns = raw.recorder.steps
+    known = np.append(marking(raw.strings.array, patterns), False)
+    if not known.any():
+        return None
+    at = np.flatnonzero(known[rows.name] & of_kind(rows.kind, EventKind.ANNOTATION, EventKind.OPERATOR))
+    if not len(at):
+        return None
+    names, which = np.unique(rows.name[at], return_inverse=True)
+    first, served = told(raw.strings.take(names), patterns)
+    return iterations(
+        Marks(rows.track[at].astype(np.int64), rows.start[at], rows.end[at], first[which], served.only(which))
+    )
+
+
+def _label(name: str) -> str:
+    match = STEP_NAME.match(name)
+    return match.group(1) if match else name

@@ -1,0 +1,1 @@
+"""Steps of a trace: recorded, annotated, replayed or repeated."""

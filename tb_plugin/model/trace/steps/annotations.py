@@ -1,0 +1,252 @@
+"""Steps by the annotations of a server: which names mark one, what they say of it, and which of nested ones it is.
+
+All regexes run in RE2 (pyarrow): linear in the text, whoever wrote them. Names are looked at once each; a trace in which no
+name fits costs nothing more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.model.trace.recorder import StepPattern
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.served_work import MODES, Mode, Served
+from tb_plugin.model.trace.steps.windows import ANNOTATION, DeviceWork, find_steps
+from tb_plugin.model.trace.table import Steps
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+_COUNTS = (
+    "batch",
+    "tokens",
+    "context",
+    "prefill_requests",
+    "prefill_tokens",
+    "prefill_context",
+    "decode_requests",
+    "decode_tokens",
+    "decode_context",
+    "step",
+)
+GROUPS = ("mode", *_COUNTS)
+"""What named groups of a pattern may be called."""
+_NUMBER = r"^\d{1,15}$"
+_GROUP_NAME = re.compile(r"\(\?P?<\w*>")
+LONGEST = 1000
+"""Characters of a person's own pattern."""
+_DEEPEST = 8
+"""So many annotations with steps inside are looked through, each in the next."""
+
+
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """Annotations that mark an iteration of a server: times, and what their names say."""
+
+    track: Int64
+    start: Int64
+    end: Int64
+    pattern: Int64
+    """Position of the first pattern that knows the name."""
+    served: Served
+
+    def only(self, at: npt.NDArray[np.intp]) -> Marks:
+        """Returns some of them, in this order."""
+        return Marks(self.track[at], self.start[at], self.end[at], self.pattern[at], self.served.only(at))
+
+
+@cache
+def _any_of(patterns: tuple[StepPattern, ...]) -> str:
+    """One regex that is found in what any of the patterns is found in: RE2 takes a name of a group once."""
+    return "|".join(f"(?:{_GROUP_NAME.sub('(', pattern.regex)})" for pattern in patterns)
+
+
+def marking(names: pa.Array, patterns: tuple[StepPattern, ...]) -> Bool:
+    """Returns which names mark an iteration."""
+    if not patterns or not len(names):
+        return np.zeros(len(names), np.bool_)
+    found: Bool = pc.match_substring_regex(names, _any_of(patterns)).to_numpy(zero_copy_only=False)
+    return found
+
+
+def told(names: pa.Array, patterns: tuple[StepPattern, ...]) -> tuple[Int64, Served]:
+    """Returns the first pattern that knows each name, and what they say together; an earlier one counts first."""
+    first = np.full(len(names), MISSING, np.int64)
+    counts = {key: first.copy() for key in _COUNTS}
+    mode = np.zeros(len(names), np.uint8)
+    speculative = np.zeros(len(names), np.bool_)
+    for position, pattern in enumerate(patterns):
+        found = pc.extract_regex(names, pattern.regex)
+        hit = found.is_valid().to_numpy(zero_copy_only=False)
+        if not hit.any():
+            continue
+        groups = dict(zip((each.name for each in found.type), found.flatten(), strict=True))
+        said, several = _modes(groups, pattern, hit)
+        mode = np.where((mode == Mode.UNKNOWN) & hit, said, mode).astype(np.uint8)
+        speculative |= several
+        for key in groups.keys() & counts.keys():
+            counts[key] = np.where((counts[key] == MISSING) & hit, _numbers(groups[key]), counts[key])
+        first = np.where((first == MISSING) & hit, position, first)
+    return first, _served(mode, counts, speculative)
+
+
+def _modes(groups: dict[str, pa.Array], pattern: StepPattern, hit: Bool) -> tuple[npt.NDArray[np.uint8], Bool]:
+    """The mode that each name says, and whether its requests may get several tokens."""
+    if "mode" not in groups:
+        return np.full(len(hit), MODES.get(pattern.mode, Mode.UNKNOWN), np.uint8), np.zeros(len(hit), np.bool_)
+    words = pc.dictionary_encode(pc.fill_null(groups["mode"], ""))
+    means = dict(pattern.modes)
+    texts = words.dictionary.to_pylist()
+    modes = [
+        MODES.get(means.get(text, "" if means else text.lower()), MODES.get(pattern.mode, Mode.UNKNOWN))
+        for text in texts
+    ]
+    at = words.indices.to_numpy(zero_copy_only=False)
+    return (
+        np.array(modes, np.uint8)[at],
+        np.array([text in pattern.speculative for text in texts], np.bool_)[at] & hit,
+    )
+
+
+def _numbers(texts: pa.Array) -> Int64:
+    """Numbers in decimal digits; -1 for anything else."""
+    is_number = pc.match_substring_regex(texts, _NUMBER)
+    numbers: Int64 = pc.fill_null(pc.if_else(is_number, texts, None).cast(pa.int64()), MISSING).to_numpy(
+        zero_copy_only=False
+    )
+    return numbers
+
+
+def _served(mode: npt.NDArray[np.uint8], counts: dict[str, Int64], speculative: Bool) -> Served:
+    """What the counts of a name mean together."""
+    filling, decoding = counts["prefill_requests"], counts["decode_requests"]
+    stated = (filling != MISSING) & (decoding != MISSING)
+    by_counts = np.select(
+        [(filling > 0) & (decoding > 0), filling > 0, decoding > 0], [Mode.MIXED, Mode.PREFILL, Mode.DECODE], Mode.IDLE
+    )
+    mode = np.where((mode == Mode.UNKNOWN) & stated, by_counts, mode).astype(np.uint8)
+    batch = _known(counts["batch"], np.where(stated, filling + decoding, MISSING))
+    batch = np.where((batch == MISSING) & (mode == Mode.IDLE), 0, batch)
+    no_decoding = (mode == Mode.PREFILL) | (mode == Mode.IDLE)
+    decoding = _known(decoding, np.select([mode == Mode.DECODE, no_decoding], [batch, 0], MISSING))
+    tokens = _known(counts["tokens"], _sum(counts["prefill_tokens"], counts["decode_tokens"]))
+    decode_tokens = _known(counts["decode_tokens"], np.select([mode == Mode.DECODE, no_decoding], [tokens, 0], MISSING))
+    several = speculative | ((decode_tokens != MISSING) & (decode_tokens != decoding))
+    generated = np.where(several | (mode == Mode.DENOISING), MISSING, decoding)
+    tokens = _known(tokens, np.where(mode == Mode.DECODE, generated, MISSING))
+    decode_tokens = _known(decode_tokens, np.where(mode == Mode.DECODE, generated, MISSING))
+    context = _known(counts["context"], _sum(counts["prefill_context"], counts["decode_context"], either=True))
+    return Served(mode, batch, decoding, tokens, decode_tokens, context, generated)
+
+
+def _known(value: Int64, otherwise: Int64) -> Int64:
+    return np.where(value != MISSING, value, otherwise)
+
+
+def _sum(first: Int64, second: Int64, *, either: bool = False) -> Int64:
+    """Both together; where one is not known, the other or nothing."""
+    both = (first != MISSING) & (second != MISSING)
+    return np.where(both, first + second, np.maximum(first, second) if either else MISSING)
+
+
+def outermost(marks: Marks, kept: Bool) -> Bool:
+    """Returns which of the kept marks of one thread, sorted by begin and then longest first, lie in no other."""
+    before = np.maximum.accumulate(np.where(kept, marks.end, np.iinfo(np.int64).min))
+    earlier = np.concatenate(([np.iinfo(np.int64).min], before[:-1]))
+    return kept & (marks.start >= earlier)
+
+
+def iterations(marks: Marks) -> Marks:
+    """Returns the iterations of the thread that marks most, in order of time; what lies in one says what it does not.
+
+    An annotation with several others of its own pattern inside is no iteration: it is a loop around them, or its end was not
+    recorded.
+    """
+    if not len(marks.start):
+        return marks
+    tracks, number = np.unique(marks.track, return_inverse=True)
+    marks = marks.only(np.flatnonzero(number == np.bincount(number, minlength=len(tracks)).argmax()))
+    marks = marks.only(np.lexsort((marks.pattern, -marks.end, marks.start)))
+    kept = np.ones(len(marks.start), np.bool_)
+    for _ in range(_DEEPEST):
+        outer = outermost(marks, kept)
+        owner = np.cumsum(outer) - 1
+        places = np.flatnonzero(outer)
+        alike = kept & ~outer & (owner >= 0)
+        alike &= marks.pattern == marks.pattern[places[np.maximum(owner, 0)]]
+        loops = np.bincount(owner[alike], minlength=len(places)) > 1
+        if not loops.any():
+            break
+        kept[places[loops]] = False
+    return replace(marks.only(places), served=_with_inner(marks.served, places, owner, kept & ~outer & (owner >= 0)))
+
+
+def _with_inner(served: Served, places: npt.NDArray[np.intp], owner: Int64, inner: Bool) -> Served:
+    """What the outermost annotations say, and where they are silent the first inside that does."""
+    columns = {}
+    for field in fields(Served):
+        values = getattr(served, field.name)
+        silent = Mode.UNKNOWN if field.name == "mode" else MISSING
+        own = values[places].copy()
+        says = np.flatnonzero(inner & (values != silent))
+        whose, first = np.unique(owner[says], return_index=True)
+        mute = own[whose] == silent
+        own[whose[mute]] = values[says[first[mute]]]
+        columns[field.name] = own
+    return Served(**columns)
+
+
+def inside(marks: Marks, start: Int64, end: Int64) -> Served:
+    """Returns what the one iteration in each of some ranges of time says; nothing of a range with none or several."""
+    if not len(marks.start) or not len(start):
+        return Served()
+    low, high = np.searchsorted(marks.start, start), np.searchsorted(marks.start, end)
+    alone = (high - low == 1) & (marks.end[np.minimum(low, len(marks.end) - 1)] <= end)
+    if not alone.any():
+        return Served()
+    at = np.minimum(low, len(marks.start) - 1)
+    columns = {
+        field.name: np.where(
+            alone, getattr(marks.served, field.name)[at], Mode.UNKNOWN if field.name == "mode" else MISSING
+        ).astype(getattr(marks.served, field.name).dtype)
+        for field in fields(Served)
+    }
+    return Served(**columns)
+
+
+def steps_of_marks(marks: Marks, work: DeviceWork, patterns: Sequence[StepPattern]) -> Steps:
+    """Returns the steps that iterations are, numbered in order of time, as profiler steps are made of theirs."""
+    if not len(marks.start):
+        return Steps()
+    labels = [str(number + 1) for number in range(len(marks.start))]
+    whose = patterns[int(np.bincount(marks.pattern).argmax())].framework
+    return find_steps(labels, marks.start, marks.end, work, found=ANNOTATION, framework=whose, served=marks.served)
+
+
+def with_own(patterns: tuple[StepPattern, ...], own: str) -> tuple[StepPattern, ...]:
+    """Returns the patterns with a person's own before them, where it is one (see ``own_problem``)."""
+    return (StepPattern("TORCH_TRACE_STEPS", own), *patterns) if own and not own_problem(own) else patterns
+
+
+def own_problem(own: str) -> str:
+    """Returns what is wrong with a person's own pattern, "" for nothing."""
+    if len(own) > LONGEST:
+        return f"it is longer than {LONGEST:,} characters"
+    try:
+        nothing = pa.array([""], pa.large_string())
+        found = pc.extract_regex(nothing, own)
+        marking(nothing, (StepPattern("", own),) * 2)  # among others it has to fit, too
+    except pa.ArrowInvalid as error:
+        return re.sub(r"\s+", " ", str(error))[:200]
+    unknown = [each.name for each in found.type if each.name not in GROUPS]
+    if unknown:
+        return f"no group may be called {unknown[0][:40]}; there are {', '.join(GROUPS)}"
+    return "it is found in every name" if found.is_valid()[0].as_py() else ""

@@ -1,0 +1,117 @@
+"""Where steps with the replay of a graph begin and end, by what is launched between replays, and eager steps between them.
+
+Between most replays the same kernels are launched: they end one step (sampling) and begin the next (its inputs). Where the
+host pauses longest among them is the border. Where that pattern comes again, a step ends, with a replay in it or without.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.model.trace.launches import Launches
+from tb_plugin.model.trace.periodicity import STANDS_OUT, Words, standing_out
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+FEWEST = 3
+"""The usual launches between two replays come so often at least, and between half of them."""
+SHARE = 0.5
+"""A stretch without a replay is a step of its own with so many of the kernels of a replay at least."""
+
+
+def between_replays(launches: Launches, replays: Int64) -> tuple[Int64, Int64] | None:
+    """Returns begins and ends of the steps on the host; None where what is between replays does not tell."""
+    at = np.searchsorted(launches.row, replays)
+    if at[-1] >= len(launches.row) or (launches.row[at] != replays).any():
+        return None
+    # Which graph it is does not matter.
+    tokens = launches.token.copy()
+    tokens[at] = tokens.max() + 1
+    words = Words(tokens)
+    begin, length = at[:-1] + 1, np.diff(at) - 1
+    _, which, often = np.unique(words.of(begin, at[1:]), return_inverse=True, return_counts=True)
+    usual = which == often.argmax()
+    count, size = int(often.max()), int(length[usual][0])
+    if not size or count < FEWEST or 2 * count < len(which):
+        return None
+    border, second = standing_out(np.median(launches.pause[begin[usual][:, None] + np.arange(size + 1)], axis=0))
+    if border < 0:
+        return None
+    return _Borders(launches, tokens, words, at, int(begin[usual][0]), size, border, STANDS_OUT * second).steps()
+
+
+class _Borders:
+    """Borders of steps by the usual launches between two replays."""
+
+    def __init__(
+        self,
+        launches: Launches,
+        tokens: Int64,
+        words: Words,
+        at: Int64,
+        usual: int,
+        size: int,
+        border: int,
+        least_pause: float,
+    ) -> None:
+        self._launches, self._words, self._at = launches, words, at
+        self._usual, self._size, self._border = usual, size, border
+        self._is_border = np.zeros(len(tokens) + 1, np.bool_)
+        self._paused = np.append(launches.pause >= least_pause, True)
+        self._paused[0] = True
+
+    def _same(self, at: Int64, begin: int, end: int) -> Bool:
+        """Where a part of the usual launches stands at some places."""
+        count = len(self._is_border) - 1
+        inside = (at >= 0) & (at + end - begin <= count)
+        place = np.where(inside, at, 0)
+        stop = np.where(inside, at + end - begin, 0)
+        own = self._words.of(np.array([self._usual + begin]), np.array([self._usual + end]))[0]
+        same: Bool = inside & (self._words.of(place, stop) == own)
+        return same
+
+    def steps(self) -> tuple[Int64, Int64]:
+        """Returns begins and ends."""
+        at, count = self._at, len(self._is_border) - 1
+        # Right behind a replay, and right before one.
+        tail = at + 1 + self._border
+        ended = self._same(at + 1, 0, self._border)
+        ended[ended] &= self._paused[tail[ended]]
+        head = at - (self._size - self._border)
+        begun = self._same(head, self._border, self._size)
+        begun[begun] &= self._paused[head[begun]]
+        # Anywhere else.
+        every = self._words.places(self._usual, self._size) + self._border
+        self._is_border[every[self._paused[every]]] = True
+        self._is_border[tail[ended]] = True
+        first = np.where(begun, head, at)
+        self._is_border[first] = True
+        # What stands between a replay and the next one stays in the step, unless both borders are told.
+        sure = np.append(ended[:-1] & begun[1:], ended[-1])
+        after = np.append(first[1:], count)
+        for i in np.flatnonzero(~sure).tolist():
+            self._is_border[at[i] + 1 : after[i]] = False
+        if not begun[0]:
+            self._is_border[: first[0]] = False
+        return self._joined(first, bool(ended[-1]))
+
+    def _joined(self, first: Int64, ended: bool) -> tuple[Int64, Int64]:
+        """Begins and ends, without borders of what is too short to be a step; ``ended``: the last replay's end is told."""
+        at, count = self._at, len(self._is_border) - 1
+        kernels = np.concatenate(([0], np.cumsum(self._launches.count)))
+        least = SHARE * float(np.median(self._launches.count[at]))
+        begin = np.flatnonzero(self._is_border[:count])
+        stop = np.append(begin[1:], count)
+        is_step = np.isin(begin, first) | (kernels[stop] - kernels[begin] >= least)
+        if begin[-1] == first[-1]:
+            complete = ended
+        else:
+            tail = np.array([count - self._border])
+            complete = is_step[-1] and self._border > 0 and bool(self._same(tail, 0, self._border)[0])
+        # What is not complete at the end ends the step before it.
+        is_step[-1] = True
+        borders = np.append(begin[is_step], count) if complete else begin[is_step]
+        times = np.append(self._launches.start, self._launches.last_end)[borders]
+        return times[:-1], times[1:]

@@ -1,0 +1,163 @@
+"""Steps by what repeats, where nothing marks an iteration: replays of graphs, else a sequence of launches.
+
+Never of a trace that launches no graph and in which nothing says that a server or a pipeline of pictures runs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.model.trace.launches import Launches, launches_of, matching
+from tb_plugin.model.trace.periodicity import SEARCHED, Words, periods, root, runs, standing_out
+from tb_plugin.model.trace.recorder import Recorder
+from tb_plugin.model.trace.rows import Rows
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind
+from tb_plugin.model.trace.served_work import Served
+from tb_plugin.model.trace.steps.graph_replays import between_replays
+from tb_plugin.model.trace.steps.windows import INFERRED, DeviceWork, find_steps
+from tb_plugin.model.trace.strings import StringTable
+from tb_plugin.model.trace.table import CallNames, Steps
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+REPEATS = 4
+"""A period has to come so often at least."""
+LONGEST = 256
+"""So many graphs in one iteration at most."""
+LEAST_WORK = 8
+"""Graphs with less device work on average, and shorter sequences of launches, say nothing about iterations."""
+MOST = 0.5
+"""The sequence has to make more than this share of all launches."""
+LAYERS = 3
+"""So often a part of the sequence has to come in a row (layers): else the sequence may be a layer itself."""
+
+RARE, LAYER, BEGIN = "rare", "layer", "begin"
+"""Why nothing was inferred: nothing repeats, what repeats may be a layer, where a step begins cannot be told."""
+
+
+def inferred_steps(
+    rows: Rows, calls: CallNames, launch: Int32, work: DeviceWork, strings: StringTable, recorder: Recorder
+) -> Steps:
+    """Returns the steps that repeat; where that is not certain, none and why (``Steps.unanswered``)."""
+    if len(work.start_ns) < REPEATS * LEAST_WORK:
+        return Steps()
+    replays = _replays(rows, calls)
+    by_graphs = _by_graphs(rows, replays, launch, work, strings)
+    if by_graphs is not None:
+        return by_graphs
+    if not len(replays) and not matching(strings.array, recorder.iterating).any():
+        return Steps()
+    told = np.unique(rows.name[rows.of(EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.KERNEL)])
+    if matching(strings.take(told), recorder.operators.learning).any():
+        return Steps()
+    launches = launches_of(rows, launch, strings)
+    found = RARE if launches is None else _by_launches(launches)
+    return Steps(unanswered=found) if isinstance(found, str) else _steps(*found, work, whole=True)
+
+
+def _steps(begin: Int64, end: Int64, work: DeviceWork, *, whole: bool) -> Steps:
+    labels = [str(number + 1) for number in range(len(begin))]
+    unknown = Served.unknown(len(labels))
+    return find_steps(labels, begin, end, work, found=INFERRED, served=unknown, whole=whole)
+
+
+def _replays(rows: Rows, calls: CallNames) -> Int64:
+    """Launches of graphs."""
+    names = calls.name[calls.role == CallRole.GRAPH]
+    runtime = rows.of(EventKind.RUNTIME) if len(names) else np.empty(0, np.int64)
+    return runtime[np.isin(rows.name[runtime], names)]
+
+
+def _by_graphs(rows: Rows, replays: Int64, launch: Int32, work: DeviceWork, strings: StringTable) -> Steps | None:
+    """Steps with the replay of a graph each, and eager ones between them; None where none is certain."""
+    if len(replays) < REPEATS:
+        return None
+    replays = replays[rows.track[replays] == np.bincount(rows.track[replays]).argmax()]
+    by = launch[rows.of(*DEVICE_WORK)]
+    count = np.bincount(by[by != MISSING], minlength=len(rows.start))[replays]
+    replays, count = replays[count > 0], count[count > 0]
+    period = _period(count)
+    if not period or count.mean() < LEAST_WORK:
+        return None
+    if period == 1:
+        launches = launches_of(rows, launch, strings, int(rows.track[replays[0]]))
+        found = None if launches is None else between_replays(launches, replays)
+        if found is not None:
+            return _steps(*found, work, whole=True)
+    begin = rows.start[replays[::period]]
+    # Nobody sees where the last one ends: it has no next.
+    return _steps(begin[:-1], begin[1:], work, whole=False)
+
+
+def _period(count: Int64) -> int:
+    """The shortest period with which the sizes of replays repeat without an exception, 0 for none."""
+    for period in range(1, min(LONGEST, len(count) // REPEATS) + 1):
+        if (count[period:] == count[:-period]).all():
+            return period
+    return 0
+
+
+def _by_launches(launches: Launches) -> tuple[Int64, Int64] | str:
+    """Bounds of steps by the shortest sequence of launches that fills most of the recording; or why there are none."""
+    tokens = launches.token
+    offset = max(0, len(tokens) - SEARCHED)
+    steady, words, why = tokens[offset:], Words(tokens), RARE
+    for period in periods(steady, REPEATS):
+        begin, length = runs(steady, period)
+        if not len(begin) or (length.max() // period + 1) < REPEATS:
+            continue
+        at, length_of = int(begin[length.argmax()]) + offset, int(length.max())
+        period = root(tokens[at : at + period])
+        if period < LEAST_WORK:
+            continue
+        if len(_apart(words.places(at, period), period)) * period <= MOST * len(tokens):
+            continue
+        times = length_of // period + 1
+        pauses = np.median(launches.pause[at : at + times * period].reshape(times, period), axis=0)
+        cut = at + int(pauses.argmax())
+        if not _has_layers(tokens[cut : cut + period]):
+            why = LAYER if why == RARE else why
+            continue
+        if standing_out(pauses)[0] < 0:
+            why = BEGIN
+            continue
+        # From the cut of the first on there is a whole sequence less.
+        return _bounds(launches, _apart(words.places(cut, period), period), period)
+    return why
+
+
+def _has_layers(word: Int64) -> bool:
+    """Whether half of a sequence are parts of at least two launches that come several times in a row."""
+    for period in periods(word, LAYERS):
+        begin, length = runs(word, period)
+        many = length >= (LAYERS - 1) * period
+        apart = [at for at in begin[many].tolist() if (word[at : at + period] != word[at]).any()]
+        covered = int((length + period)[many & np.isin(begin, apart)].sum())
+        if 2 * covered >= len(word):
+            return True
+    return False
+
+
+def _apart(places: Int64, length: int) -> Int64:
+    """Those of the places that do not overlap, from the first on."""
+    kept, free = [], 0
+    for place in places.tolist():  # each depends on the one before
+        if place >= free:
+            kept.append(place)
+            free = place + length
+    return np.array(kept, np.int64)
+
+
+def _bounds(launches: Launches, places: Int64, period: int) -> tuple[Int64, Int64]:
+    """Bounds of the sequences and of what is long between two of them, which is a step of its own."""
+    begin = np.append(launches.start, launches.last_end)
+    follows, ends = np.append(places[1:], len(launches.start)), places + period
+    eager = (2 * (follows - ends) >= period)[:-1]
+    # What is short stays in the step before it; behind the last one nobody knows how far it goes on.
+    end = np.where(np.append(eager, True), begin[ends], begin[follows])
+    starts = np.concatenate((begin[places], begin[ends[:-1][eager]]))
+    stops = np.concatenate((end, begin[follows[:-1][eager]]))
+    order = np.argsort(starts, kind="stable")
+    return starts[order], stops[order]

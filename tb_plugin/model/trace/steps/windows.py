@@ -1,0 +1,164 @@
+"""Profiler steps and their windows.
+
+A step lasts on the host from its ProfilerStep annotation's start to its end; its device work may end later, so the
+window is extended to the last device event that the step launched, and starts no earlier than the end of the step
+before, the first no earlier than the end of what was launched before it (docs/metrics.md, "Step").
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.served_work import Mode, Served
+from tb_plugin.model.trace.table import Steps
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+STEP_NAME = re.compile(r"ProfilerStep#(\d+)")
+WHOLE_TRACE = "0"
+"""Label of the one step of a trace without steps (the old plugin's)."""
+PROFILER, ANNOTATION, STATED, INFERRED = "profiler", "annotation", "stated", "inferred"
+"""How steps were found."""
+INCOMPLETE_BELOW = 0.8
+"""A last step with less than this share of its predecessor's device events was cut off by the profiler."""
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceWork:
+    """Device events: their bounds, and of the call that launched each the bounds (-1 = none recorded) and the number.
+
+    ``correlation`` counts launches in the order in which they were made; 0 or less where an event has none. ``stream``
+    numbers the queues, in each of which work begins in the order of its launches.
+    """
+
+    start_ns: Int64
+    end_ns: Int64
+    launch_start_ns: Int64
+    launch_end_ns: Int64
+    correlation: Int64
+    stream: Int32
+
+
+def find_steps(
+    labels: list[str],
+    host_start: Int64,
+    host_end: Int64,
+    work: DeviceWork,
+    *,
+    found: str = PROFILER,
+    framework: str = "",
+    served: Served | None = None,
+    whole: bool = False,
+) -> Steps:
+    """Returns steps from their host annotations, sorted by start. Raises nothing; no annotation means no steps.
+
+    ``whole``: it is known that the device work of the last ones was recorded.
+    """
+    served = served or Served()
+    if not labels:
+        return Steps()
+    # No step lies in another: one whose end was not recorded lasts until the next begins.
+    within = host_end[:-1] >= host_end[1:]
+    host_end = host_end.copy()
+    host_end[:-1][within] = np.minimum(host_end[:-1], host_start[1:])[within]
+    start, end, count = _extend(host_start, host_end, work)
+    keep = len(labels) if whole else _complete(count, served.mode if len(served) else None)
+    return Steps(
+        label=tuple(labels[:keep]),
+        start_ns=start[:keep],
+        end_ns=end[:keep],
+        host_start_ns=host_start[:keep],
+        host_end_ns=host_end[:keep],
+        recorded=True,
+        dropped=tuple(labels[keep:]),
+        found=found,
+        framework=framework,
+        served=served.only(slice(0, keep)),
+    )
+
+
+def whole_trace(start: int, end: int, work: DeviceWork) -> Steps:
+    """Returns the one step of a trace in which none was recorded: what the host did, and device work not queued earlier.
+
+    A call that launches counts like an operator, for nothing else may be around it (replays of graphs). Where no launch is
+    recorded at all, nobody can tell what was queued earlier.
+    """
+    launched = work.launch_start_ns != MISSING
+    if launched.any():
+        start = min(start, int(work.launch_start_ns[launched].min()))
+        end = max(end, int(work.launch_end_ns[launched].max()))
+    elif len(launched):
+        start = min(start, int(work.start_ns.min()))
+    host_start, host_end = np.array([start], np.int64), np.array([end], np.int64)
+    extended_start, extended_end, _ = _extend(host_start, host_end, work)
+    # Work whose launch was lost ends the recording too.
+    extended_end = np.maximum(extended_end, work.end_ns.max(initial=end))
+    return Steps((WHOLE_TRACE,), extended_start, extended_end, host_start, host_end, recorded=False)
+
+
+def _extend(host_start: Int64, host_end: Int64, work: DeviceWork) -> tuple[Int64, Int64, Int64]:
+    """Windows extended by device work, and the number of device events that each step launched."""
+    n = len(host_start)
+    step = _launching_step(host_start, host_end, work)
+    launched = step != MISSING
+    count = np.bincount(step[launched], minlength=n)
+    if not launched.any():
+        return host_start, host_end, count
+    last = host_end.copy()
+    np.maximum.at(last, step[launched], work.end_ns[launched])
+    earlier = _launched_earlier(int(host_start[0]), step, work) & (work.start_ns < last[0])
+    previous = min(int(work.end_ns[earlier].max(initial=host_start[0])), int(last[0]))
+    start, end = host_start.copy(), host_end.copy()
+    for i in range(n):  # steps are few and each depends on the one before
+        start[i] = max(previous, host_start[i])
+        end[i] = max(last[i], start[i])
+        previous = int(end[i])
+    return start, end, count
+
+
+def _launched_earlier(begin: int, step: Int64, work: DeviceWork) -> Bool:
+    """Which device events of no step (``step`` is that which launched each) were launched before the first one begins.
+
+    Where the launch was not recorded, its number tells: one below all that the steps launched was queued before them.
+    Work without a number was queued before them only if it starts before the first step. Neither holds if work of the
+    first step starts before it on its stream.
+    """
+    unseen, launched = work.launch_start_ns == MISSING, step != MISSING
+    own = np.full(int(work.stream.max(initial=0)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(own, work.stream[step == 0], work.start_ns[step == 0])
+    before = (work.correlation > 0) | (work.start_ns < begin)
+    before &= work.correlation < work.correlation[launched].min()
+    before &= work.start_ns < own[work.stream]
+    earlier: Bool = ~launched & np.where(unseen, before, work.launch_start_ns < begin)
+    return earlier
+
+
+def _launching_step(host_start: Int64, host_end: Int64, work: DeviceWork) -> Int64:
+    """The step whose host interval holds the whole launch of each device event, or -1."""
+    index = np.searchsorted(host_start, work.launch_start_ns, side="right") - 1
+    inside = (index >= 0) & (work.launch_end_ns <= host_end[np.maximum(index, 0)]) & (work.launch_start_ns >= 0)
+    return np.where(inside, index, MISSING)
+
+
+def _complete(count: Int64, modes: npt.NDArray[np.uint8] | None = None) -> int:
+    """How many steps to keep: the profiler often stops before the device work of the last ones was recorded.
+
+    A step is compared with the one before it of its mode; one in which no request was there has no work.
+    """
+    if len(count) < 2 or not count.any():
+        return len(count)
+    mode = np.zeros(len(count), np.uint8) if modes is None else modes
+    last = int(np.flatnonzero(count)[-1])
+    before = np.flatnonzero(mode[:last] == mode[last])
+    if len(before) and INCOMPLETE_BELOW * count[before[-1]] > count[last]:
+        return last
+    while last + 1 < len(count) and mode[last + 1] == Mode.IDLE:
+        last += 1
+    return last + 1

@@ -1,0 +1,56 @@
+"""Interned strings: every text of a trace is stored once and named by a small integer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.model.trace.schema import MISSING
+
+
+class StringTable:
+    """An immutable list of distinct strings; ids are positions. One Arrow array, so it can be memory-mapped."""
+
+    def __init__(self, values: Iterable[str] | pa.Array) -> None:
+        self._array = values if isinstance(values, pa.Array) else pa.array(list(values), type=pa.large_string())
+
+    @property
+    def array(self) -> pa.Array:
+        """Returns the strings as an Arrow array of ``large_string``, position = id."""
+        return self._array
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, string_id: int) -> str:
+        return "" if string_id == MISSING else str(self._array[int(string_id)].as_py())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._array.to_pylist())
+
+    def take(self, ids: npt.NDArray[np.integer]) -> pa.Array:
+        """Strings of ``ids`` in order; null where an id is missing (-1)."""
+        indices = pa.array(ids.astype(np.int64), mask=ids == MISSING)
+        return self._array.take(indices)
+
+    def where(self, predicate: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
+        """Returns ``predicate`` of every distinct string, as a boolean array indexed by id (one extra False for id -1)."""
+        flags = np.fromiter((predicate(text) for text in self), dtype=np.bool_, count=len(self))
+        return np.append(flags, False)
+
+    def extended(self, others: pa.Array) -> tuple[StringTable, npt.NDArray[np.int32]]:
+        """Returns these strings, their ids as they are, with distinct ``others`` behind them; and the ids of the others."""
+        found = pc.index_in(others, value_set=self._array)
+        ids = pc.fill_null(found, MISSING).to_numpy(zero_copy_only=False).astype(np.int32)
+        new = np.flatnonzero(ids == MISSING)
+        ids[new] = len(self) + np.arange(len(new), dtype=np.int32)
+        return StringTable(pa.concat_arrays([self._array, others.take(pa.array(new))])), ids
+
+    def find(self, text: str) -> int:
+        """Returns the id of ``text``, or -1."""
+        position = self._array.index(pa.scalar(text, type=pa.large_string())).as_py()
+        return int(position)

@@ -1,0 +1,239 @@
+"""Nesting of events on a thread: who encloses whom, who was open when, and how much time is an event's own.
+
+Traces are not trees: annotations cross Python frames, microsecond rounding makes a child outlive its parent. So an
+event's parent is the latest-started event that encloses it whole; one that merely overlaps is never a parent, and the
+row that crosses it is flagged and drawn on a row of its own. Nothing is discarded.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.model.trace.numbering import distinct, places_of
+from tb_plugin.model.trace.schema import MISSING
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Int16 = npt.NDArray[np.int16]
+Bool = npt.NDArray[np.bool_]
+
+_SMALL = 2**15
+_FITS = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class Nesting:
+    """How n rows nest. Columns are as long as the rows that were given.
+
+    ``parent`` is a position among them (-1 = none), ``depth`` the row to draw on (no two open events share one),
+    ``overlaps`` marks rows that partially overlap an open event.
+    """
+
+    parent: Int32
+    depth: Int16
+    overlaps: Bool
+
+
+def stable_order(key: npt.NDArray[np.signedinteger]) -> Int64:
+    """Positions in ascending order of a key; equal ones keep their order."""
+    small = len(key) and key.min() >= -_SMALL and key.max() < _SMALL
+    # numpy sorts 16-bit integers by their digits: linear, where a general sort is not.
+    order: Int64 = np.argsort(key.astype(np.int16) if small else key, kind="stable")
+    return order
+
+
+def side_by_side(*columns: tuple[npt.NDArray[np.signedinteger], Int64]) -> list[Int64]:
+    """Returns the times of (track, time) columns on one axis, on which a track lies wholly behind those with smaller numbers.
+
+    One sweep then serves all tracks. Only the order of two times of a track is kept, not always their distance.
+    """
+    low = min((int(time.min()) for _, time in columns if len(time)), default=0)
+    width = max((int(time.max()) for _, time in columns if len(time)), default=0) - low + 1
+    tracks = max((int(track.max()) for track, _ in columns if len(track)), default=0) + 2
+    if tracks * width < _FITS:
+        return [time - low + track.astype(np.int64) * width for track, time in columns]
+    # Times of centuries on many tracks: their ranks stand for them.
+    values, rank = np.unique(np.concatenate([time for _, time in columns]), return_inverse=True)
+    bounds = np.cumsum([len(time) for _, time in columns])[:-1]
+    ranks = np.split(rank.ravel(), bounds)
+    return [place + track.astype(np.int64) * len(values) for place, (track, _) in zip(ranks, columns, strict=True)]
+
+
+def nest(track: Int32, start: Int64, end: Int64) -> Nesting:
+    """Returns the nesting of rows that are sorted by (start, longest first); rows of different tracks never nest."""
+    n = len(start)
+    order = stable_order(track)
+    begin, finish = (time[order] for time in side_by_side((track, start), (track, end)))
+    level = _open_before(begin, finish)
+    above = _parents_by_depth(level)
+    crossed = np.zeros(n, np.bool_)
+    crossing = (above != MISSING) & (finish > finish[above])
+    if crossing.any():
+        # Where nothing is open, a new stretch begins; stretches are independent of each other.
+        stretch = np.cumsum(level == 0)
+        firsts = np.searchsorted(stretch, np.unique(stretch[crossing]), side="left")
+        lasts = np.searchsorted(stretch, np.unique(stretch[crossing]), side="right")
+        for low, high in zip(firsts, lasts, strict=True):
+            _nest_crossing(int(low), begin[low:high], finish[low:high], above, level, crossed)
+    parent, depth, overlaps = np.empty(n, np.int32), np.empty(n, np.int16), np.empty(n, np.bool_)
+    parent[order] = np.where(above == MISSING, MISSING, order[above])
+    depth[order] = np.minimum(level, _SMALL - 1)
+    overlaps[order] = crossed
+    return Nesting(parent, depth, overlaps)
+
+
+def parents_among(parent: Int32, chosen: Int64) -> Int32:
+    """Parents among some of the rows of a nesting without overlaps: what ``nest`` of these rows alone would find.
+
+    ``parent`` is that of all rows, ``chosen`` are positions among them in ascending order.
+    """
+    position = places_of(chosen, len(parent))
+    hop = parent[chosen]
+    while (out := np.flatnonzero((hop != MISSING) & (position[hop] == MISSING))).size:
+        hop[out] = parent[hop[out]]
+    return position[hop]
+
+
+def _open_before(start: Int64, end: Int64) -> Int64:
+    """For each row, how many earlier rows are still open when it starts (= depth where events nest cleanly)."""
+    depth: Int64 = np.arange(len(start)) - np.searchsorted(np.sort(end), start, side="right")
+    empty = end == start
+    if empty.any():
+        # Empty rows at the same instant that stand at or after a row are counted as closed before it: take them out.
+        until = np.concatenate(([0], np.cumsum(empty)))
+        depth += until[np.searchsorted(start, start, side="right")] - until[:-1]
+    return depth
+
+
+def _parents_by_depth(depth: Int64) -> Int64:
+    """The last earlier row one level up, level by level."""
+    parent = np.full(len(depth), MISSING, np.int64)
+    by_depth = stable_order(depth)
+    levels = np.searchsorted(depth[by_depth], np.arange(depth.max(initial=0) + 2))
+    for level in range(1, len(levels) - 1):
+        above = by_depth[levels[level - 1] : levels[level]]
+        here = by_depth[levels[level] : levels[level + 1]]
+        if len(above) and len(here):
+            index = np.searchsorted(above, here) - 1
+            parent[here] = np.where(index >= 0, above[np.maximum(index, 0)], MISSING)
+    return parent
+
+
+def _nest_crossing(offset: int, start: Int64, end: Int64, parent: Int64, depth: Int64, overlaps: Bool) -> None:
+    """One stretch with partial overlaps, event by event; writes into the columns from ``offset`` on. n log n."""
+    latest: list[tuple[int, int]] = []
+    """(-end, row) of the rows that end after all later ones: the latest that ends no earlier than some time is among them."""
+    ends: list[int] = []
+    """Heap of the ends of open rows."""
+    deepest: list[tuple[int, int]] = []
+    """Heap of (-depth, end) of open rows, and of closed ones that nobody has looked at since."""
+    for i, (s, e) in enumerate(zip(start.tolist(), end.tolist(), strict=True), start=offset):
+        while ends and ends[0] <= s:
+            heappop(ends)
+        while deepest and deepest[0][1] <= s:
+            heappop(deepest)
+        enclosing = bisect_left(latest, (1 - max(e, s + 1),)) - 1
+        parent[i] = latest[enclosing][1] if enclosing >= 0 else MISSING
+        overlaps[i] = bool(ends) and ends[0] < e
+        depth[i] = level = 1 - deepest[0][0] if deepest else 0
+        while latest and -latest[-1][0] <= e:
+            latest.pop()
+        latest.append((-e, i))
+        heappush(ends, e)
+        heappush(deepest, (-level, e))
+
+
+def innermost(track: Int32, start: Int64, end: Int64, parent: Int32, at_track: Int32, at: Int64) -> Int32:
+    """Returns for each point (track, time): the latest-started row with start <= time < end, or -1.
+
+    ``track, start, end, parent`` describe rows sorted by start with the ``parent`` of ``nest``. From the row that
+    started last one climbs until an open one is met; no open row is skipped, because every row that is left out of an event's
+    ancestors ends before that event does.
+    """
+    if not len(start):
+        return np.full(len(at), MISSING, np.int32)
+    begin, finish, when = side_by_side((track, start), (track, end), (at_track, at))
+    order = stable_order(track)
+    index = np.searchsorted(begin[order], when, side="right") - 1
+    last = np.where(index >= 0, order[np.maximum(index, 0)], MISSING).astype(np.int32)
+    # On a track without an earlier row this is the last one of another track, which is closed there.
+    return climb_to_open(last, finish, parent, when)
+
+
+def climb_to_open(row: Int32, end: Int64, parent: Int32, at: Int64) -> Int32:
+    """Climbs from each row up its parents to the first that is still open at the time; -1 when there is none."""
+    row = row.copy()
+    if not len(end):
+        return row
+    while True:
+        closed = (row != MISSING) & (end[row] <= at)
+        if not closed.any():
+            return row
+        row[closed] = parent[row[closed]]
+
+
+def latest_open(start: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """Moments, ascending, and the latest-started row that is open from each to the next: its position, -1 = none.
+
+    ``start, end`` describe rows of one track sorted by start. They may cross: from the row that started last one climbs
+    to the last one before it that ends no earlier, for all between are closed by then.
+    """
+    before = np.arange(len(start)) - 1
+    short = np.arange(len(start))
+    while len(short := short[(before[short] >= 0) & (end[before[short]] < end[short])]):
+        before[short] = before[before[short]]
+    time = distinct(start, end)
+    row = np.searchsorted(start, time, side="right") - 1
+    closed = np.arange(len(time))
+    while len(closed := closed[(row[closed] >= 0) & (end[row[closed]] <= time[closed])]):
+        row[closed] = before[row[closed]]
+    return time, row
+
+
+def self_time(start: Int64, end: Int64, parent: Int32, overlaps: Bool) -> Int64:
+    """Returns the duration of each row less the time covered by its direct children, nanoseconds, never negative.
+
+    ``parent`` and ``overlaps`` are those of the rows' ``Nesting``.
+    """
+    own = end - start
+    child = np.flatnonzero(parent != MISSING)
+    # Sums stay below 2^53 ns (104 days), so float64 accumulates them exactly.
+    covered = np.bincount(parent[child], weights=own[child], minlength=len(own)).astype(np.int64)
+    crossing = child[overlaps[child]]
+    if len(crossing):
+        # Of two children that overlap the later one is flagged; time under both counts once.
+        mixed = np.zeros(len(own), np.bool_)
+        mixed[parent[crossing]] = True
+        child = child[mixed[parent[child]]]
+        child = child[np.argsort(parent[child], kind="stable")]
+        bounds = np.flatnonzero(np.diff(parent[child])) + 1
+        for rows in np.split(child, bounds):
+            covered[parent[rows[0]]] = _covered(start, end, rows)
+    return own - covered
+
+
+def _covered(start: Int64, end: Int64, rows: Int64) -> int:
+    reach = np.maximum.accumulate(end[rows])
+    before = np.concatenate(([start[rows[0]]], reach[:-1]))
+    return int(np.maximum(reach - np.maximum(start[rows], before), 0).sum())
+
+
+def inherit(value: Int32, parent: Int32) -> Int32:
+    """Returns each row's own value, or its nearest ancestor's that has one (-1 = none). Parents stand before children."""
+    value, hop = value.copy(), parent.copy()
+    while True:
+        empty = (value == MISSING) & (hop != MISSING)
+        if not empty.any():
+            return value
+        rows = np.flatnonzero(empty)
+        value[rows], hop[rows] = value[hop[rows]], hop[hop[rows]]
+
+
+def roots_of(parent: Int32) -> Int32:
+    """Returns the row without a parent that each row stands in, which may be itself. Parents stand before children."""
+    return inherit(np.where(parent == MISSING, np.arange(len(parent)), MISSING).astype(np.int32), parent)

@@ -1,0 +1,205 @@
+"""A part of a trace that is too large to be opened whole: what one look at all of it told, and which part is kept.
+
+A file states no times up front and groups its events by type, so the first events are no part of the time. One pass
+(a reader's ``survey``) finds out what there is when; a second keeps what touches the chosen window.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.errors import BadRequest
+from tb_plugin.model.trace.order import touching
+from tb_plugin.model.trace.report import ReadReport
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.model.trace.served_work import Served
+from tb_plugin.model.trace.steps.windows import WHOLE_TRACE
+from tb_plugin.model.trace.table import Coverage, RawTrace, Steps, Whole, Window
+
+Int64 = npt.NDArray[np.int64]
+
+_TIMES = re.compile(r"([0-9]{1,18})ns(?:-([0-9]{1,18})ns)?")
+_STEPS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A window as somebody named it: labels of its first and last step, or times from the start of the trace (ns).
+
+    An open end is as far as the memory goes; nothing at all, from the first step (or the first event) on.
+    """
+
+    steps: tuple[str, str | None] | None = None
+    times_ns: tuple[int, int | None] | None = None
+
+
+def parse_window(text: str) -> Asked:
+    """Reads ``7``, ``7-9``, ``0ns``, ``0ns-500ns`` or nothing. Raises BadRequest."""
+    if not text:
+        return Asked()
+    if found := _STEPS.fullmatch(text):
+        return Asked(steps=(found[1], found[2]))
+    if found := _TIMES.fullmatch(text):
+        begin, end = int(found[1]), None if found[2] is None else int(found[2])
+        if end is None or end > begin:
+            return Asked(times_ns=(begin, end))
+    raise BadRequest(
+        "That is no window.", "window", "Write steps (7 or 7-9) or times from the start of the trace (0ns-500ns)."
+    )
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What one look at a whole file told. Times are nanoseconds from the first event, sizes bytes of text.
+
+    ``lag_ns`` is the longest time from a launch to the end of what it launched. ``cell_ns`` are the begins of ranges of
+    time, ascending, and ``cell_bytes`` the text of the events that begin in each.
+    """
+
+    origin_ns: int
+    """File time of the first event."""
+    end_ns: int
+    lag_ns: int
+    cell_ns: tuple[int, ...]
+    cell_bytes: tuple[int, ...]
+    label: tuple[str, ...] = ()
+    """Labels of the recorded steps; the next four are theirs, as in Steps."""
+    start_ns: tuple[int, ...] = ()
+    step_end_ns: tuple[int, ...] = ()
+    host_start_ns: tuple[int, ...] = ()
+    host_end_ns: tuple[int, ...] = ()
+    dropped: tuple[str, ...] = ()
+    found: str = ""
+    """As in Steps, and the framework."""
+    framework: str = ""
+    served: tuple[tuple[int, ...], ...] = ()
+    """The columns of what a server worked on; none where nothing says it."""
+    first_work_ns: int = MISSING
+    """When the first device work begins, -1 = there is none."""
+
+    def steps_in(self, begin_ns: int, end_ns: int) -> Steps:
+        """Returns the recorded steps wholly inside a range."""
+        starts, ends = np.array(self.host_start_ns, np.int64), np.array(self.step_end_ns, np.int64)
+        inside = np.flatnonzero((starts >= begin_ns) & (ends <= end_ns))
+        with_last = len(inside) > 0 and int(inside[-1]) == len(self.label) - 1
+        return Steps(
+            label=tuple(self.label[i] for i in inside),
+            start_ns=np.array(self.start_ns, np.int64)[inside],
+            end_ns=ends[inside],
+            host_start_ns=starts[inside],
+            host_end_ns=np.array(self.host_end_ns, np.int64)[inside],
+            recorded=len(inside) > 0,
+            dropped=self.dropped if with_last else (),
+            found=self.found,
+            framework=self.framework,
+            served=Served.of(self.served).only(inside),
+        )
+
+
+def choose(survey: Survey, asked: Asked, room_bytes: int, need_bytes: int, budget_bytes: int) -> Window:
+    """Returns the longest window with at most ``room_bytes`` of text that begins where it was asked for.
+
+    Whole steps where at least one fits, else a range of time. ``need_bytes`` (of the whole trace) and ``budget_bytes``
+    are told to the reader. Raises BadRequest for a step that the trace does not have, or a time outside it.
+    """
+    if asked.times_ns is not None:
+        begin, end = asked.times_ns
+        if not 0 <= begin <= survey.end_ns:
+            raise BadRequest("The window lies outside the trace.", "window", f"It lasts from 0ns to {survey.end_ns}ns.")
+        end = _fitting(survey, begin, end, room_bytes)
+    elif survey.label:
+        begin, end = _whole_steps(survey, asked, room_bytes)
+    elif asked.steps is not None:
+        raise BadRequest("The trace has no steps.", "window", "Name times from its start, such as 0ns-500ns.")
+    else:
+        begin, end = 0, _fitting(survey, 0, None, room_bytes)
+    whole = Whole(survey.end_ns, survey.label, need_bytes, budget_bytes, survey.first_work_ns)
+    return Window(survey.origin_ns, begin, end, survey.lag_ns, survey.steps_in(begin, end), whole)
+
+
+def _whole_steps(survey: Survey, asked: Asked, room_bytes: int) -> tuple[int, int]:
+    """Bounds of the steps that were asked for, as many as fit; of a part of the first when not even that one does."""
+    first, last = asked.steps or (survey.label[0], None)
+    low, high = _position(survey, first), _position(survey, last or survey.label[-1])
+    if high < low:
+        raise BadRequest(f"Step {last} comes before step {first}.", "window", "Name the first step first.")
+    begin, ends = survey.host_start_ns[low], np.array(survey.step_end_ns[low : high + 1], np.int64)
+    fits = np.flatnonzero(_text_bytes(survey, begin, ends) <= room_bytes)
+    end = int(ends[fits[-1]]) if len(fits) else _fitting(survey, begin, int(ends[0]), room_bytes)
+    return begin, end
+
+
+def _position(survey: Survey, label: str) -> int:
+    if label in survey.label:
+        return survey.label.index(label)
+    known = ", ".join(survey.label[:_SHOWN]) + (", ..." if len(survey.label) > _SHOWN else "")
+    raise BadRequest(f"The trace has no step {label}.", "window", f"It has: {known}.")
+
+
+def _fitting(survey: Survey, begin: int, end: int | None, room_bytes: int) -> int:
+    """The latest end, no later than ``end``, up to which the text fits; one cell at least."""
+    cells = np.array(survey.cell_ns, np.int64)
+    # The end is not part of a window, the last event is part of the trace.
+    latest = survey.end_ns + 1 if end is None else min(end, survey.end_ns + 1)
+    ends = np.append(cells[(cells > begin) & (cells < latest)], latest)
+    fits = np.flatnonzero(_text_bytes(survey, begin, ends) <= room_bytes)
+    return max(int(ends[fits[-1] if len(fits) else 0]), begin + 1)
+
+
+def _text_bytes(survey: Survey, begin: int, ends: Int64) -> Int64:
+    """Text of the events that begin from ``begin`` up to each end."""
+    before = np.concatenate(([0], np.cumsum(survey.cell_bytes, dtype=np.int64)))
+    cells = np.array(survey.cell_ns, np.int64)
+    # The cell that holds the begin counts as a whole.
+    first = max(0, int(np.searchsorted(cells, begin, side="right")) - 1)
+    total: Int64 = before[np.searchsorted(cells, ends, side="left")] - before[first]
+    return total
+
+
+def inside(raw: RawTrace, kept: Int64) -> tuple[Int64, int]:
+    """Returns the rows of a window among those that a reader kept around it, and the number of the others.
+
+    What touches the window stays, and so do the launches of its device work and the device work of its launches.
+    """
+    window = raw.window
+    if window is None:
+        return kept, 0
+    start, kind, correlation = raw.start_ns[kept], raw.kind[kept], raw.correlation[kept]
+    begin, end = window.origin_ns + window.begin_ns, window.origin_ns + window.end_ns
+    touched = touching(start, start + raw.dur_ns[kept], begin, end)
+    call, work = kind == EventKind.RUNTIME, of_kind(kind, *DEVICE_WORK)
+    wanted = call & np.isin(correlation, correlation[touched & work])
+    wanted |= work & np.isin(correlation, correlation[touched & call])
+    chosen = touched | wanted & (correlation > 0)
+    return kept[chosen], int((~chosen).sum())
+
+
+def steps_of(window: Window) -> Steps:
+    """Returns the whole steps of a window; where it holds none, all of it as one."""
+    if window.steps.recorded:
+        return window.steps
+    begin, end = np.array([window.begin_ns], np.int64), np.array([_end(window)], np.int64)
+    return Steps((WHOLE_TRACE,), begin, end, begin, end, recorded=False)
+
+
+def _end(window: Window) -> int:
+    """Where a window ends, no later than the trace."""
+    return min(window.end_ns, window.whole.end_ns)
+
+
+def without_outside(report: ReadReport, outside: int) -> ReadReport:
+    """Returns the report once ``outside`` of the kept events turned out not to belong to the window."""
+    return replace(report, events_kept=report.events_kept - outside, events_outside=report.events_outside + outside)
+
+
+def coverage(end_ns: int, report: ReadReport, window: Window | None) -> Coverage:
+    """Returns what the numbers are about, of a trace whose last row ends at ``end_ns`` (ns from its start)."""
+    if window is None:
+        return Coverage(start_ns=0, end_ns=end_ns, fraction_read=1.0, complete=report.complete)
+    fraction = report.events_kept / max(1, report.events_kept + report.events_outside)
+    return Coverage(window.begin_ns, _end(window), fraction, complete=False, whole=window.whole)

@@ -1,0 +1,121 @@
+"""The timeline's levels in a file beside the columns: made once, mapped by every worker that draws from them.
+
+The file is an Arrow stream of one record whose every column is a list (as in ``model/trace/arrow.py``), and behind it the
+checksum: a reader of streams stops before that.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tb_plugin.analysis.timeline.pyramid import Items, Level, Pyramid, pyramid_of
+from tb_plugin.errors import KeptLost
+from tb_plugin.lib.model_cache import MEMO, forget
+from tb_plugin.model.column_file import header_of, kept, one_list, with_header
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import TimelineTrack
+from tb_plugin.storage.cache import put_whole
+from tb_plugin.storage.checksum import is_stamped, stamp
+
+VERSION = 1
+_ITEMS = [field.name for field in fields(Items)]
+_AGAIN = "It is made anew: ask again."
+
+
+def beside(path: str) -> str:
+    """Returns where the levels of a column file lie."""
+    return str(Path(path).with_suffix(".levels"))
+
+
+def levels_of(trace: TraceTable, path: str) -> Pyramid:
+    """Returns the levels of the column file at ``path``, mapped; makes their file where there is none.
+
+    Raises CacheRefused.
+    """
+    return MEMO.get(trace, levels_of, lambda: _opened(trace, beside(path)), size_bytes=0)
+
+
+def _opened(trace: TraceTable, target: str) -> Pyramid:
+    try:
+        found = read(trace, target)
+        os.utime(target)
+        return found
+    except (KeptLost, OSError):
+        made = pyramid_of(trace)
+        put_whole(target, lambda partial: write(made, str(partial)))
+    try:
+        found = read(trace, target)
+    except KeptLost:  # another process took it away at once
+        return made
+    forget(trace, pyramid_of)  # mapped, it takes no memory of this process
+    return found
+
+
+def write(pyramid: Pyramid, path: str) -> None:
+    """Writes the levels; the caller makes the file visible to others."""
+    arrays: dict[str, np.ndarray[Any, np.dtype[Any]]] = {"lane": pyramid.lane, "depth": pyramid.depth}
+    if pyramid.module is not None:
+        arrays["module"] = pyramid.module
+    numbers: list[int] = []
+    for number, level in enumerate(pyramid.levels):
+        if number and level is pyramid.levels[number - 1]:
+            numbers.append(numbers[-1])
+            continue
+        numbers.append(number)
+        arrays[f"{number}.bounds"] = level.bounds
+        kept = (
+            {"first": level.first} if level.merged is None else {name: getattr(level.merged, name) for name in _ITEMS}
+        )
+        arrays |= {f"{number}.{name}": values for name, values in kept.items()}
+    header = {
+        "version": VERSION,
+        "events": len(pyramid.trace),
+        "levels": [[number, pyramid.levels[number].cell_ns] for number in numbers],
+        "lanes": [{name: getattr(lane, name) for name in lane.__struct_fields__} for lane in pyramid.lanes],
+    }
+    columns = {name: one_list(pa.array(values)) for name, values in arrays.items()}
+    table = with_header(columns, header)
+    with pa.OSFile(path, "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    stamp(path)
+
+
+def read(trace: TraceTable, path: str) -> Pyramid:
+    """Maps the levels of a trace. Raises KeptLost when they are gone, damaged, of another version or of another trace."""
+    with kept("The levels of the timeline are", path, _AGAIN):
+        if not is_stamped(path):
+            raise KeptLost("The levels of the timeline are damaged.", path, _AGAIN)
+        return _read(trace, path)
+
+
+def _read(trace: TraceTable, path: str) -> Pyramid:
+    with pa.memory_map(path) as mapped:
+        table = pa.ipc.open_stream(mapped).read_all()
+    header = header_of(table)
+    if header["version"] != VERSION or header["events"] != len(trace):
+        raise KeptLost("The levels of the timeline are of something else.", path, _AGAIN)
+
+    def column(name: str) -> np.ndarray[Any, np.dtype[Any]]:
+        values: np.ndarray[Any, np.dtype[Any]] = table[name].chunk(0).values.to_numpy(zero_copy_only=True)
+        return values
+
+    made: dict[int, Level] = {}
+    for number, cell_ns in header["levels"]:
+        if number not in made:
+            single = f"{number}.last" not in table.column_names
+            merged = None if single else Items(*(column(f"{number}.{name}") for name in _ITEMS))
+            made[number] = Level(cell_ns, column(f"{number}.bounds"), column(f"{number}.first"), merged)
+    return Pyramid(
+        trace,
+        [TimelineTrack(**lane) for lane in header["lanes"]],
+        column("lane"),
+        column("depth"),
+        [made[number] for number, _ in header["levels"]],
+        column("module") if "module" in table.column_names else None,
+    )

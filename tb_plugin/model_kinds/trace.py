@@ -1,0 +1,66 @@
+"""The model of a trace: events in time, kept as columns, and the levels of its timeline beside them."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from tb_plugin.analysis.graphs.captures import captures
+from tb_plugin.analysis.graphs.replays import has_replays
+from tb_plugin.analysis.selection import window_info
+from tb_plugin.model.trace import arrow
+from tb_plugin.model.trace.assemble import assemble
+from tb_plugin.model.trace.served_work import Mode
+from tb_plugin.model.trace.table import RawTrace, TraceTable
+from tb_plugin.model_kinds.base import Feature, Outline
+from tb_plugin.model_kinds.timeline_levels import levels_of
+from tb_plugin.payloads import ClockInfo, StepInfo
+
+
+class TraceModel:
+    """A TraceModel knows how a trace that a profiler recorded is made, kept and told."""
+
+    id = "trace"
+    noun = "a trace"
+    version = arrow.SCHEMA_VERSION
+    default_view = "overview"
+    features: tuple[Feature, ...] = ("steps", "events")
+    raw = RawTrace
+    type = TraceTable
+
+    def assemble(self, raw: RawTrace) -> TraceTable:
+        """Returns the trace with nesting, launches and steps. Raises UnreadableTrace."""
+        return assemble(raw)
+
+    def write(self, made: TraceTable, path: str) -> None:
+        """Writes the column file. Raises OSError."""
+        arrow.write(made, path)
+
+    def read(self, path: str) -> TraceTable:
+        """Returns the trace, its columns mapped. Raises KeptLost."""
+        return arrow.read(path)
+
+    def outline(self, made: TraceTable) -> Outline:
+        """Returns its report, its recorded steps, its window and when it was recorded."""
+        found, whole = made.steps, made.coverage.whole
+        times = (found.start_ns, found.end_ns, found.host_start_ns, found.host_end_ns)
+        steps = [
+            StepInfo(label, *bounds)
+            for label, *bounds in zip(found.label, *(column.tolist() for column in times), strict=True)
+            if found.recorded
+        ]
+        modes = [Mode(mode).word for mode in found.served.mode.tolist()]
+        steps = [replace(step, mode=mode) for step, mode in zip(steps, modes, strict=True)] if modes else steps
+        all_steps = () if whole is None else whole.steps
+        replays = has_replays(made)
+        own = replays and len(captures(made).sequences) > 0
+        return Outline(made.report, steps, window_info(made), _clock(made), all_steps, replays, own)
+
+    def open_beside(self, made: TraceTable, path: str) -> None:
+        """Opens the levels of its timeline. Raises CacheRefused."""
+        levels_of(made, path)
+
+
+def _clock(trace: TraceTable) -> ClockInfo | None:
+    """When time 0 was: old files count from the epoch itself, new ones state what they count from; None: neither."""
+    begin = trace.clock_ns
+    return None if begin is None else ClockInfo(str(begin), trace.coverage.end_ns)

@@ -1,0 +1,12 @@
+"""Tools that record traces, as data. Readers put the one that wrote a file into its trace; nothing after them knows it."""
+
+from __future__ import annotations
+
+from tb_plugin.model.trace.recorder import Recorder
+from tb_plugin.profilers.megengine import MEGENGINE
+from tb_plugin.profilers.pytorch import PYTORCH, PYTORCH_LEGACY, PYTORCH_PACKETS
+from tb_plugin.profilers.torch_npu import TORCH_NPU
+
+RECORDERS: tuple[Recorder, ...] = (PYTORCH, PYTORCH_LEGACY, PYTORCH_PACKETS, TORCH_NPU, MEGENGINE)
+
+__all__ = ["MEGENGINE", "PYTORCH", "PYTORCH_LEGACY", "PYTORCH_PACKETS", "RECORDERS", "TORCH_NPU"]

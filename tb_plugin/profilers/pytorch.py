@@ -1,0 +1,185 @@
+"""PyTorch's profiler: how it is told to record more, and what a PyTorch training does about a finding."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tb_plugin.model.trace.recorder import Advice, HostNames, OperatorNames, Recorder, StageFrames, ThreadRole
+from tb_plugin.profilers.generated_kernels import COMPILED
+from tb_plugin.profilers.pytorch_inference import INFERENCE
+from tb_plugin.profilers.pytorch_parallel import PARALLEL
+from tb_plugin.profilers.pytorch_training import TRAINING
+from tb_plugin.profilers.serving import ITERATING, MARKS, SERVING
+
+_DEVICE_ACTIVITY = "Add ProfilerActivity.CUDA (ROCm as well), XPU or MTIA to profile(activities=...)."
+_MEMORY = "profile(profile_memory=True) records them."
+
+RECORDING = {
+    "device_events_missing": Advice(
+        "Add ProfilerActivity.CUDA (or XPU, MTIA) to profile(activities=...), and look in the job's log for messages of "
+        "Kineto or CUPTI: another profiler may have held the device."
+    ),
+    "unlaunched": Advice(
+        "Usual when the profiler started while work was queued, and in traces without host events. Use "
+        "schedule(warmup=1) or more, and record ProfilerActivity.CPU as well."
+    ),
+    "capture_missing": Advice(
+        "Record the capture of the graphs too, and put that trace into a folder capture_traces/ beside this one, or choose "
+        "it under Capture (--capture).",
+    ),
+    "external_ids_disagree": Advice("The launch decides. Traces of PyTorch 2.0 to 2.4 are known for wrong ids."),
+    "steps_missing": Advice("Call prof.step() after each iteration (with a schedule) to see step times."),
+    "steps_missing.server": Advice(
+        "Set TORCH_TRACE_STEPS to a pattern of the annotations that mark the server's steps."
+    ),
+    "steps_incomplete": Advice(
+        "Let the schedule's active phase be longer than what you need, or synchronise before the last step ends."
+    ),
+    "shapes_missing": Advice("profile(record_shapes=True) records them."),
+    "stacks_missing": Advice("profile(with_stack=True) records them."),
+    "memory_missing": Advice(_MEMORY),
+    "memory_incomplete": Advice("PyTorch 1.10 and newer record both."),
+    "categories_missing": Advice(
+        "_record_memory_history(stacks='python') records stacks; begin before the model is made and record a whole step."
+    ),
+    "health.python": Advice("with_stack=False leaves them out."),
+    "view.kernels": Advice(_DEVICE_ACTIVITY),
+    "view.launches": Advice(_DEVICE_ACTIVITY),
+    "view.idle": Advice(_DEVICE_ACTIVITY),
+    "view.operators": Advice("Add ProfilerActivity.CPU to profile(activities=...)."),
+    "view.stacks": Advice("Add ProfilerActivity.CPU to profile(activities=...), and with_stack=True for Python calls."),
+    "view.modules": Advice(
+        "profile(with_stack=True) records them, and so do tb_plugin.annotate(model) and the PyTorch Lightning profiler."
+    ),
+    "view.backward": Advice("Record the operators of steps that call backward(): ProfilerActivity.CPU."),
+    "view.phases": Advice("Wrap parts of the step in `with torch.profiler.record_function('name'):`."),
+    "view.memory": Advice(_MEMORY),
+    "view.distributed": Advice("Record a job of several processes: torch.distributed (DDP, FSDP, ...)."),
+    "history_missing": Advice("Call torch.cuda.memory._record_memory_history() before the training."),
+    "history_cut": Advice("Begin to record earlier."),
+    "history_cut.stated": Advice(
+        "Let it keep more: _record_memory_history(max_entries=...). To begin earlier would not help."
+    ),
+    "snapshot_stacks_missing": Advice("Record with _record_memory_history(context='all', stacks='all')."),
+    "view.allocation_stacks": Advice("_record_memory_history(stacks='python') records them."),
+    "view.growth": Advice("torch.cuda.memory._record_memory_history() before the training records it."),
+    "view.timeline": Advice("Record more than the profiler itself."),
+}
+"""How to have more, or better, recorded."""
+
+_DATA = r"torch/utils/data/_utils"
+THREADS = (
+    ThreadRole("Autograd", r"^pt_autograd", r"^autograd::engine::|^torch::autograd::"),
+    ThreadRole("Data loader", r"^pt_data_worker", _DATA + r"/worker\.py\("),
+    ThreadRole("Pin memory", r"^pt_data_pin", _DATA + r"/pin_memory\.py\("),
+    ThreadRole("NCCL watchdog", r"^pt_nccl_watch", r"EventQuery$", only=True),
+    ThreadRole("NCCL heartbeat", r"^pt_nccl_heart"),
+    ThreadRole("Gloo", r"^pt_gloo", r"^gloo:"),
+    ThreadRole("TCP store", r"^pt_tcpstore"),
+    ThreadRole("Thread pool", r"^pt_thread_pool"),
+)
+"""What PyTorch's threads do, by the names that PyTorch 2.6 and newer give them, and by what older ones are seen to do."""
+
+_OPTIMIZER = (
+    r"torch[/\\]optim[/\\][^()]*\(\d+\): "
+    r"|[/\\]optim(?:izers?)?\.py\(\d+\): [^<]"
+    r"|(?:[/\\]optim(?:izers?)?|deepspeed[/\\](?:ops|runtime))[/\\][^()]*\(\d+\): (?:.*\.)?step$"
+)
+"""PyTorch's optimizers, modules that are called so, and methods ``step`` below such a folder: those of Apex and others."""
+STAGES = StageFrames(
+    clear=r"(?:: |\.)zero_grad$",
+    step=_OPTIMIZER,
+    # The engine's threads, custom functions and hooks of checkpoints have no call of the engine around them.
+    backward=r": _engine_run_backward$|(?:: |\.)backward$|torch::autograd::(?:python::Python)?Engine::"
+    r"|torch/utils/checkpoint\.py\(\d+\): (?:unpack_hook|recompute_fn)$",
+    # A module with hooks calls its forward from a function inside of the call; names may be qualified.
+    forward=r"torch[/\\]nn[/\\]modules[/\\]module\.py\(\d+\): (?:.*\.)?(?:_(?:wrapped_)?call_impl|inner)$|: nn\.Module: ",
+    setup=r"(?:: |\.)__init__$",
+    data=r"torch/utils/data/|/data_?loaders?\.py\(|"
+    r"(?:: |\.)(?:to_device|send_to_device|batch_to_device|move_data_to_device|_prepare_inputs?)$",
+    # Not reentrant: seen. Reentrant, and those of Megatron and DeepSpeed: by their sources, no real file is at hand.
+    recomputing=r"torch[/\\]utils[/\\]checkpoint\.py\(\d+\): (?:recompute_fn|(?:CheckpointFunction\.)?backward)$"
+    r"|(?:tensor_parallel[/\\]random|activation_checkpointing[/\\]checkpointing)\.py\(\d+\): "
+    r"(?:CheckpointFunction\.)?backward$",
+)
+"""What frames say about the stage of a training."""
+
+_TRITON = (
+    r"triton[/\\](?:compiler[/\\]compiler|runtime[/\\](?:autotuner|jit))\.py\(\d+\): (?:compile|_bench|_do_compile)$"
+)
+HOST = HostNames(
+    # What Dynamo times says so, in brackets; older releases write the bare names.
+    compiling=r"\(dynamo_timed\)$|^entire_(?:frame|backward)_compile$|^inductor_compile$|^CachingAutotuner\."
+    r"|torch[/\\]_dynamo[/\\]convert_frame\.py\(\d+\): _compile$"
+    r"|torch[/\\]_inductor[/\\]compile_fx\.py\(\d+\): compile_fx\w*$"
+    r"|torch[/\\]_inductor[/\\]runtime[/\\]triton_heuristics\.py\(\d+\): (?:precompile|benchmark_all_configs|autotune_\w+)$"
+    rf"|{_TRITON}",
+    collecting=r"^(?:Python )?GC$|^<built-in (?:function|method) collect( of module .*)?>$",
+    profiling=r"torch[/\\]profiler[/\\]profiler\.py\(\d+\): ",
+    loading=r"^enumerate\(DataLoader\)#_SingleProcess",
+    awaiting=r"^enumerate\(DataLoader\)#_MultiProcessing",
+    # The operators of PyTorch's list that have a deterministic form on the device.
+    deterministic=r"^(?:Gather|Scatter\w*|Index\w*|Put|Take\w*|RepeatInterleave|Embedding\w*|Cumsum|\w+Pad\dD|Upsample\w+)"
+    r"Backward\d*$",
+)
+
+OPERATORS = OperatorNames(
+    product=r"^aten::b?mm$",
+    added_product=r"^aten::(?:addmm|baddbmm)$",
+    batched_product=r"^aten::b(?:addb)?mm$",
+    single=r"^float$",
+    half=r"^c10::(?:BFloat16|Half)$",
+    softmax=r"^aten::_softmax(?:_backward_data)?$",
+    updating=r"^Optimizer\.step#",
+    casting=r"^aten::_to_copy$",
+    learning=r"(?i)backward|[dw]grad|bprop|AccumulateGrad|zero_grad|^Optimizer\.",
+    laying_out=r"^aten::(?:contiguous|reshape)$",
+    # torch.utils.checkpoint, Megatron, DeepSpeed and fairscale call it so (by their sources: no real file is at hand).
+    recomputing=r"^(?:autograd::engine::evaluate_function: )?\w*CheckpointFunctionBackward\d*$",
+)
+
+PYTORCH = Recorder(
+    "pytorch",
+    "PyTorch's profiler",
+    {**TRAINING, **INFERENCE, **RECORDING},
+    THREADS,
+    ("torch",),
+    STAGES,
+    HOST,
+    OPERATORS,
+    steps=SERVING,
+    iterating=ITERATING,
+    marks=MARKS,
+    compiled=COMPILED,
+    parallel=PARALLEL,
+    numbers_operators=True,
+)
+
+_AS_JSON = "Export the trace as JSON, to a path without .pftrace in it"
+PYTORCH_PACKETS = replace(
+    PYTORCH,
+    id="pytorch_packets",
+    advice={
+        **PYTORCH.advice,
+        "format_lacks": Advice(f"{_AS_JSON}, where they matter."),
+        "memory_missing": Advice(f"{_AS_JSON}: packets hold none, also with profile(profile_memory=True)."),
+        "view.memory": Advice(f"{_AS_JSON}, with profile(profile_memory=True): packets never hold them."),
+    },
+    lacks="allocator events, the direction of copies (findings about copies between host and device stay silent), static "
+    "shared memory, or what the JSON says of the machine, the job and the profiler's options",
+)
+"""The same profiler where it wrote packets (Cuspy)."""
+
+_LEGACY = Advice(
+    "Its device rows are those of the legacy autograd profiler: the timeline draws them, no page sums them. Record with "
+    "torch.profiler."
+)
+PYTORCH_LEGACY = replace(
+    PYTORCH,
+    id="pytorch_legacy",
+    advice={
+        **PYTORCH.advice,
+        **dict.fromkeys(("device_events_missing", "view.kernels", "view.launches", "view.idle"), _LEGACY),
+    },
+)
+"""torch.autograd.profiler(use_cuda=True, use_kineto=False), which wrote the device time of operators."""

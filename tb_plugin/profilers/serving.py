@@ -1,0 +1,108 @@
+r"""How servers of language models (and makers of pictures) mark their iterations in a trace, as data.
+
+The forms were learnt from the sources beside them. ``checked`` names the real file in which a form was seen; a form
+without one is unchecked: no real file was at hand. Of frameworks that mark nothing there is no line: Text Generation
+Inference and xDiT write no such annotation that we know of (``TORCH_TRACE_STEPS`` takes a pattern of your own).
+"""
+
+from __future__ import annotations
+
+from tb_plugin.model.trace.recorder import StepPattern
+
+_SGLANG = "https://github.com/sgl-project/sglang, python/sglang/srt/utils/profile_utils.py"
+_VLLM = "https://github.com/vllm-project/vllm, vllm/v1/worker/gpu_worker.py"
+_SGLANG_FILE = "AMD-AGI/TraceLens, tests, sglang_Qwen3-8B_decode.json.gz"
+
+# Newer versions of vLLM write the sum of the squares of each request's tokens behind "_".
+_TOKENS = r"(?P<{0}_tokens>\d+)(?:_\d+)*"
+_OF_PHASE = r"sq(?P<{0}_tokens>\d+)sk(?P<{0}_context>\d+)sqsq\d+sqsk\d+"
+
+SERVING: tuple[StepPattern, ...] = (
+    StepPattern(
+        "SGLang",
+        r"^step\[(?P<mode>[A-Z][A-Z0-9_]*) bs=(?P<batch>\d+)(?: toks=(?P<tokens>\d+))?(?: [^\]]*)?\]$",
+        modes=(
+            ("EXTEND", "prefill"),
+            ("PREFILL", "prefill"),
+            ("SPLIT_PREFILL", "prefill"),
+            ("DLLM_EXTEND", "prefill"),
+            ("DECODE", "decode"),
+            ("TARGET_VERIFY", "decode"),
+            ("VERIFY", "decode"),
+            ("DRAFT_EXTEND", "decode"),
+            ("DRAFT_EXTEND_V2", "decode"),
+            ("MIXED", "mixed"),
+            ("IDLE", "idle"),
+        ),
+        speculative=("TARGET_VERIFY", "VERIFY", "DRAFT_EXTEND", "DRAFT_EXTEND_V2", "DLLM_EXTEND"),
+        source=_SGLANG,
+        checked=f"DECODE: {_SGLANG_FILE}",
+    ),
+    # What SGLang adds where roofline_annotations was asked for.
+    StepPattern(
+        "SGLang",
+        r"^step\[MIXED bs=\d+ c=(?P<prefill_requests>\d+) g=(?P<decode_requests>\d+) c_sq=(?P<prefill_tokens>\d+) "
+        r"c_sk=(?P<prefill_context>\d+) [^\]]*g_sq=(?P<decode_tokens>\d+) g_sk=(?P<decode_context>\d+)",
+        source=f"{_SGLANG} (build_roofline_suffix)",
+    ),
+    StepPattern("SGLang", r"^step\[EXTEND [^\]]*c_sk=(?P<prefill_context>\d+)", source=_SGLANG),
+    StepPattern("SGLang", r"^step\[DECODE [^\]]*g_sk=(?P<decode_context>\d+)", source=_SGLANG),
+    StepPattern(
+        "vLLM",
+        rf"^execute_context_(?P<prefill_requests>\d+)\({_TOKENS.format('prefill')}\)"
+        rf"_generation_(?P<decode_requests>\d+)\({_TOKENS.format('decode')}\)$",
+        source=_VLLM,
+    ),
+    StepPattern(
+        "vLLM or SGLang, detailed",
+        rf"^execute_\d+_context_(?P<prefill_requests>\d+)\({_OF_PHASE.format('prefill')}\)"
+        rf"_generation_(?P<decode_requests>\d+)\({_OF_PHASE.format('decode')}\)$",
+        source="https://github.com/vllm-project/vllm/pull/37524 (detailed_trace_annotation)",
+        checked=f"decode: {_SGLANG_FILE}",
+    ),
+    # Requests that were scheduled before: the rest of a long prompt counts as decoding here, the name does not tell.
+    StepPattern(
+        "vLLM",
+        r"^execute_new_(?P<prefill_requests>\d+)_cached_(?P<decode_requests>\d+)$",
+        source="https://github.com/vllm-project/vllm/pull/22496",
+    ),
+    StepPattern(
+        "TensorRT-LLM",
+        r"^\[Executor\] _forward_step (?P<step>\d+): (?P<prefill_requests>\d+) ctx reqs, "
+        r"(?:(?P<prefill_tokens>\d+) ctx tokens, )?(?P<decode_requests>\d+) gen reqs",
+        source="https://github.com/NVIDIA/TensorRT-LLM, tensorrt_llm/_torch/pyexecutor/py_executor.py",
+    ),
+    StepPattern(
+        "ATOM",
+        r"^(?:eager_)?(?P<mode>prefill|decode|mixed)\[bs=(?P<batch>\d+) tok=(?P<tokens>\d+)"
+        r"(?: p=(?P<prefill_requests>\d+))?(?: d=(?P<decode_requests>\d+))?(?: [^\]]*)?\]$",
+        source="https://github.com/ROCm/ATOM",
+    ),
+    StepPattern(
+        "a diffusion pipeline",
+        r"(?i)^denois(?:e|ing)[_ ]?step[_ #]?(?P<step>\d+)$",
+        mode="denoising",
+        source="https://github.com/sgl-project/sglang, python/sglang/multimodal_gen (denoising_step_N)",
+    ),
+    # A part of an iteration, which stands for it where nothing marks the whole.
+    StepPattern(
+        "vLLM",
+        r"^gpu_model_runner: forward$",
+        source="https://github.com/vllm-project/vllm, vllm/v1/worker/gpu_model_runner.py",
+    ),
+)
+"""Of several that know a name the earlier counts first, and the others add what it leaves open."""
+
+MARKS: tuple[tuple[str, str], ...] = (
+    ("vLLM", r"^execute_(?:\d+_)?(?:context|new|model)_"),
+    ("SGLang", r"^step\["),
+    ("TensorRT-LLM", r"^\[Executor\] _forward_step\b"),
+)
+"""How the marks of a server begin, whatever form the rest has: a mark that no pattern reads is named in a notice."""
+
+ITERATING = (
+    r"(?:^|[/\\])(?:vllm|sglang|tensorrt_llm|text_generation_server|lmdeploy|xfuser|diffusers[/\\]pipelines)[/\\]"
+    r"[^\s(]*\.py\(\d+\): |^(?:vllm|sgl_kernel|trtllm)::"
+)
+"""Frames of servers and of pipelines of pictures, and operators of servers, by the names of their packages in their
+repositories. Unchecked: no real file of one that marks nothing was at hand."""

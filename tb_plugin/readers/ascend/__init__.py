@@ -1,6 +1,0 @@
-"""Profiles of Ascend NPUs: folders of many files, as torch_npu and MindSpore write them (docs/npu.md)."""
-
-from tb_plugin.readers.ascend.cluster import AscendClusterReader
-from tb_plugin.readers.ascend.reader import AscendReader
-
-__all__ = ["AscendClusterReader", "AscendReader"]

@@ -1,7 +1,0 @@
-"""What a profile says of communication: calls, kinds of links, packets, links between ranks, groups, and times of steps."""
-
-from tb_plugin.readers.ascend.communication.document import MOST_BYTES, PER_BYTE, document_in
-from tb_plugin.readers.ascend.communication.job import Job, job_of
-from tb_plugin.readers.ascend.communication.steps import kernel_steps
-
-__all__ = ["MOST_BYTES", "PER_BYTE", "Job", "document_in", "job_of", "kernel_steps"]

@@ -1,5 +1,0 @@
-"""Dumps of PyTorch's flight recorder: pickles (read, never loaded) and JSON."""
-
-from tb_plugin.readers.flight_recorder.reader import FlightRecorderReader
-
-__all__ = ["FlightRecorderReader"]

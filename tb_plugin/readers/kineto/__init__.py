@@ -1,5 +1,0 @@
-"""Kineto's Chrome JSON: ``<worker>.<time>.pt.trace.json[.gz]`` as torch.profiler writes it."""
-
-from tb_plugin.readers.kineto.reader import KinetoReader
-
-__all__ = ["KinetoReader"]

@@ -1,0 +1,203 @@
+"""Collectives of steps: how long nothing hides each, which reduce gradients, and what of these the backward pass hides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.backward import forward_operators, in_backward
+from tb_plugin.analysis.collective_names import collective_name
+from tb_plugin.analysis.communication import communicates, communicating, computing, exposed
+from tb_plugin.analysis.groupby import sum_by
+from tb_plugin.analysis.hardware_streams import hardware_streams
+from tb_plugin.analysis.range_patterns import ADDS_GRADIENT, DATA_PARALLEL, backward_label, named
+from tb_plugin.analysis.reported_collectives import around, stated_of, that
+from tb_plugin.analysis.selection import steps_of
+from tb_plugin.lib.intervals import covered_before, measure, measure_within, union
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import Steps, TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+ONE_RANK = "How much of it is waiting for other ranks this trace alone does not tell."
+"""A collective that waits and one that moves data look alike on one rank."""
+_LEAST_SHARE = 0.01
+"""Where less of the steps is communication that nothing hides, no rule speaks of it, and nothing more is worked out."""
+_REDUCES = ("all_reduce", "reduce_scatter", "reduce")
+"""What gradients go through."""
+
+
+@dataclass(frozen=True, eq=False)
+class Collectives:
+    """Collectives that begin in the steps, in order of their begins; nanoseconds."""
+
+    row: Int64
+    step: Int64
+    """Position of the step."""
+    dur_ns: Int64
+    bare_ns: Int64
+    """How long nothing computed or copied meanwhile."""
+    what: Int64
+    """String id of what it is called."""
+    bytes: Int64
+    """What it moves, -1 = not stated."""
+    group: Int64
+    """String id of the process group's name, -1 = not stated."""
+    is_gradient: Bool
+    """It reduces gradients on a device: the rest of the backward pass needs no result of it."""
+    is_serial: Bool
+    """It does so on the stream that computes."""
+    ready_ns: Int64
+    """Of gradients: how much of the trace had been computed when they were there."""
+    until_ns: Int64
+    """Of gradients: how much of the trace has been computed when their step's backward pass is over."""
+
+    def of(self, rows: Bool | Int64) -> Collectives:
+        """Returns some of them."""
+        return Collectives(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+@remembered
+def collectives(trace: TraceTable, chosen: tuple[str, ...] | None) -> Collectives:
+    """Returns the collectives of the steps with these labels, None = all; none where one process drives several devices.
+
+    There they copy the model.
+    """
+    steps = steps_of(trace, chosen)
+    rows = np.empty(0, np.int64)
+    if trace.is_collective.any() and not is_data_parallel(trace):
+        rows = np.flatnonzero(communicates(trace))
+    step = steps.at(trace.start_ns[rows])
+    rows, step = rows[step != MISSING], step[step != MISSING]
+    bare = measure_within(exposed(trace), trace.start_ns[rows], trace.ends(rows)) if len(rows) else rows
+    if bare.sum() <= _LEAST_SHARE * measure(union(steps.start_ns, steps.end_ns)):
+        rows, step, bare = rows[:0], step[:0], bare[:0]
+    what, moved, name = stated_of(trace, rows)
+    is_gradient, ready, until = _gradients(trace, steps, rows, what)
+    is_serial = is_gradient & _computes(trace, rows)
+    return Collectives(
+        rows, step, trace.dur_ns[rows], bare, what, moved, name, is_gradient, is_serial, ready, until
+    )  # fmt: skip
+
+
+def is_data_parallel(trace: TraceTable) -> bool:
+    """Returns whether one process drives several devices with copies of a model."""
+    if trace.strings.find(DATA_PARALLEL) == MISSING:
+        return False
+    return len(np.unique(trace.device[trace.device != MISSING])) > 1
+
+
+def _computes(trace: TraceTable, rows: Int64) -> Bool:
+    """Which collectives run on a stream that does most of the computation of its device."""
+    kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & ~trace.is_collective) if len(rows) else rows
+    streams = hardware_streams(trace)
+    stream = sum_by(streams.of[kernels], trace.dur_ns[kernels], len(streams.names))
+    device = sum_by(trace.device[kernels] + 1, trace.dur_ns[kernels], len(trace.devices) + 1)
+    most: Bool = 2 * stream[streams.of[rows]] > device[trace.device[rows] + 1]
+    return most
+
+
+def _gradients(trace: TraceTable, steps: Steps, rows: Int64, what: Int64) -> tuple[Bool, Int64, Int64]:
+    """Which collectives reduce gradients, what had been computed when these were there, and when the pass was over.
+
+    Those do that the engine launches when it has added a gradient, those of operators that the recorder knows to reduce
+    gradients as soon as they are there, and those that follow the backward pass at once.
+    """
+    reduces = (trace.kind[rows] == EventKind.KERNEL) & (trace.launch[rows] != MISSING)
+    reduces &= that(trace, what, lambda text: collective_name(text) in _REDUCES)
+    nothing = np.zeros(len(rows), np.int64)
+    if not reduces.any():
+        return reduces, nothing, nothing
+    kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & ~trace.is_collective & (trace.launch != MISSING))
+    begins, ends = _backward(trace, steps, kernels)
+    step, begin, work = steps.at(trace.start_ns[rows]), trace.start_ns[rows], computing(trace)
+    reduces &= (ends != MISSING)[step]
+    hooked = reduces & _in_hooks(trace, rows)
+    called = named(trace, trace.recorder.operators.reducing)[around(trace, rows)] & (around(trace, rows) != MISSING)
+    hooked |= reduces & called & (begin >= begins[step]) & (begin < ends[step])
+    until = covered_before(work, ends[step])
+    after = reduces & ~hooked & (begin >= ends[step]) & (covered_before(work, begin) == until)
+    ready = np.where(hooked, covered_before(work, _given(trace, rows, kernels)), until)
+    # Where none was launched in the pass, gradients are taken to be ready evenly over it, as they are to be reduced.
+    share = _running(step, np.where(after, trace.dur_ns[rows], 0), len(ends))
+    earliest = covered_before(work, begins[step])
+    evenly = earliest + np.ceil((until - earliest) * share).astype(np.int64)
+    return hooked | after, np.where(after & ~np.isin(step, step[hooked]), evenly, ready), until
+
+
+def _backward(trace: TraceTable, steps: Steps, kernels: Int64) -> tuple[Int64, Int64]:
+    """When the last backward pass of each step begins and ends on its device; -1 = there is none."""
+    operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
+    backward = in_backward(trace, operators, forward_operators(trace, operators))[trace.operator[kernels]]
+    of = steps.at(trace.start_ns[kernels])
+    begins, ends = (np.full(len(steps.label), MISSING, np.int64) for _ in range(2))
+    mine = kernels[backward & (of != MISSING)]
+    np.maximum.at(ends, of[backward & (of != MISSING)], trace.ends(mine))
+    # It begins after what is computed before it, as the forward pass is.
+    other = ~backward & (of != MISSING) & (trace.start_ns[kernels] < np.append(ends, 0)[of])
+    np.maximum.at(begins, of[other], trace.ends(kernels[other]))
+    begins = np.maximum(begins, steps.start_ns)
+    return np.minimum(begins, ends), ends
+
+
+def _in_hooks(trace: TraceTable, rows: Int64) -> Bool:
+    """Which rows were launched where the engine adds a gradient."""
+    adds = np.append(trace.strings.where(lambda text: backward_label(text) == ADDS_GRADIENT), False)
+    found, at = np.zeros(len(rows), np.bool_), around(trace, rows)
+    while (at != MISSING).any():
+        found |= adds[np.append(trace.name, MISSING)[at]]
+        at = around(trace, at)
+    return found
+
+
+def _given(trace: TraceTable, rows: Int64, kernels: Int64) -> Int64:
+    """When the computation that a device had been given before each collective had ended, and it was launched."""
+    found = trace.start_ns[rows].copy()
+    for device in np.unique(trace.device[rows]).tolist():
+        work = kernels[trace.device[kernels] == device]
+        launched = trace.start_ns[trace.launch[work]]
+        order = np.argsort(launched, kind="stable")
+        ended = np.append(0, np.maximum.accumulate(trace.ends(work)[order]))
+        mine = np.flatnonzero((trace.device[rows] == device) & (trace.launch[rows] != MISSING))
+        launch = trace.start_ns[trace.launch[rows[mine]]]
+        before = np.searchsorted(launched[order], launch, side="left")
+        found[mine] = np.minimum(found[mine], np.maximum(ended[before], launch))
+    return found
+
+
+def _running(step: Int64, values: Int64, count: int) -> npt.NDArray[np.float64]:
+    """The share of the values of its step up to each, which is in order of steps."""
+    total = sum_by(step, values, count)
+    before = np.cumsum(total) - total
+    share: npt.NDArray[np.float64] = (np.cumsum(values) - before[step]) / np.maximum(total[step], 1)
+    return share
+
+
+def left_over(found: Collectives, dur_ns: Int64, count: int) -> Int64:
+    """Returns by step how long reducing its gradients goes on after its backward pass, if each begins when it can.
+
+    One begins when its gradients are there and the one before it has ended; computation is not held up. When the last
+    gradients are there, at least one collective is still to come: the longest is taken.
+    """
+    total = sum_by(found.step, dur_ns, count)
+    after = (np.cumsum(total))[found.step] - np.cumsum(dur_ns) + dur_ns
+    late = np.zeros(count, np.int64)
+    np.maximum.at(late, found.step, dur_ns)
+    np.maximum.at(late, found.step, found.ready_ns + after - found.until_ns)
+    return late
+
+
+def first_of(found: Collectives, most_ns: Int64) -> Int64:
+    """Returns how much of what nothing hides goes from each if so much goes from all of a step, the first ones first."""
+    total = sum_by(found.step, found.bare_ns, len(most_ns))
+    before = np.cumsum(found.bare_ns) - found.bare_ns - (np.cumsum(total) - total)[found.step]
+    return np.clip(most_ns[found.step] - before, 0, found.bare_ns)
+
+
+def could_hide(trace: TraceTable, steps: Steps) -> Int64:
+    """Returns by step how long no communication is under way."""
+    return steps.end_ns - steps.start_ns - measure_within(communicating(trace), steps.start_ns, steps.end_ns)

@@ -1,0 +1,47 @@
+"""Rules that a person does not want to hear of: dismissed in a link, or for all by a file of the log directory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tb_plugin.analysis.base import Params
+from tb_plugin.payloads import Notice
+from tb_plugin.rules import RULES
+from tb_plugin.rules._metrics import METRICS
+from tb_plugin.rules.low_utilization import IDLE
+
+KNOWN = frozenset(rule.id for rule in (*RULES, IDLE))
+"""Ids of all rules that findings come from."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Ids of rules that are left out: those of the question, and those of the log directory, unknown ones among them."""
+
+    dismissed: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+    def __contains__(self, rule: str) -> bool:
+        return rule in self.dismissed or rule in self.ignored
+
+
+def left_out(params: Params) -> LeftOut:
+    """Returns what a question leaves out (``without``, ids with commas between), and its log directory."""
+    named = {rule for text in params.values("without") for rule in text.split(",")}
+    return LeftOut(tuple(sorted(named & KNOWN)), params.ignored)
+
+
+def unknown_notices(out: LeftOut) -> list[Notice]:
+    """Returns a notice where the file of the log directory names what is no rule."""
+    unknown = [rule for rule in out.ignored if rule not in KNOWN]
+    if not unknown:
+        return []
+    return [
+        Notice(
+            rule="ignored_unknown",
+            severity="low",
+            text="torch_trace_ignore names what is no rule of Findings: {ignored_rules}.",
+            todo="Correct the line: a rule is written as docs/findings.md has it.",
+            figures=[METRICS.figure("ignored_rules", ", ".join(unknown))],
+        )
+    ]

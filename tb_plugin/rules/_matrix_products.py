@@ -1,0 +1,162 @@
+"""Products of matrices and convolutions of the operators that could use matrix units, and how much faster they could be."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.groupby import group
+from tb_plugin.analysis.kernel_classes import named_kernels
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.numbering import distinct
+from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass, MatrixUse
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.rules._base import Scene
+from tb_plugin.rules._shapes import Dims, arguments, names_that, sizes, types
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+STEP = 8
+"""Matrix units take numbers of 16 bit by 8: 16 bytes at once."""
+SHORT_NS = 10_000
+"""Begin and end are much of the time of a kernel this short: faster arithmetic surely saves nothing."""
+
+USUAL = 3
+"""Large products reach half of a device's peak and more; a third leaves room for awkward shapes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """Kernels of operators that could use matrix units, with what these computed; 0 = not known."""
+
+    row: Int64
+    bits: Int64
+    """Width of the numbers of the factors: 32 or 16."""
+    flops: Float64
+    """Operations: those of the operator, shared out to its kernels by their durations."""
+    numbers: Float64
+    """Numbers of both factors and of the product, shared out in the same way."""
+    odd: Int64
+    """A dimension of the product that is no multiple of 8."""
+
+    def only(self, of: npt.NDArray[np.bool_]) -> Products:
+        """Returns the chosen ones."""
+        return Products(self.row[of], self.bits[of], self.flops[of], self.numbers[of], self.odd[of])
+
+
+@remembered
+def products(trace: TraceTable) -> Products:
+    """Returns the kernels for products and convolutions that operators able to use matrix units launched themselves."""
+    row = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.operator != MISSING))
+    row = row[trace.matrix_eligible[trace.operator[row]]]
+    classes = named_kernels(trace).of(trace.name[row]) if len(row) else np.empty(0, np.uint8)
+    row = row[np.isin(classes, (KernelClass.GEMM, KernelClass.CONVOLUTION))]
+    operator = trace.operator[row].astype(np.int64)
+    told = arguments(trace)
+    groups = group(operator)
+    operators, of = operator[groups.first], groups.of
+    bits = _bits(trace, told.type_of(operators))
+    flops, numbers, odd = _computed(trace, operators, told.shape_of(operators))
+    time = np.bincount(of, trace.dur_ns[row], len(operators))
+    share = trace.dur_ns[row] / np.maximum(time[of], 1)
+    return Products(row, bits[of], flops[of] * share, numbers[of] * share, odd[of])
+
+
+def _bits(trace: TraceTable, texts: Int64) -> Int64:
+    """The width of the numbers in inputs with these types."""
+    if not len(texts) or not (texts != MISSING).any():
+        return np.zeros(len(texts), np.int64)
+    groups, words = group(texts), trace.recorder.operators
+    said = trace.strings.take(texts[groups.first]).to_pylist()
+    return np.array([_width(types(text or "[]"), words.single, words.half) for text in said], np.int64)[groups.of]
+
+
+def _width(inputs: list[str], single: str, half: str) -> int:
+    """The bits of all numbers of the inputs, 0 where they differ or no input has such."""
+    kinds = {
+        32 if single and re.search(single, each) else 16 if half and re.search(half, each) else 0 for each in inputs
+    }
+    kinds.discard(0)
+    return kinds.pop() if len(kinds) == 1 else 0
+
+
+def _computed(trace: TraceTable, operators: Int64, texts: Int64) -> tuple[Float64, Float64, Int64]:
+    """Operations, numbers and an odd dimension of these operators, by their names and the texts of their shapes."""
+    flops, numbers, odd = np.zeros(len(operators)), np.zeros(len(operators)), np.zeros(len(operators), np.int64)
+    if not (texts != MISSING).any():
+        return flops, numbers, odd
+    words = trace.recorder.operators
+    first = np.full(len(trace.strings) + 1, MISSING, np.int64)
+    for at, names in enumerate((words.product, words.added_product)):
+        first[names_that(trace, operators, names)] = at
+    place = first[trace.name[operators]]
+    known = np.flatnonzero((place != MISSING) & (texts != MISSING))
+    keys = distinct(np.sort(texts[known] * 2 + place[known]))
+    read = [_product(text, at) for text, at in zip(trace.strings.take(keys // 2).to_pylist(), keys % 2, strict=True)]
+    of = np.searchsorted(keys, texts[known] * 2 + place[known])
+    table = np.array(read, np.float64).reshape(-1, 3)[of]
+    flops[known], numbers[known], odd[known] = table[:, 0], table[:, 1], table[:, 2]
+    return flops, numbers, odd
+
+
+def _product(text: str, first: int) -> tuple[float, float, int]:
+    """Operations, numbers and an odd dimension of a product whose factors begin at input ``first``."""
+    inputs: list[Dims] = sizes(text)[first : first + 2]
+    if len(inputs) != 2 or min(map(len, inputs)) < 2 or inputs[0][-1] != inputs[1][-2]:
+        return 0.0, 0.0, 0
+    left, right = inputs
+    made = (*left[:-1], right[-1])
+    odd = next((size for size in (right[-1], left[-1], left[-2]) if size % STEP), 0)
+    return 2.0 * math.prod(made) * left[-1], float(sum(map(math.prod, (left, right, made)))), odd
+
+
+def on_units(scene: Scene) -> bool:
+    """Returns whether any kernel of the steps is known to use matrix units, fused attention aside: it does in float32 too."""
+    trace, kernels = scene.trace, scene.kernels
+    used = kernels[trace.uses_matrix_unit[kernels] == MatrixUse.YES]
+    return bool(len(used)) and bool((named_kernels(trace).of(trace.name[used]) != KernelClass.ATTENTION).any())
+
+
+def plain_products(scene: Scene) -> Products:
+    """Returns those of the steps whose kernels are known not to use matrix units."""
+    trace, every = scene.trace, products(scene.trace)
+    return every.only(scene.rows[every.row] & (trace.uses_matrix_unit[every.row] == MatrixUse.NO))
+
+
+def peaks_of(trace: TraceTable, rows: Int64, of: str) -> tuple[Float64, Float64]:
+    """Returns what the devices of these rows reach in a format, in operations and bytes in a nanosecond; NaN = unknown."""
+    flops = [dict(each.peaks).get(of, math.nan) for each in trace.devices] + [math.nan]
+    bandwidth = [each.bandwidth or math.nan for each in trace.devices] + [math.nan]
+    return np.array(flops)[trace.device[rows]], np.array(bandwidth)[trace.device[rows]]
+
+
+def faster(trace: TraceTable, some: Products, of: str, size: int) -> tuple[Change, Change] | None:
+    """Returns what goes at least and at best if kernels outside of matrix units ran in them in a format of so many bytes.
+
+    At best a kernel takes what its device needs for the operations or the bytes at its peak, at least it reaches a third of
+    that. Where shapes are not known it is faster by the ratio of the peaks at best, and at least by 2, or the root of that
+    ratio where it is small. None where the peaks are not known.
+    """
+    peak, bandwidth = peaks_of(trace, some.row, of)
+    plain, _ = peaks_of(trace, some.row, "fp32")
+    if not len(some.row) or np.isnan(peak).any() or np.isnan(plain).any():
+        return None
+    time, ratio = trace.dur_ns[some.row].astype(np.float64), np.maximum(peak / plain, 1)
+    known = some.flops > 0
+    needs = np.maximum(some.flops / peak, some.numbers * size / bandwidth)
+    best = np.where(known, needs, time / ratio)
+    usual = np.where(known, USUAL * needs, time / np.minimum(np.sqrt(ratio), 2))
+    sure = np.where(time < SHORT_NS, 0, time - usual)
+    most = np.where(ratio > 1, time - best, 0)
+    least = np.minimum(np.maximum(sure, 0), np.maximum(most, 0))
+    return _change(some.row, least), _change(some.row, most)
+
+
+def _change(row: Int64, less: Float64) -> Change:
+    return Change(row=row, less_ns=np.maximum(less, 0).astype(np.int64))

@@ -1,0 +1,255 @@
+"""What rules see, with what mending each would save, the most first: one answer for Findings and Overview."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.reported_steps import missing_computation
+from tb_plugin.analysis.severity import severity_of
+from tb_plugin.analysis.simulate import Change, saved, together
+from tb_plugin.analysis.timeline_links import at_event
+from tb_plugin.analysis.unrecorded_work import device_occupied
+from tb_plugin.errors import PartFailed
+from tb_plugin.lib.intervals import measure, measure_within, subtract, union
+from tb_plugin.lib.isolation import Isolation
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Link, Notice, Saving, Severity
+from tb_plugin.rules import RULES
+from tb_plugin.rules._base import WORTH, Rule, Scene, Seen
+from tb_plugin.rules._dismissed import LeftOut
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._verdict import Verdict, verdict_of
+from tb_plugin.rules.low_utilization import IDLE, is_explained
+from tb_plugin.rules.low_utilization import RULE as LOW
+
+Int64 = npt.NDArray[np.int64]
+
+MEDIUM_SHARE = 0.05
+MARGIN = 0.03
+"""By so much of a saving its bounds are wider than what was run again: a mended program does not repeat each duration."""
+EVENTS = 100
+"""So many events of a finding are listed."""
+NOTHING = LeftOut()
+_LOUDEST: tuple[Severity, ...] = ("high", "medium", "low", "info")
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """One finding: the rule, what is told, and the first of the events that show it (rows, what matters most first)."""
+
+    rule: Rule
+    notice: Notice
+    events: Int64
+    shown_by: int
+    """How many events show it."""
+    share_ns: float
+    """What it may save per step; without a saving what it takes, 0 where that is unknown."""
+    table: Frame | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """All findings of some steps, most to save first, and what mending all of them would save a step (nanoseconds)."""
+
+    found: tuple[Finding, ...]
+    together: Saving
+    step_ns: float
+    left_out: tuple[Finding, ...] = ()
+    """Those that apply and that a person does not want to hear of: without savings, and in no sum."""
+    looked: int = 0
+    """How many rules had a look."""
+    utilization: float | None = None
+    """Mean over the devices that ran kernels; None where nobody knows."""
+    silent: tuple[Rule, ...] = ()
+    """Rules that did not look, because kernels are missing that the profile states."""
+    counted: frozenset[str] = frozenset()
+    """Ids of the rules whose savings are facts."""
+    failures: tuple[PartFailed, ...] = ()
+    verdict: Verdict | None = None
+    """What limits the program; None without steps, or where kernels are missing."""
+
+    @classmethod
+    def without(cls, verdict: Verdict | None) -> Findings:
+        """Returns no findings beside a verdict."""
+        return cls((), Saving(0.0, 0.0, 0.0, 0.0), 0.0, verdict=verdict)
+
+    @property
+    def notices(self) -> list[Notice]:
+        """Returns what is told, in order."""
+        return [replace(each.notice, events=each.events.tolist(), shown_by=each.shown_by) for each in self.found]
+
+
+@remembered
+def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut = NOTHING) -> Findings:
+    """Returns the findings of the steps with these labels (None: all). None speaks about a file that ends early.
+
+    What is left out takes part in no saving: neither what others share nor what all save knows of it. Raises BadRequest for
+    unknown steps.
+    """
+    scene = Scene(trace, chosen)
+    parts = Isolation()
+    verdict = (
+        parts.run("Verdict", partial(verdict_of, trace, chosen), None) if missing_computation(trace) is None else None
+    )
+    if not trace.report.complete:
+        return Findings(
+            (), Saving(0.0, 0.0, 0.0, scene.step_ns), scene.step_ns, failures=tuple(parts.failures), verdict=verdict
+        )
+    looks = {rule: parts.run(rule.title, partial(_look, scene, rule), None) for rule in RULES}
+    every = [(rule, look.seen) for rule, look in looks.items() if look is not None and look.seen is not None]
+    seen = [(rule, found) for rule, found in every if rule.id not in out]
+    changes = [each for _, each in seen if each.least is not None]
+    unknown: tuple[list[Saving | None] | None, Saving] = (None, Saving(0.0, 0.0, 0.0, scene.step_ns))
+    savings, whole = parts.run("Savings of findings", lambda: _savings(scene, changes), unknown)
+    given = iter(savings or [None] * len(changes))
+    told = [(rule, each, None if each.least is None else next(given)) for rule, each in seen]
+    worth = [
+        (rule, each, saving)
+        for rule, each, saving in told
+        if rule.always or each.least is None or saving is not None or savings is None
+    ]
+    without = [(rule, found, None) for rule, found in every if rule.id in out]
+    is_low = any(rule is LOW for rule, _, _ in worth)
+    idle_unknown = verdict is not None and verdict.limit is Limit.GPU_NOT_RECORDED
+    if idle_unknown or parts.run(LOW.title, partial(is_explained, scene, whole.high_ns), False):
+        worth = [each for each in worth if each[0] is not LOW]
+    elif not (without or is_low):
+        idle = parts.run(IDLE.title, partial(_look, scene, IDLE), None)
+        if idle is not None and idle.seen is not None:
+            (without if IDLE.id in out else worth).append((IDLE, idle.seen, None))
+    found = _told(scene, worth, parts)
+    limit = verdict.limit if verdict is not None else None
+    found.sort(key=lambda each: (limit not in each.rule.limits, -each.share_ns, _LOUDEST.index(each.notice.severity)))
+    if verdict is not None and verdict.limit is Limit.GPU and not found and not parts.failures:
+        verdict = dataclasses.replace(verdict, limit=Limit.NOTHING)
+    silent = tuple(rule for rule, look in looks.items() if look is not None and look.is_silent)
+    looked = sum(look is not None and not look.is_silent and rule.id not in out for rule, look in looks.items())
+    return Findings(
+        tuple(found),
+        whole,
+        scene.step_ns,
+        tuple(_told(scene, without, parts)),
+        looked,
+        parts.run("GPU utilization", partial(_utilization, scene), None),
+        silent,
+        frozenset(rule.id for rule, look in looks.items() if look is not None and look.is_counted),
+        tuple(parts.failures),
+        verdict,
+    )
+
+
+class _Look(NamedTuple):
+    seen: Seen | None
+    is_silent: bool
+    is_counted: bool
+
+
+def _look(scene: Scene, rule: Rule) -> _Look:
+    if rule.is_silent(scene.trace):
+        return _Look(None, True, False)
+    is_counted = rule.saves and (rule.asks is None or rule.asks(scene.trace))
+    return _Look(rule.look(scene), False, is_counted)
+
+
+def _told(scene: Scene, seen: Iterable[tuple[Rule, Seen, Saving | None]], parts: Isolation) -> list[Finding]:
+    found = [parts.run(rule.title, partial(_finding, scene, rule, each, saving), None) for rule, each, saving in seen]
+    return [each for each in found if each is not None]
+
+
+def _utilization(scene: Scene) -> float | None:
+    busy = [ratio.utilization for ratio in scene.ratios.values() if ratio.utilization is not None]
+    return sum(busy) / len(busy) if busy and missing_computation(scene.trace) is None else None
+
+
+def _savings(scene: Scene, seen: list[Seen]) -> tuple[list[Saving | None], Saving]:
+    """What mending each saves a step at least and at most, None where that is not worth a word; all that are, together."""
+    trace, steps = scene.trace, scene.steps
+    changes = [(_repeated(scene, each.least), _repeated(scene, each.most or each.least)) for each in seen]
+    low = saved(trace, steps, [least for least, _ in changes], careful=True)
+    high = np.maximum(saved(trace, steps, [most for _, most in changes], careful=False), low)
+    enough = max(WORTH * scene.step_ns, 1)
+    limits = [_limit(scene, most, each.takes_ns) for (_, most), each in zip(changes, seen, strict=True)]
+    bounds = [_bounds(scene, int(low[i]), int(high[i]), 0, limits[i]) for i in range(len(seen))]
+    worth = [i for i, each in enumerate(bounds) if each.high_ns >= enough]
+    savings: list[Saving | None] = [None] * len(changes)
+    if not worth:
+        return savings, Saving(0.0, 0.0, 0.0, scene.step_ns)
+    least, most = [changes[i][0] for i in worth], [changes[i][1] for i in worth]
+    others = [together(most[:i] + most[i + 1 :]) for i in range(len(most))]
+    low_all = int(saved(trace, steps, [together(least)], careful=True)[0])
+    high_all, *without = saved(trace, steps, [together(most), *others], careful=False).tolist()
+    # A step with more work in it (worth several) may save less beside others than these alone.
+    low_all = max(low_all, *(int(low[i]) for i in worth))
+    high_all = max(high_all, low_all, *(int(high[i]) for i in worth))
+    for i, rest in zip(worth, without, strict=True):
+        alone = max(high_all - rest, 0)
+        savings[i] = _bounds(scene, int(low[i]), int(high[i]), max(int(high[i]) - alone, 0), limits[i])
+    return savings, _bounds(scene, low_all, high_all, 0, _limit(scene, together(most)))
+
+
+def _repeated(scene: Scene, change: Change | None) -> Change:
+    """A change without host time that is spent once, whatever the program does afterwards: code is loaded all the same."""
+    if change is None or not len(change.host) or not len(scene.once):
+        return change or Change()
+    return dataclasses.replace(change, host=subtract(change.host, scene.once))
+
+
+def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
+    """The most that a change can save in all steps, nanoseconds.
+
+    Less host time saves no more than itself and the idle time that follows it, nor than the idle time of a device in the
+    steps, and in that host time where it lies between them. Shorter device work saves no more than that work.
+    """
+    trace, steps = scene.trace, scene.steps
+    length = int((steps.end_ns - steps.start_ns).sum())
+    all_of_it = length if takes_ns is None else min(takes_ns, length)
+    if missing_computation(trace) is not None:
+        return all_of_it
+    host = length if change.worth > 1 else measure(scene.with_idle(change.host))
+    between = subtract(change.host, union(steps.start_ns, steps.end_ns))
+    limits = [] if device_occupied(trace) else [host]
+    for device, busy in device_occupied(trace).items():
+        idle = length - int(measure_within(busy, steps.start_ns, steps.end_ns).sum()) + measure(subtract(between, busy))
+        shorter = (trace.device[change.row] == device) & (change.less_ns > 0)
+        rows = change.row[shorter]
+        less = int(change.less_ns[shorter].sum())
+        if len(rows):  # side by side, kernels take less time than their sum
+            less = min(less, measure(union(trace.start_ns[rows], trace.ends(rows))))
+        limits.append(min(host, idle) + less)
+    return min(all_of_it, min(limits) + int(np.maximum(change.step_ns, 0).sum()))
+
+
+def _bounds(scene: Scene, low_ns: int, high_ns: int, shared_ns: int, limit_ns: int) -> Saving:
+    """Means over the steps, the bounds widened: no more than the step, nor than the limit."""
+    all_of_it = min(scene.per_step(limit_ns), scene.step_ns)
+    high = min(scene.per_step(high_ns) * (1 + MARGIN), all_of_it)
+    low, shared = (min(each, high) for each in (scene.per_step(low_ns) * (1 - MARGIN), scene.per_step(shared_ns)))
+    return Saving(low, high, shared, scene.step_ns)
+
+
+def _finding(scene: Scene, rule: Rule, seen: Seen, saving: Saving | None) -> Finding:
+    notice = seen.notice
+    if saving is not None:
+        share = saving.high_ns / scene.step_ns if scene.step_ns else 0.0
+        notice = replace(notice, saving=saving, severity=severity_of(share) if share >= MEDIUM_SHARE else "low")
+    events = seen.events[:EVENTS].copy()
+    notice = replace(notice, title=rule.title, evidence=_shown(scene, notice.evidence, events))
+    share = saving.high_ns if saving is not None else scene.per_step(seen.takes_ns or 0)
+    return Finding(rule, notice, events, len(seen.events), share, seen.table)
+
+
+def _shown(scene: Scene, link: Link | None, events: Int64) -> Link | None:
+    """The link to the evidence; a timeline opens at the first event that shows it."""
+    if link is None or link.view != "timeline" or link.params or not len(events):
+        return link
+    return Link(link.view, at_event(scene.trace, int(events[0])), link.text)

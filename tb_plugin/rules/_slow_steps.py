@@ -1,0 +1,302 @@
+"""Steps that take longer than the others: by how much, and what differs in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.blocking_calls import held_by_profiler, waits_for_device
+from tb_plugin.analysis.busy_intervals import device_busy
+from tb_plugin.analysis.code_lines import code_lines
+from tb_plugin.analysis.groupby import sum_by
+from tb_plugin.analysis.idle.account import idle_account
+from tb_plugin.analysis.idle.causes import Cause
+from tb_plugin.analysis.idle.host import rows_in
+from tb_plugin.analysis.idle.host_activity import host_of
+from tb_plugin.analysis.idle.metrics import TITLES
+from tb_plugin.analysis.metrics import STEP, STEPS, define
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.analysis.step_shares import active_rows
+from tb_plugin.analysis.unrecorded_work import any_unrecorded
+from tb_plugin.lib.intervals import intersect, join, measure_within, union
+from tb_plugin.model.trace.numbering import distinct
+from tb_plugin.model.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind
+from tb_plugin.model.trace.steps.windows import STEP_NAME
+from tb_plugin.model.trace.table import Steps
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import WORTH, Scene, Seen
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+METRICS = OF_RULES.adding(
+    define(
+        STEP,
+        "ns",
+        {
+            "unusual_ns": ("Slow step", "Duration of the slow step, of several the longest."),
+            "unusual_compiling_ns": (
+                "Compiled in it",
+                "Time of the slow step (of several the longest) in which a thread that launches compiles or tunes code.",
+            ),
+            "differs_row_ns": (
+                "More there",
+                "How much longer the slow step (of several the longest) is in it than the median of the others.",
+            ),
+            "differs_ns": (
+                "Larger by",
+                "By how much this part of the slow step (of several the longest) is larger than in the median of the others.",
+            ),
+        },
+    ),
+    define(
+        STEPS,
+        "ns",
+        {
+            "usual_step_ns": ("Usual step", "Median duration of the other steps (of an even number the lower one)."),
+            "excess_ns": ("Excess", "What the slow steps take beyond the usual step, in all."),
+        },
+    ),
+    define(STEPS, "ratio", {"excess_ratio": ("Excess", "Share of the time of all steps that the excess takes.")}),
+    define(STEPS, "count", {"unusual_steps": ("Slow steps", "Steps that take far longer than the others.")}),
+    define(
+        STEP,
+        "code",
+        {
+            "differs_row": (
+                "Where",
+                "What the slow step is in for longer than the others by most: of the host a line of Python, else an operator "
+                "or call, of device work its name.",
+            )
+        },
+    ),
+    define("", "text", {"differs": ("What differs", "The part of a step that is larger than in the others by most.")}),
+)
+
+OTHERS = 3
+"""From so many other steps on their median says what is usual."""
+FAR = 8
+"""So many median absolute deviations beyond the median a step is unlike the others, whatever they differ by."""
+TOLD = 0.1
+"""Share of what differs most that one line, call or kernel has to take: of less it says nothing."""
+HOST_BOUND = 0.9
+"""Share of a step that a host takes which has no time to spare."""
+_BUSY = {
+    "kernel": "Kernels",
+    "memcpy": "Copies",
+    "memset": "Memory sets",
+    "communication": "Communication",
+}
+_HOST: Mapping[str, tuple[str, Cause | None]] = {
+    "runtime": ("Runtime calls", None),
+    "dataloader": (TITLES[Cause.INPUT][0], Cause.INPUT),
+    "cpu": ("Operators", None),
+    "other": ("Neither operators nor calls", None),
+}
+
+
+def has_several_modes(steps: Steps) -> bool:
+    """Returns whether steps do different things, as those of a server: one that is longer is none that is slow."""
+    return len(np.unique(steps.served.mode)) > 1
+
+
+def lengths(s: Scene) -> Int64:
+    """Returns how long each step takes, without unrecorded work and what the profiler holds up.
+
+    Where only the host is busy all the time, that is the time of the host.
+    The first step's end is then later than that by what the device still has to do, which in the other steps is hidden.
+    Before a device that is busy all the time the host runs ahead, and later waits in its launches: its time says nothing.
+    """
+    steps = s.steps
+    dur, host = steps.end_ns - steps.start_ns, steps.host_end_ns - steps.host_start_ns
+    busy = any((ratio.utilization or 0.0) >= HOST_BOUND for ratio in s.ratios.values())
+    held, unrecorded = held_by_profiler(s.trace), any_unrecorded(s.trace)
+    waits = waits_for_device(s.trace) & (s.trace.kind == EventKind.RUNTIME)
+    awaited = intersect(unrecorded, union(s.trace.start_ns[waits], s.trace.ends(waits)))
+    dur = dur - measure_within(join(held, unrecorded), steps.start_ns, steps.end_ns)
+    host = host - measure_within(join(held, awaited), steps.host_start_ns, steps.host_end_ns)
+    return host if not busy and np.median(host[1:]) >= HOST_BOUND * np.median(dur[1:]) else dur
+
+
+@dataclass(frozen=True, eq=False)
+class Usual:
+    """What the usual steps take: their median, how far from it they are, and the bounds of what one would take."""
+
+    median: int
+    deviation: int
+    low: int
+    high: int
+
+
+def usual_of(dur: Int64) -> Usual:
+    """Returns what steps of these durations usually take: few as they are, one more may be twice their range beyond them."""
+    ordered = np.sort(dur)
+    median = int(ordered[(len(dur) - 1) // 2])
+    deviation = int(np.sort(np.abs(dur - median))[(len(dur) - 1) // 2])
+    least, most = int(ordered[0]), int(ordered[-1])
+    return Usual(median, deviation, max(3 * least - 2 * most, 0), 3 * most - 2 * least)
+
+
+def changes(dur: Int64, slow: Int64, usual: Usual) -> tuple[Change, Change]:
+    """Returns what goes where the slow steps take as long as the others: at least, at most.
+
+    At most the step after a slow one is shorter as well: the host was ahead of the device no more when it began.
+    """
+    after = np.setdiff1d(slow + 1, np.append(slow, len(dur)))
+    late = np.maximum(dur[after] - usual.median, 0)
+    least, most = np.maximum(dur[slow] - usual.high, 0), dur[slow] - usual.low
+    return Change(step=slow, step_ns=least), Change(step=np.append(slow, after), step_ns=np.append(most, late))
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of the steps, without a gap: how long each step is in it."""
+
+    title: str
+    ns: Int64
+    cause: Cause | None = None
+    """Why a device idles then."""
+    category: str = ""
+    """What works then on a device, as the step breakdown calls it."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a rule of slow steps says."""
+
+    rule: str
+    text: str
+    """Begins the sentences; what differs follows."""
+    why: str
+    advice: Mapping[Cause, str]
+    """Of other rules: it fits where the steps differ most by a cause of idle time."""
+
+
+def seen(s: Scene, words: Words, dur: Int64, slow: Int64, others: Int64) -> Seen:
+    """Returns the finding that some steps take longer than others: by how much, what differs, and what is gained without."""
+    usual = usual_of(dur[others])
+    worst = int(slow[np.argmax(dur[slow])])
+    excess = int((dur[slow] - usual.median).sum())
+    values: dict[str, int | float | str] = {
+        "unusual_ns": int(dur[worst]),
+        "usual_step_ns": usual.median,
+        "excess_ns": excess,
+        "excess_ratio": excess / int(dur.sum()),
+        "unusual_steps": len(slow),
+        "step": s.steps.label[worst],
+    }
+    more = {part: int(part.ns[worst]) - int(np.median(part.ns[others])) for part in _parts(s)}
+    part = min(more, key=lambda each: (-more[each], each.title))
+    values |= {"differs": part.title, "differs_ns": more[part]}
+    text = f"{words.text} Most of the difference is {{differs}} ({{differs_ns}})"
+    if (row := _largest_row(s, part.category, worst, others)) and row[1] >= TOLD * more[part]:
+        values |= {"differs_row": row[0], "differs_row_ns": row[1]}
+        text += (
+            ", most of all {differs_row} ({differs_row_ns} more)"
+            if part.category
+            else ". On the host {differs_row} takes {differs_row_ns} more, waits for the device included"
+        )
+    cause = part.cause
+    compiling = _compiling(s, worst)
+    if 2 * compiling >= int(dur[worst]) - usual.median:
+        cause = Cause.COMPILATION
+        values["unusual_compiling_ns"] = compiling
+        text += ". In it code was compiled for {unusual_compiling_ns}: the finding about compilation saves this time as well"
+    advice = words.advice.get(cause) if cause is not None else None
+    notice = Notice(
+        rule=words.rule,
+        severity="medium",
+        text=f"{text}.",
+        todo=s.todo(advice or words.rule) or s.todo(words.rule),
+        figures=[METRICS.figure(key, value) for key, value in values.items()],
+        measure="excess_ratio",
+        threshold=WORTH,
+        evidence=Link("idle", {"steps": s.steps.label[worst]}, "Show idle time of this step"),
+        references=s.references(words.rule),
+        why=words.why,
+        confidence="high",
+    )
+    return Seen(notice, *changes(dur, slow, usual), step_rows(s, slow))
+
+
+def _compiling(s: Scene, step: int) -> int:
+    """How long a thread that launches compiles or tunes code in a step."""
+    rows = rows_in(s.trace, Cause.COMPILATION)
+    inside = s.covered(rows[s.on_threads[rows]])
+    steps = s.steps
+    return int(measure_within(inside, steps.host_start_ns[[step]], steps.host_end_ns[[step]])[0])
+
+
+def _parts(s: Scene) -> list[Part]:
+    """What steps consist of: of one device its idle time by cause, else what goes on anywhere."""
+    shares, devices = s.breakdown.parts, list(device_busy(s.trace))
+    busy = [Part(title, shares[name], category=name) for name, title in _BUSY.items()]
+    if len(devices) != 1:
+        return busy + [Part(title, shares[name], cause) for name, (title, cause) in _HOST.items()]
+    idle = idle_account(s.trace, devices[0]).by_cause(s.steps.start_ns, s.steps.end_ns)
+    return busy + [Part(TITLES[cause][0], time, cause) for cause, time in idle.items()]
+
+
+def _largest_row(s: Scene, category: str, worst: int, others: Int64) -> tuple[str, int] | None:
+    """What a step is in for longer than the others in the median, most of all, and by how much.
+
+    On the host that is a line of Python, where none is known an operator or call; of device work its name.
+    """
+    texts, of, step, time = _work_by_name(s, category) if category else _host_by_line(s)
+    count = len(s.steps.label)
+    if not len(of):
+        return None
+    table = sum_by(of * count + step, time, len(texts) * count).reshape(len(texts), count)
+    more = table[:, worst] - np.median(table[:, others], axis=1).astype(np.int64)
+    largest = int(more.max())
+    return min(str(texts[i]) for i in np.flatnonzero(more == largest).tolist()), largest
+
+
+Times = tuple[Sequence[str], Int64, Int64, Int64]
+"""Texts, and of pieces of time the text of each, its step, and how long it is."""
+
+
+def _work_by_name(s: Scene, category: str) -> Times:
+    """Work of a category by the step in which it begins."""
+    trace, steps = s.trace, s.steps
+    rows = np.flatnonzero(active_rows(trace, category))
+    step = steps.at(trace.start_ns[rows])
+    inside = step != MISSING
+    names, of = np.unique(trace.name[rows[inside]], return_inverse=True)
+    texts = [str(each) for each in trace.strings.take(names).to_pylist()]
+    return texts, of.ravel().astype(np.int64), step[inside], trace.dur_ns[rows[inside]]
+
+
+def _host_by_line(s: Scene) -> Times:
+    """What the threads that steps wait for are innermost in, by line of Python or else by name."""
+    trace, steps, lines = s.trace, s.steps, code_lines(s.trace)
+    bounds = np.concatenate((steps.host_start_ns, steps.host_end_ns))
+    rows, pieces, when = [], [], []
+    for thread in s.threads:
+        times, doing = host_of(trace).doing(thread)
+        begin = distinct(times, bounds)[:-1]
+        rows.append(np.append(doing, MISSING)[np.searchsorted(times, begin, side="right") - 1].astype(np.int64))
+        pieces.append(np.diff(distinct(times, bounds)))
+        when.append(begin)
+    row, time, begin = (np.concatenate([np.empty(0, np.int64), *parts]) for parts in (rows, pieces, when))
+    step = steps.at(begin, on_host=True)
+    inside = (row != MISSING) & (step != MISSING)
+    row, time, step = row[inside], time[inside], step[inside]
+    line = lines.of[row].astype(np.int64)
+    key, of = np.unique(np.where(line == MISSING, -1 - trace.name[row].astype(np.int64), line), return_inverse=True)
+    named = trace.strings.take(np.where(key < 0, -1 - key, 0)).to_pylist()
+    told = lines.texts.take(pa.array(np.maximum(key, 0), mask=key < 0)).to_pylist()
+    return [str(line or name) for line, name in zip(told, named, strict=True)], of.ravel().astype(np.int64), step, time
+
+
+def step_rows(s: Scene, slow: Int64) -> Int64:
+    """Returns the annotations of these steps."""
+    trace = s.trace
+    named = trace.strings.where(lambda text: STEP_NAME.match(text) is not None)[trace.name]
+    rows = np.flatnonzero(named & ~of_kind(trace.kind, *ON_DEVICE))
+    return s.by_length(rows[np.isin(trace.start_ns[rows], s.steps.host_start_ns[slow])])

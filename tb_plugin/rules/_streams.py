@@ -1,0 +1,88 @@
+"""Device work in the order in which streams run it, with what kernels do: where rules look for neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.hardware_streams import hardware_streams
+from tb_plugin.analysis.kernel_classes import named_kernels
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import stable_order
+from tb_plugin.rules._shapes import rows_that
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+LEVELS = 4
+"""So far around the launch of a copy operators are looked at: copy_, clone, contiguous, reshape."""
+
+
+@dataclass(frozen=True, eq=False)
+class Streams:
+    """Work in order of streams and of time; copies count as of the class OTHER."""
+
+    row: Int64
+    kernel_class: npt.NDArray[np.uint8]
+    operator: Int64
+    """What launched it, -1 = not known."""
+    first: Bool
+    """Nothing runs before it on its stream."""
+
+
+@remembered
+def streams(trace: TraceTable) -> Streams:
+    """Returns the work of all streams."""
+    row = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
+    streams = hardware_streams(trace).of
+    row = row[stable_order(streams[row])]  # rows of a table are in order of their begin
+    classes = np.full(len(row), KernelClass.OTHER, np.uint8)
+    kernels = trace.kind[row] == EventKind.KERNEL
+    classes[kernels] = named_kernels(trace).of(trace.name[row[kernels]])
+    stream = streams[row]
+    first = np.append(True, stream[1:] != stream[:-1])[: len(row)]
+    return Streams(row, classes, trace.operator[row].astype(np.int64), first)
+
+
+@dataclass(frozen=True, eq=False)
+class Updates:
+    """Steps of optimizers on the host, and the device work that was launched in them; rows."""
+
+    row: Int64
+    work: Int64
+
+
+def runs(member: Bool, breaks: Bool) -> tuple[Int64, Int64]:
+    """Returns the begin and the end (the place after the last) of each run of members; a break begins another one."""
+    begins = member & (breaks | ~np.append(False, member[:-1])[: len(member)])
+    ends = member & np.append((breaks | ~member)[1:], True)[: len(member)]
+    return np.flatnonzero(begins), np.flatnonzero(ends) + 1
+
+
+@remembered
+def updates(trace: TraceTable) -> Updates:
+    """Returns the steps of optimizers, and which work was launched in them."""
+    row = np.flatnonzero(of_kind(trace.kind, EventKind.ANNOTATION, EventKind.OPERATOR))
+    row = row[rows_that(trace, row, trace.recorder.operators.updating)]
+    work = np.flatnonzero(trace.launch != MISSING)
+    if not len(row):
+        return Updates(row, row)
+    call = trace.launch[work]
+    place = np.maximum(np.searchsorted(trace.start_ns[row], trace.start_ns[call], side="right") - 1, 0)
+    within = (trace.start_ns[call] >= trace.start_ns[row[place]]) & (trace.start_ns[call] < trace.ends(row[place]))
+    return Updates(row, work[within & (trace.track[call] == trace.track[row[place]])])
+
+
+def around(trace: TraceTable, operators: npt.NDArray[np.integer], pattern: str) -> Int64:
+    """Returns of each operator itself or the nearest one around it that an expression of the recorder names, -1 = none."""
+    found = np.full(len(operators), MISSING, np.int64)
+    here = operators.astype(np.int64)
+    for _ in range(LEVELS):
+        fits = (found == MISSING) & rows_that(trace, here, pattern)
+        found[fits] = here[fits]
+        here = np.append(trace.operator, MISSING)[here].astype(np.int64)
+    return found

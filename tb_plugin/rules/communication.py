@@ -1,0 +1,181 @@
+"""Communication that nothing hides."""
+
+from __future__ import annotations
+
+from dataclasses import replace as changed
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from tb_plugin.analysis.advice import is_inference
+from tb_plugin.analysis.communication import SEND_LESS, SHARE_LESS, computing, exposed
+from tb_plugin.analysis.groupby import group, sum_by
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.parallelism.roles import GATHERS, PIPELINE, SHARDING, roles_of
+from tb_plugin.analysis.severity import severity_of
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.intervals import Ranges, intersect, measure_within, union
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._collectives import ONE_RANK, Collectives, collectives, could_hide, first_of, left_over
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules.serial_collectives import serial
+from tb_plugin.rules.small_collectives import small
+
+Int64 = npt.NDArray[np.int64]
+
+EXPOSED_SHARE = 0.05
+"""Share of the steps: the last gradients of a pass are reduced when nothing of it is left, and that may take half as much."""
+UNKNOWN = (
+    "While only communication runs, the device computes nothing. No launch is recorded, so that nobody knows what the step "
+    "waits for: what hiding it would save is not known."
+)
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {
+            "could_hide_ns": (
+                "Could hide it",
+                "Time in which no collective is under way, a mean over the steps: no more communication can be hidden.",
+            ),
+            "shards_bare_ns": (
+                "Of shards",
+                "What nothing hides of collectives that gather or reduce shards, a mean over the steps.",
+            ),
+            "gathers_bare_ns": ("Of gathers", "The part of it that gathers parameters, a mean over the steps."),
+            "group_exposed_ns": (
+                "Of this group",
+                "What nothing hides of the collectives of the process group that has most of it, a mean over the steps.",
+            ),
+        },
+    ),
+    define("", "text", {"process_group": ("Process group", "Name of the process group.")}),
+)
+
+
+def _look(s: Scene) -> Seen | None:
+    found = collectives(s.trace, s.chosen)
+    roles = roles_of(s.trace)
+    # What waits for another stage of a pipeline a rule of its own speaks of.
+    handed = np.isin(found.row, roles.row[roles.among(*PIPELINE)])
+    apart = bool(handed.any())
+    found = found.of(~(serial(found) | small(s, found) | handed))
+    if not len(found.row):
+        return None
+    total = _exposed_in_steps(s, found.row)
+    part = s.per_step(total)
+    share = part / s.step_ns if s.step_ns else 0.0
+    if share <= EXPOSED_SHARE:
+        return None
+    hidden = could_hide(s.trace, s.steps)
+    worst = _group(s, found)
+    shards = int(found.bare_ns[np.isin(found.row, roles.row[roles.among(*SHARDING)])].sum())
+    gathered = int(found.bare_ns[np.isin(found.row, roles.row[roles.among(*GATHERS)])].sum())
+    notice = Notice(
+        rule="communication",
+        severity=severity_of(share),
+        text="Communication that nothing hides takes {communication_ns} of each {step_time_mean_ns} step; what else it does "
+        "could hide {could_hide_ns}. "
+        + ("Most of it is of process group {process_group}: {group_exposed_ns}. " if worst else "")
+        + (
+            "What stages of a pipeline send and receive is not in it: a finding of its own tells of that. "
+            if apart
+            else ""
+        )
+        + ("Shards take {shards_bare_ns} of it, {gathers_bare_ns} to gather parameters. " if shards else "")
+        + ONE_RANK,
+        todo="Distributed, with the traces of all ranks, tells waiting from moving data. Where this rank "
+        "waits, look at the one that arrives last; sending less would not help. Where data moves: "
+        + (SHARE_LESS if is_inference(s.trace) else SEND_LESS)
+        + (f" {s.todo('communication.sharding')}" if 2 * gathered > found.bare_ns.sum() else ""),
+        figures=[
+            METRICS.figure("communication_exposed", share),
+            METRICS.figure("communication_ns", part),
+            METRICS.figure("step_time_mean_ns", s.step_ns),
+            METRICS.figure("could_hide_ns", s.per_step(int(hidden.sum()))),
+            *(
+                [METRICS.figure("process_group", worst[0]), METRICS.figure("group_exposed_ns", s.per_step(worst[1]))]
+                if worst
+                else []
+            ),
+            *(
+                [
+                    METRICS.figure("shards_bare_ns", s.per_step(shards)),
+                    METRICS.figure("gathers_bare_ns", s.per_step(gathered)),
+                ]
+                if shards
+                else []
+            ),
+        ],
+        measure="communication_exposed",
+        threshold=EXPOSED_SHARE,
+        evidence=Link("distributed", {}, "Show communication"),
+        references=s.references("communication"),
+        why="While only communication runs, the device computes nothing. The bounds are for sending as much as now "
+        "beside other work: at most as much is hidden as there is time without communication, at least what reducing "
+        "gradients as soon as they are there hides beneath the backward pass. Sending less saves more.",
+        confidence="medium",
+    )
+    count = len(s.steps.label)
+    most = first_of(_beside_copies(s, found), hidden)
+    events = found.row[np.lexsort((found.row, -found.bare_ns))]
+    if not _launches_known(s.trace):
+        return Seen(replace(notice, why=UNKNOWN, confidence=""), events=events, takes_ns=total)
+    if not (s.trace.kind[found.row] == EventKind.KERNEL).all():
+        return Seen(notice, Change(), Change(_without(s, found, most)), events)
+    least = np.zeros(len(found.row), np.int64)
+    own = found.of(found.is_gradient)
+    bare = sum_by(own.step, own.bare_ns, count)
+    least[found.is_gradient] = first_of(own, bare - left_over(own, own.dur_ns, count))
+    awaited = bool(np.isin(found.row, roles.row).any())
+    best = Change(row=found.row, less_ns=most, awaited=awaited)
+    return Seen(notice, Change(row=found.row, less_ns=np.minimum(least, most)), best, events)
+
+
+def _beside_copies(s: Scene, found: Collectives) -> Collectives:
+    """Collectives; of those with a role the time in which nothing computes: what needs them waits beside copies as well."""
+    kernels = (s.trace.kind[found.row] == EventKind.KERNEL) & np.isin(found.row, roles_of(s.trace).row)
+    computed = measure_within(computing(s.trace), s.trace.start_ns[found.row], s.trace.ends(found.row))
+    return changed(found, bare_ns=np.where(kernels, found.dur_ns - computed, found.bare_ns))
+
+
+def _launches_known(trace: TraceTable) -> bool:
+    """Returns whether any launch of a kernel is recorded, or there is none to launch: what steps wait for is known then."""
+    kernels = trace.kind == EventKind.KERNEL
+    return not kernels.any() or bool((trace.launch[kernels] != MISSING).any())
+
+
+def _exposed_in_steps(s: Scene, rows: Int64) -> int:
+    """How much of the steps nothing but these collectives takes."""
+    steps = s.steps
+    alone = intersect(exposed(s.trace), union(s.trace.start_ns[rows], s.trace.ends(rows)))
+    return int(measure_within(alone, steps.start_ns, steps.end_ns).sum())
+
+
+def _group(s: Scene, found: Collectives) -> tuple[str, int] | None:
+    """The process group with the most that nothing hides, and how much; None where there are not several."""
+    known = found.group != MISSING
+    groups = group(found.group[known])
+    if len(groups) < 2:
+        return None
+    bare = groups.sum(found.bare_ns[known])
+    names = [s.trace.strings[each] for each in found.group[known][groups.first].tolist()]
+    most = min(range(len(names)), key=lambda i: (-bare[i], names[i]))
+    return names[most], int(bare[most])
+
+
+def _without(s: Scene, found: Collectives, less_ns: Int64) -> Ranges:
+    """When the host would not wait any more, if so much went from the begin of each."""
+    bare = intersect(exposed(s.trace), s.host)
+    return intersect(bare, union(s.trace.start_ns[found.row], s.trace.start_ns[found.row] + less_ns))
+
+
+RULE = Rule(
+    "communication", "Communication that nothing hides", _look, needs_kernels=True, limits=(Limit.COMMUNICATION,)
+)

@@ -1,0 +1,67 @@
+"""Code is compiled or tuned inside of steps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_plugin.analysis.graphs.captures import captured_by
+from tb_plugin.analysis.idle.causes import Cause
+from tb_plugin.analysis.idle.host import rows_in
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.intervals import EMPTY, join, measure, measure_within, subtract
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {"compiling_ns": ("Compilation", "Time in which a thread that launches compiles or tunes code, in all.")},
+    ),
+    define(STEPS, "count", {"compiling_steps": ("Steps that compile", "Steps in which code was compiled or tuned.")}),
+    define(STEPS, "code", {"compiling_line": ("Python", "Line of Python that most of the compilation lies under.")}),
+)
+
+
+def _look(s: Scene) -> Seen | None:
+    rows = rows_in(s.trace, Cause.COMPILATION)
+    rows = rows[s.on_threads[rows]]
+    if not len(rows):
+        return None
+    captured = join(EMPTY, *(captured_by(s.trace, thread) for thread in s.threads))
+    compiling = subtract(s.covered(rows), captured)
+    if not len(compiling):
+        return None
+    steps = s.steps
+    within = np.flatnonzero(measure_within(compiling, steps.host_start_ns, steps.host_end_ns))
+    line = s.line(rows)
+    recorded = s.trace.steps.recorded
+    at = f"in {{compiling_steps}} {noun(len(within), 'step')}" if recorded else "while recording"
+    if recorded and within.tolist() == [0] and len(steps.label) > 1:
+        at += ", the first one"
+    figures = [
+        METRICS.figure("compiling_ns", measure(compiling)),
+        *([METRICS.figure("compiling_steps", len(within))] if recorded else []),
+        *([METRICS.figure("compiling_line", line)] if line else []),
+    ]
+    notice = Notice(
+        rule="compilation",
+        severity="medium",
+        text=f"Code was compiled or tuned for {{compiling_ns}} {at}"
+        + (", most of it under {compiling_line}." if line else "."),
+        todo=s.todo("compilation"),
+        figures=figures,
+        evidence=Link("idle", {"where": "cause:Compilation"}, "Show what waits"),
+        references=s.references("compilation"),
+        why="The host waits for the compiler. In the first steps that is to be expected; later it means that something has "
+        "changed (a shape, a flag, a function), and that it may happen again. The bounds are without any compilation.",
+        confidence="high",
+    )
+    return Seen(notice, Change(compiling), events=s.by_length(rows[s.rows[rows]]))
+
+
+RULE = Rule("compilation", "Compilation inside of steps", _look, limits=(Limit.CPU, Limit.CPU_ONLY))

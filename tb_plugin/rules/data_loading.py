@@ -1,0 +1,68 @@
+"""Steps wait for the next batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.analysis.range_patterns import named
+from tb_plugin.analysis.severity import severity_of
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.analysis.step_shares import active_rows, shares
+from tb_plugin.lib.intervals import intersect, union
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS
+
+Int64 = npt.NDArray[np.int64]
+
+DATALOADER_SHARE = 0.02
+"""Less is lost in the noise of steps; the usual 5 % would hide what is worth a change of one argument."""
+GONE = 0.75
+"""So much of the time in which nothing else is done goes at least: a batch has to be handed over, and who loads it works
+beside the training (4 workers in place of none on a V100: 0.83 and 0.86)."""
+
+
+def _look(s: Scene) -> Seen | None:
+    part, share = s.part("dataloader")
+    if share <= DATALOADER_SHARE:
+        return None
+    trace = s.trace
+    rows = s.longest(active_rows(trace, "dataloader"))
+    own, workers = (_time(s, rows, pattern) for pattern in (trace.recorder.host.loading, trace.recorder.host.awaiting))
+    kind = (
+        " It is loaded in the thread that waits for it." if own > workers else " It has workers, and they are too slow."
+    )
+    notice = Notice(
+        rule="data_loading",
+        severity=severity_of(share),
+        text="Waiting for input takes {dataloader_mean_ns} of each {step_time_mean_ns} step."
+        + (kind if own or workers else ""),
+        todo=trace.recorder.todo("data_loading.workers" if workers > own else "data_loading"),
+        figures=[
+            METRICS.figure("waiting_for_input", share),
+            METRICS.figure("dataloader_mean_ns", part),
+            METRICS.figure("step_time_mean_ns", s.step_ns),
+        ],
+        measure="waiting_for_input",
+        threshold=DATALOADER_SHARE,
+        evidence=Link("timeline", {}, "Show in timeline"),
+        references=references_of(trace.recorder, "data_loading"),
+        why="The next batch is asked for when the step needs it: until it is there, nothing is launched. The upper bound is "
+        "of batches that are always ready, the lower one leaves a quarter of the time: to hand batches over, and because "
+        "who loads them works beside the steps.",
+        confidence="high" if own > workers else "medium",
+    )
+    bare = intersect(shares(trace)["dataloader"], s.host)
+    least = union(bare.start, bare.start + ((bare.end - bare.start) * GONE).astype(np.int64))
+    return Seen(notice, Change(least), Change(s.covered(rows)), rows)
+
+
+def _time(s: Scene, rows: Int64, pattern: str) -> int:
+    """How long those of these rows take whose names fit."""
+    return int(s.trace.dur_ns[rows[named(s.trace, pattern)[rows]]].sum())
+
+
+RULE = Rule("data_loading", "Waiting for input", _look, needs_kernels=True, limits=(Limit.DATA_LOADING,))

@@ -1,0 +1,74 @@
+"""DataParallel: one process drives several devices."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.communication import computing
+from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.lib.intervals import measure_within, subtract, union
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._collectives import is_data_parallel
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+Int64 = npt.NDArray[np.int64]
+
+_PEERS = [direction.key for direction in DIRECTIONS].index("ptop")
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {
+            "exchange_ns": (
+                "Between devices",
+                "Collectives and copies between devices of one process, while no device computes, a mean over the steps.",
+            ),
+        },
+    ),
+)
+
+
+def _look(s: Scene) -> Seen | None:
+    trace = s.trace
+    if not is_data_parallel(trace):
+        return None
+    rows = _exchanges(s)
+    alone = subtract(union(trace.start_ns[rows], trace.ends(rows)), computing(trace))
+    exchange = s.per_step(int(measure_within(alone, s.steps.start_ns, s.steps.end_ns).sum()))
+    notice = Notice(
+        rule="data_parallel",
+        severity="medium",
+        text="One process drives {affected} devices with copies of the model"
+        + (": {exchange_ns} of each step something goes between them while none computes." if exchange else "."),
+        todo=trace.recorder.todo("data_parallel"),
+        figures=[
+            METRICS.figure("affected", len(np.unique(trace.device[trace.device != MISSING])), "Devices"),
+            *([METRICS.figure("exchange_ns", exchange)] if exchange else []),
+        ],
+        evidence=Link("timeline", {}, "Show in timeline"),
+        references=references_of(trace.recorder, "data_parallel"),
+        why="One interpreter launches the work of all devices, the model is copied to each of them in each step, and "
+        "gradients are gathered when the backward pass is over. Nobody can tell from this what a process for each device "
+        "would take.",
+        confidence="high",
+    )
+    return Seen(notice, events=rows)
+
+
+def _exchanges(s: Scene) -> Int64:
+    """Collectives and copies between devices in the steps, the longest first."""
+    trace = s.trace
+    copies = s.of(EventKind.MEMCPY)
+    copies = copies[directions_of(trace, copies) == _PEERS]
+    collectives = s.kernels[trace.is_collective[s.kernels]]
+    return s.by_length(np.concatenate((copies, collectives)))
+
+
+RULE = Rule("data_parallel", "DataParallel", _look, saves=False, limits=(Limit.COMMUNICATION,))

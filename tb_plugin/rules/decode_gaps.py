@@ -1,0 +1,109 @@
+"""Devices of a server wait between steps that decode."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.blocking_calls import waits_for_device
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.selection import chosen_steps
+from tb_plugin.analysis.served_steps import FEWEST, ServedSteps, is_served, served_steps
+from tb_plugin.analysis.severity import severity_of
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.analysis.unrecorded_work import device_occupied
+from tb_plugin.lib.intervals import Ranges, intersect, join, measure_within, union
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+Int64 = npt.NDArray[np.int64]
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {
+            "pair_gap_ns": (
+                "Gap",
+                "Idle time between the work of two steps that decode, right after each other: the mean, with outliers.",
+            ),
+            "pair_least_ns": ("Least between", "Shortest time of the host between two such steps."),
+            "pair_period_ns": (
+                "Step to step",
+                "Mean time from the start of the first step of such a pair to that of its second.",
+            ),
+        },
+    ),
+    define(STEPS, "count", {"decode_pairs": ("Pairs", "Decode steps right after another.")}),
+    define(STEPS, "ratio", {"pair_gap_ratio": ("Gaps", "Gaps over the time from step to step, of the same pairs.")}),
+)
+
+SHARE = 0.05
+"""Share of the time from decode step to decode step that gaps have to take: a launch and a copy of tokens take some."""
+
+
+def _look(s: Scene) -> Seen | None:
+    if not is_served(s.trace):
+        return None
+    numbers, steps = served_steps(s.trace), np.array(chosen_steps(s.trace, s.chosen), np.int64)
+    at = steps[numbers.gap_ns[steps] != MISSING]
+    time = int(numbers.period_ns[at - 1].sum())
+    total = int(numbers.gap_ns[at].sum())
+    if len(at) < FEWEST or not time or total < SHARE * time:
+        return None
+    ratio = total / time
+    between, waited = _between(s, at)
+    values = {
+        "pair_gap_ns": total / len(at),
+        "pair_least_ns": int((between.end - between.start).min()) if len(between.start) == len(at) else 0,
+        "pair_period_ns": time / len(at),
+        "decode_pairs": len(at),
+        "pair_gap_ratio": ratio,
+    }
+    notice = Notice(
+        rule="decode_gaps",
+        severity=severity_of(ratio),
+        text="The device idles {pair_gap_ns} between the work of decode steps right after each other, {pair_gap_ratio} of "
+        "the {pair_period_ns} from step to step: means of {decode_pairs} pairs, outliers among them.",
+        todo=s.todo("decode_gaps"),
+        figures=[METRICS.figure(key, value) for key, value in values.items()],
+        measure="pair_gap_ratio",
+        threshold=SHARE,
+        evidence=Link("serving", {"where": "mode:decode", "sort": "served_gap_ns"}, "Show decode steps"),
+        references=s.references("decode_gaps"),
+        why="No request gets a token meanwhile. The bounds are for a host that does what lies between steps while the device "
+        "works: the lower one for as much as it waited for the device in the step before, or what is beyond the shortest "
+        "time between two steps; the upper one leaves the whole gap out. Time between steps counts, though it is in no step.",
+        confidence="medium",
+    )
+    begin, end = numbers.last_ns[at - 1], numbers.first_ns[at]
+    could_go = np.maximum(between.end - between.start - int(values["pair_least_ns"]), waited)
+    beyond = Ranges(np.maximum(between.end - could_go, between.start), between.end)
+    return Seen(
+        notice, Change(intersect(beyond, union(begin, end))), Change(union(begin, end)), _first_work(numbers, at)
+    )
+
+
+def _between(s: Scene, at: Int64) -> tuple[Ranges, Int64]:
+    """When the host is between these steps and the ones before (where it is ahead, nothing), and how long it waited in those
+    for a device that worked."""
+    steps = s.trace.steps
+    start, end = steps.host_end_ns[at - 1], steps.host_start_ns[at]
+    at = at[end > start]
+    waits = waits_for_device(s.trace) & s.on_threads
+    waiting = intersect(union(s.trace.start_ns[waits], s.trace.ends(waits)), join(*device_occupied(s.trace).values()))
+    waited = measure_within(waiting, steps.host_start_ns[at - 1], steps.host_end_ns[at - 1])
+    return Ranges(start[end > start], end[end > start]), waited
+
+
+def _first_work(numbers: ServedSteps, at: Int64) -> Int64:
+    """The first work of these steps, that after the longest gap first."""
+    order = np.lexsort((numbers.row, numbers.step))
+    first = order[np.searchsorted(numbers.step[order], at)]
+    return numbers.row[first][np.argsort(-numbers.gap_ns[at], kind="stable")]
+
+
+RULE = Rule("decode_gaps", "Gaps between decode steps", _look, asks=is_served, needs_kernels=True, limits=(Limit.CPU,))

@@ -1,0 +1,130 @@
+"""A backward operator waits for the device, likely because results have to be reproducible."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.backward import backward_operators
+from tb_plugin.analysis.code_lines import code_lines
+from tb_plugin.analysis.groupby import group
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.module_paths import module_paths
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Figure, Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._host_waits import For, times, waiting
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+Int64 = npt.NDArray[np.int64]
+
+_PARTS = {
+    "backward_operator": "{backward_operator}",
+    "forward_operator": " of {forward_operator}",
+    "module": " in {module}",
+    "forward_line": " at {forward_line}",
+}
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {
+            "backward_sync_ns": (
+                "Waiting in backward",
+                "Calls that wait for the device in these operators, a mean over the steps.",
+            )
+        },
+    ),
+    define(
+        STEPS,
+        "number",
+        {
+            "backward_sync_calls": (
+                "Waits",
+                "How often the host waits for the device in these operators, a mean over the steps.",
+            )
+        },
+    ),
+    define(
+        STEPS,
+        "count",
+        {
+            "backward_sync_kinds": (
+                "Backward operators",
+                "Backward operators, by forward operator, module and line, that wait.",
+            )
+        },
+    ),
+)
+
+
+def _look(s: Scene) -> Seen | None:
+    trace, found = s.trace, waiting(s, For.BACKWARD)
+    if found is None:
+        return None
+    calls, place = found.row, found.place
+    said, kinds = _most(trace, calls)
+    notice = Notice(
+        rule="deterministic_sync",
+        severity="medium",
+        text=f"{s.each} {_told(s, said, kinds, times(place))}. Deterministic algorithms are the likely reason: no forward "
+        "operator behind it waits.",
+        todo=trace.recorder.todo("deterministic_sync"),
+        figures=[
+            *said,
+            METRICS.figure("backward_sync_calls", s.per_step(times(place))),
+            METRICS.figure("backward_sync_ns", s.per_step(int(trace.dur_ns[calls].sum()))),
+            *([METRICS.figure("backward_sync_kinds", kinds)] if kinds > 1 else []),
+        ],
+        evidence=Link("backward", {}, "Show the backward pass"),
+        references=references_of(trace.recorder, "deterministic_sync"),
+        why="While the autograd engine waits it launches nothing, and the device runs dry. Whether deterministic algorithms "
+        "are on is not recorded. At least the waits go, at most also the operators and copies that they are made for.",
+        confidence="medium",
+    )
+    return Seen(notice, found.least, found.most, s.by_length(calls))
+
+
+def _told(s: Scene, said: list[Figure], kinds: int, waits: int) -> str:
+    """What waits how long, and the worst of several."""
+    known = {each.metric.key for each in said}
+    named = "".join(part for key, part in _PARTS.items() if key in known)
+    often = s.often(waits, "backward_sync_calls")
+    if kinds == 1:
+        return f"{named} makes the host wait {{backward_sync_ns}} for the device, {often}"
+    return (
+        f"{{backward_sync_kinds}} backward operators make the host wait {{backward_sync_ns}} for the device, {often}, "
+        f"most of it {named}"
+    )
+
+
+def _most(trace: TraceTable, calls: Int64) -> tuple[list[Figure], int]:
+    """What is known of the backward operator that waits longest, and how many different ones wait."""
+    every, paths, lines = backward_operators(trace), module_paths(trace), code_lines(trace)
+    at = every.of[trace.operator[calls]]
+    forward = every.forward[at]
+    name, path, line = np.append(trace.name, MISSING)[forward], paths.of[forward], lines.of[forward]
+    groups = group(every.name[at], name, path, line)
+    spent = groups.sum(trace.dur_ns[calls])
+    texts = [
+        {
+            "backward_operator": every.names[int(every.name[at][first])].as_py(),
+            "forward_operator": trace.strings[int(name[first])],
+            "module": _text(paths.modules, int(path[first])),
+            "forward_line": _text(lines.texts, int(line[first])),
+        }
+        for first in groups.first[spent == spent.max()].tolist()
+    ]
+    chosen = min(texts, key=lambda each: tuple(each.values()))
+    return [METRICS.figure(key, text) for key, text in chosen.items() if text], len(groups)
+
+
+def _text(texts: pa.Array, number: int) -> str:
+    return "" if number == MISSING else str(texts[number].as_py())
+
+
+RULE = Rule("deterministic_sync", "Waits in the backward pass", _look, limits=(Limit.CPU,))

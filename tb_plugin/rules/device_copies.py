@@ -1,0 +1,128 @@
+"""Copies within a device that take a real share of the steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
+from tb_plugin.analysis.graphs.attribution import operator_names
+from tb_plugin.analysis.groupby import group
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.analysis.severity import severity_of
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._overlap import bytes_of
+from tb_plugin.rules._streams import LEVELS
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+MIN_SHARE = 0.02
+"""Share of the steps: most programs copy a little within the device."""
+NAMED = 3
+"""Operators in the sentence: those with most of the time."""
+METRICS = OF_RULES.adding(
+    define(STEPS, "ns", {"device_copy_ns": ("Copies", "Copies within a device, a mean over steps and devices.")}),
+    define(
+        STEPS,
+        "ratio",
+        {"device_copy_ratio": ("Copies", "Share of the steps in such copies, a mean over devices.")},
+    ),
+    define(STEPS, "number", {"device_copies": ("Copies", "Copies within the device, a mean over the steps.")}),
+    define(STEPS, "bytes", {"device_copy_bytes": ("Bytes", "Bytes that these copies move, a mean over the steps.")}),
+    define(
+        STEPS,
+        "code",
+        {
+            "device_copy_operators": (
+                "Operators",
+                "Operators with most of the time of these copies, and their shares.",
+            ),
+            "device_copy_line": ("Python", "Line of Python that most of the time of these copies lies under."),
+        },
+    ),
+)
+
+
+def copies_within(trace: TraceTable) -> Bool:
+    """Returns which rows are the driver's copies from a device to itself."""
+    found = np.zeros(len(trace), np.bool_)
+    copies = np.flatnonzero(trace.kind == EventKind.MEMCPY)
+    within = [each.key for each in DIRECTIONS].index("dtod")
+    found[copies[directions_of(trace, copies) == within]] = True
+    return found
+
+
+def _look(s: Scene) -> Seen | None:
+    trace = s.trace
+    copies = s.longest(copies_within(trace))
+    time = int(trace.dur_ns[copies].sum())
+    devices = len(np.unique(trace.device[copies]))
+    share = s.per_step(time) / devices / s.step_ns if devices and s.step_ns else 0.0
+    if share < MIN_SHARE:
+        return None
+    size, line, operators = bytes_of(trace, copies), s.line(copies), _operators(trace, copies)
+    notice = Notice(
+        rule="device_copies",
+        severity=severity_of(share),
+        text="Copies within the device take {device_copy_ns} per step ({device_copy_ratio})"
+        + (", {device_copy_bytes}" if size.any() else "")
+        + (", launched by {device_copy_operators}" if operators else "")
+        + (", most of it at {device_copy_line}." if line else "."),
+        todo=trace.recorder.todo("device_copies"),
+        figures=[
+            METRICS.figure("device_copies", s.per_step(len(copies))),
+            METRICS.figure("device_copy_ns", s.per_step(time) / devices),
+            METRICS.figure("device_copy_ratio", share),
+            METRICS.figure("device_copy_bytes", s.per_step(int(size.sum()))),
+            *([METRICS.figure("device_copy_operators", operators)] if operators else []),
+            *([METRICS.figure("device_copy_line", line)] if line else []),
+        ],
+        measure="device_copy_ratio",
+        threshold=MIN_SHARE,
+        evidence=Link("kernels", {"group": "copies"}, "Show copies"),
+        references=references_of(trace.recorder, "device_copies"),
+        why="Such a copy moves a tensor and computes nothing. The upper bound is without all of them. The trace does not say "
+        "which of them the program needs.",
+        confidence="medium",
+    )
+    row = np.sort(copies)
+    around = np.unique(trace.operator[row]).astype(np.int64)
+    return Seen(
+        notice,
+        Change(),
+        Change(s.covered(around[around != MISSING]), row, trace.dur_ns[row]),
+        copies,
+    )
+
+
+def _operators(trace: TraceTable, copies: Int64) -> str:
+    """Calling operators with most of the time: ``aten::cat (60 %) and aten::clone (40 %)``; "" where none is known."""
+    names, time = operator_names(trace, copies), trace.dur_ns[copies]
+    launched = trace.operator[copies] != MISSING
+    names[launched] = trace.name[_calling(trace, trace.operator[copies[launched]].astype(np.int64))]
+    groups = group(names)
+    total = groups.sum(time)
+    name = names[groups.first]
+    order = np.lexsort((name, -total))
+    order = order[name[order] != MISSING][:NAMED]
+    *others, last = [f"{trace.strings[int(name[i])]} ({100 * total[i] / time.sum():.0f} %)" for i in order] or [""]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _calling(trace: TraceTable, operators: Int64) -> Int64:
+    """The operator that calls for each copy, some levels above its launch: copy_, clone, contiguous, reshape."""
+    for _ in range(LEVELS):
+        outer = trace.operator[operators]
+        operators = np.where(outer == MISSING, operators, outer).astype(np.int64)
+    return operators
+
+
+RULE = Rule("device_copies", "Copies within the device", _look, limits=(Limit.GPU, Limit.COPIES))

@@ -1,0 +1,60 @@
+"""The backend of communication is not the one that is made for the devices."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from tb_plugin.analysis.communication import BACKEND
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.analysis.range_patterns import DISTRIBUTED_DATA_PARALLEL
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS
+
+
+def _look(s: Scene) -> Seen | None:
+    """Fires only where another backend was seen at work (the old plugin also fired when no collective was seen)."""
+    capable = [device for device in s.trace.devices if device.collective_backend]
+    if s.trace.strings.find(DISTRIBUTED_DATA_PARALLEL) == MISSING or not capable:
+        return None
+    best = {device.collective_backend for device in capable}
+    on_device = bool((s.trace.is_collective & (s.trace.kind == EventKind.KERNEL)).any())
+    seen = _backends_at_work(s.trace)
+    if not seen or on_device or best & (seen | set(_recorded_backends(s.trace))):
+        return None
+    return Seen(
+        Notice(
+            rule="distributed_backend",
+            severity="medium",
+            text="Processes communicate through {others} on {affected} devices for which {backend} is made.",
+            todo=s.trace.recorder.todo("distributed_backend"),
+            figures=[
+                METRICS.figure("affected", len(capable), "Devices"),
+                METRICS.figure("backend", ", ".join(sorted(best))),
+                METRICS.figure("others", ", ".join(sorted(seen))),
+            ],
+            references=references_of(s.trace.recorder, "distributed_backend"),
+        )
+    )
+
+
+def _backends_at_work(trace: TraceTable) -> set[str]:
+    """Backends of process groups that are seen in names of collectives on the host."""
+    names = np.unique(trace.name[trace.is_collective & (trace.kind != EventKind.KERNEL)]).tolist()
+    found = [BACKEND.match(trace.strings[name]) for name in names]
+    return {match.group(1).lower() for match in found if match}
+
+
+def _recorded_backends(trace: TraceTable) -> list[str]:
+    """Backends that the file states: one, or several by device as in ``cpu:gloo,cuda:nccl``."""
+    info = trace.metadata.get("distributedInfo")
+    stated = str(info.get("backend", "")) if isinstance(info, dict) else ""
+    return re.split(r"[:,]", stated.lower())
+
+
+RULE = Rule("distributed_backend", "Backend of communication", _look, saves=False, limits=(Limit.COMMUNICATION,))

@@ -1,0 +1,45 @@
+"""The driver is called for memory inside of steps."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from tb_plugin.analysis.driver_calls import driver_notice, usual_calls
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "code",
+        {
+            "driver_line": (
+                "Python",
+                "Line of Python that most of the time of the driver's calls for memory lies under.",
+            )
+        },
+    )
+)
+
+
+def _look(s: Scene) -> Seen | None:
+    """What the memory view says as well; it is there to see if the allocator's events were recorded."""
+    there = len(s.trace.memory.time_ns) > 0
+    link = Link("memory", {}, "Show memory") if there else Link("timeline", {}, "Show in timeline")
+    notice = driver_notice(s.driver, s.trace.recorder, link)
+    if notice is None:
+        return None
+    rows = s.by_length(usual_calls(s.trace, s.host))
+    why = "Each call holds the host up, and a release waits until the device has nothing to do."
+    line = s.line(rows)
+    if line:
+        figures = [*notice.figures, METRICS.figure("driver_line", line)]
+        notice = replace(notice, text=f"{notice.text} Most of it lies under {{driver_line}}.", figures=figures)
+    return Seen(replace(notice, why=why, confidence="high", threshold=None), Change(s.covered(rows)), events=rows)
+
+
+RULE = Rule("driver_memory_calls", "Driver calls for memory", _look, limits=(Limit.CPU,))

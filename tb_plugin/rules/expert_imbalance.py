@@ -1,0 +1,114 @@
+"""Some ranks get many more tokens than others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.parallelism.experts import Dispatched, dispatched
+from tb_plugin.analysis.parallelism.roles import Role, roles_of
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+UNEVEN = 1.25
+"""Most tokens over the mean: with some hundreds a rank chance alone makes less of it."""
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "number",
+        {
+            "rank_tokens_ratio": (
+                "Most over mean",
+                "Tokens for the rank that gets most over the mean of all, by the time of the experts' products.",
+            ),
+            "dispatches_told": ("Dispatches", "Dispatches whose sizes are recorded, a mean over the steps."),
+        },
+    ),
+    define(
+        STEPS,
+        "ns",
+        {
+            "experts_ns": ("Experts", "Time of the experts' products behind these dispatches, a mean over the steps."),
+            "uneven_ns": (
+                "By imbalance",
+                "What the rank with most tokens takes longer, if this rank has as many as the mean: the time of the "
+                "products by the ratio less 1; a mean over the steps.",
+            ),
+        },
+    ),
+)
+
+
+def _look(s: Scene) -> Seen | None:
+    trace, sent = s.trace, dispatched(s.trace)
+    mine = s.rows[sent.row]
+    experts = sent.experts_ns[mine]
+    if not experts.sum():
+        return None
+    ratio = float(np.average(sent.ratio[mine], weights=experts))
+    waits = ((sent.ratio - 1) * sent.experts_ns).astype(np.int64)
+    if ratio < UNEVEN or not s.is_worth(int(waits[mine].sum())):
+        return None
+    row, less = _shorter(trace, sent, waits, mine)
+    notice = Notice(
+        rule="expert_imbalance",
+        severity="medium",
+        text="Tokens go to ranks unevenly: the rank with most of them gets {rank_tokens_ratio} times the mean. Experts take "
+        "{experts_ns} of each step here, and on that rank about {uneven_ns} more.",
+        todo=s.todo("expert_imbalance"),
+        figures=[
+            METRICS.figure("rank_tokens_ratio", ratio),
+            METRICS.figure("dispatches_told", s.per_step(int(mine.sum()))),
+            METRICS.figure("experts_ns", s.per_step(int(experts.sum()))),
+            METRICS.figure("uneven_ns", s.per_step(int(waits[mine].sum()))),
+        ],
+        measure="rank_tokens_ratio",
+        threshold=UNEVEN,
+        evidence=Link("parallelism", {}, "Show roles"),
+        references=s.references("expert_imbalance"),
+        why="All ranks wait for the one with most tokens when results come back. Sizes are what this rank sends; others "
+        "may send other ones. At best what results wait for goes, up to what imbalance adds; at least nothing.",
+        confidence="low",
+    )
+    return Seen(
+        notice,
+        Change(),
+        Change(row=row, less_ns=less, awaited=True),
+        sent.row[mine][np.argsort(-waits[mine], kind="stable")],
+    )
+
+
+def _shorter(trace: TraceTable, sent: Dispatched, waits: np.ndarray, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The exchanges that bring results back, and by how much each is shorter at best."""
+    roles = roles_of(trace)
+    back = roles.row[roles.among(Role.COMBINE)]
+    back = back[np.argsort(trace.start_ns[back], kind="stable")]
+    row, less = [], []
+    for device in np.unique(trace.device[sent.row]).tolist():
+        here = back[trace.device[back] == device]
+        ours = np.flatnonzero(mine & (trace.device[sent.row] == device))
+        at = np.searchsorted(trace.start_ns[here], trace.ends(sent.row[ours]))
+        next_one = np.append(here, MISSING)[at]
+        told, first = np.unique(next_one[next_one != MISSING], return_index=True)
+        row.append(told)
+        less.append(np.minimum(waits[ours][next_one != MISSING][first], trace.dur_ns[told]))
+    return np.concatenate([*row, back[:0]]), np.concatenate([*less, back[:0]])
+
+
+def _is_told(trace: TraceTable) -> bool:
+    return len(dispatched(trace)) > 0
+
+
+RULE = Rule(
+    "expert_imbalance",
+    "Tokens go to ranks unevenly",
+    _look,
+    asks=_is_told,
+    needs_kernels=True,
+    limits=(Limit.COMMUNICATION,),
+)

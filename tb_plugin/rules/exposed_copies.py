@@ -1,0 +1,82 @@
+"""Copies run alone on the stream that computes, though the host does not wait for them: they could overlap."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.hardware_streams import hardware_streams
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._host_waits import copies_to_device, host_waits
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._overlap import alone, bytes_of, hidden
+from tb_plugin.rules.repeated_copies import repeated_copies
+
+Int64 = npt.NDArray[np.int64]
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {
+            "exposed_copy_ns": (
+                "Copies alone",
+                "Copies run on a stream of kernels and nothing else does, a mean over the steps.",
+            )
+        },
+    ),
+    define(
+        STEPS, "number", {"exposed_copies": ("Copies", "Copies of which some part runs so, a mean over the steps.")}
+    ),
+    define(STEPS, "bytes", {"exposed_copy_bytes": ("Bytes", "Bytes that these copies move, a mean over the steps.")}),
+    define(
+        STEPS,
+        "code",
+        {"exposed_copy_line": ("Python", "Line of Python that most of the time of these copies lies under.")},
+    ),
+)
+
+
+def _look(s: Scene) -> Seen | None:
+    trace = s.trace
+    copies = copies_to_device(trace)
+    streams = hardware_streams(trace).of
+    copies = copies[s.rows[copies] & np.isin(streams[copies], streams[s.kernels])]
+    copies = np.setdiff1d(copies, np.append(host_waits(trace).copy, repeated_copies(trace).row))
+    if not s.is_worth(int(trace.dur_ns[copies].sum())):
+        return None
+    bare = alone(trace, copies)
+    copies, bare = copies[bare > 0], bare[bare > 0]
+    if not s.is_worth(int(bare.sum())):
+        return None
+    size, line = bytes_of(trace, copies), s.line(copies)
+    notice = Notice(
+        rule="exposed_copies",
+        severity="medium",
+        text=f"{s.each} copies to the device run for {{exposed_copy_ns}} on the stream that computes while nothing else does"
+        + (", {exposed_copy_bytes}" if size.any() else "")
+        + (", most of it at {exposed_copy_line}." if line else "."),
+        todo=trace.recorder.todo("exposed_copies"),
+        figures=[
+            METRICS.figure("exposed_copy_ns", s.per_step(int(bare.sum()))),
+            METRICS.figure("exposed_copies", s.per_step(len(copies))),
+            METRICS.figure("exposed_copy_bytes", s.per_step(int(size.sum()))),
+            *([METRICS.figure("exposed_copy_line", line)] if line else []),
+        ],
+        evidence=Link("timeline", {}, "Show in timeline"),
+        references=references_of(trace.recorder, "exposed_copies"),
+        why="Work of one stream runs in turn: a kernel behind a copy waits for it, even if it needs something else. The "
+        "bounds hold if what is copied is there a step ahead: at least three quarters of the copies, at most all of them, "
+        "as far as the other work of the step can hide them.",
+        confidence="medium",
+    )
+    least, most = (Change(row=copies, less_ns=np.minimum(hidden(s, copies, low), bare)) for low in (True, False))
+    return Seen(notice, least, most, s.by_length(copies))
+
+
+RULE = Rule("exposed_copies", "Copies that could overlap", _look, needs_kernels=True, limits=(Limit.COPIES,))

@@ -1,0 +1,80 @@
+"""Kernels that the device's own cores have no code for run on slower ones."""
+
+from __future__ import annotations
+
+from tb_plugin.analysis.device_facts import are_stated, facts_of, most_of, states
+from tb_plugin.analysis.graphs.attribution import operator_names
+from tb_plugin.analysis.kernel_facts import stated_text
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {"fallback_ns": ("On fallback cores", "Durations of the kernels on fallback cores, a mean over the steps.")},
+    ),
+    define(STEPS, "number", {"fallback_kernels": ("Kernels", "Kernels on fallback cores, a mean over the steps.")}),
+    define(
+        STEPS,
+        "code",
+        {
+            "fallback_core": ("Cores", "The kind of fallback cores that most of their time is spent on."),
+            "fallback_operation": ("Operation", "What most of their time computes."),
+            "fallback_operator": ("Operator", "Operator that launched most of their time."),
+        },
+    ),
+)
+
+
+def states_cores(trace: TraceTable) -> bool:
+    """Returns whether a trace says on which cores kernels ran."""
+    facts = facts_of(trace)
+    return facts is not None and are_stated(trace, trace.recorder.kernels.core)
+
+
+def _look(s: Scene) -> Seen | None:
+    trace, facts = s.trace, facts_of(s.trace)
+    if facts is None or not states_cores(trace):
+        return None
+    row = s.kernels[states(trace, trace.recorder.kernels.core, facts.fallback_cores, s.kernels)]
+    if not len(row):
+        return None
+    time = trace.dur_ns[row]
+    operator = operator_names(trace, row)
+    named = {
+        "fallback_operation": most_of(trace, stated_text(trace, trace.recorder.kernels.type, row), time),
+        "fallback_operator": most_of(trace, operator, time),
+    }
+    core = most_of(trace, stated_text(trace, trace.recorder.kernels.core, row), time)
+    told: dict[str, float | str] = {
+        "fallback_kernels": s.per_step(len(row)),
+        "fallback_core": dict(facts.cores).get(core, core),
+        "fallback_ns": s.per_step(int(time.sum())),
+        **{key: value for key, value in named.items() if value},
+    }
+    notice = Notice(
+        rule="fallback_cores",
+        severity="low",
+        text=f"{s.each} {{fallback_kernels}} {noun(s.per_step(len(row)), 'kernel runs', 'kernels run')} on "
+        "{fallback_core}, {fallback_ns}"
+        + (", most of it {fallback_operation}" if named["fallback_operation"] else "")
+        + (", launched by {fallback_operator}." if named["fallback_operator"] else "."),
+        todo=s.todo("fallback_cores"),
+        figures=[METRICS.figure(key, value) for key, value in told.items()],
+        evidence=Link("timeline", {}, "Show in timeline"),
+        references=s.references("fallback_cores"),
+        why="These cores take what the others have no kernel for, and need many times as long. The upper bound is without "
+        "these kernels; how long another kernel takes for the same a trace does not tell.",
+        confidence="high",
+    )
+    return Seen(notice, Change(), Change(row=row, less_ns=time), s.by_length(row), int(time.sum()))
+
+
+RULE = Rule("fallback_cores", "Kernels on fallback cores", _look, asks=states_cores, always=True, limits=(Limit.GPU,))

@@ -1,0 +1,72 @@
+"""Compiled code breaks off, and goes on in compiled code of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_plugin.analysis.compiled.graph_breaks import breaks_of, cost_ranges, place_of
+from tb_plugin.analysis.compiled.regions import has_regions, regions_of
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.intervals import intersect, measure, subtract
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {"breaking_ns": ("Guards and wrappers", "Checks of guards and wrappers of the calls behind a break, in all.")},
+    ),
+    define(
+        STEPS,
+        "count",
+        {
+            "breaks": ("Graph breaks", "Functions that break off, each with the function that goes on."),
+            "breaking_calls": ("Calls behind them", "Calls of compiled code inside of other compiled code, in all."),
+        },
+    ),
+    define(STEPS, "code", {"break_line": ("First at", "Where the code of the break with most calls ends.")}),
+)
+
+
+def _look(s: Scene) -> Seen | None:
+    if not has_regions(s.trace):
+        return None
+    broken, regions = breaks_of(s.trace), regions_of(s.trace)
+    mine = np.flatnonzero((s.rows & s.on_threads)[regions.row[broken.call]])
+    if not len(mine):
+        return None
+    call = broken.call[mine]
+    cost = subtract(intersect(cost_ranges(s.trace, call), s.host), s.held)
+    breaks, of, count = np.unique(broken.function[mine], return_inverse=True, return_counts=True)
+    most = call[of.ravel() == int(count.argmax())]
+    line = place_of(s.trace, int(regions.code[most[0]]))
+    figures = [
+        METRICS.figure("breaks", len(breaks)),
+        METRICS.figure("breaking_calls", len(mine)),
+        METRICS.figure("breaking_ns", measure(cost)),
+        *([METRICS.figure("break_line", line)] if line else []),
+    ]
+    notice = Notice(
+        rule="graph_breaks",
+        severity="low",
+        text=f"Compiled code breaks off at {{breaks}} {noun(len(breaks), 'place')}, {{breaking_calls}} "
+        f"{noun(len(mine), 'time')} in all"
+        + (", most often at {break_line}" if line else "")
+        + ": guards and wrappers behind the breaks take {breaking_ns}.",
+        todo=s.todo("graph_breaks"),
+        figures=figures,
+        evidence=Link("compiled", {"group": "graph_breaks"}, "Show the breaks"),
+        references=s.references("graph_breaks"),
+        why="What follows a break is compiled by itself: guards are checked again, and nothing is fused across. The bounds "
+        "are without these checks and wrappers; what fusing would save beside them nobody recorded.",
+        confidence="high",
+    )
+    return Seen(notice, Change(cost), events=s.by_length(regions.row[call]))
+
+
+RULE = Rule("graph_breaks", "Graph breaks", _look, asks=has_regions, always=True, limits=(Limit.CPU, Limit.CPU_ONLY))

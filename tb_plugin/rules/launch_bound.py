@@ -1,0 +1,85 @@
+"""The host takes longer to launch kernels than the device takes to run them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.severity import severity_of
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.intervals import EMPTY, Ranges, join, subtract, union
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._launch_starvation import LAUNCHING, STARVED, Starving, starving
+from tb_plugin.rules._limits import Limit
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+
+def _look(s: Scene) -> Seen | None:
+    found = starving(s)
+    if found is None:
+        return None
+    share = next(figure.value for figure in found.figures if figure.metric.key == "launching_ratio")
+    notice = Notice(
+        rule="launch_bound",
+        severity=severity_of(float(share or 0)),
+        text="Devices wait for launches {launching_ns} of each {step_time_mean_ns} "
+        f"{'step' if s.trace.steps.recorded else 'recording'}: each launch costs the host {{launch_every_ns}}, and half of "
+        "the kernels no more than {kernel_median_ns}.",
+        todo=s.todo("launch_bound"),
+        figures=list(found.figures),
+        measure="launching_ratio",
+        threshold=STARVED,
+        evidence=Link("launches", {}, "Show launches"),
+        references=s.references("launch_bound"),
+        why="Where kernels are shorter than their launches nothing is ever queued, and the device waits for the host before "
+        "each of them. The bounds hold if the same kernels are launched at once, as by a graph: the lower one of those "
+        "whose number is that of most steps, the upper one of all from the first launch of each step to its last.",
+        confidence="high",
+    )
+    least, most = _passes(s, found)
+    return Seen(notice, Change(least), Change(most), s.after_idle(*LAUNCHING))
+
+
+def _passes(s: Scene, found: Starving) -> tuple[Ranges, Ranges]:
+    """When the host is busy with launches that repeat, and with anything from the first launch of a step to its last."""
+    repeats = _repeats(s, found)
+    least, most = [EMPTY], [EMPTY]
+    steps = len(s.steps.label)
+    for thread, ranges in found.operators.items():
+        mine = s.trace.track[found.call] == thread
+        at = np.searchsorted(ranges.start, s.trace.start_ns[found.call[mine]], side="right") - 1
+        inside = at >= 0
+        at, step, again = at[inside], found.step[mine][inside], repeats[mine][inside]
+        first, last = np.full(steps, len(ranges)), np.full(steps, -1)
+        np.minimum.at(first, step, at)
+        np.maximum.at(last, step, at)
+        there = last >= 0
+        most.append(union(ranges.start[first[there]], ranges.end[last[there]]))
+        gone = np.zeros(len(ranges) + 1, np.bool_)
+        gone[at[again]] = True
+        gone[at[~again]] = False
+        gone[first] = False  # one launch remains
+        least.append(Ranges(ranges.start[gone[:-1]], ranges.end[gone[:-1]]))
+    return subtract(join(*least), found.others), subtract(join(*most), found.others)
+
+
+def _repeats(s: Scene, found: Starving) -> Bool:
+    """Which launches are of work that most recorded steps have equally often, this one among them: a graph may hold them."""
+    every = s if s.chosen is None else Scene(s.trace)
+    trace, steps = s.trace, len(every.steps.label)
+    if steps < 2:
+        return np.zeros(len(found.call), np.bool_)
+    work = np.flatnonzero(every.rows & (trace.launch >= 0))
+    names, of = np.unique(trace.name[work], return_inverse=True)
+    step = every.steps.at(trace.start_ns[trace.launch[work]], on_host=True)
+    count = np.bincount(of.ravel() * steps + step, minlength=len(names) * steps).reshape(len(names), steps)
+    usual = np.sort(count, axis=1)[:, (steps - 1) // 2]
+    alike = (count == usual[:, None]) & (2 * (count == usual[:, None]).sum(axis=1) > steps)[:, None]
+    unlike = trace.launch[work[~alike[of.ravel(), step]]]
+    return ~np.isin(found.call, unlike)
+
+
+RULE = Rule("launch_bound", "Launches slower than kernels", _look, needs_kernels=True, limits=(Limit.CPU,))

@@ -1,0 +1,106 @@
+"""Kernels run while the cores of the device are slower than they are at work."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_plugin.analysis.core_frequency import core_frequency
+from tb_plugin.analysis.device_facts import facts_of
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.severity import severity_of
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.intervals import intersect, measure, union
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+LOW_SHARE = 0.01
+"""Share of the kernel time: a single sample may be late."""
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {
+            "low_frequency_ns": (
+                "At a low frequency",
+                "Kernels other than communication run, and the cores are slower than at work: a mean over the steps.",
+            )
+        },
+    ),
+    define(
+        STEPS,
+        "ratio",
+        {"low_frequency_ratio": ("At a low frequency", "It over all time in which such kernels run.")},
+    ),
+    define(
+        STEPS,
+        "hertz",
+        {
+            "lowest_hertz": ("Lowest", "Lowest frequency that was recorded meanwhile."),
+            "normal_hertz": ("At work", "Frequency of the cores at work, as their maker states it."),
+        },
+    ),
+)
+
+
+def states_frequency(trace: TraceTable) -> bool:
+    """Returns whether the frequency of a device's cores was recorded."""
+    facts = facts_of(trace)
+    if facts is None or not facts.frequency or not len(trace.counters.time_ns):
+        return False
+    return bool((trace.counters.name == trace.strings.find(facts.frequency)).any())
+
+
+def _look(s: Scene) -> Seen | None:
+    trace = s.trace
+    if not states_frequency(trace):
+        return None
+    kernels = s.kernels[~trace.is_collective[s.kernels]]
+    start, end, device = trace.start_ns[kernels], trace.ends(kernels), trace.device[kernels]
+    less, busy, slow, lowest, normal = np.zeros(len(kernels), np.int64), 0, 0, np.inf, 0.0
+    for each in np.unique(device[device >= 0]).tolist():
+        mine = device == each
+        work = union(start[mine], end[mine])
+        busy += measure(work)
+        frequency = core_frequency(trace, each)
+        if frequency is None:
+            continue
+        meanwhile = intersect(work, frequency.low)
+        if not len(meanwhile):
+            continue
+        slow += measure(meanwhile)
+        less[mine] = frequency.lost_ns(start[mine], end[mine])
+        lowest, normal = min(lowest, frequency.lowest(meanwhile)), frequency.normal_hertz
+    if not busy or slow < LOW_SHARE * busy:
+        return None
+    told = {
+        "low_frequency_ns": s.per_step(slow),
+        "low_frequency_ratio": slow / busy,
+        "lowest_hertz": lowest,
+        "normal_hertz": normal,
+    }
+    notice = Notice(
+        rule="low_frequency",
+        severity=severity_of(slow / busy),
+        text=f"{s.each} kernels run for {{low_frequency_ns}}, {{low_frequency_ratio}} of their time, while the cores are "
+        "slower than {normal_hertz}, {lowest_hertz} at the lowest.",
+        todo=s.todo("low_frequency"),
+        figures=[METRICS.figure(key, value) for key, value in told.items()],
+        measure="low_frequency_ratio",
+        threshold=LOW_SHARE,
+        evidence=Link("timeline", {}, "Show in timeline"),
+        references=s.references("low_frequency"),
+        why="Cores slow down where a device gets too hot or takes too much power. The upper bound is of kernels that are as "
+        "fast as their cores; those that wait for memory gain less. The other ranks wait for a rank that is slow.",
+        confidence="high",
+    )
+    change = less > 0
+    row = kernels[change]
+    return Seen(notice, Change(), Change(row=row, less_ns=less[change]), s.by_length(row), int(less.sum()))
+
+
+RULE = Rule(
+    "low_frequency", "Cores below their frequency", _look, asks=states_frequency, always=True, limits=(Limit.GPU,)
+)

@@ -1,0 +1,100 @@
+"""Matrix units lie idle though operators could use them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.graphs.scope_calls import replayed_operators
+from tb_plugin.analysis.groupby import Forest, sum_by
+from tb_plugin.analysis.matrix_unit import matrix_time, matrix_units
+from tb_plugin.analysis.severity import severity_of
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._matrix_products import faster, on_units, plain_products
+from tb_plugin.rules._metrics import METRICS
+
+MATRIX_SHARE = 0.1
+"""Below this share of the kernel time even kernels that took no time at all would hardly change a step."""
+
+
+def _look(s: Scene) -> Seen | None:
+    units, time = matrix_units(s.trace, s.kernels), matrix_time(s.trace, s.kernels)
+    eligible = matrix_eligible(s.trace)
+    if not units or on_units(s) or eligible.unused_ratio < MATRIX_SHARE:
+        return None
+    figures = [
+        METRICS.figure("matrix_eligible_ratio", eligible.ratio, f"Eligible for {units}"),
+        METRICS.figure("matrix_used_ratio", time.used_ratio, f"On {units}"),
+    ]
+    if time.unknown_ns:
+        figures.append(METRICS.figure("matrix_unknown_ratio", time.unknown_ratio, f"Unknown use of {units}"))
+    notice = Notice(
+        rule="matrix_units",
+        severity=severity_of(eligible.ratio),
+        text=f"{{matrix_eligible_ratio}} of the kernel time comes from operators that could use {units}, and no "
+        + ("product or convolution is known to." if time.used_ns else "kernel is known to."),
+        todo=_lower_precision(s),
+        figures=figures,
+        measure="matrix_eligible_ratio",
+        threshold=MATRIX_SHARE,
+        evidence=Link("operators", {"sort": "device_self_ns"}, "Show operators"),
+        references=s.references("matrix_units"),
+        why=f"Products of matrices and convolutions take several times as long without {units}. At best they reach the "
+        "device's peak in 16 bit, at least a third of it, or are twice as fast where shapes are not recorded. What other "
+        "kernels would gain, and what casts would cost, is left out.",
+        confidence="medium",
+    )
+    plain = plain_products(s)
+    found = faster(s.trace, plain, "fp16", 2)
+    least, most = found or (None, None)
+    return Seen(notice, least, most, s.by_length(plain.row))
+
+
+def _lower_precision(s: Scene) -> str:
+    """What to do so that matrix units are used: formats that all devices that ran kernels have."""
+    used = [set(s.trace.devices[int(i)].precisions) for i in np.unique(s.trace.device[s.kernels]) if i != MISSING]
+    has = set.intersection(*used) if used else set()
+    half = next((f".{name}" for name in ("bf16", "fp16") if name in has), "")
+    cases = [f"matrix_units{half}", *(["matrix_units.tf32"] if "tf32" in has else [])]
+    return " ".join(filter(None, map(s.todo, cases)))
+
+
+@dataclass(frozen=True)
+class MatrixEligible:
+    """Shares of the kernel time that stands behind operators, 0..1 (0 without kernels)."""
+
+    ratio: float
+    """Share of the innermost operators that could use matrix units."""
+    unused_ratio: float
+    """Share of these in kernels that are known to use none."""
+
+
+@remembered
+def matrix_eligible(trace: TraceTable) -> MatrixEligible:
+    """Returns the kernel time of the innermost eligible operators over that of all operators, of the whole trace."""
+    operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
+    position = places_of(operators, len(trace))
+    kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
+    plain = np.where(trace.uses_matrix_unit[kernels] == MatrixUse.NO, trace.dur_ns[kernels], 0)
+    owner = position[trace.operator[kernels]]
+    above = position[trace.operator[operators]]
+    replayed = replayed_operators(trace, kernels, operators, above, owner)
+    parent = replayed.also(above, replayed.parent)
+    own, without = (sum_by(replayed.owner, dur, len(parent)) for dur in (trace.dur_ns[kernels], plain))
+    total = own.sum()
+    if not total:
+        return MatrixEligible(0.0, 0.0)
+    eligible = replayed.also(trace.matrix_eligible[operators], origins_of(trace).scopes.is_eligible[replayed.scope])
+    innermost = eligible & ~Forest(parent).any_below(eligible)
+    return MatrixEligible(float(own[innermost].sum() / total), float(without[innermost].sum() / total))
+
+
+RULE = Rule("matrix_units", "No matrix units in use", _look, limits=(Limit.GPU,))

@@ -1,0 +1,103 @@
+"""Kernels whose cores read from memory most of the time."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.device_facts import are_stated, facts_of, most_of, numbers_of
+from tb_plugin.analysis.kernel_facts import stated_text
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.phrases import noun
+from tb_plugin.model.trace.hardware import DeviceFacts
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+READING = 0.5
+"""Share of a kernel's time in which it reads from memory, at least: below, something else holds it up as well."""
+TIMES = 2
+"""So many times as long as it computes: what is about even goes on side by side, and neither holds up the other."""
+BOUND_SHARE = 0.1
+"""Share of the kernel time of the steps: some kernels of any program do little more than read."""
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {
+            "memory_bound_ns": (
+                "Bound by memory",
+                "Durations of the kernels that read from memory for half of their time or more, and for twice as long as "
+                "they compute or longer: a mean over the steps.",
+            )
+        },
+    ),
+    define(
+        STEPS,
+        "ratio",
+        {"memory_bound_ratio": ("Bound by memory", "Their durations over those of all kernels but communication.")},
+    ),
+    define(STEPS, "number", {"memory_bound_kernels": ("Kernels", "Number of such kernels, a mean over the steps.")}),
+    define(STEPS, "code", {"memory_bound_operation": ("Operation", "What most of their time computes.")}),
+)
+
+
+def states_reading(trace: TraceTable) -> bool:
+    """Returns whether a trace says for how much of its time a kernel reads from memory."""
+    facts = facts_of(trace)
+    return facts is not None and are_stated(trace, [read for read, _ in facts.reading])
+
+
+def is_bound(trace: TraceTable, facts: DeviceFacts, kernels: Int64) -> Bool:
+    """Returns which kernels read from memory for half of their time or more, and for twice as long as they compute."""
+    found = np.zeros(len(kernels), np.bool_)
+    for read, computes in facts.reading:
+        reads = numbers_of(trace, read, kernels)
+        busy = np.zeros(len(kernels))
+        for key in computes:
+            busy = np.fmax(busy, numbers_of(trace, key, kernels))
+        found |= (reads >= READING) & (reads >= TIMES * busy)
+    return found
+
+
+def _look(s: Scene) -> Seen | None:
+    trace, facts = s.trace, facts_of(s.trace)
+    if facts is None or not states_reading(trace):
+        return None
+    kernels = s.kernels[~trace.is_collective[s.kernels]]
+    row = kernels[is_bound(trace, facts, kernels)]
+    time, total = trace.dur_ns[row], int(trace.dur_ns[kernels].sum())
+    if not total or time.sum() < BOUND_SHARE * total:
+        return None
+    operation = most_of(trace, stated_text(trace, trace.recorder.kernels.type, row), time)
+    told: dict[str, float | str] = {
+        "memory_bound_kernels": s.per_step(len(row)),
+        "memory_bound_ns": s.per_step(int(time.sum())),
+        "memory_bound_ratio": int(time.sum()) / total,
+        **({"memory_bound_operation": operation} if operation else {}),
+    }
+    notice = Notice(
+        rule="memory_bound",
+        severity="low",
+        text=f"{s.each} {{memory_bound_kernels}} {noun(s.per_step(len(row)), 'kernel does', 'kernels do')} little else than "
+        "read from memory, {memory_bound_ratio} of the kernel time ({memory_bound_ns})"
+        + (", most of it {memory_bound_operation}." if operation else "."),
+        todo=s.todo("memory_bound"),
+        figures=[METRICS.figure(key, value) for key, value in told.items()],
+        measure="memory_bound_ratio",
+        threshold=BOUND_SHARE,
+        evidence=Link("timeline", {}, "Show in timeline"),
+        references=s.references("memory_bound"),
+        why="They read for half of their time or more, and compute for half of that or less. Faster cores or fewer "
+        "operations change nothing for them; fewer bytes do. How many bytes a program needs a trace does not tell.",
+        confidence="high",
+    )
+    return Seen(notice, events=s.by_length(row), takes_ns=int(time.sum()))
+
+
+RULE = Rule("memory_bound", "Kernels bound by memory", _look, saves=False, limits=(Limit.GPU,))

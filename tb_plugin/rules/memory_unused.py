@@ -1,0 +1,39 @@
+"""Much of the memory of a device is never used."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.device_memory.records import devices_of
+from tb_plugin.analysis.device_memory.reserved import room_notice
+from tb_plugin.analysis.device_memory.window import window_of
+from tb_plugin.rules._base import Rule, Scene, Seen
+
+
+def _look(s: Scene) -> Seen | None:
+    """What the memory view says as well: the device with the least room counts, as one model runs on all of them."""
+    if not s.trace.steps.recorded or not len(s.trace.memory.time_ns):
+        return None
+    devices = [device for device in devices_of(s.trace) if not device.is_host]
+    window = window_of(s.trace, Params(steps=s.chosen))
+    notices = [room_notice(s.trace, device, window) for device in devices]
+    found = [notice for notice in notices if notice is not None]
+    if not found or len(found) < len(notices):
+        return None
+    least = min(found, key=lambda notice: _ratio(notice.figures[0].value))
+    return Seen(
+        replace(
+            least,
+            why="A larger batch gives each launch more work and reads weights once for more samples. What that saves nobody "
+            "can tell from one recording.",
+            confidence="high",
+        )
+    )
+
+
+def _ratio(value: object) -> float:
+    return value if isinstance(value, float) else 1.0
+
+
+RULE = Rule("memory_unused", "Memory unused", _look, saves=False)

@@ -1,0 +1,82 @@
+"""What a device has no memory for goes to the host and back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.parallelism.roles import OFFLOAD, Role, exposed_ns, roles_of
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {
+            "offload_ns": ("Offloading", "Copies of offloaded tensors to the host and back, a mean over the steps."),
+            "offload_alone_ns": ("Alone", "Part of it beside which nothing else runs, a mean over the steps."),
+        },
+    ),
+    define(
+        STEPS,
+        "bytes",
+        {
+            "offload_to_host_bytes": ("To the host", "What these copies move to the host, a mean over the steps."),
+            "offload_to_device_bytes": ("To the device", "What they move to the device, a mean over the steps."),
+        },
+    ),
+)
+
+
+def _look(s: Scene) -> Seen | None:
+    trace, roles = s.trace, roles_of(s.trace)
+    mine = roles.among(*OFFLOAD) & s.rows[roles.row]
+    rows, bare = roles.row[mine], exposed_ns(trace, mine)
+    if not s.is_worth(bare):
+        return None
+    size = roles.bytes[mine]
+    there = roles.role[mine] == Role.OFFLOAD_TO_HOST
+    notice = Notice(
+        rule="offload_copies",
+        severity="medium",
+        text=f"{s.each} copies of offloaded tensors take {{offload_ns}} ({{offload_to_host_bytes}} to the host, "
+        "{offload_to_device_bytes} to the device), {offload_alone_ns} of it while nothing else runs.",
+        todo=s.todo("offload_copies"),
+        figures=[
+            METRICS.figure("offload_ns", s.per_step(int(trace.dur_ns[rows].sum()))),
+            METRICS.figure("offload_alone_ns", s.per_step(bare)),
+            METRICS.figure("offload_to_host_bytes", s.per_step(int(size[there].sum()))),
+            METRICS.figure("offload_to_device_bytes", s.per_step(int(size[~there].sum()))),
+        ],
+        evidence=Link("timeline", {}, "Show in timeline"),
+        references=s.references("offload_copies"),
+        why="Large copies between host and device inside of an optimizer's step, or of sharding: time for memory. At best "
+        "all of them go, with the calls that make them; at least what runs alone.",
+        confidence="medium",
+    )
+    calls = np.unique(trace.launch[rows])
+    calls = calls[calls != MISSING].astype(np.int64)
+    operators = np.unique(trace.operator[rows])
+    around = np.append(calls, operators[operators != MISSING].astype(np.int64))
+    least = Change(row=rows, less_ns=roles.exposed_ns[mine])
+    return Seen(notice, least, Change(s.covered(around), rows, trace.dur_ns[rows]), s.by_length(rows))
+
+
+def _is_offloading(trace: TraceTable) -> bool:
+    return bool(roles_of(trace).among(*OFFLOAD).any())
+
+
+RULE = Rule(
+    "offload_copies",
+    "Copies of offloaded tensors",
+    _look,
+    asks=_is_offloading,
+    needs_kernels=True,
+    limits=(Limit.COPIES,),
+)

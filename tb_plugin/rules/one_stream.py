@@ -1,0 +1,154 @@
+"""Modules whose kernels fill only part of a device run one after another on one stream."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.groupby import group
+from tb_plugin.analysis.hardware_streams import hardware_streams
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.module_paths import module_paths
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+FILLED = 0.5
+"""Blocks for each multiprocessor: two kernels that have fewer fit on a device beside each other."""
+LONG_NS = 20_000
+"""To bring two streams together again takes events and launches of about as long: shorter kernels gain nothing."""
+OVERLAP_SHARE = 0.02
+"""Share of the steps: less is lost in what steps differ by."""
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {
+            "part_filled_ns": (
+                "Part of the device",
+                "Kernels of neighbouring modules that leave half of the multiprocessors or more without a block while "
+                "nothing runs beside them, a mean over the steps.",
+            ),
+            "could_overlap_ns": (
+                "Could overlap",
+                "The same without the longer one of each two neighbours: what would run beside it if neither needs "
+                "the other.",
+            ),
+        },
+    ),
+    define("", "code", {"neighbours": ("Modules", "The two neighbours of which most could overlap.")}),
+)
+
+
+_INSTANCE = re.compile(r"_\d+$")
+"""Number of a module among those of its class."""
+
+
+def _look(s: Scene) -> Seen | None:
+    trace = s.trace
+    rows = _alone(trace, _part_filled(s))
+    if 2 * s.per_step(int(trace.dur_ns[rows].sum())) <= OVERLAP_SHARE * s.step_ns or not len(rows):
+        return None
+    paths = module_paths(trace)
+    module = paths.of[trace.operator[rows]].astype(np.int64)
+    # A stretch: kernels of one module after another, with nothing between them on the device.
+    place = np.searchsorted(_work(trace, rows), trace.start_ns[rows])
+    fresh = (module[1:] != module[:-1]) | (place[1:] != place[:-1] + 1) | (module[1:] == MISSING)
+    stretch = np.cumsum(np.append(True, fresh)[: len(rows)]) - 1
+    parts = group(stretch)
+    took, begin = parts.sum(trace.dur_ns[rows]), parts.first
+    last = np.append(begin[1:], len(rows)) - 1
+    names = np.append(paths.modules.to_numpy(zero_copy_only=False), "")[module[begin]]
+    kind = _kinds(paths.texts.to_pylist())[module[begin]]
+    follows = (place[begin[1:]] == place[last[:-1]] + 1) & (kind[1:] == kind[:-1]) & (kind[1:] != MISSING)
+    follows &= module[begin[1:]] != module[begin[:-1]]
+    pairs = _apart(np.flatnonzero(follows))
+    could = np.minimum(took[pairs], took[pairs + 1])
+    share = s.per_step(int(could.sum())) / s.step_ns if s.step_ns else 0.0
+    if share <= OVERLAP_SHARE:
+        return None
+    shown = np.isin(stretch, np.concatenate((pairs, pairs + 1)))
+    both = sorted(
+        {(-int(c), f"{names[p]}, {names[p + 1]}") for c, p in zip(could.tolist(), pairs.tolist(), strict=True)}
+    )
+    notice = Notice(
+        rule="one_stream",
+        severity="info",
+        text="Kernels of neighbouring modules such as {neighbours} leave half of the device or more empty, "
+        "{part_filled_ns} of each step, one after another on one stream. If the neighbours do not need each other, "
+        "{could_overlap_ns} of it could overlap.",
+        todo=trace.recorder.todo("one_stream"),
+        figures=[
+            METRICS.figure("neighbours", both[0][1]),
+            METRICS.figure("part_filled_ns", s.per_step(int(trace.dur_ns[rows[shown]].sum()))),
+            METRICS.figure("could_overlap_ns", s.per_step(int(could.sum()))),
+        ],
+        evidence=Link("timeline", {}, "Show in timeline"),
+        references=references_of(trace.recorder, "one_stream"),
+        why="A stream runs one kernel after another, and one with few blocks leaves the rest of the device idle. What "
+        "depends on what is not recorded: of modules that follow each other in a chain nothing can overlap.",
+        confidence="low",
+    )
+    return Seen(notice, events=s.by_length(rows[shown]))
+
+
+def _part_filled(s: Scene) -> Int64:
+    """Long kernels of the steps with too few blocks, in order of their begins."""
+    args = s.trace.device_args
+    few = args.row[(args.blocks_per_sm > 0) & (args.blocks_per_sm < FILLED)].astype(np.int64)
+    trace = s.trace
+    kernel = (trace.kind[few] == EventKind.KERNEL) & ~trace.is_collective[few] & s.rows[few]
+    found: Int64 = np.sort(few[kernel & (trace.dur_ns[few] >= LONG_NS)])
+    return found
+
+
+def _work(trace: TraceTable, rows: Int64) -> Int64:
+    """When the kernels of the device of these rows begin, in order."""
+    of = trace.device[rows[0]] if len(rows) else MISSING
+    found: Int64 = trace.start_ns[(trace.kind == EventKind.KERNEL) & (trace.device == of)]
+    return found
+
+
+def _alone(trace: TraceTable, rows: Int64) -> Int64:
+    """Those of these kernels beside which nothing runs on the device; of one device alone, on its busiest stream."""
+    if not len(rows) or len(np.unique(trace.device[rows])) > 1:
+        return rows[:0]
+    work = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.device == trace.device[rows[0]]))
+    reach = np.append(0, np.maximum.accumulate(trace.ends(work)))
+    next_start = np.append(trace.start_ns[work], np.iinfo(np.int64).max)
+    at = np.searchsorted(work, rows)
+    free = (reach[at] <= trace.start_ns[rows]) & (next_start[at + 1] >= trace.ends(rows))
+    streams, of = np.unique(hardware_streams(trace).of[rows], return_inverse=True)
+    busiest = np.argmax(np.bincount(of.ravel(), trace.dur_ns[rows])) if len(streams) else 0
+    chosen: Int64 = rows[free & (of.ravel() == busiest)]
+    return chosen
+
+
+def _kinds(texts: list[str]) -> Int64:
+    """By path a number of the path without the number of its last module, and one more for no path."""
+    known: dict[str, int] = {}
+    kinds = [known.setdefault(_INSTANCE.sub("", text), len(known)) for text in texts]
+    return np.array([*kinds, MISSING], np.int64)
+
+
+def _apart(pairs: Int64) -> Int64:
+    """Of pairs of which each may begin where the one before ends every other one, so that none shares a stretch."""
+    if not len(pairs):
+        return pairs
+    run = np.cumsum(np.append(True, np.diff(pairs) != 1)) - 1
+    first = np.flatnonzero(np.append(True, np.diff(run) != 0))
+    chosen: Int64 = pairs[(np.arange(len(pairs)) - first[run]) % 2 == 0]
+    return chosen
+
+
+RULE = Rule("one_stream", "One stream where two might do", _look, saves=False, limits=(Limit.GPU,))

@@ -1,0 +1,87 @@
+"""Copies to a device that the host waits for: from memory that the device cannot read by itself, or by blocking calls."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.intervals import measure
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._host_waits import For, around, from_pageable, host_waits
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._overlap import bytes_of, hidden
+from tb_plugin.rules.repeated_copies import repeated_copies
+
+Int64 = npt.NDArray[np.int64]
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "number",
+        {"pageable_copies": ("Copies", "Copies to a device that the host waits for, a mean over the steps.")},
+    ),
+    define(STEPS, "bytes", {"pageable_bytes": ("Bytes", "Bytes that these copies move, a mean over the steps.")}),
+    define(
+        STEPS,
+        "ns",
+        {
+            "pageable_ns": ("On the device", "Time of these copies on the device, a mean over the steps."),
+            "pageable_host_ns": (
+                "On the host",
+                "Calls in which the host waits for these copies, a mean over the steps.",
+            ),
+        },
+    ),
+    define(STEPS, "bytes_per_second", {"pageable_bandwidth": ("Bandwidth", "Bytes over time of these copies.")}),
+    define(
+        STEPS, "code", {"pageable_line": ("Python", "Line of Python that most of the time of these copies lies under.")}
+    ),
+)
+
+
+def _look(s: Scene) -> Seen | None:
+    trace, waits = s.trace, host_waits(s.trace)
+    at = waits.of(For.COPY)
+    at = at[(s.rows & s.on_threads)[waits.row[at]]]
+    at = at[~np.isin(waits.copy[at], repeated_copies(trace).row)]
+    calls, copies = waits.row[at], np.unique(waits.copy[at])
+    whole, dur = around(s, calls, waits.place[at]), trace.dur_ns[copies]
+    if not s.is_worth(measure(whole) + int(dur.sum())):
+        return None
+    size, line = bytes_of(trace, copies), s.line(copies)
+    pageable = from_pageable(trace, copies).all()
+    notice = Notice(
+        rule="pageable_copies",
+        severity="medium",
+        text=f"{s.each} the host waits {{pageable_host_ns}} in copies to the device"
+        + (" from pageable memory" if pageable else "")
+        + (", {pageable_bytes} at {pageable_bandwidth}" if size.any() else "")
+        + (", most of it at {pageable_line}." if line else "."),
+        todo=trace.recorder.todo("pageable_copies"),
+        figures=[
+            METRICS.figure("pageable_host_ns", s.per_step(int(trace.dur_ns[calls].sum()))),
+            METRICS.figure("pageable_copies", s.per_step(len(copies))),
+            METRICS.figure("pageable_ns", s.per_step(int(dur.sum()))),
+            METRICS.figure("pageable_bytes", s.per_step(int(size.sum())) if size.any() else None),
+            METRICS.figure(
+                "pageable_bandwidth", int(size.sum()) * 1e9 / int(dur.sum()) if size.any() and dur.any() else None
+            ),
+            *([METRICS.figure("pageable_line", line)] if line else []),
+        ],
+        evidence=Link("timeline", {}, "Show in timeline"),
+        references=references_of(trace.recorder, "pageable_copies"),
+        why="The host launches nothing until the copy has ended, and the device computes nothing meanwhile. The bounds are "
+        "of pinned memory, copied one batch ahead on a stream of its own: the waits go, and of the copies at least three "
+        "quarters of what the other work of the step can hide, at most all.",
+        confidence="high" if pageable else "medium",
+    )
+    least = Change(s.covered(calls), copies, hidden(s, copies))
+    return Seen(notice, least, Change(whole, copies, dur), s.by_length(copies))
+
+
+RULE = Rule("pageable_copies", "Copies that the host waits for", _look, limits=(Limit.CPU, Limit.COPIES))

@@ -1,0 +1,81 @@
+"""A stage of a pipeline waits for the others."""
+
+from __future__ import annotations
+
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.parallelism.roles import PIPELINE, exposed_ns, roles_of
+from tb_plugin.analysis.range_patterns import named
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.model.trace.schema import EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+BUBBLE_SHARE = 0.05
+"""Share of the steps: filling and draining a pipeline of four stages with many micro-batches may take as much."""
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {
+            "pipeline_bubble_ns": (
+                "Bubble",
+                "Time in which this rank does nothing but send to other stages or receive, a mean over the steps.",
+            )
+        },
+    ),
+    define(STEPS, "ratio", {"pipeline_bubble_ratio": ("Of the steps", "The bubble, as a share of the steps.")}),
+    define(
+        STEPS,
+        "number",
+        {"pipeline_ranges": ("Ranges", "Ranges of one micro-batch in one stage, a mean over the steps.")},
+    ),
+)
+
+
+def _look(s: Scene) -> Seen | None:
+    trace, roles = s.trace, roles_of(s.trace)
+    mine = roles.among(*PIPELINE) & s.rows[roles.row]
+    rows, bare = roles.row[mine], exposed_ns(trace, mine)
+    share = s.per_step(bare) / s.step_ns if s.step_ns else 0.0
+    if share <= BUBBLE_SHARE:
+        return None
+    ranges = named(trace, trace.recorder.parallel.micro_batch) & (trace.kind == EventKind.ANNOTATION) & s.rows
+    count = int(ranges.sum())
+    notice = Notice(
+        rule="pipeline_bubble",
+        severity="medium",
+        text=f"{s.each} this stage of the pipeline does nothing but wait for others, or move data to and from them, for "
+        "{pipeline_bubble_ns}" + (" ({pipeline_ranges} passes of micro-batches)." if count else "."),
+        todo=s.todo("pipeline_bubble"),
+        figures=[
+            METRICS.figure("pipeline_bubble_ns", s.per_step(bare)),
+            METRICS.figure("pipeline_bubble_ratio", share),
+            *([METRICS.figure("pipeline_ranges", s.per_step(count))] if count else []),
+        ],
+        measure="pipeline_bubble_ratio",
+        threshold=BUBBLE_SHARE,
+        evidence=Link("parallelism", {}, "Show roles"),
+        references=s.references("pipeline_bubble"),
+        why="While a stage waits its device computes nothing. A schedule with more micro-batches, or with several stages a "
+        "rank, leaves less of it. How much is waiting and how much is moving data one rank does not tell: at best all of it "
+        "goes, at least nothing.",
+        confidence="medium",
+    )
+    return Seen(notice, Change(), Change(row=rows, less_ns=trace.dur_ns[rows], awaited=True), s.by_length(rows))
+
+
+def _is_pipeline(trace: TraceTable) -> bool:
+    return bool(roles_of(trace).among(*PIPELINE).any())
+
+
+RULE = Rule(
+    "pipeline_bubble",
+    "A stage of the pipeline waits",
+    _look,
+    asks=_is_pipeline,
+    needs_kernels=True,
+    limits=(Limit.COMMUNICATION,),
+)

@@ -1,0 +1,115 @@
+"""The profiler itself takes so long that the numbers of the recording mislead."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.idle.causes import Cause
+from tb_plugin.analysis.idle.host import rows_in
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, measure, measure_within
+from tb_plugin.model.trace.schema import ON_DEVICE, EventKind, of_kind
+from tb_plugin.payloads import Figure, Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+Int64 = npt.NDArray[np.int64]
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {"overhead_ns": ("Profiler", "Time that the profiler recorded as its own, a mean over the steps.")},
+    ),
+    define(
+        STEPS,
+        "ratio",
+        {
+            "waiting_host_ratio": (
+                "Waiting for the host",
+                "Share of the step in which devices idle while the host is in Python, operators or launch calls.",
+            )
+        },
+    ),
+    define(
+        STEPS,
+        "number",
+        {
+            "python_rate": (
+                "Python calls a millisecond",
+                "Recorded calls of the threads that launch, over the time that the steps take on the host.",
+            )
+        },
+    ),
+)
+
+OVERHEAD_SHARE = 0.01
+"""Share of the steps: less is lost among what steps differ by."""
+CALLS_A_MS = 100
+"""To record a call takes about a microsecond: from so many on that is a tenth of the host's time."""
+WAITING = 0.1
+"""Share of the step for which the device waits for the host: else a slower host changes little."""
+_HOST = (Cause.PYTHON, Cause.DISPATCH, Cause.LAUNCH)
+
+
+def _look(s: Scene) -> Seen | None:
+    rows = rows_in(s.trace, Cause.PROFILER)
+    own = s.open(rows) if len(rows) else EMPTY
+    share = measure(own) / max(measure(s.host), 1)
+    waiting = float(s.idle_for(*_HOST).mean()) / s.step_ns if s.step_ns else 0.0
+    rate = _calls(s) / (measure(s.host) / 1e6) if waiting >= WAITING else 0.0
+    if share < OVERHEAD_SHARE and rate < CALLS_A_MS:
+        return None
+    figures: list[Figure] = []
+    text, todo = [], []
+    if share >= OVERHEAD_SHARE:
+        text.append("The profiler itself takes {overhead_ns} of each {step_time_mean_ns} step.")
+        todo.append("profiler_overhead")
+        figures += [
+            METRICS.figure("overhead_ns", s.per_step(measure(own))),
+            METRICS.figure("step_time_mean_ns", s.step_ns),
+        ]
+    if rate >= CALLS_A_MS:
+        text.append(
+            "{python_rate} Python calls a millisecond were recorded, and devices wait for the host {waiting_host_ratio} of "
+            "the time: without recording stacks they wait less, nobody knows how much."
+        )
+        todo.append("profiler_overhead.stacks")
+        figures += [METRICS.figure("python_rate", rate), METRICS.figure("waiting_host_ratio", waiting)]
+    notice = Notice(
+        rule="profiler_overhead",
+        severity="low",
+        text=" ".join(text),
+        todo=" ".join(map(s.trace.recorder.todo, todo)),
+        figures=figures,
+        evidence=Link("idle", {"where": "cause:Profiler"}, "Show what waits") if len(own) else None,
+        references=references_of(s.trace.recorder, "profiler_overhead"),
+        why="What is slow only because it is recorded needs no mending: other findings look larger than they are. The lower "
+        "bound is without what held the threads that launch up, and waits for the profiler; the upper one without all that "
+        "it recorded as its own.",
+        confidence="medium",
+    )
+    if share < OVERHEAD_SHARE:
+        return Seen(notice)
+    least = join(_holding(s, own), intersect(s.held, own))
+    there = rows[measure_within(s.host, s.trace.start_ns[rows], s.trace.ends(rows)) > 0]
+    return Seen(notice, Change(least), Change(own), s.by_length(there), measure(own))
+
+
+def _calls(s: Scene) -> int:
+    """How many Python calls of the threads that launch were recorded in the steps."""
+    return int((of_kind(s.trace.kind, EventKind.PYTHON, EventKind.MODULE) & s.on_threads & s.rows).sum())
+
+
+def _holding(s: Scene, own: Ranges) -> Ranges:
+    """Those of these times in which none of the threads that launch began anything."""
+    begun = s.trace.start_ns[s.on_threads & ~of_kind(s.trace.kind, *ON_DEVICE, EventKind.OVERHEAD)]
+    still = np.searchsorted(begun, own.start, side="right") == np.searchsorted(begun, own.end)
+    return Ranges(own.start[still], own.end[still])
+
+
+RULE = Rule("profiler_overhead", "Profiler overhead", _look, limits=(Limit.PROFILER,))

@@ -1,0 +1,79 @@
+"""Functions that had been compiled are compiled again inside of steps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_plugin.analysis.compiled.compiling import compilations_of, guards_of
+from tb_plugin.analysis.compiled.regions import has_regions
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.intervals import measure
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {
+            "recompiling_ns": (
+                "Recompilation",
+                "Time of compilations of functions that had been compiled before, in all.",
+            )
+        },
+    ),
+    define(
+        STEPS,
+        "count",
+        {
+            "recompiled": ("Recompilations", "Compilations of functions that had been compiled before."),
+            "failed_guards": ("Guards that failed", "Checks of guards after which the thread compiled."),
+        },
+    ),
+    define(STEPS, "code", {"recompiled_regions": ("Regions", "What was compiled again.")}),
+)
+
+
+def _look(s: Scene) -> Seen | None:
+    if not has_regions(s.trace):
+        return None
+    made = compilations_of(s.trace)
+    known = np.flatnonzero(s.on_threads[made.row] & (made.region != MISSING))
+    again = known[made.repeats()[made.region[known]]]
+    compiling = s.covered(made.row[again])
+    if not len(compiling):
+        return None
+    guards = guards_of(s.trace)
+    failed = int((guards.compilation[s.rows[guards.row]] != MISSING).sum())
+    names = [made.names[at] for at in dict.fromkeys(made.region[again[s.rows[made.row[again]]]].tolist())]
+    if not names:
+        return None
+    figures = [
+        METRICS.figure("recompiled", len(names)),
+        METRICS.figure("recompiling_ns", measure(compiling)),
+        *([METRICS.figure("failed_guards", failed)] if failed else []),
+        METRICS.figure("recompiled_regions", ", ".join(names)),
+    ]
+    notice = Notice(
+        rule="recompilation",
+        severity="medium",
+        text=f"{{recompiled}} {noun(len(names), 'function was', 'functions were')} compiled again, for {{recompiling_ns}} "
+        "(regions {recompiled_regions})"
+        + (f": {{failed_guards}} {noun(failed, 'check')} of guards found nothing that fits." if failed else "."),
+        todo=s.todo("recompilation"),
+        figures=figures,
+        evidence=Link("compiled", {}, "Show the regions"),
+        references=s.references("recompilation"),
+        why="A guard that fails means that a size, a type or a value differs from what the code was compiled for. The bounds "
+        "are without these compilations.",
+        confidence="high",
+    )
+    return Seen(notice, Change(compiling), events=s.by_length(made.row[again]))
+
+
+RULE = Rule("recompilation", "Recompilation", _look, asks=has_regions, limits=(Limit.CPU, Limit.CPU_ONLY))

@@ -1,0 +1,102 @@
+"""Forward work that the backward pass repeats."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.recomputation import Recomputed, called_in, recomputed
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.intervals import intersect, subtract, union
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {
+            "recompute_device_ns": (
+                "Computed again",
+                "Device work of forward code that backward passes call again, a mean over the steps.",
+            ),
+            "recompute_host_ns": (
+                "Again on the host",
+                "Time of the host in forward code that backward passes call again, without backward passes inside of it, a "
+                "mean over the steps.",
+            ),
+            "recompute_most_ns": (
+                "Most of it",
+                "Such work (where no device works, time of the host) of the module that has most, a mean over the steps.",
+            ),
+        },
+    ),
+    define(
+        STEPS, "number", {"recompute_count": ("Runs", "How often forward code is called again, a mean over the steps.")}
+    ),
+    define("", "code", {"recompute_module": ("Module", "Module that is computed again longest.")}),
+)
+
+
+def _look(s: Scene) -> Seen | None:
+    trace, found = s.trace, recomputed(s.trace)
+    if not len(found):
+        return None
+    mine = s.rows[found.first]
+    kept = mine[found.of]
+    rows, chosen = found.work[kept], np.flatnonzero(mine)
+    if not len(chosen):
+        return None
+    device, host = int(trace.dur_ns[rows].sum()), int(found.host_ns[chosen].sum())
+    module, most = _most(trace, found, mine)
+    takes = "{recompute_device_ns} of the device" if device else "{recompute_host_ns} of the host"
+    notice = Notice(
+        rule="recomputation",
+        severity="low",
+        text=f"{s.each} the backward pass calls forward code again {s.often(len(chosen), 'recompute_count')}: {takes}"
+        + (", most of it in {recompute_module} ({recompute_most_ns})." if module else "."),
+        todo=s.todo("recomputation"),
+        figures=[
+            METRICS.figure("recompute_count", s.per_step(len(chosen))),
+            *([METRICS.figure("recompute_device_ns", s.per_step(device))] if device else []),
+            METRICS.figure("recompute_host_ns", s.per_step(host)),
+            *(
+                [METRICS.figure("recompute_module", module), METRICS.figure("recompute_most_ns", s.per_step(most))]
+                if module
+                else []
+            ),
+        ],
+        evidence=Link("timeline", {}, "Show in timeline"),
+        references=s.references("recomputation"),
+        why="What a backward pass needs and the forward pass did not keep is computed again: time for memory. The bounds are "
+        "for keeping all of it; whether the memory is there a trace of times does not tell.",
+        confidence="high",
+    )
+    operators = found.operator[s.rows[found.operator]]
+    without = Change(s.covered(operators), rows, trace.dur_ns[rows])
+    whole = intersect(union(found.start[chosen], found.end[chosen]), s.host)
+    inner = found.passes[s.rows[found.passes]]
+    host_time = subtract(subtract(whole, s.open(inner)), s.held)
+    return Seen(
+        notice, without, Change(host_time, rows, trace.dur_ns[rows]), s.by_length(rows if device else operators)
+    )
+
+
+def _most(trace: TraceTable, found: Recomputed, mine: np.ndarray) -> tuple[str, int]:
+    """The module that is computed again longest and its time, "" where no call of a module is recorded."""
+    modules = called_in(trace, found)
+    times = modules.times(trace, found, mine)
+    if not len(times):
+        return "", 0
+    most = int(times.argmax())
+    return (modules.texts[most], int(times[most])) if times[most] else ("", 0)
+
+
+def _is_recomputing(trace: TraceTable) -> bool:
+    return len(recomputed(trace)) > 0
+
+
+RULE = Rule("recomputation", "Forward work that is repeated", _look, asks=_is_recomputing, limits=(Limit.GPU,))

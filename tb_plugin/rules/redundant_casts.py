@@ -1,0 +1,160 @@
+"""The same numbers are cast again and again, or there and back."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.code_lines import code_lines
+from tb_plugin.analysis.groupby import Groups, group
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import inherit
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._shapes import Dims, arguments, sizes
+from tb_plugin.rules._streams import around, streams
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+REPEATED = 4
+"""Casts by one line in one call of a module, at least: of queries, keys and values three may be alike."""
+CAST_SHARE = 0.01
+"""Share of the kernel time of the steps: what takes less hardly saves a hundredth of a step."""
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {"casts_ns": ("Repeated casts", "Kernels that cast what was cast before, a mean over the steps.")},
+    ),
+    define(STEPS, "number", {"casts": ("Casts", "Number of such kernels, a mean over the steps.")}),
+    define(STEPS, "code", {"cast_line": ("Python", "Line of Python that most of the time of these casts lies under.")}),
+)
+
+
+def _look(s: Scene) -> Seen | None:
+    trace = s.trace
+    kernels = s.kernels[trace.operator[s.kernels] != MISSING]
+    casting = around(trace, trace.operator[kernels], trace.recorder.operators.casting)
+    row, cast = kernels[casting != MISSING], casting[casting != MISSING]
+    total = int(trace.dur_ns[s.kernels].sum())
+    if not len(row) or trace.dur_ns[row].sum() < CAST_SHARE * total:
+        return None
+    told = arguments(trace)
+    shape, kind = told.shape_of(cast), told.type_of(cast)
+    known = shape != MISSING
+    row, cast, shape, kind = row[known], cast[known], shape[known], kind[known]
+    again, in_step = _again(s, row, cast, shape, kind)
+    sure = again | _weights_again(s, row, cast, shape, kind) | _there_and_back(trace, row, shape, kind)
+    redundant = sure | in_step
+    time = int(trace.dur_ns[row[redundant]].sum())
+    if not time or time < CAST_SHARE * total:
+        return None
+    rows = s.by_length(row[redundant])
+    line = s.line(rows)
+    notice = Notice(
+        rule="redundant_casts",
+        severity="medium",
+        text="{casts} kernels of each step cast to another type what was cast before, {casts_ns}"
+        + (", most of it from {cast_line}." if line else "."),
+        todo=trace.recorder.todo("redundant_casts"),
+        figures=[
+            METRICS.figure("casts", s.per_step(len(rows))),
+            METRICS.figure("casts_ns", s.per_step(time)),
+            *([METRICS.figure("cast_line", line)] if line else []),
+        ],
+        evidence=Link("timeline", {}, "Show in timeline"),
+        references=references_of(trace.recorder, "redundant_casts"),
+        why="Casts of one shape and type by one line give the same numbers if the tensor is the same one, which a trace does "
+        "not tell. At least all but the first in each call of a module go, at best all but the first in each step; of "
+        "a module's weight all but the first, of casts there and back both.",
+        confidence="medium",
+    )
+    outer = np.unique(cast[redundant])
+    return Seen(
+        notice,
+        Change(row=row[sure], less_ns=trace.dur_ns[row[sure]]),
+        Change(s.covered(outer), row[redundant], trace.dur_ns[row[redundant]]),
+        rows,
+    )
+
+
+def _again(s: Scene, row: Int64, cast: Int64, shape: Int64, kind: Int64) -> tuple[Bool, Bool]:
+    """Which casts repeat an earlier one in the same call of a module, and of such series, in the same step."""
+    trace = s.trace
+    module, step = _module(trace, cast), _step(s, cast)
+    line = code_lines(trace).of[trace.launch[row]]
+    groups = group(module, line, shape, kind)
+    often = (groups.count() >= REPEATED)[groups.of] & (module != MISSING)
+    first = _firsts(trace, groups, row)
+    everywhere = group(step, line, shape, kind, often)
+    return often & ~first, often & ~_firsts(trace, everywhere, row)
+
+
+def _weights_again(s: Scene, row: Int64, cast: Int64, shape: Int64, kind: Int64) -> Bool:
+    """Which casts are of a weight that the same module had cast in the same step: autocast does so in each pass.
+
+    Within an operator that could use matrix units the weight is the second input; the first one is another tensor each time.
+    """
+    trace = s.trace
+    above = np.append(trace.operator, MISSING)
+    outer = above[above[cast]]  # the operator around aten::to
+    module = _module(trace, cast)
+    inside = np.append(trace.matrix_eligible, False)[outer] & (module != MISSING)
+    texts = arguments(trace).shape_of(outer)
+    pairs, of = np.unique(np.stack((np.where(inside, texts, MISSING), shape)), axis=1, return_inverse=True)
+    both = (trace.strings.take(each).to_pylist() for each in pairs)
+    of_weight = np.array(
+        [_is_weight(sizes(outside or ""), sizes(text or "")) for outside, text in zip(*both, strict=True)]
+    )
+    mine = of_weight.astype(np.bool_)[of.ravel()] & inside
+    groups = group(np.append(trace.name, MISSING)[module], _step(s, cast), shape, kind, mine)
+    found: Bool = mine & ~_firsts(trace, groups, row)
+    return found
+
+
+def _is_weight(product: list[Dims], cast: list[Dims]) -> bool:
+    return len(product) > 1 and bool(cast) and cast[0] == product[1] != product[0]
+
+
+def _module(trace: TraceTable, cast: Int64) -> Int64:
+    """The innermost call of a module around each cast, -1 = none is recorded."""
+    calls = np.where(trace.kind == EventKind.MODULE, np.arange(len(trace)), MISSING).astype(np.int32)
+    found: Int64 = inherit(calls, trace.python_parent)[cast].astype(np.int64)
+    return found
+
+
+def _step(s: Scene, cast: Int64) -> Int64:
+    found: Int64 = np.searchsorted(s.steps.host_start_ns, s.trace.start_ns[cast], side="right")
+    return found
+
+
+def _firsts(trace: TraceTable, groups: Groups, row: Int64) -> Bool:
+    """Which rows are the first of their group to begin."""
+    order = np.lexsort((trace.start_ns[row], groups.of))
+    found = np.zeros(len(row), np.bool_)
+    found[order[np.append(True, np.diff(groups.of[order]) > 0)[: len(row)]]] = True
+    return found
+
+
+def _there_and_back(trace: TraceTable, row: Int64, shape: Int64, kind: Int64) -> Bool:
+    """Which casts follow, or are followed by, one of the same shape from another type on their stream."""
+    found = np.zeros(len(row), np.bool_)
+    place = np.full(len(trace), MISSING, np.int64)
+    place[row] = np.arange(len(row))
+    all_of = streams(trace)
+    here = place[all_of.row]
+    pair = (here[1:] != MISSING) & (here[:-1] != MISSING) & ~all_of.first[1:]
+    one, two = here[:-1][pair], here[1:][pair]
+    both = (shape[one] == shape[two]) & (kind[one] != kind[two]) & (np.minimum(kind[one], kind[two]) != MISSING)
+    found[one[both]] = found[two[both]] = True
+    return found
+
+
+RULE = Rule("redundant_casts", "Casts again and again", _look, limits=(Limit.GPU,))

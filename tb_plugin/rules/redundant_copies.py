@@ -1,0 +1,77 @@
+"""Tensors are copied only to lie in memory in another way."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.kernel_classes import named_kernels
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.analysis.severity import severity_of
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.model.trace.schema import MISSING, KernelClass
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._streams import around
+
+Int64 = npt.NDArray[np.int64]
+
+COPY_SHARE = 0.02
+"""Share of the kernel time of the steps: heads of attention that are merged by a copy take less, in most transformers."""
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {"layout_ns": ("Copies of layout", "Kernels that copy tensors into another layout, a mean over the steps.")},
+    ),
+    define(STEPS, "ratio", {"layout_ratio": ("Copies of layout", "Share of the kernel time in such kernels.")}),
+    define(
+        STEPS, "code", {"layout_line": ("Python", "Line of Python that most of the time of these copies lies under.")}
+    ),
+)
+
+
+def _look(s: Scene) -> Seen | None:
+    trace = s.trace
+    kernels = s.kernels[trace.operator[s.kernels] != MISSING]
+    classes = named_kernels(trace).of(trace.name[kernels]) if len(kernels) else np.empty(0, np.uint8)
+    copies = kernels[classes == KernelClass.COPY]
+    operator = trace.operator[copies]
+    # Convolutions turn their inputs and results themselves where these lie as the library does not want them.
+    turning = np.isin(operator, trace.operator[kernels[classes == KernelClass.CONVOLUTION]])
+    outer = around(trace, operator, trace.recorder.operators.laying_out)
+    is_one = turning | (outer != MISSING)
+    rows = s.by_length(copies[is_one])
+    time, total = int(trace.dur_ns[rows].sum()), int(trace.dur_ns[s.kernels].sum())
+    if not time or time < COPY_SHARE * total:
+        return None
+    of_convolutions = 2 * int(trace.dur_ns[copies[turning]].sum()) >= time
+    line = s.line(rows)
+    notice = Notice(
+        rule="redundant_copies",
+        severity=severity_of(time / total),
+        text="Copies of tensors into another layout take {layout_ns} of each step, {layout_ratio} of the kernel time"
+        + (", most of it from {layout_line}." if line else "."),
+        todo=trace.recorder.todo("redundant_copies.convolutions" if of_convolutions else "redundant_copies"),
+        figures=[
+            METRICS.figure("layout_ns", s.per_step(time)),
+            METRICS.figure("layout_ratio", time / total),
+            *([METRICS.figure("layout_line", line)] if line else []),
+        ],
+        measure="layout_ratio",
+        threshold=COPY_SHARE,
+        evidence=Link("kernels", {"where": "class:copy"}, "Show kernels"),
+        references=references_of(trace.recorder, "redundant_copies"),
+        why="Such a copy computes nothing. The bounds hold if tensors are made in the layout in which they are used; where "
+        "two users want different ones, a copy stays.",
+        confidence="medium",
+    )
+    row = np.sort(rows)
+    host = s.covered(np.unique(outer[outer != MISSING]))
+    return Seen(notice, Change(row=row, less_ns=trace.dur_ns[row]), Change(host, row, trace.dur_ns[row]), rows)
+
+
+RULE = Rule("redundant_copies", "Copies into another layout", _look, limits=(Limit.GPU,))

@@ -1,0 +1,99 @@
+"""Operators that give a tensor the shape that it has, or one that the next of them replaces."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.backward import backward_operators
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.range_patterns import named
+from tb_plugin.model.trace.extra_columns import RESULT_SHAPES
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._shapes import arguments, sizes
+
+Int64 = npt.NDArray[np.int64]
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "number",
+        {"reshapes": ("Reshapes", "Operators that reshape a tensor to the shape that it has, a mean over the steps.")},
+    ),
+    define(
+        STEPS,
+        "ns",
+        {
+            "reshapes_ns": (
+                "Host time",
+                "Host time of these operators, and of the calls that hand them over: a mean over the steps.",
+            )
+        },
+    ),
+    define(
+        STEPS,
+        "code",
+        {"reshape_line": ("Python", "Line of Python that most of the time of these operators lies under.")},
+    ),
+)
+
+
+def _look(s: Scene) -> Seen | None:
+    trace = s.trace
+    reshaping = named(trace, trace.recorder.operators.reshaping)
+    operators = np.flatnonzero(reshaping & (trace.kind == EventKind.OPERATOR) & s.rows)
+    if not len(operators):
+        return None
+    # What a backward pass does goes with what the forward pass does.
+    operators = operators[backward_operators(trace).of[operators] == MISSING]
+    row = operators[_same_shape(trace, operators)]
+    if len(row) < len(s.steps.label) or not len(row):
+        return None
+    handed = trace.arrows.tail[np.isin(trace.arrows.head, row)]
+    handed = np.unique(handed[(trace.kind[handed] == EventKind.RUNTIME) & (trace.track[handed] != trace.track[row[0]])])
+    line = s.line(row)
+    notice = Notice(
+        rule="redundant_reshapes",
+        severity="low" if s.is_worth(int(trace.dur_ns[row].sum() + trace.dur_ns[handed].sum())) else "info",
+        text="In each step {reshapes} operators reshape a tensor to the shape that it has, {reshapes_ns} on the host"
+        + (", most of it at {reshape_line}." if line else "."),
+        todo=s.todo("redundant_reshapes"),
+        figures=[
+            METRICS.figure("reshapes", s.per_step(len(row))),
+            METRICS.figure("reshapes_ns", s.per_step(int(trace.dur_ns[row].sum() + trace.dur_ns[handed].sum()))),
+            *([METRICS.figure("reshape_line", line)] if line else []),
+        ],
+        evidence=Link("timeline", {}, "Show in timeline"),
+        references=s.references("redundant_reshapes"),
+        why="Such an operator computes nothing, and costs the host what every operator costs. Where the device is busy "
+        "nothing is saved by leaving it out.",
+        confidence="high",
+    )
+    return Seen(notice, events=s.by_length(row))
+
+
+def _same_shape(trace: TraceTable, operators: Int64) -> npt.NDArray[np.bool_]:
+    """Which operators state a shape of their result that is that of their first input."""
+    before = arguments(trace).shape_of(operators)
+    after = np.full(len(trace) + 1, MISSING, np.int64)
+    for column in trace.others:
+        if column.key == RESULT_SHAPES and column.is_text:
+            after[column.row] = column.value
+    pairs, of = np.unique(np.stack((before, after[operators])), axis=1, return_inverse=True)
+    same = [
+        one != MISSING and other != MISSING and _first(trace.strings[one]) == _first(trace.strings[other])
+        for one, other in pairs.T.tolist()
+    ]
+    found: npt.NDArray[np.bool_] = np.array(same, np.bool_)[of.ravel()]
+    return found
+
+
+def _first(text: str) -> tuple[int, ...]:
+    return next(iter(sizes(text)), ())
+
+
+RULE = Rule("redundant_reshapes", "Reshapes that change nothing", _look, saves=False)

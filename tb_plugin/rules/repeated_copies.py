@@ -1,0 +1,166 @@
+"""The same is copied to a device again and again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.code_lines import code_lines
+from tb_plugin.analysis.groupby import group
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, matched, named
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.intervals import measure
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._host_waits import copies_to_device, host_waits, outermost
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._overlap import bytes_of, hidden
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "number",
+        {"repeated_copies": ("Repeated copies", "Copies of what seems to be one tensor, a mean over the steps.")},
+    ),
+    define(
+        STEPS,
+        "bytes",
+        {"repeated_copy_bytes": ("Repeated bytes", "Bytes that such copies move, a mean over the steps.")},
+    ),
+    define(
+        STEPS,
+        "ns",
+        {
+            "repeated_copy_ns": (
+                "Repeated copies",
+                "Operators on the host that make such copies, a mean over the steps.",
+            )
+        },
+    ),
+    define(STEPS, "code", {"repeated_copy_line": ("Python", "Line of Python that makes most of the repeated copies.")}),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Repeats:
+    """Copies of what seems to be one tensor each, in order of ``row``."""
+
+    row: Int64
+    is_first: Bool
+    """No other copy of it came before in the step."""
+
+
+@remembered
+def repeated_copies(trace: TraceTable) -> Repeats:
+    """Returns the copies to devices that repeat each other within each recorded step of a training.
+
+    They come from one line of Python that copies nothing else, in one operator, with one shape and size; and between two of
+    them no batch is loaded and no backward pass runs, after which the line would copy something else.
+    """
+    none = Repeats(np.empty(0, np.int64), np.empty(0, np.bool_))
+    copies = copies_to_device(trace)
+    if len(copies) < 2 or not trace.steps.recorded:
+        return none
+    lines = code_lines(trace)
+    call = trace.launch[copies]
+    copies = copies[(lines.of[call] != MISSING) & (trace.operator[call] != MISSING)]
+    call = trace.launch[copies].astype(np.int64)
+    step, inside = _steps(trace, call)
+    copies, call, step = copies[inside], call[inside], step[inside]
+    turns = _turns(trace)
+    if len(copies) < 2 or not len(turns):
+        return none
+    line, turn = lines.of[call], np.searchsorted(turns, trace.start_ns[call])
+    kinds = group(trace.name[copies], trace.name[trace.operator[call]], _shapes(trace, call), bytes_of(trace, copies))
+    # Of a line that copies several things nobody knows which is which: layers that come back one by one, parts of a batch.
+    of_line = group(line)
+    alone = of_line.min(kinds.of)[of_line.of] == of_line.max(kinds.of)[of_line.of]
+    together = group(line, step, turn)
+    again = alone & (together.count()[together.of] > 1)
+    by_step = group(line, step)
+    steps_with = group(line[by_step.first])
+    always = ~steps_with.any(~by_step.any(again))
+    kept = again & always[steps_with.of[by_step.of]]
+    row = copies[kept]
+    order = np.lexsort((row, trace.start_ns[call[kept]]))
+    first = np.zeros(len(row), np.bool_)
+    first[order[np.unique(by_step.of[kept][order], return_index=True)[1]]] = True
+    return Repeats(row, first)
+
+
+def _steps(trace: TraceTable, call: Int64) -> tuple[Int64, Bool]:
+    """The step that each call begins in, and whether there is one."""
+    begin, end = trace.steps.host_start_ns, trace.steps.host_end_ns
+    step = np.searchsorted(begin, trace.start_ns[call], side="right") - 1
+    return step, (step != MISSING) & (trace.start_ns[call] < end[step])
+
+
+def _turns(trace: TraceTable) -> Int64:
+    """Begins of backward operators and of waits for a batch, in order; none where nothing runs backward."""
+    backward = named(trace, matched(BACKWARD))
+    if not backward.any():
+        return np.empty(0, np.int64)
+    found: Int64 = np.sort(trace.start_ns[backward | named(trace, matched(DATALOADER))])
+    return found
+
+
+def _shapes(trace: TraceTable, call: Int64) -> Int64:
+    shapes = np.full(len(trace), MISSING, np.int64)
+    shapes[trace.operators.row] = trace.operators.shapes
+    found: Int64 = shapes[trace.operator[call]]
+    return found
+
+
+def _look(s: Scene) -> Seen | None:
+    trace, repeats = s.trace, repeated_copies(s.trace)
+    mine = s.rows[repeats.row]
+    row, is_first = s.by_length(repeats.row[mine]), repeats.row[mine & repeats.is_first]
+    whole = outermost(trace, trace.operator[row].astype(np.int64))
+    host, dur = s.covered(whole), trace.dur_ns[row]
+    if not s.is_worth(measure(host) + int(dur.sum())):
+        return None
+    again = ~np.isin(row, is_first)
+    notice = Notice(
+        rule="repeated_copies",
+        severity="medium",
+        text="In each step {repeated_copy_line} copies what seems to be the same to the device {repeated_copies} times, "
+        "{repeated_copy_bytes} in all; that takes {repeated_copy_ns} on the host.",
+        todo=trace.recorder.todo("repeated_copies"),
+        figures=[
+            METRICS.figure("repeated_copy_line", s.line(row)),
+            METRICS.figure("repeated_copies", s.per_step(len(row))),
+            METRICS.figure("repeated_copy_bytes", s.per_step(int(bytes_of(trace, row).sum()))),
+            METRICS.figure("repeated_copy_ns", s.per_step(int(trace.dur_ns[np.unique(whole)].sum()))),
+        ],
+        evidence=Link("timeline", {}, "Show in timeline"),
+        references=references_of(trace.recorder, "repeated_copies"),
+        why="What does not change needs to be copied once. The lower bound leaves one copy in each step, prefetched from "
+        "pinned memory like a batch, the upper one none. "
+        "Which tensor is copied is not recorded: line, operator, shape and size are the same each time, and no batch and no "
+        "backward pass lies between.",
+        confidence="medium",
+    )
+    return Seen(notice, _least(s, row, whole, again), Change(host, row, dur), row)
+
+
+def _least(s: Scene, row: Int64, whole: Int64, again: Bool) -> Change:
+    """What goes if one copy in each step stays, as an input that is prefetched: its wait, and what other work hides of it."""
+    waits, first = host_waits(s.trace), row[~again]
+    calls = waits.row[np.isin(waits.copy, first)]
+    less = s.trace.dur_ns[row].copy()
+    less[~again] = hidden(s, first)
+    return Change(s.covered(np.concatenate((whole[again], calls))), row, less)
+
+
+RULE = Rule("repeated_copies", "Repeated copies to the device", _look, limits=(Limit.COPIES,))

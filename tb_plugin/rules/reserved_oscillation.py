@@ -1,0 +1,37 @@
+"""Reserved memory goes back to the driver and is asked for again."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.device_memory.records import devices_of
+from tb_plugin.analysis.device_memory.reserved import swings_notice, swings_of
+from tb_plugin.analysis.device_memory.window import window_of
+from tb_plugin.analysis.driver_calls import usual_calls
+from tb_plugin.rules._base import Rule, Scene, Seen
+
+
+def _look(s: Scene) -> Seen | None:
+    """What the memory view says as well, of the device that gives back most."""
+    if not s.trace.steps.recorded or not len(s.trace.memory.time_ns):
+        return None
+    window = window_of(s.trace, Params(steps=s.chosen))
+    every = [device for device in devices_of(s.trace) if not device.is_host]
+    found = [(swings, device) for device in every if (swings := swings_of(device, window)) is not None]
+    if not found:
+        return None
+    swings, device = min(found, key=lambda pair: (-pair[0].returned_bytes, pair[1].name))
+    notice = swings_notice(s.trace, device, swings, s.driver)
+    return Seen(
+        replace(
+            notice,
+            why="To give memory back waits for the device, and to ask for it again holds the host up. What these calls cost "
+            "the finding of driver calls for memory says.",
+            confidence="high",
+        ),
+        events=s.by_length(usual_calls(s.trace, s.host)),
+    )
+
+
+RULE = Rule("reserved_oscillation", "Reserved memory comes and goes", _look, saves=False)

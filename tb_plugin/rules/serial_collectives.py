@@ -1,0 +1,86 @@
+"""Gradients are reduced on the stream that computes: nothing can run beside."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.groupby import sum_by
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._collectives import ONE_RANK, Collectives, collectives, could_hide, first_of, left_over
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+SERIAL_SHARE = 0.02
+"""Share of the steps: less is lost in what steps differ by."""
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {"serial_ns": ("On the computing stream", "Collectives on the stream that computes, a mean over the steps.")},
+    ),
+    define(
+        STEPS,
+        "ratio",
+        {"serial_ratio": ("Of the step", "The same over the mean time of a step.")},
+    ),
+    define(STEPS, "number", {"serial_collectives": ("Collectives", "Their number, a mean over the steps.")}),
+)
+
+
+def serial(found: Collectives) -> Bool:
+    """Returns which collectives this rule speaks of."""
+    return found.is_serial
+
+
+def _look(s: Scene) -> Seen | None:
+    found = collectives(s.trace, s.chosen)
+    found = found.of(serial(found))
+    taken = s.per_step(int(found.bare_ns.sum()))
+    share = taken / s.step_ns if s.step_ns else 0.0
+    if share <= SERIAL_SHARE:
+        return None
+    notice = Notice(
+        rule="serial_collectives",
+        severity="medium",
+        text="In each step {serial_collectives} collectives reduce gradients on the stream that computes, {serial_ns} "
+        f"({{serial_ratio}}) in which it cannot compute. {ONE_RANK}",
+        todo=s.trace.recorder.todo("serial_collectives"),
+        figures=[
+            METRICS.figure("serial_ns", taken),
+            METRICS.figure("serial_ratio", share),
+            METRICS.figure("serial_collectives", s.per_step(len(found.row))),
+        ],
+        measure="serial_ratio",
+        threshold=SERIAL_SHARE,
+        evidence=Link("timeline", {}, "Show in timeline"),
+        references=references_of(s.trace.recorder, "serial_collectives"),
+        why="A stream runs one thing after another: the rest of the backward pass waits, though it needs no reduced "
+        "gradient. The bounds hold if computation and communication do not slow each other down: at least what the rest of "
+        "the backward pass would hide, at most what all other time of the step would.",
+        confidence="high",
+    )
+    count = len(s.steps.label)
+    bare = sum_by(found.step, found.bare_ns, count)
+    most = first_of(found, could_hide(s.trace, s.steps))
+    least = np.minimum(first_of(found, bare - left_over(found, found.dur_ns, count)), most)
+    return Seen(
+        notice, Change(row=found.row, less_ns=least), Change(row=found.row, less_ns=most), s.by_length(found.row)
+    )
+
+
+RULE = Rule(
+    "serial_collectives",
+    "Collectives on the computing stream",
+    _look,
+    needs_kernels=True,
+    limits=(Limit.COMMUNICATION,),
+)

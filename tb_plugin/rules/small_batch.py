@@ -1,0 +1,59 @@
+"""A training whose kernels are so short that a larger batch would take hardly longer."""
+
+from __future__ import annotations
+
+from tb_plugin.analysis.idle.causes import Cause
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.analysis.range_patterns import BACKWARD
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.model.trace.schema import EventKind
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._launch_starvation import LAUNCHING, starving, waiting
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules.memory_limit import fullest
+
+MOSTLY_STARVED = 0.3
+"""Share of the step from which on kernels twice as long fit into it almost: the device works for 0.7 of it at most."""
+ROOM = 0.5
+"""Share of a device's memory up to which twice of what is allocated surely fits."""
+FED = 0.05
+"""Share of the step up to which waiting for input is no reason against asking for more of it."""
+BATCHES = 2
+
+
+def _look(s: Scene) -> Seen | None:
+    if not s.idle or waiting(s).mean() < MOSTLY_STARVED * s.step_ns or s.idle[Cause.INPUT].mean() > FED * s.step_ns:
+        return None
+    fullest_of = fullest(s)
+    if (fullest_of is not None and fullest_of[0] > ROOM) or not _trains(s):
+        return None
+    found = starving(s)
+    if found is None:
+        return None
+    notice = Notice(
+        rule="small_batch",
+        severity="medium",
+        text="Devices wait for launches {launching_ratio} of the time, and half of the kernels take no more than "
+        "{kernel_median_ns}: a batch twice as large has as many launches.",
+        todo=s.trace.recorder.todo("small_batch"),
+        figures=list(found.figures),
+        evidence=Link("launches", {}, "Show launches"),
+        references=references_of(s.trace.recorder, "small_batch"),
+        why="Saved is the time that the samples of one step take: a step with twice the batch counts as two. The lower bound "
+        "takes all device work to be twice as long, the upper one none. Both hold if input keeps up, and say nothing about "
+        "convergence.",
+        confidence="medium",
+    )
+    work = s.of(EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
+    least = Change(row=work, less_ns=-(BATCHES - 1) * s.trace.dur_ns[work], worth=BATCHES)
+    return Seen(notice, least, Change(worth=BATCHES), s.after_idle(*LAUNCHING))
+
+
+def _trains(s: Scene) -> bool:
+    """Whether steps have a backward pass."""
+    backward = s.trace.strings.where(lambda text: BACKWARD.match(text) is not None)[s.trace.name]
+    return bool((backward & s.rows & (s.trace.kind == EventKind.OPERATOR)).any())
+
+
+RULE = Rule("small_batch", "Small batch", _look, needs_kernels=True, limits=(Limit.CPU,))

@@ -1,0 +1,156 @@
+"""Gradients are reduced in many small collectives, each of which takes its time for the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.groupby import Groups, group, sum_by
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.intervals import Ranges
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._collectives import Collectives, collectives, could_hide, first_of, left_over
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules.serial_collectives import serial
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+BUCKET_BYTES = 25 << 20
+"""A bucket of gradients as DistributedDataParallel makes them unless it is told otherwise."""
+MANY = 10
+"""So many collectives less in a step are worth a word: every training has a few small ones."""
+SMALL_BYTES = 64 << 10
+"""The slowest network moves this in 7 us: what is no larger takes most of its time for the way."""
+NETWORK = 10.0
+"""Bytes in a nanosecond that every network between devices moves, where no larger collective shows more."""
+LATENCY_SHARE = 0.01
+"""Share of the steps that goes with the collectives: less is lost in what steps differ by."""
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "number",
+        {
+            "small_collectives": ("Collectives", "Collectives that could go in buckets, a mean over the steps."),
+            "small_buckets": ("Buckets", "So many buckets of 25 MB would hold what they move, a mean over the steps."),
+        },
+    ),
+    define(
+        STEPS,
+        "bytes",
+        {"small_mean_bytes": ("Mean size", "Bytes that they move over their number.")},
+    ),
+    define(
+        STEPS,
+        "ns",
+        {
+            "collective_latency_ns": (
+                "Latency",
+                "Least duration of those of them that move 64 KiB or less: what each takes whatever it moves.",
+            ),
+        },
+    ),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class _Small:
+    """Small collectives of gradients that could go in buckets."""
+
+    is_small: Bool
+    buckets: Groups
+    """Of those that are."""
+    latency_ns: tuple[int, int]
+    """What each of them takes whatever it moves: at least, at most."""
+
+
+def small(s: Scene, found: Collectives) -> Bool:
+    """Returns which collectives this rule speaks of."""
+    return _small(s, found).is_small
+
+
+def _small(s: Scene, found: Collectives) -> _Small:
+    known = found.is_gradient & ~serial(found) & (found.bytes > 0)
+    own = np.flatnonzero(known & (MANY * found.bytes <= BUCKET_BYTES))
+    nothing = _Small(np.zeros(len(found.row), np.bool_), group(own[:0]), (0, 0))
+    tiny = own[found.bytes[own] <= SMALL_BYTES]
+    steps = max(len(s.steps.label), 1)
+    if len(own) <= MANY * steps or not len(tiny):
+        return nothing
+    by_step = group(found.step[own])
+    reached = np.cumsum(found.bytes[own]) - found.bytes[own]
+    reached -= by_step.min(reached)[by_step.of]
+    buckets = group(found.step[own], reached // BUCKET_BYTES)
+    fewer, most = len(own) - len(buckets), int(found.dur_ns[tiny].min())
+    if fewer < MANY * steps or fewer * most <= LATENCY_SHARE * s.step_ns * steps:
+        return nothing
+    rate = max(NETWORK, float((found.bytes[known] / np.maximum(found.dur_ns[known], 1)).max()))
+    least = int((found.dur_ns[tiny] - np.ceil(found.bytes[tiny] / rate)).min())
+    is_small = nothing.is_small.copy()
+    is_small[own] = True
+    return _Small(is_small, buckets, (max(least, 0), most))
+
+
+def _look(s: Scene) -> Seen | None:
+    found = collectives(s.trace, s.chosen)
+    own = _small(s, found)
+    if not own.is_small.any():
+        return None
+    found, buckets, (least, most) = found.of(own.is_small), own.buckets, own.latency_ns
+    notice = Notice(
+        rule="small_collectives",
+        severity="medium",
+        text="Gradients are reduced in {small_collectives} collectives of {small_mean_bytes} in each step, where "
+        "{small_buckets} would do. The shortest of few bytes takes {collective_latency_ns}, whatever it moves: what others "
+        "take longer may be waiting for other ranks, which this trace alone does not tell.",
+        todo=s.trace.recorder.todo("small_collectives"),
+        figures=[
+            METRICS.figure("small_collectives", s.per_step(len(found.row))),
+            METRICS.figure("small_buckets", s.per_step(len(buckets))),
+            METRICS.figure("small_mean_bytes", int(found.bytes.sum()) / len(found.row)),
+            METRICS.figure("collective_latency_ns", most),
+        ],
+        measure="small_collectives",
+        threshold=MANY,
+        evidence=Link("distributed", {}, "Show collectives"),
+        references=references_of(s.trace.recorder, "small_collectives"),
+        why="A collective of few bytes takes its time for the way between the ranks, and the next one waits for it. The "
+        "bounds hold if a bucket takes what its collectives take less this latency: at least what then lies beneath the "
+        "backward pass, at most what all other time of the step would hide.",
+        confidence="medium",
+    )
+    count = len(s.steps.label)
+    size, last = buckets.count(), buckets.max(np.arange(len(found.row)))
+    whole = replace(found.of(last), ready_ns=buckets.max(found.ready_ns))
+    took = buckets.sum(found.dur_ns) - (size - 1) * least
+    bare = sum_by(found.step, found.bare_ns, count)
+    gone = sum_by(whole.step, (size - 1) * most, count)
+    calls = Change(_calls(s, np.delete(found.row, last)))
+    at_best = first_of(found, could_hide(s.trace, s.steps) + gone)
+    surely = np.minimum(first_of(found, bare - left_over(whole, took, count)), at_best)
+    return Seen(
+        notice,
+        replace(calls, row=found.row, less_ns=surely),
+        replace(calls, row=found.row, less_ns=at_best),
+        found.row[np.lexsort((found.row, found.bytes))],
+    )
+
+
+def _calls(s: Scene, rows: Int64) -> Ranges:
+    """When the host calls these collectives."""
+    trace = s.trace
+    outer, at = trace.launch[rows].astype(np.int64), trace.operator[rows].astype(np.int64)
+    while (inside := (at != MISSING) & trace.is_collective[at]).any():
+        outer, at = np.where(inside, at, outer), np.where(inside, trace.operator[at], MISSING).astype(np.int64)
+    return s.covered(outer)
+
+
+RULE = Rule("small_collectives", "Many small collectives", _look, needs_kernels=True, limits=(Limit.COMMUNICATION,))

@@ -1,0 +1,147 @@
+"""Communication goes over links in packets that are too small for them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.device_facts import facts_of
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.model.trace.job_tables import PACKETS, stated_in
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Figure, Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+SMALL_SHARE = 0.1
+"""Share of the time of packets over such links: a few small ones every training sends."""
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "number",
+        {
+            "small_packets": (
+                "Small packets",
+                "Packets over such links that are too small for them, a mean over the steps.",
+            ),
+            "most_packets": ("Packets", "Such packets of the operation that sends most of them, in all steps."),
+        },
+    ),
+    define(
+        STEPS,
+        "ns",
+        {
+            "small_packets_ns": (
+                "Under way",
+                "How long they are under way, summed over packets and links, a mean over the steps: several may be at once.",
+            )
+        },
+    ),
+    define(
+        STEPS,
+        "ratio",
+        {"small_packets_ratio": ("Small packets", "Their time over that of all packets over such links.")},
+    ),
+    define(
+        STEPS,
+        "bytes",
+        {
+            "large_packet_bytes": (
+                "Large",
+                "From this size on a packet makes good use of such a link, as its maker states it.",
+            ),
+            "packet_bytes": ("Size", "Mean size of the packets of the operation that sends most small ones."),
+        },
+    ),
+    define(
+        STEPS,
+        "bytes_per_second",
+        {
+            "small_packets_rate": ("Rate of small packets", "Their bytes over their time."),
+            "large_packets_rate": ("Rate of large packets", "Bytes of the larger packets over their time."),
+        },
+    ),
+    define("", "code", {"packet_call": ("Operation", "The operation that sends most small packets.")}),
+    define("", "text", {"packet_links": ("Links", "Kinds of links that small packets go over.")}),
+)
+
+
+def states_packets(trace: TraceTable) -> bool:
+    """Returns whether a trace states the sizes of packets."""
+    facts = facts_of(trace)
+    return facts is not None and bool(facts.packets) and any(table.name == PACKETS for table in trace.stated)
+
+
+def _packets(s: Scene) -> pa.Table | None:
+    """The packets of the steps over links of which is known what size they are made for; None where none are stated."""
+    facts = facts_of(s.trace)
+    if facts is None or not states_packets(s.trace):
+        return None
+    table = stated_in(s.trace.stated, PACKETS)
+    if table is None:
+        return None
+    known = pc.is_in(table["band"], pa.array([link for link, _ in facts.packets]))
+    if s.trace.steps.recorded and pc.any(pc.is_valid(table["step"])).as_py():
+        known = pc.and_(known, pc.is_in(table["step"], pa.array(s.steps.label, pa.string())))
+    table = table.filter(known).filter(pc.is_valid(pc.field("packet_bytes")) & pc.is_valid(pc.field("count")))
+    sizes = pa.table({"band": [link for link, _ in facts.packets], "large": [size for _, size in facts.packets]})
+    return table.join(sizes, "band")
+
+
+def _look(s: Scene) -> Seen | None:
+    table = _packets(s)
+    if table is None or not len(table):
+        return None
+    # As floats: a file may state any numbers.
+    numbers = {key: pc.cast(table[key], pa.float64(), safe=False) for key in ("packet_bytes", "count", "transit_ns")}
+    table = table.drop_columns(list(numbers)).append_column(
+        "bytes", pc.multiply(numbers["packet_bytes"], numbers["count"])
+    )
+    for key, values in numbers.items():
+        table = table.append_column(key, values)
+    small = table.filter(pc.field("packet_bytes") < pc.field("large"))
+    large = table.filter(pc.field("packet_bytes") >= pc.field("large"))
+    time, others = _sum(small["transit_ns"]), _sum(large["transit_ns"])
+    if not len(small) or time <= 0 or time < SMALL_SHARE * (time + others):
+        return None
+    calls = small.group_by("operation").aggregate([("count", "sum"), ("bytes", "sum")])
+    worst = calls.sort_by([("count_sum", "descending"), ("operation", "ascending")]).slice(0, 1).to_pylist()[0]
+    links = sorted(set(small["band"].to_pylist()))
+    figures: list[Figure] = [
+        METRICS.figure("small_packets", s.per_step(_sum(small["count"]))),
+        METRICS.figure("packet_links", ", ".join(links)),
+        METRICS.figure("large_packet_bytes", pc.max(small["large"]).as_py()),
+        METRICS.figure("small_packets_ns", s.per_step(time)),
+        METRICS.figure("small_packets_ratio", time / (time + others)),
+        METRICS.figure("small_packets_rate", _sum(small["bytes"]) / time * 1e9),
+        *([METRICS.figure("large_packets_rate", _sum(large["bytes"]) / others * 1e9)] if others else []),
+        METRICS.figure("packet_call", worst["operation"]),
+        METRICS.figure("most_packets", worst["count_sum"]),
+        METRICS.figure("packet_bytes", worst["bytes_sum"] / max(worst["count_sum"], 1)),
+    ]
+    notice = Notice(
+        rule="small_packets",
+        severity="low",
+        text=f"{s.each} {{small_packets}} packets over {{packet_links}} are smaller than {{large_packet_bytes}}: they take "
+        "{small_packets_ratio} of the time of packets there, at {small_packets_rate}"
+        + (" ({large_packets_rate} for larger ones)" if others else "")
+        + ". The most of one operation are {most_packets} of {packet_bytes}, of {packet_call}.",
+        todo=s.todo("small_packets"),
+        figures=figures,
+        measure="small_packets_ratio",
+        threshold=SMALL_SHARE,
+        evidence=Link("distributed", {}, "Show communication"),
+        references=s.references("small_packets"),
+        why="Each packet costs a link some time whatever its size, so that small ones never reach its rate. How much of "
+        "their time other ranks and other work would hide a trace does not tell.",
+        confidence="medium",
+    )
+    return Seen(notice)
+
+
+def _sum(values: pa.ChunkedArray) -> float:
+    return float(pc.sum(values).as_py() or 0)
+
+
+RULE = Rule("small_packets", "Packets too small for their links", _look, saves=False, limits=(Limit.COMMUNICATION,))

@@ -1,0 +1,51 @@
+"""A few steps take much longer than the others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_plugin.analysis.idle.causes import Cause
+from tb_plugin.analysis.phrases import noun
+from tb_plugin.rules._base import WORTH, Rule, Scene, Seen
+from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, has_several_modes, lengths, seen, usual_of
+from tb_plugin.rules.slow_first_step import is_slow
+
+BEYOND = 0.2
+"""Share of the usual step beyond which a step is slow, however alike the others are."""
+
+_ADVICE = {
+    Cause.GARBAGE_COLLECTION: "garbage_collection",
+    Cause.COMPILATION: "compilation",
+    Cause.INPUT: "data_loading",
+    Cause.DRIVER_MEMORY: "driver_memory_calls",
+}
+"""Whose advice fits where a step differs most by one cause of idle time."""
+
+
+def _look(s: Scene) -> Seen | None:
+    steps, every = s.steps, s.trace.steps
+    if not every.recorded or len(steps.label) <= OTHERS or has_several_modes(steps):
+        return None
+    dur = lengths(s)
+    usual = usual_of(dur)
+    limit = usual.median + max(FAR * usual.deviation, BEYOND * usual.median)
+    slow, others = np.flatnonzero(dur > limit), np.flatnonzero(dur <= limit)
+    if len(others) < OTHERS:
+        return None
+    usual = usual_of(dur[others])
+    if len(slow) and slow[0] == 0 and steps.label[0] == every.label[0] and is_slow(dur):
+        slow = slow[1:]  # the rule of the first step speaks of it
+    if not len(slow) or (dur[slow] - usual.median).sum() < WORTH * dur.sum():
+        return None
+    words = Words(
+        rule="step_outliers",
+        text=f"{{unusual_steps}} {noun(len(slow), 'step takes', 'steps take')} far longer than the usual {{usual_step_ns}}: "
+        f"{'it' if len(slow) == 1 else 'the longest'} is {{step}} with {{unusual_ns}}.",
+        why="One slow step holds up all ranks. The bounds let the slow steps take as long as the others, or be up to "
+        "twice their range beyond them.",
+        advice=_ADVICE,
+    )
+    return seen(s, words, dur, slow, others)
+
+
+RULE = Rule("step_outliers", "Steps that take longer", _look)

@@ -1,0 +1,75 @@
+"""The host waits for a device inside of steps, and the device has nothing to do afterwards."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.model.trace.schema import MISSING, CallRole
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._host_waits import For, times, waiting
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+Int64 = npt.NDArray[np.int64]
+
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "number",
+        {
+            "sync_explicit_calls": (
+                "Calls that only synchronise",
+                "Calls that wait for the device and do nothing else, outside of any operator, a mean over the steps.",
+            ),
+        },
+    ),
+    define(STEPS, "count", {"sync_lines": ("Lines", "Lines of Python that these calls lie under.")}),
+)
+
+
+def _look(s: Scene) -> Seen | None:
+    trace, found = s.trace, waiting(s, For.RESULT)
+    if found is None:
+        return None
+    calls, place = found.row, found.place
+    alone = (trace.operator[calls] == MISSING) & ~trace.calls_that(CallRole.WAIT)[calls]
+    explicit = place[alone & ~np.isin(calls, trace.launch[found.copies])]
+    line, lines = s.lines(calls)
+    kinds = [("", len(explicit) < times(place)), (".explicit", len(explicit) > 0)]
+    notice = Notice(
+        rule="synchronising_calls",
+        severity="medium",
+        text=f"{s.each} the host waits {{sync_ns}} for the device, {s.often(times(place), 'sync_calls')}"
+        f"{_kind(s, len(explicit), times(place))}{_where(line, lines)}.",
+        todo=" ".join(s.todo(f"synchronising_calls{kind}") for kind, there in kinds if there),
+        figures=[
+            METRICS.figure("sync_ns", s.per_step(found.time_ns)),
+            METRICS.figure("sync_calls", s.per_step(times(place))),
+            *([METRICS.figure("sync_explicit_calls", s.per_step(len(explicit)))] if len(explicit) else []),
+            *([METRICS.figure("sync_line", line), METRICS.figure("sync_lines", lines)] if line else []),
+        ],
+        evidence=Link("idle", {"where": "cause:Synchronising calls"}, "Show what waits"),
+        references=s.references("synchronising_calls"),
+        why="While the host waits it launches nothing: once the device is done it has nothing to do until the next launch. "
+        "At least the waits go, at most also the operators and copies that they are made for.",
+        confidence="high",
+    )
+    return Seen(notice, found.least, found.most, s.by_length(calls))
+
+
+def _kind(s: Scene, explicit: int, every: int) -> str:
+    if explicit in (0, every):
+        return " in a call that only synchronises" if explicit else " for a value"
+    return f" ({s.often(explicit, 'sync_explicit_calls')} in a call that only synchronises, otherwise for a value)"
+
+
+def _where(line: str, lines: int) -> str:
+    if not line:
+        return ""
+    return ", at {sync_line}" if lines == 1 else ", most of it at {sync_line}, one of {sync_lines} lines"
+
+
+RULE = Rule("synchronising_calls", "Synchronising calls", _look, limits=(Limit.CPU,))

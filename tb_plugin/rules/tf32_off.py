@@ -1,0 +1,67 @@
+"""Products of float32 run outside of matrix units that could take them as TF32."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_plugin.analysis.matrix_unit import matrix_time, matrix_units
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.analysis.severity import severity_of
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._matrix_products import faster, on_units, plain_products
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+TF32_SHARE = 0.01
+"""Share of the kernel time of the steps: what takes less hardly saves a hundredth of a step."""
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {"single_product_ns": ("Float32 products", "Float32 products outside of matrix units, a mean over the steps.")},
+    ),
+    define(
+        STEPS,
+        "ratio",
+        {"single_product_ratio": ("Float32 products", "Share of the kernel time in such float32 products.")},
+    ),
+)
+
+
+def _look(s: Scene) -> Seen | None:
+    trace = s.trace
+    has = np.array([*("tf32" in device.precisions for device in trace.devices), False])
+    if not has.any():
+        return None
+    plain = plain_products(s)
+    single = plain.only((plain.bits == 32) & has[trace.device[plain.row]])
+    time, total = int(trace.dur_ns[single.row].sum()), matrix_time(trace, s.kernels)
+    if not on_units(s) or time < TF32_SHARE * total.total_ns:  # where none is used the rule matrix_units speaks
+        return None
+    units = matrix_units(trace, s.kernels)
+    share = time / total.total_ns
+    notice = Notice(
+        rule="tf32_off",
+        severity=severity_of(share),
+        text=f"Products of float32 take {{single_product_ns}} of each step outside of {units}, {{single_product_ratio}} of "
+        "the kernel time: TF32 is off.",
+        todo=trace.recorder.todo("tf32_off"),
+        figures=[
+            METRICS.figure("single_product_ns", s.per_step(time)),
+            METRICS.figure("single_product_ratio", share),
+        ],
+        measure="single_product_ratio",
+        threshold=TF32_SHARE,
+        evidence=Link("operators", {"sort": "device_self_ns"}, "Show operators"),
+        references=references_of(trace.recorder, "tf32_off"),
+        why=f"TF32 keeps float32's range, rounds factors to 10 bits and runs them in {units}. At best these products reach "
+        "the device's peak in TF32, at least a third of it, or are twice as fast where shapes are not recorded.",
+        confidence="medium",
+    )
+    least, most = faster(trace, single, "tf32", 4) or (None, None)
+    return Seen(notice, least, most, s.by_length(single.row))
+
+
+RULE = Rule("tf32_off", "TF32 is off", _look, limits=(Limit.GPU,))

@@ -1,0 +1,293 @@
+"""Runs of small kernels between products and attention that a fused kernel could replace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.demangle import readable_names
+from tb_plugin.analysis.driver_calls import set_up
+from tb_plugin.analysis.graphs.hashing import sequence_hashes
+from tb_plugin.analysis.groupby import group, sum_by
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.phrases import noun, references_of
+from tb_plugin.analysis.range_patterns import named
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.intervals import subtract
+from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind, KernelClass
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Link, Notice, Sort
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._shapes import extents
+from tb_plugin.rules._streams import runs, streams, updates
+from tb_plugin.rules.device_copies import copies_within
+from tb_plugin.rules.unfused_attention import unfused_attention
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+MIN_OPERATORS = 3
+"""Pairs are everywhere, and often work on different tensors. Several kernels of one operator are how it is written."""
+MAX_KERNELS = 64
+"""torch.compile fuses no more operations into one kernel (torch._inductor.config.max_fusion_size)."""
+MIN_SHARE = 0.01
+"""Share of the kernel time of the steps: runs that take less hardly save a hundredth of a step."""
+FUSABLE: Mapping[KernelClass, str] = MappingProxyType(
+    {
+        KernelClass.NORMALISATION: "norm",
+        KernelClass.ELEMENTWISE: "elementwise",
+        KernelClass.REDUCTION: "reduction",
+        KernelClass.COPY: "copy",
+    }
+)
+"""Classes of kernels that a compiler fuses, with their words in sentences."""
+APART = (
+    r"(?i)sort|scan|top_?k|cum(?:sum|prod)|unique|nonzero|SubTensorOp|batched_transpose_|nchwToNhwc|nhwcToNchw|splitK"
+)
+"""Kernels that order or count all elements at once, and parts of the libraries' products and convolutions."""
+LISTED = 200
+"""Distinct runs in the table: those with the most time to save."""
+TABLE = "fusible_kernels"
+_ARROW = " → "
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {
+            "runs_ns": ("Fusible kernels", "Time of the kernels in runs that could be fused, a mean over the steps."),
+            "fused_ns": (
+                "If fused",
+                "Time of these kernels if each run took as long as its longest kernel, a mean over the steps.",
+            ),
+            "run_ns": ("Kernel time", "Time of the kernels of equal runs, in all steps."),
+            "run_fused_ns": (
+                "If fused",
+                "Time of equal runs if each took as long as its longest kernel, in all steps.",
+            ),
+            "run_saved_ns": ("Difference", "Kernel time less the time if fused, in all steps."),
+        },
+    ),
+    define(STEPS, "ratio", {"runs_ratio": ("Fusible kernels", "Share of the kernel time in such runs.")}),
+    define(
+        STEPS,
+        "number",
+        {
+            "fusible_runs": ("Runs", "Runs of kernels that could be fused, a mean over the steps."),
+            "run_kernels": ("Kernels of runs", "Kernels in such runs, a mean over the steps."),
+        },
+    ),
+    define(
+        STEPS,
+        "count",
+        {
+            "run_count": ("Runs", "Number of runs with these kernels in this order, in all steps."),
+            "run_length": ("Length", "Kernels of one run."),
+        },
+    ),
+    define(STEPS, "text", {"run_classes": ("Classes", "Classes with a tenth or more of the time of these runs.")}),
+    define(
+        STEPS,
+        "code",
+        {
+            "fusible_run": ("Kernels", "Kernels that follow each other on a stream."),
+            "run_line": ("Python", "Line of Python that most of the time of these runs lies under."),
+        },
+    ),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Kernels of runs that could be fused, in order of streams and time."""
+
+    row: Int64
+    operator: Int64
+    """Row of the operator that launched each kernel, -1 = not known."""
+    of: Int64
+    """Number of the run of each kernel: 0, 1, ..."""
+
+    @property
+    def first(self) -> Bool:
+        """Returns which kernels are the first of their run."""
+        return np.append(True, self.of[1:] != self.of[:-1])[: len(self.of)]
+
+
+def fusible_runs(s: Scene) -> Runs:
+    """Returns the runs of kernels of at least MIN_OPERATORS operators that could be fused.
+
+    Other work of the stream ends a run, except memsets and copies within the device. So does another step, or a launch
+    from another thread: a backward pass is compiled apart from the forward pass.
+    """
+    trace, all_of = s.trace, streams(s.trace)
+    fusable = np.isin(all_of.kernel_class, list(FUSABLE)) & s.rows[all_of.row]
+    apart = np.zeros(len(trace), np.bool_)
+    apart[updates(trace).work] = True
+    apart[unfused_attention(s).rows] = True
+    # Operators that launch a product as well: what they lay out or add up is a part of it.
+    beside = np.zeros(len(trace) + 1, np.bool_)
+    beside[all_of.operator[np.isin(all_of.kernel_class, list(FUSABLE), invert=True)]] = True
+    beside[MISSING] = False
+    apart[all_of.row[beside[all_of.operator]]] = True
+    fusable &= ~(apart | _is_generated(trace) | named(trace, APART))[all_of.row]
+    place = np.flatnonzero(~(copies_within(trace) | (trace.kind == EventKind.MEMSET))[all_of.row])
+    row, stream = all_of.row[place], np.cumsum(all_of.first)[place]
+    launch = trace.launch[row].astype(np.int64)
+    begun = trace.start_ns[np.where(launch == MISSING, row, launch)]
+    step = np.where(launch == MISSING, trace.steps.at(begun), trace.steps.at(begun, on_host=True))
+    thread = np.append(trace.track, MISSING)[launch]
+    ends = np.zeros(len(row), np.bool_)
+    for each in (stream, step, thread):
+        ends[1:] |= each[1:] != each[:-1]
+    begin, end = runs(fusable[place], ends)
+    length = end - begin
+    index = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+    place = place[np.repeat(begin, length) + index]
+    of = np.cumsum(index % MAX_KERNELS == 0) - 1
+    operator = all_of.operator[place]
+    is_next = np.append(True, operator[1:] != operator[:-1])[: len(of)] | (operator == MISSING)
+    is_next |= np.append(True, of[1:] != of[:-1])[: len(of)]
+    long = (np.bincount(of, is_next) >= MIN_OPERATORS)[of]
+    of = np.cumsum(np.append(True, np.diff(of[long]) > 0)[: long.sum()]) - 1
+    return Runs(all_of.row[place[long]], operator[long], of)
+
+
+def _is_generated(trace: TraceTable) -> Bool:
+    """Which kernels a compiler generated, and fused already: by their names, or named like their operator."""
+    operator = np.append(trace.name, MISSING)[trace.operator]
+    found: Bool = named(trace, trace.recorder.compiled.kernel) | (trace.name == operator)
+    return found
+
+
+def _look(s: Scene) -> Seen | None:
+    trace, found = s.trace, fusible_runs(s)
+    row, of, time = found.row, found.of, trace.dur_ns[found.row]
+    total = int(trace.dur_ns[s.kernels].sum())
+    if not time.any() or time.sum() < MIN_SHARE * total:
+        return None
+    longest = np.maximum.reduceat(time, np.flatnonzero(found.first))
+    line = s.line(row)
+    notice = Notice(
+        rule="unfused_kernels",
+        severity="medium",
+        text="{run_kernels} small kernels ({run_classes}) follow each other between products and attention: {runs_ns} per "
+        f"step, {{runs_ratio}} of the kernel time, in {{fusible_runs}} {noun(s.per_step(len(longest)), 'run')}"
+        + (", most of it from {run_line}." if line else ".")
+        + " If each run took as long as its longest kernel, they would take {fused_ns}.",
+        todo=trace.recorder.todo("unfused_kernels"),
+        figures=[
+            METRICS.figure("run_kernels", s.per_step(len(row))),
+            METRICS.figure("fusible_runs", s.per_step(len(longest))),
+            METRICS.figure("runs_ns", s.per_step(int(time.sum()))),
+            METRICS.figure("runs_ratio", int(time.sum()) / total),
+            METRICS.figure("run_classes", _class_words(trace, found)),
+            METRICS.figure("fused_ns", s.per_step(int(longest.sum()))),
+            *([METRICS.figure("run_line", line)] if line else []),
+        ],
+        measure="runs_ratio",
+        threshold=MIN_SHARE,
+        evidence=Link("timeline", {}, "Show in timeline"),
+        references=references_of(trace.recorder, "unfused_kernels"),
+        why="Each kernel reads what the one before it wrote, and needs a launch. A fused kernel takes about as long as the "
+        "longest of the run. Launches surely go; between elementwise kernels of equal shapes also what they write and read.",
+        confidence="medium",
+    )
+    most = _all_but_longest(of, time)
+    launches = np.unique(trace.launch[row[~_last(of)]]).astype(np.int64)
+    launches = launches[trace.calls_that(CallRole.LAUNCH)[launches] & (launches != MISSING)]
+    around = np.unique(found.operator[~found.first])
+    # The driver is set up and code is loaded once, whatever is launched.
+    calls = np.unique(trace.launch[row][trace.launch[row] != MISSING]).astype(np.int64)
+    once = s.open(calls[set_up(trace, calls)])
+    return Seen(
+        notice,
+        Change(subtract(s.covered(launches), once), row, np.minimum(_between(s, found), most)),
+        Change(subtract(s.covered(around[around != MISSING]), once), row, most),
+        s.by_length(row),
+        table=_table(trace, found),
+    )
+
+
+def _class_words(trace: TraceTable, found: Runs) -> str:
+    """Names the classes with a tenth or more of the time, the largest first: ``elementwise, copy and norm``."""
+    time = sum_by(_classes(trace, found).astype(np.int64), trace.dur_ns[found.row], len(KernelClass))
+    largest = [each for each in np.argsort(-time, kind="stable").tolist() if 10 * time[each] >= time.sum()]
+    *others, last = [FUSABLE[KernelClass(each)] for each in largest]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _last(of: Int64) -> Bool:
+    found: Bool = np.append(of[1:] != of[:-1], True)[: len(of)]
+    return found
+
+
+def _all_but_longest(of: Int64, time: Int64) -> Int64:
+    """What goes of each kernel if only the longest of each run stays."""
+    less = time.copy()
+    less[np.lexsort((time, of))[_last(of)]] = 0
+    return less
+
+
+def _between(s: Scene, found: Runs) -> Int64:
+    """What elementwise kernels take to write for the next one, and to read from the one before, where shapes are equal.
+
+    Three in a row at least: two may belong to different tensors.
+    """
+    size = extents(s.trace, found.operator)
+    elementwise = _classes(s.trace, found) == KernelClass.ELEMENTWISE
+    next_one = np.zeros(len(found.row), np.bool_)
+    next_one[:-1] = (found.of[1:] == found.of[:-1]) & (size.numbers[1:] == size.numbers[:-1]) & (size.numbers[1:] > 0)
+    next_one[:-1] &= elementwise[1:] & elementwise[:-1]
+    before = np.append(False, next_one[:-1])[: len(next_one)]
+    after = np.append(next_one[1:], False)[: len(next_one)]
+    next_one &= before | after
+    tensors = next_one.astype(np.int64) + np.append(False, next_one[:-1])[: len(next_one)]
+    less: Int64 = (s.trace.dur_ns[found.row] / (size.inputs + 1) * tensors).astype(np.int64)
+    return less
+
+
+def _classes(trace: TraceTable, found: Runs) -> npt.NDArray[np.uint8]:
+    all_of = streams(trace)
+    of_row = np.zeros(len(trace), np.uint8)
+    of_row[all_of.row] = all_of.kernel_class
+    return of_row[found.row]
+
+
+def _table(trace: TraceTable, found: Runs) -> Frame:
+    """Runs with the same kernels in the same order, most time to save first."""
+    begin = np.flatnonzero(found.first)
+    bounds = np.append(begin, len(found.row))
+    time = trace.dur_ns[found.row]
+    whole, longest = np.add.reduceat(time, begin), np.maximum.reduceat(time, begin)
+    groups = group(sequence_hashes(trace.name[found.row], bounds).view(np.int64))
+    saved = groups.sum(whole - longest)
+    order = np.lexsort((groups.first, -saved))[:LISTED]
+    first = groups.first[order]
+    data = {
+        "fusible_run": pa.array(
+            [_names(trace, found.row[bounds[i] : bounds[i + 1]]) for i in first], pa.large_string()
+        ),
+        "run_count": pa.array(groups.count()[order]),
+        "run_length": pa.array(np.diff(bounds)[first]),
+        "run_ns": pa.array(groups.sum(whole)[order]),
+        "run_fused_ns": pa.array(groups.sum(longest)[order]),
+        "run_saved_ns": pa.array(saved[order]),
+    }
+    columns = METRICS.columns(*data, share=("run_ns", "run_saved_ns"))
+    key = ("fusible_run",)
+    return Frame(TABLE, "Fusible runs", columns, pa.table(data), key, "fusible_run", Sort("run_saved_ns", True))
+
+
+def _names(trace: TraceTable, rows: Int64) -> str:
+    names = trace.strings.take(trace.name[rows]).to_pylist()
+    return _ARROW.join(str(better or name) for name, better in zip(names, readable_names(names), strict=True))
+
+
+RULE = Rule("unfused_kernels", "Small kernels that could be fused", _look, limits=(Limit.GPU,))

@@ -1,0 +1,113 @@
+"""An optimizer updates each parameter by kernels of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.kernel_classes import named_kernels
+from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.intervals import measure
+from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._streams import updates
+
+Int64 = npt.NDArray[np.int64]
+
+MANY = 100
+"""Kernels in one update: implementations for many tensors at once launch some tens."""
+SERIES = 3
+"""Kernels for each parameter, at least: fewer are hardly fewer in a fused update."""
+_RARE = 40
+"""Operators that are so much rarer than all kernels are not part of what each parameter needs."""
+_PASSES = 2
+"""A fused update reads and writes at most so many times what the longest of the kernels for a parameter does."""
+_STAY = 10
+"""One in so many launches stays, surely more than needed."""
+METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {
+            "optimizer_kernels_ns": ("Updates", "Kernels of updates of parameters one by one, a mean over the steps."),
+            "optimizer_host_ns": (
+                "In the optimizer",
+                "Time of the host in the optimizer's step, a mean over the steps.",
+            ),
+        },
+    ),
+    define(
+        STEPS,
+        "number",
+        {"optimizer_kernels": ("Kernels of updates", "Number of such kernels, a mean over the steps.")},
+    ),
+)
+
+
+def _look(s: Scene) -> Seen | None:
+    trace, all_of = s.trace, updates(s.trace)
+    row = all_of.work[s.rows[all_of.work] & (trace.kind[all_of.work] == EventKind.KERNEL)]
+    if not len(row):
+        return None
+    row = row[named_kernels(trace).of(trace.name[row]) != KernelClass.OPTIMIZER]
+    calls = all_of.row[s.rows[all_of.row]]
+    if len(row) < MANY * max(len(calls), 1):
+        return None
+    row = row[np.lexsort((trace.start_ns[row], trace.start_ns[trace.launch[row]]))]
+    begins = _series(s, row)
+    if len(row) < SERIES * len(begins):
+        return None
+    time = trace.dur_ns[row].astype(np.float64)
+    whole, longest = (ufunc.reduceat(time, begins) for ufunc in (np.add, np.maximum))
+    of = np.cumsum(np.isin(np.arange(len(row)), begins)) - 1
+    # Kernels take some time for whatever size: a fused one takes it once.
+    least = time * (np.maximum(whole - _PASSES * (longest - time.min()), 0) / whole)[of]
+    most = time.copy()
+    most[np.lexsort((time, of))[np.append(np.diff(of) > 0, True)]] = time.min()
+    called = s.covered(calls)
+    notice = Notice(
+        rule="unfused_optimizer",
+        severity="medium",
+        text="The optimizer updates parameters one by one: {optimizer_kernels} kernels in each step take "
+        "{optimizer_kernels_ns}, and the host is in its step for {optimizer_host_ns}.",
+        todo=trace.recorder.todo("unfused_optimizer"),
+        figures=[
+            METRICS.figure("optimizer_kernels", s.per_step(len(row))),
+            METRICS.figure("optimizer_kernels_ns", s.per_step(int(time.sum()))),
+            METRICS.figure("optimizer_host_ns", s.per_step(measure(called))),
+        ],
+        evidence=Link("timeline", {}, "Show in timeline"),
+        references=references_of(trace.recorder, "unfused_optimizer"),
+        why="Each kernel reads and writes its tensors again, and each needs a launch. A fused update takes as long as the "
+        "longest kernel for each parameter at best, and at most twice as long; of the launches at most one in ten stays.",
+        confidence="high",
+    )
+    around = np.unique(trace.operator[row])
+    around = around[around != MISSING].astype(np.int64)
+    return Seen(
+        notice,
+        Change(s.covered(around[len(around) // _STAY :]), row, least.astype(np.int64)),
+        Change(called, row, most.astype(np.int64)),
+        s.by_length(row),
+    )
+
+
+def _series(s: Scene, row: Int64) -> Int64:
+    """Where the kernels for another parameter begin: as often as the rarest of the usual operators occurs."""
+    trace = s.trace
+    what = np.where(trace.operator[row] == MISSING, trace.name[row], trace.name[trace.operator[row]])
+    _, first, of, count = np.unique(what, return_index=True, return_inverse=True, return_counts=True)
+    usual = np.flatnonzero(count * _RARE >= len(row))
+    if not len(usual):
+        return np.arange(len(row))
+    once = usual[np.lexsort((first[usual], count[usual]))[0]]
+    begins: Int64 = np.flatnonzero(of.ravel() == once) - first[once]
+    return begins
+
+
+RULE = Rule("unfused_optimizer", "Parameters are updated one by one", _look, limits=(Limit.CPU, Limit.GPU))

@@ -1,0 +1,1 @@
+"""Questions about loaded profiles and their answers."""

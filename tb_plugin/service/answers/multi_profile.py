@@ -1,0 +1,298 @@
+"""Answers about several profiles: all workers of a run, or a baseline and an experiment.
+
+Their parts are gathered (``team.py``), joined into one where the view asks for it, and answered by a worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tb_plugin import registry
+from tb_plugin.analysis.base import Analysis, Joining, Params, asked_of
+from tb_plugin.analysis.skipped_workers import LeftOut
+from tb_plugin.errors import CacheRefused, Cancelled, KeptLost
+from tb_plugin.payloads import Profile
+from tb_plugin.service import mapped_part
+from tb_plugin.service.answers.multi_questions import Source, WriteJoined
+from tb_plugin.service.answers.part_scheduler import Team, progress
+from tb_plugin.service.answers.step_selection import chosen_steps
+from tb_plugin.service.answers.summary_sources import RankSummary
+from tb_plugin.service.catalog import PARTS, Place, ProfileCatalog
+from tb_plugin.service.graph_captures import Captures
+from tb_plugin.service.loader import Loader, code_stamp
+from tb_plugin.service.states import Entry
+from tb_plugin.service.summary_only import WHY
+from tb_plugin.service.workers.question import Question
+from tb_plugin.service.workers.request_dedup import Desk
+from tb_plugin.storage.cache import FileStore
+
+CHANGES = 10
+"""How often what is read may change or vanish under way before a caller that waits gives up."""
+_NAMED = 5
+"""Workers of a run that a message names."""
+
+OfSeveral = Callable[[tuple[tuple[str, str], ...], str, Params, str], Question[bytes]]
+"""Makes a question of (worker, file of its part) pairs, a view, parameters and a choice of steps."""
+
+
+_REMEMBERED = 64
+"""Answers about all workers of a run of which it is remembered what they were made of, the last ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What an answer about all workers of a run was made of."""
+
+    entries: list[Entry]
+    files: list[tuple[str, str]]
+    told: tuple[tuple[str, str], ...]
+    """What goes into the answer besides: who failed, whose summary was refused."""
+    about: str
+
+
+class Several:
+    """Gathers, joins and asks."""
+
+    def __init__(
+        self,
+        catalog: ProfileCatalog,
+        loader: Loader,
+        captures: Captures,
+        team: Team,
+        desk: Desk,
+        store: FileStore,
+    ) -> None:
+        self._catalog = catalog
+        self._loader = loader
+        self._captures = captures
+        self._team = team
+        self._desk = desk
+        self._store = store
+        self._known: dict[tuple[str, ...], _Known] = {}
+
+    def ask(
+        self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool = False
+    ) -> bytes | Profile:
+        """Has a worker combine the parts of several profiles; returns their common state while they are not there.
+
+        Raises UserError.
+        """
+        params = asked_of(analysis, params)
+        gather = self._of_pair if analysis.scope == "pair" else self._of_workers
+        for _ in range(CHANGES):
+            try:
+                return gather(ask, place, analysis, params, steps, wait)
+            except KeptLost as error:  # a part; it is computed again
+                self._store.remove(Path(error.where))
+        raise Cancelled("The cache is cleared all the time.")
+
+    def known(
+        self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str
+    ) -> bytes | Profile:
+        """Answers about all workers of a run from what was last read for such an answer, and reads nothing.
+
+        Where there is nothing of the kind, or a file of it is another one now, it is the state of a profile that nobody began
+        to read. Raises UserError.
+        """
+        every = self._catalog.workers(place)
+        known = self._known.get(_of_run(every[0], place, analysis))
+        if known is not None and known.entries == every and all(Path(path).exists() for _, path in known.files):
+            params = asked_of(analysis, params)
+            params = replace(params, extra=(*params.extra, *known.told))
+            try:
+                return self._combine(ask, known.files, analysis, params, steps, known.about)
+            except KeptLost:
+                self._known.pop(_of_run(every[0], place, analysis), None)
+        return Profile(every[0].found.run, "", every[0].found.span, "found", 0.0, 0)
+
+    def _of_workers(
+        self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool
+    ) -> bytes | Profile:
+        """About all workers of a run and span, as far as they are what the view is about."""
+        asked = params
+        every = self._catalog.workers(place)
+        capture = self._captures.for_all(place.capture, place.worker, len(every))
+        raws = registry.raws_of(analysis.model)
+        entries = [one for one in every if one.found.reader.raw in raws] or every
+        state = self._team.gather(entries, analysis, replace(params, steps=None), wait, capture)
+        if any(one.gone for one in every) and self._catalog.workers(place) != every:  # a merged file has its ranks now
+            return self._of_workers(ask, place, analysis, asked, steps, wait)
+        summaries = [source for _, source in state.ready if isinstance(source, RankSummary)]
+        if state.waiting:  # those without a summary; the copies of the others come meanwhile
+            return progress(entries[0], len(entries), state.fraction - self._team.summaries.coming(summaries))
+        if not state.ready:
+            raise state.failed[0][1]
+        away = tuple(worker for worker, error in state.failed if error.what == WHY)
+        failed = tuple((worker, error.what) for worker, error in state.failed if error.what != WHY)
+        told = [*LeftOut(failed, away).params()]
+        if state.refused:
+            told.append(("refused", _by_reason(state.refused)))
+        params = replace(params, extra=(*params.extra, *told))
+        about = _about(analysis, state.ready)
+        if not isinstance(analysis, Joining):
+            files = _files(state.ready)
+            self._remember(place, analysis, _Known(every, files, tuple(told), about))
+            return self._combine(ask, files, analysis, params, steps, about)
+        others = self._beside(entries[0], analysis)
+        beside: Sequence[tuple[str, Source]] = ()
+        if others:
+            found = self._team.gather(others, registry.analysis_named(analysis.traits.beside), Params(), wait)
+            if found.waiting:
+                return progress(entries[0], len(entries) + len(others), state.fraction + found.fraction)
+            beside = found.ready
+        key = _joined_key(analysis, state.ready, beside)
+        joined = self._store.get(key, mapped_part.SUFFIX)
+        if joined is None:
+            if coming := self._team.summaries.coming(summaries, wait):
+                return progress(entries[0], len(entries), state.fraction - coming)
+            joined = self._joined(key, state.ready, beside, analysis, about)
+        if joined is None:  # their traces are read instead, where they are here
+            return self._of_workers(ask, place, analysis, asked, steps, wait)
+        self._remember(place, analysis, _Known(every, [("", str(joined))], tuple(told), about))
+        return self._combine(ask, [("", str(joined))], analysis, params, steps, about)
+
+    def _remember(self, place: Place, analysis: Analysis[Any], known: _Known) -> None:
+        key = _of_run(known.entries[0], place, analysis)
+        self._known.pop(key, None)
+        self._known[key] = known
+        while len(self._known) > _REMEMBERED:
+            self._known.pop(next(iter(self._known)), None)
+
+    def _beside(self, entry: Entry, analysis: Analysis[Any]) -> list[Entry]:
+        """The profiles of another kind in the run of an entry that the view wants to know of, the last of each worker."""
+        if not analysis.traits.beside:
+            return []
+        raws = registry.raws_of(registry.analysis_named(analysis.traits.beside).model)
+        found = self._catalog.matching(Place(entry.found.run))
+        return list({one.found.worker: one for one in found if one.found.reader.raw in raws}.values())
+
+    def _joined(
+        self,
+        key: str,
+        parts: Sequence[tuple[str, Source]],
+        beside: Sequence[tuple[str, Source]],
+        analysis: Analysis[Any],
+        about: str,
+    ) -> Path | None:
+        """The file of parts as one, which a worker makes once; None when summaries are refused, from now on.
+
+        Raises UserError.
+        """
+        summaries = [source for _, source in parts if isinstance(source, RankSummary)]
+        for _ in range(CHANGES):
+            if any(map(self._team.summaries.refusal, summaries)):
+                return None
+            target = self._store.path(key, mapped_part.SUFFIX)
+            try:
+                with self._store.held(*(Path(summary.file.path) for summary in summaries)):
+                    # The worker that makes it is asked about it, too: it has it at hand.
+                    question = WriteJoined(tuple(parts), tuple(beside), analysis.id, str(target))
+                    refused = self._desk.ask(question, str(target), about, heavy=True, need_bytes=question.need_bytes())
+            except CacheRefused as error:
+                if not self._store.leave(error):
+                    raise
+                continue
+            for place, refusal in refused.items():
+                summary = parts[place][1]
+                assert isinstance(summary, RankSummary)
+                self._team.summaries.refuse(summary, refusal)
+            if not refused:
+                self._team.summaries.let_go(summaries)
+                self._store.evict(keep=target)
+                return target
+        raise Cancelled("The cache is cleared all the time.")
+
+    def _of_pair(
+        self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool
+    ) -> bytes | Profile:
+        """About a baseline and an experiment, each with its own steps; by default all that it has. Raises UserError."""
+        exp = self._catalog.find(place)
+        base = self._catalog.find(_baseline(exp, params))
+        ready: list[tuple[str, str]] = []
+        fraction = 0.0
+        sides = ((base, params.get("base_steps"), params.get("base_capture")), (exp, steps, place.capture))
+        for entry, text, named in sides:
+            loaded = self._loader.wait(entry, lambda fraction: None) if wait else self._loader.ready(entry)
+            if loaded.summary is None:
+                fraction += entry.fraction
+                continue
+            only = self._captures.for_all(named, None, 1)
+            labels = chosen_steps(text, loaded.summary.steps) or tuple(step.label for step in loaded.summary.steps)
+            state = self._team.gather([entry], analysis, replace(params, steps=labels or None), wait, only)
+            if state.failed:
+                raise state.failed[0][1]
+            ready += _files(state.ready)
+            fraction += state.fraction
+        if len(ready) < 2:
+            return progress(exp, 2, fraction)
+        return self._combine(ask, ready, analysis, params, "", _about(analysis, ready))
+
+    def _combine(
+        self,
+        ask: OfSeveral,
+        ready: Sequence[tuple[str, str]],
+        analysis: Analysis[Any],
+        params: Params,
+        steps: str,
+        about: str,
+    ) -> bytes:
+        key = "|".join(path for _, path in ready)
+        return self._desk.ask(ask(tuple(ready), analysis.id, params, steps), key, about)
+
+
+def _joined_key(
+    analysis: Analysis[Any], parts: Sequence[tuple[str, Source]], beside: Sequence[tuple[str, Source]]
+) -> str:
+    """Names parts as one in the cache. The copies of remote summaries need not be here for it."""
+    named = "|".join(f"{worker} {_named(source)}" for worker, source in (*parts, *beside))
+    return f"joined|{code_stamp()}|{analysis.id}|{len(parts)}|{named}"
+
+
+def _of_run(entry: Entry, place: Place, analysis: Analysis[Any]) -> tuple[str, ...]:
+    """Names what an answer is about; a capture that somebody names is that of one worker."""
+    told_by = (place.capture, place.worker or "") if place.capture else ()
+    return (analysis.id, entry.found.run, entry.found.span, place.window, *told_by)
+
+
+def _named(source: Source) -> str:
+    return source if isinstance(source, str) else source.key
+
+
+def _files(parts: Sequence[tuple[str, Source]]) -> list[tuple[str, str]]:
+    """The parts that are files of the cache: all of a view that no summary holds."""
+    return [(worker, source) for worker, source in parts if isinstance(source, str)]
+
+
+def _by_reason(refused: Sequence[tuple[str, str]]) -> str:
+    """Workers by the reason that several of them may share."""
+    workers: dict[str, list[str]] = {}
+    for worker, why in refused:
+        workers.setdefault(why, []).append(worker)
+    told = []
+    for why, names in list(workers.items())[:_NAMED]:
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        told.append(f"{', '.join(names[:_NAMED])}{more} ({why})")
+    return "; ".join(told)
+
+
+def _about(analysis: Analysis[Any], parts: Sequence[tuple[str, Source]]) -> str:
+    """What the log says a question is about."""
+    named = ", ".join(worker for worker, _ in parts[:_NAMED]) + (", ..." if len(parts) > _NAMED else "")
+    return f"{analysis.title} of {named}"
+
+
+def view_of_several(view_id: str) -> Analysis[Any] | None:
+    """Returns the analysis of that view when it speaks of several profiles."""
+    return next((a for a in registry.analyses() if a.id == view_id and a.scope != "profile"), None)
+
+
+def _baseline(exp: Entry, params: Params) -> Place:
+    """The profile that ``base_run``, ``base_worker`` and ``base_span`` name; what they leave out is the experiment's.
+
+    ``base_window`` is not: steps of one trace say nothing about another.
+    """
+    run, worker, span = (params.get(f"base_{which}") or own for which, own in zip(PARTS, exp.key, strict=True))
+    return Place(run, worker, span, params.get("base_window"))

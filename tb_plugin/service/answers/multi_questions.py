@@ -1,0 +1,203 @@
+"""Questions about several profiles: what one of them contributes, and the answer of all contributions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from tb_plugin.analysis.base import Joining, Params, Part, Whole
+from tb_plugin.errors import NotFound, UserError
+from tb_plugin.lib.isolation import isolated
+from tb_plugin.lib.malloc_trim import give_back_memory
+from tb_plugin.payloads import StepInfo, Table, View
+from tb_plugin.payloads.export import to_json
+from tb_plugin.registry import analysis_named
+from tb_plugin.service import mapped_part, part_codec
+from tb_plugin.service.answers.step_selection import chosen_steps
+from tb_plugin.service.answers.summary_sources import RankSummary, Refusal, parts_of
+from tb_plugin.service.answers.table_export import as_csv, rows_as_arrow
+from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE, PROCESS_BYTES, budget_bytes
+from tb_plugin.service.workers.model_cache import ModelFile, OpenModels
+from tb_plugin.service.workers.parse import missing_of
+from tb_plugin.service.workers.question import Report
+from tb_plugin.storage.cache import put_whole
+
+
+@dataclass(frozen=True)
+class WritePart:
+    """Asks to write what one profile contributes to an answer about several to ``target``."""
+
+    file: ModelFile
+    view_id: str
+    params: Params
+    target: str
+
+    def answer(self, models: OpenModels, report: Report) -> str:
+        """Returns ``target``. Raises BadRequest, CacheRefused."""
+        analysis = analysis_named(self.view_id)
+        numbers = models.part(self.file, analysis, self.params)
+        for view_id, names in analysis.borrows.items():
+            numbers = part_codec.borrowed(numbers, self._borrowed(models, view_id), names)
+        body = isolated(analysis.title, lambda: part_codec.dump(numbers))
+        put_whole(self.target, lambda partial: partial.write_bytes(body))
+        return self.target
+
+    def _borrowed(self, models: OpenModels, view_id: str) -> Part | None:
+        """The part of another view, None where that view does not apply."""
+        analysis = analysis_named(view_id)
+        made = models.made(self.file)
+        if missing_of(analysis, made) is not None:
+            return None
+        return models.part(self.file, analysis, self.params)
+
+
+@dataclass(frozen=True)
+class TakePart:
+    """Asks to write the part in a rank summary to ``target``."""
+
+    summary: RankSummary
+    target: str
+
+    def answer(self, models: OpenModels, report: Report) -> str:
+        """Returns why it is refused, as the end of a sentence; empty where it was taken. Raises CacheRefused."""
+        made, refused = parts_of([self.summary], budget_bytes())
+        if not refused:
+            put_whole(self.target, lambda partial: partial.write_bytes(part_codec.dump(made[0])))
+        return refused[0].why if refused else ""
+
+
+_JOINED_TIMES = 6
+"""What joining takes at its peak, in bytes of the parts: 124 of a call become 350, which are there twice for a moment."""
+_PACKED_TIMES = 5
+"""The part of a summary is about so many times larger than its file."""
+Source = str | RankSummary
+"""Where the part of a rank is: in a file of the cache, or in a summary that anybody may have written."""
+
+
+@dataclass(frozen=True)
+class WriteJoined:
+    """Asks to write the parts of all workers of a run, (worker, where its part is) each, as one to ``target``."""
+
+    parts: tuple[tuple[str, Source], ...]
+    beside: tuple[tuple[str, Source], ...]
+    """The same of profiles of another kind in the run."""
+    view_id: str
+    target: str
+
+    def need_bytes(self) -> int:
+        """Returns about how much memory it takes at its peak, from the sizes of files as they are now."""
+        return PROCESS_BYTES + _JOINED_TIMES * sum(_unpacked_bytes(source) for _, source in (*self.parts, *self.beside))
+
+    def answer(self, models: OpenModels, report: Report) -> dict[int, Refusal]:
+        """Returns by place in ``parts`` why summaries are refused: nothing is written then.
+
+        Raises KeptLost, CacheRefused, and UserError where the parts take more memory than all workers may.
+        """
+        analysis = analysis_named(self.view_id)
+        if not isinstance(analysis, Joining):
+            raise NotFound("The parts of this view are not joined.", self.view_id, "Ask for its answer.")
+        read, refused = _read(models, (*self.parts, *self.beside))
+        if refused:
+            return refused
+        mine, beside = read[: len(self.parts)], read[len(self.parts) :]
+        del read
+        mine.reverse()
+        joined = isolated(analysis.title, lambda: analysis.join(_handed_over(mine), beside))
+        put_whole(self.target, partial(mapped_part.write, joined))
+        del joined
+        give_back_memory()
+        return {}
+
+
+def _unpacked_bytes(source: Source) -> int:
+    return _size_bytes(source) if isinstance(source, str) else _PACKED_TIMES * _size_bytes(source.file.path)
+
+
+def _size_bytes(path: str) -> int:
+    """The bytes of a file; 0 when it is gone, which reading it will say."""
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0
+
+
+def _handed_over(parts: list[Part]) -> Iterator[Part]:
+    """The parts from the last to the first; the list holds none of them any more."""
+    while parts:
+        yield parts.pop()
+
+
+def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[list[Part], dict[int, Refusal]]:
+    """The parts of workers, and by place which summaries are refused: then the parts do not count. Raises UserError."""
+    budget = budget_bytes()
+    kept = sum(_size_bytes(source) for _, source in sources if isinstance(source, str))
+    if kept > budget:
+        what = f"The parts of the ranks take {kept / 1e6:,.0f} MB of memory, and {budget / 1e6:,.0f} MB are allowed."
+        raise UserError(what, do=f"Allow more with {MEMORY_VARIABLE}={kept / 1e6 + 1:.0f}, or record fewer ranks.")
+    places = [place for place, (_, source) in enumerate(sources) if isinstance(source, RankSummary)]
+    taken, refused = parts_of([source for _, source in sources if isinstance(source, RankSummary)], budget)
+    if refused:
+        return [], {places[at]: why for at, why in refused.items()}
+    left = iter(taken)
+    return [
+        models.read_part(source, worker) if isinstance(source, str) else replace(next(left), worker=worker)
+        for worker, source in sources
+    ], {}
+
+
+@dataclass(frozen=True)
+class _Together:
+    """Asks about several profiles: (worker, file of its part) each. ``steps`` is the text of a choice."""
+
+    parts: tuple[tuple[str, str], ...]
+    view_id: str
+    params: Params
+    steps: str
+
+    def _answer(self, models: OpenModels) -> View | Table:
+        found = [models.kept_part(path, worker) for worker, path in self.parts]
+        labels = dict.fromkeys(label for item in found for label in item.steps)
+        chosen = chosen_steps(self.steps, [StepInfo(label, 0, 0) for label in labels])
+        analysis = analysis_named(self.view_id)
+        return isolated(analysis.title, lambda: analysis.answer(found, replace(self.params, steps=chosen)))
+
+    def _whole(self, models: OpenModels) -> Whole:
+        """A table and which of its rows are asked for. Raises NotFound."""
+        table = replace(self, params=replace(self.params, limit=None, whole=True))._answer(models)
+        if not isinstance(table, Whole):
+            raise NotFound("That is no table.", self.view_id, "Name a table.")
+        return table
+
+
+@dataclass(frozen=True)
+class AskViewTogether(_Together):
+    """Asks for the JSON of a view, or of one page of a table, about several profiles."""
+
+    def answer(self, models: OpenModels, report: Report) -> bytes:
+        """Returns the JSON. Raises NotFound, BadRequest, KeptLost."""
+        answer = self._answer(models)
+        if isinstance(answer, View):
+            give_back_memory()  # a page of a table needs little of what the first look at a run takes
+        return isolated(analysis_named(self.view_id).title, lambda: to_json(answer))
+
+
+@dataclass(frozen=True)
+class AskCsvTogether(_Together):
+    """Asks for all matching rows of a table about several profiles as CSV."""
+
+    def answer(self, models: OpenModels, report: Report) -> bytes:
+        """Returns CSV in UTF-8. Raises NotFound, BadRequest, KeptLost."""
+        table = self._whole(models)
+        return as_csv(table.columns, table.data, table.found)
+
+
+@dataclass(frozen=True)
+class AskArrowTogether(_Together):
+    """Asks for a whole table about several profiles as an Arrow IPC stream."""
+
+    def answer(self, models: OpenModels, report: Report) -> bytes:
+        """Returns the stream. Raises NotFound, BadRequest, KeptLost."""
+        table = self._whole(models)
+        return rows_as_arrow(table.data.select([column.metric.key for column in table.columns]), table.found)

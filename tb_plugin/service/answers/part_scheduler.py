@@ -1,0 +1,222 @@
+"""Answers about several profiles: parts computed per profile in workers and kept, then combined in a worker.
+
+No process ever holds more than one profile's columns for it, and a profile whose part is kept is not loaded again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tb_plugin.analysis.base import Analysis, Params
+from tb_plugin.errors import CacheRefused, KeptLost, NotFound, TorchTraceError, UserError
+from tb_plugin.payloads import Profile
+from tb_plugin.registry import analysis_named, model_of, raws_of
+from tb_plugin.service.answers.dask_parts import ClusterParts
+from tb_plugin.service.answers.multi_questions import Source, WritePart
+from tb_plugin.service.answers.summary_sources import RankSummary, Summaries
+from tb_plugin.service.graph_captures import Captures
+from tb_plugin.service.loader import LEASE_SECONDS, Loader
+from tb_plugin.service.states import Entry
+from tb_plugin.service.summaries.format import VIEW
+from tb_plugin.service.summary_only import not_here
+from tb_plugin.service.workers.pool import Workers
+from tb_plugin.service.workers.request import Job
+from tb_plugin.storage.cache import FileStore
+
+_SUFFIX = ".part"
+
+
+@dataclass
+class State:
+    """The parts of a group of profiles: (worker, where it is) of those that are there, and what stands in the way."""
+
+    ready: list[tuple[str, Source]] = field(default_factory=list)
+    failed: list[tuple[str, UserError]] = field(default_factory=list)
+    waiting: list[Entry] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    """(worker, why its part did not come from elsewhere): it is computed here all the same."""
+    fraction: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of one profile, and the name of what tells of its graphs."""
+
+    entry: Entry
+    analysis: Analysis[Any]
+    params: Params
+    capture: str
+
+
+class Team:
+    """Gathers parts. Asking again while it answers "not yet" keeps the loads alive, as for one profile."""
+
+    def __init__(
+        self,
+        loader: Loader,
+        captures: Captures,
+        workers: Workers,
+        store: FileStore,
+        cluster: ClusterParts | None = None,
+    ) -> None:
+        self._loader = loader
+        self._captures = captures
+        self._workers = workers
+        self._store = store
+        self.summaries = Summaries(store)
+        self._cluster = cluster
+        self._jobs: dict[str, Job[str]] = {}
+        self._asked: dict[str, float] = {}
+        """When somebody last asked for a part that is being computed, monotonic seconds."""
+        self._lock = threading.Lock()
+
+    def gather(
+        self,
+        entries: Sequence[Entry],
+        analysis: Analysis[Any],
+        params: Params,
+        wait: bool = False,
+        capture: Callable[[Entry], str] = lambda entry: "",
+    ) -> State:
+        """Begins or continues; with ``wait`` until no profile is waiting. Never raises for one profile of several.
+
+        ``params.steps`` chooses steps of each of them, ``capture`` names what tells of the graphs of each.
+        """
+        params = replace(params, table=None)
+        raws = raws_of(analysis.model)
+        while True:
+            state = State()
+            summaries = self.summaries.of(entries) if analysis.id == VIEW else {}
+            for entry in entries:
+                asked = _Asked(entry, analysis, params, capture(entry))
+                if entry.found.reader.raw not in raws:
+                    try:
+                        analysis_named(analysis.id, model_of(entry.found.reader))
+                    except NotFound as error:
+                        state.failed.append((entry.found.worker, error))
+                    continue
+                if entry in summaries and not asked.capture:
+                    self._take(asked, summaries[entry], state, wait, len(entries) > 1)
+                else:
+                    self._advance(asked, state, wait, len(entries) > 1)
+            if not state.waiting or not wait:
+                return state
+            for entry in state.waiting:
+                try:
+                    self._captures.waited(self._loader.wait(entry, lambda fraction: None), capture(entry))
+                except TorchTraceError:
+                    continue  # the next round says so
+
+    def end_leases(self) -> None:
+        """Lets go of parts under way, and of copies of summaries, that nobody asked about for LEASE_SECONDS."""
+        self.summaries.end_leases()
+        oldest = time.monotonic() - LEASE_SECONDS
+        with self._lock:
+            late = [key for key, asked in self._asked.items() if asked < oldest]
+            jobs = [self._jobs.pop(key) for key in late if self._asked.pop(key) and key in self._jobs]
+        for job in jobs:
+            self._workers.leave(job)
+
+    def _take(self, asked: _Asked, summary: RankSummary | str, state: State, wait: bool, several: bool) -> None:
+        """Has the part come out of a rank's summary, where that can be used."""
+        entry = asked.entry
+        if not isinstance(summary, str):
+            state.ready.append((entry.found.worker, summary))
+            state.fraction += 1.0
+        elif entry.found.is_here:
+            state.refused.append((entry.found.worker, f"its summary {summary}"))
+            self._advance(asked, state, wait, several)
+        else:
+            state.failed.append((entry.found.worker, not_here(entry.found, summary)))
+
+    def _advance(self, asked: _Asked, state: State, wait: bool, several: bool) -> None:
+        entry = asked.entry
+        try:
+            if not entry.found.is_here:
+                raise not_here(entry.found)
+            path = self._computed(asked, state, wait, several)
+        except UserError as error:
+            state.failed.append((entry.found.worker, error))
+            return
+        if path is None:
+            state.waiting.append(entry)
+            state.fraction += entry.fraction
+        else:
+            state.ready.append((entry.found.worker, str(path)))
+            state.fraction += 1.0
+
+    def _computed(self, asked: _Asked, state: State, wait: bool, several: bool) -> Path | None:
+        """The file of a part that is computed: by the cluster where there is one, else here. Raises UserError."""
+        key = self._key(asked)
+        path = self._store.get(key, _SUFFIX)
+        is_whole = asked.analysis.id == VIEW and not (asked.entry.window or asked.capture or asked.entry.found.rank)
+        if self._cluster is None or not is_whole or not several or wait:
+            return path or self._compute(asked, wait)
+        target = str(self._store.path(key, _SUFFIX))
+        if path is None and asked.entry.state == "found":
+            answer = self._cluster.ask(asked.entry.found, target)
+            if not answer:
+                return self._store.get(key, _SUFFIX)
+            refused = answer
+        else:
+            refused = self._cluster.refused(target)
+        if refused:
+            state.refused.append((asked.entry.found.worker, refused))
+        return path or self._compute(asked, wait)
+
+    def _key(self, asked: _Asked) -> str:
+        """Names a part in the cache. A capture is a part of it whether or not the profile, unread, has a use for it."""
+        capture = self._captures.key(asked.entry, asked.capture)
+        told = f"|told by {capture}" if capture else ""
+        return (
+            f"part|{self._loader.key(asked.entry)}{told}|{asked.analysis.id}|{asked.analysis.part_key(asked.params)!r}"
+        )
+
+    def _compute(self, asked: _Asked, wait: bool) -> Path | None:
+        """The file of a part; None while the profile or the part is not there yet. Raises the UserError of either."""
+        entry = asked.entry
+        if entry.gone:
+            raise NotFound("The file changed while it was read.", entry.found.url, "Ask again.")
+        if self._loader.ready(entry).summary is None:
+            return None
+        opened = self._captures.ready(entry, asked.capture)
+        if opened is None:
+            return None
+        key = self._key(asked)  # of a capture that turned out to tell nothing it does not speak any more
+        if path := self._store.get(key, _SUFFIX):
+            return path
+        with self._lock:
+            job = self._jobs.get(key)
+            if job is None:
+                target = str(self._store.path(key, _SUFFIX))
+                question = WritePart(opened.file, asked.analysis.id, asked.params, target)
+                job = self._workers.submit(question, key=entry.path, about=entry.found.url)
+                self._jobs[key] = job
+            self._asked[key] = float("inf") if wait else time.monotonic()
+        if not wait and not job.future.done():
+            return None
+        try:
+            path = Path(job.future.result())
+        except KeptLost as error:
+            self._loader.lose(opened.lost(error))
+            return None
+        except CacheRefused as error:
+            if not self._store.leave(error):
+                raise
+            return None
+        finally:
+            with self._lock:
+                self._jobs.pop(key, None)
+                self._asked.pop(key, None)
+        self._store.count(path)
+        return path
+
+
+def progress(entry: Entry, count: int, fraction: float) -> Profile:
+    """Returns the state of ``count`` profiles, of which ``fraction`` are loaded, in the shape of one; its worker is empty."""
+    return Profile(entry.found.run, "", entry.found.span, "loading", fraction / count, 0)

@@ -1,0 +1,132 @@
+"""What is told of one profile: where it stands, and once it is read what can be asked of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from tb_plugin import registry
+from tb_plugin.model_kinds.base import Model
+from tb_plugin.payloads import Loading, Profile, Stage, ViewInfo
+from tb_plugin.service.answers.part_scheduler import progress
+from tb_plugin.service.catalog import problem_of
+from tb_plugin.service.states import Entry
+from tb_plugin.service.summaries.format import VIEW
+from tb_plugin.service.workers.parse import expected
+from tb_plugin.service.workers.parse_result import Summary
+from tb_plugin.service.workers.question import Progress
+
+_MEASURED = ("copying", "surveying", "reading")
+"""Stages whose end is known: so many bytes."""
+
+
+def navigation(entry: Entry) -> list[ViewInfo]:
+    """Returns the views of a loaded profile in the order of the navigation; empty before."""
+    return [] if entry.summary is None else entry.summary.views
+
+
+def with_others(profile: Profile, entry: Entry, workers: Sequence[Entry]) -> Profile:
+    """Returns a profile whose views about all ``workers`` of its run apply where any of them has what they need.
+
+    A worker that nobody has read may have it: nothing is read to find out, and the view itself says what it found.
+    A view that is left out where it does not apply is shown once a worker is known to have it.
+    """
+    model = registry.model_of(entry.found.reader)
+    others = [
+        each.now
+        for each in workers
+        if each.key != entry.key and registry.model_of(each.found.reader).type is model.type
+    ]
+    unread = any(now.state in ("found", "loading") for now in others)
+    known = {view.id for now in others if now.summary for view in now.summary.views if view.available}
+    own = {view.id: view for view in (*profile.views, *profile.absent)}
+    about_all = [each for each in registry.views_of(model) if each.scope == "workers" and each.id in own]
+    theirs = {
+        each.id: expected(each)
+        for each in about_all
+        if not own[each.id].available and (each.id in known or (unread and not each.traits.hidden))
+    }
+    if not theirs:
+        return profile
+    shown = {view.id: view for view in profile.views} | theirs
+    order = [each.id for each in registry.views_of(model)]
+    return replace(
+        profile,
+        views=sorted(shown.values(), key=lambda view: order.index(view.id)),
+        absent=[view for view in profile.absent if view.id not in theirs],
+    )
+
+
+def _expected(model: Model[Any, Any]) -> list[ViewInfo]:
+    """The views that a profile of a model may have, before anybody knows which of them apply."""
+    shown = [analysis for analysis in registry.views_of(model) if analysis.traits.place != "detail"]
+    return [expected(each) for each in shown if not each.traits.hidden]
+
+
+def later(entry: Entry) -> Profile:
+    """Returns the state of a profile that could not answer a moment ago.
+
+    What was read, or failed, since then is told as loading: whoever asked asks again, and ``ready`` means an answer.
+    """
+    profile = profile_of(entry)
+    return profile if profile.state in ("found", "loading") else progress(entry, 1, 1.0)
+
+
+def profile_of(entry: Entry) -> Profile:
+    """Returns where a profile stands and, once it is read, what can be asked of it."""
+    now = entry.now
+    summary, stage = now.summary, entry.progress(now)
+    model = registry.model_of(entry.found.reader)
+    return Profile(
+        run=entry.found.run,
+        worker=entry.found.worker,
+        span=entry.found.span,
+        state=now.state,
+        fraction=now.fraction,
+        events_read=summary.read.events_seen if summary else stage.events,
+        problem=problem_of(now.problem) if now.problem else None,
+        views=summary.views if summary else _expected(model),
+        steps=summary.steps if summary else [],
+        read=summary.read if summary else None,
+        data_notice_count=summary.data_notice_count if summary else 0,
+        loading=_loading(stage) if now.state == "loading" else None,
+        window=summary.window if summary else None,
+        model=model.id,
+        default_view=model.default_view if entry.found.is_here else VIEW,
+        features=[each for each in model.features if entry.found.is_here or each != "events"],
+        clock=summary.clock if summary else None,
+        trace_steps=summary.trace_steps if summary else [],
+        absent=summary.absent if summary else [],
+    )
+
+
+def by_summary(entry: Entry, known: Summary) -> Profile:
+    """Returns a profile whose trace nobody has read, as ready: what its rank summary tells, and its likely views."""
+    model = registry.model_of(entry.found.reader)
+    return Profile(
+        run=entry.found.run,
+        worker=entry.found.worker,
+        span=entry.found.span,
+        state="ready",
+        fraction=1.0,
+        events_read=known.read.events_seen,
+        views=_expected(model),
+        steps=known.steps,
+        read=known.read,
+        model=model.id,
+        default_view=model.default_view,
+        features=list(model.features),
+    )
+
+
+def _loading(progress: Progress) -> Loading:
+    return Loading(
+        stage=cast(Stage, progress.stage),
+        seconds=max(0.0, time.monotonic() - progress.since),
+        fraction=progress.fraction if progress.stage in _MEASURED else None,
+        counts=dict(progress.counts),
+        about=list(progress.about),
+    )

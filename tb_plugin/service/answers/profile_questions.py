@@ -1,0 +1,200 @@
+"""Questions about one loaded profile: its views, tables and tiles."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from tb_plugin.analysis.base import Analysis, Frame, Int64, Number, Params, matching, rows_of
+from tb_plugin.analysis.failure_notices import failed_payloads
+from tb_plugin.analysis.timeline.tiles import Tile, encode
+from tb_plugin.errors import NotFound
+from tb_plugin.lib.isolation import Isolation, isolated
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Notices
+from tb_plugin.payloads.export import to_json
+from tb_plugin.registry import analysis_named
+from tb_plugin.rules._dismissed import KNOWN
+from tb_plugin.service.answers.chrome_export import write_window
+from tb_plugin.service.answers.stack_export import write_stacks
+from tb_plugin.service.answers.table_export import as_arrow, as_csv
+from tb_plugin.service.workers.model_cache import ModelFile, OpenModels
+from tb_plugin.service.workers.question import Report
+from tb_plugin.storage.cache import put_whole
+
+
+@dataclass(frozen=True)
+class AskView:
+    """Asks for the JSON of a view, or of one page of a table (``params.table``)."""
+
+    file: ModelFile
+    view_id: str
+    params: Params
+
+    def answer(self, models: OpenModels, report: Report) -> bytes:
+        """Returns the JSON. Raises NotFound, BadRequest."""
+        analysis = analysis_named(self.view_id)
+        part = models.part(self.file, analysis, self.params)
+        return isolated(analysis.title, lambda: to_json(analysis.answer([part], self.params)))
+
+
+@dataclass(frozen=True)
+class AskCsv:
+    """Asks for all matching rows of a table as CSV."""
+
+    file: ModelFile
+    view_id: str
+    params: Params
+
+    def answer(self, models: OpenModels, report: Report) -> bytes:
+        """Returns CSV in UTF-8, units in the header. Raises NotFound, BadRequest."""
+        frame, rows = _found(models, self.file, self.view_id, self.params)
+        return isolated(frame.title, lambda: as_csv(frame.columns, frame.data, rows))
+
+
+@dataclass(frozen=True)
+class AskArrow:
+    """Asks for a whole table as an Arrow IPC stream."""
+
+    file: ModelFile
+    view_id: str
+    params: Params
+
+    def answer(self, models: OpenModels, report: Report) -> bytes:
+        """Returns the stream. Raises NotFound, BadRequest."""
+        frame, rows = _found(models, self.file, self.view_id, self.params)
+        return as_arrow(frame.data.take(rows))
+
+
+class Numbers(msgspec.Struct, frozen=True):
+    """What a machine reads of a profile. ``tables`` hold rows, undecoded: they may be large."""
+
+    facts: dict[str, int | float | None]
+    tables: dict[str, msgspec.Raw]
+    notices: list[Notices]
+    dismissed: list[str]
+    """Ids of rules that the log directory leaves out."""
+
+
+@dataclass(frozen=True)
+class AskNumbers:
+    """Asks for facts and whole tables of views, and for what they say in words.
+
+    Of ``told_ids`` the words alone, and of ``counted_ids`` the facts alone: views about several profiles, to which a profile
+    contributes numbers of its own.
+    """
+
+    file: ModelFile
+    view_ids: tuple[str, ...]
+    told_ids: tuple[str, ...]
+    counted_ids: tuple[str, ...]
+    params: Params
+
+    def answer(self, models: OpenModels, report: Report) -> bytes:
+        """Returns the JSON of ``Numbers``. Raises NotFound, BadRequest."""
+        views, parts = _Views(), Isolation()
+        for view_id in dict.fromkeys((*self.told_ids, *self.view_ids, *self.counted_ids)):
+            analysis = analysis_named(view_id)
+            found = parts.run(analysis.title, partial(self._numbers, models, analysis), _Views())
+            views.facts |= found.facts
+            views.tables |= found.tables
+            views.notices += found.notices
+        views.notices += (each for each in failed_payloads(parts.failures).values() if isinstance(each, Notices))
+        ignored = [rule for rule in self.params.ignored if rule in KNOWN]
+        told = [_without(each, ignored) if each.about == "training" else each for each in views.notices]
+        return to_json({"facts": views.facts, "tables": views.tables, "notices": told, "dismissed": ignored})
+
+    def _numbers(self, models: OpenModels, analysis: Analysis[Any]) -> _Views:
+        """What is asked of one view."""
+        part, found = models.part(self.file, analysis, self.params), _Views()
+        if analysis.id in self.counted_ids or analysis.id in self.view_ids:
+            found.facts |= part.facts
+        if analysis.id in self.counted_ids:
+            return found
+        found.notices += (payload for payload in part.payloads.values() if isinstance(payload, Notices))
+        for name, frame in part.frames.items() if analysis.id in self.view_ids else ():
+            # All columns, also those that a page leaves out because they say nothing for this trace.
+            shown = [column.metric.key for column in frame.columns]
+            others = [key for key in frame.data.column_names if key not in shown]
+            found.tables[name] = msgspec.Raw(to_json(rows_of(frame.data, [*shown, *others])))
+        return found
+
+
+@dataclass
+class _Views:
+    """What views contribute to ``Numbers``."""
+
+    facts: dict[str, Number] = field(default_factory=dict)
+    tables: dict[str, msgspec.Raw] = field(default_factory=dict)
+    notices: list[Notices] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class AskTiles:
+    """Asks for the first of some tiles of the timeline."""
+
+    file: ModelFile
+    level: int
+    wanted: tuple[Tile, ...]
+
+    def answer(self, models: OpenModels, report: Report) -> bytes:
+        """Returns a gzipped Arrow IPC stream. Raises BadRequest."""
+        # A quarter of the size for a few milliseconds, which the worker has and the request's thread has not.
+        return isolated(
+            "Timeline",
+            lambda: gzip.compress(encode(models.levels(self.file), self.level, self.wanted), compresslevel=1, mtime=0),
+        )
+
+
+@dataclass(frozen=True)
+class WriteWindow:
+    """Asks to write the events of ``[start_ns, end_ns)`` as gzipped Chrome JSON to ``target``."""
+
+    file: ModelFile
+    start_ns: int | None
+    end_ns: int | None
+    target: str
+
+    def answer(self, models: OpenModels, report: Report) -> str:
+        """Returns ``target``. Raises CacheRefused, and PartFailed after a bug."""
+        trace = models.typed(self.file, TraceTable)
+        write = partial(write_window, trace, self.start_ns, self.end_ns)
+        isolated("Export of events", lambda: put_whole(self.target, lambda file: write(str(file))))
+        return self.target
+
+
+@dataclass(frozen=True)
+class WriteStacks:
+    """Asks to write merged stacks, gzipped, to ``target``."""
+
+    file: ModelFile
+    params: Params
+    form: str
+    target: str
+
+    def answer(self, models: OpenModels, report: Report) -> str:
+        """Returns ``target``. Raises BadRequest, NotFound, CacheRefused, and PartFailed after a bug."""
+        trace = models.typed(self.file, TraceTable)
+        write = partial(write_stacks, trace, self.params, self.form)
+        isolated("Export of stacks", lambda: put_whole(self.target, lambda file: write(str(file))))
+        return self.target
+
+
+def _without(notices: Notices, rules: Sequence[str]) -> Notices:
+    return replace(notices, notices=[notice for notice in notices.notices if notice.rule not in rules])
+
+
+def _found(models: OpenModels, file: ModelFile, view_id: str, params: Params) -> tuple[Frame, Int64]:
+    """A table and which of its rows that are asked for. Raises NotFound, BadRequest."""
+    part = models.part(file, analysis_named(view_id), params)
+    frame = part.frames.get(params.table or "")
+    if frame is None:
+        names = ", ".join(part.frames) or "none"
+        raise NotFound(f"The view {view_id} has no table {params.table}.", params.table or "", f"It has: {names}.")
+    return frame, matching(frame, part.remaining(params))[0]

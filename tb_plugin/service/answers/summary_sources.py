@@ -1,0 +1,248 @@
+"""Rank summaries that are listed, as sources of parts: what each has to be of, where it lies, and which were refused.
+
+Nothing of a summary is decoded here: the worker process that joins the ranks of a run takes them apart and looks at
+everything (``together.WriteJoined``).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, wait
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+from tb_plugin.analysis.base import Part
+from tb_plugin.errors import KeptLost, UserError
+from tb_plugin.service.loader import LEASE_SECONDS
+from tb_plugin.service.profile_files import Found, SummaryFile
+from tb_plugin.service.states import Entry
+from tb_plugin.service.summaries.compute import settings_here
+from tb_plugin.service.summaries.format import Settings, SummaryRefused, Wanted, check_values, content_of, unchecked
+from tb_plugin.storage.cache import FileStore
+from tb_plugin.storage.files import open_local
+from tb_plugin.storage.safe_open import Located
+
+_COPY = ".ttsummary"
+_COPIES = 16
+"""Remote summaries that are copied at a time."""
+RETRY_SECONDS = 60.0
+"""So long after one could not be read it is tried again: a storage may have been away for a moment."""
+
+
+@dataclass(frozen=True)
+class RankSummary:
+    """A rank summary on this machine, or the place of its copy, and what it has to be of."""
+
+    file: Located
+    wanted: Wanted
+    is_copy: bool = False
+    """It lies in the cache: where it is gone it is copied again."""
+
+    @property
+    def key(self) -> str:
+        """Returns what names this version of it."""
+        settings = self.wanted.settings
+        return f"{self.file.path} {self.file.fingerprint} {self.wanted.files} {settings.steps} {settings.classes}"
+
+
+class Refusal(NamedTuple):
+    """Why a summary cannot be used, as the end of a sentence that begins with "its summary"."""
+
+    why: str
+    for_now: bool = False
+    """Nobody has seen its content: it could not be read."""
+
+
+def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Part], dict[int, Refusal]]:
+    """Returns the parts in summaries, and by place why some are refused: then no part counts.
+
+    Their values are looked at all together, and one by one only where something is wrong with them. Together they take at
+    most ``room_bytes``. Raises KeptLost for a copy that is gone.
+    """
+    room = room_bytes
+    made: list[Part] = []
+    refused: dict[int, Refusal] = {}
+    places: list[int] = []
+    for place, summary in enumerate(summaries):
+        try:
+            with open_local(summary.file) as stream:
+                content = content_of(stream, room)
+            part, size = unchecked(content, summary.wanted, room)
+            room -= size
+            made.append(part)
+            places.append(place)
+        except SummaryRefused as error:
+            refused[place] = Refusal(str(error))
+        except UserError as error:
+            if summary.is_copy:
+                raise KeptLost("The copy of a rank summary is gone.", summary.file.path, "It is made anew.") from error
+            refused[place] = Refusal(f"cannot be read ({error.what})", for_now=True)
+    try:
+        check_values(made)
+    except SummaryRefused:
+        for place, part in zip(places, made, strict=True):
+            try:
+                check_values([part])
+            except SummaryRefused as error:
+                refused[place] = Refusal(str(error))
+    return made, refused
+
+
+class _Known(NamedTuple):
+    """The summaries of a profile, and what they were named under."""
+
+    settings: Settings
+    folder: Path
+    summaries: tuple[RankSummary, ...]
+
+
+@dataclass
+class _Lease:
+    """Keeps a copy in the cache for as long as it is asked for."""
+
+    held: ExitStack
+    asked: float
+
+
+class Summaries:
+    """The summaries of profiles: those of remote folders are copied ahead of the question, refused ones remembered.
+
+    Copies that somebody asks for stay: of a run whose summaries are larger than the cache, each would push out another.
+    """
+
+    def __init__(self, store: FileStore) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._known: WeakKeyDictionary[Found, _Known] = WeakKeyDictionary()
+        self._remote: dict[RankSummary, SummaryFile] = {}
+        """What a copy is of."""
+        self._copies: dict[RankSummary, Future[None]] = {}
+        """Those under way."""
+        self._waiting: deque[RankSummary] = deque()
+        self._copying = 0
+        """Threads that copy."""
+        self._leases: dict[RankSummary, _Lease] = {}
+        self._refused: dict[RankSummary, tuple[Refusal, float]] = {}
+        """Why, and since when in monotonic seconds."""
+
+    def of(self, entries: Iterable[Entry]) -> dict[Entry, RankSummary | str]:
+        """Returns of each profile that has summaries the first that can be used, or why the first is refused."""
+        found: dict[Entry, RankSummary | str] = {}
+        for entry in entries:
+            if every := self.all_of(entry):
+                refused = [self.refusal(each) for each in every]
+                usable = (each for each, why in zip(every, refused, strict=True) if not why)
+                found[entry] = next(usable, refused[0])
+        return found
+
+    def all_of(self, entry: Entry) -> tuple[RankSummary, ...]:
+        """Returns the summaries of a profile, the one to use first."""
+        found, settings = entry.found, settings_here()
+        if not found.summaries or entry.window:
+            return ()
+        known = self._known.get(found)
+        if known is None or (known.settings, known.folder) != (settings, self._store.folder):
+            # A summary whose trace is not here may be of any size; that the trace has its name, says its place.
+            wanted = Wanted.of(found.files if found.is_here else None, settings)
+            named = tuple(self._named(file, wanted) for file in found.summaries)
+            known = self._known[found] = _Known(settings, self._store.folder, named)
+        return known.summaries
+
+    def coming(self, summaries: Iterable[RankSummary], wait_for_them: bool = False) -> int:
+        """Returns how many are not here yet; begins to copy them. One that cannot be copied is refused for a while."""
+        now = time.monotonic()
+        copies = []
+        with self._lock:
+            for summary in summaries:
+                if summary.is_copy:
+                    self._lease(summary, now)
+                    if copy := self._copy_of(summary):
+                        copies.append(copy)
+        if wait_for_them:
+            wait(copies)
+        return sum(not copy.done() for copy in copies)
+
+    def let_go(self, summaries: Iterable[RankSummary]) -> None:
+        """Notes that nobody needs copies any more: they may leave the cache when it is looked at next."""
+        with self._lock:
+            ended = [lease for summary in summaries if (lease := self._leases.pop(summary, None))]
+        for lease in ended:
+            lease.held.close()
+
+    def end_leases(self) -> None:
+        """Lets go of copies that nobody asked about for LEASE_SECONDS."""
+        oldest = time.monotonic() - LEASE_SECONDS
+        with self._lock:
+            late = [summary for summary, lease in self._leases.items() if lease.asked < oldest]
+        self.let_go(late)
+        if late:
+            self._store.evict()
+
+    def refuse(self, summary: RankSummary, refusal: Refusal) -> None:
+        """Remembers that a summary cannot be used."""
+        with self._lock:
+            self._refused[summary] = refusal, time.monotonic()
+
+    def refusal(self, summary: RankSummary) -> str:
+        """Returns why a summary cannot be used now, empty where it can."""
+        refusal, since = self._refused.get(summary, (Refusal(""), 0.0))
+        return "" if refusal.for_now and time.monotonic() - since > RETRY_SECONDS else refusal.why
+
+    def _named(self, file: SummaryFile, wanted: Wanted) -> RankSummary:
+        if file.folder.is_local:
+            return RankSummary(file.folder.located(file.file), wanted)
+        summary = RankSummary(Located(str(self._store.path(_copy_key(file), _COPY))), wanted, is_copy=True)
+        self._remote[summary] = file
+        return summary
+
+    def _lease(self, summary: RankSummary, now: float) -> None:
+        """Holds a copy; whoever asks holds the lock."""
+        lease = self._leases.get(summary)
+        if lease is None:
+            lease = self._leases[summary] = _Lease(ExitStack(), now)
+            lease.held.enter_context(self._store.held(Path(summary.file.path)))
+        lease.asked = now
+
+    def _copy_of(self, summary: RankSummary) -> Future[None] | None:
+        """The copy under way, None when it is here or refused; whoever asks holds the lock.
+
+        Threads make it. They are daemons and end when nothing is left: those of a ThreadPoolExecutor finish all copies
+        before Python ends.
+        """
+        if (copy := self._copies.get(summary)) is not None:
+            return copy
+        if self._store.get(_copy_key(self._remote[summary]), _COPY) or self.refusal(summary):
+            return None
+        copy = self._copies[summary] = Future()
+        self._waiting.append(summary)
+        if self._copying < _COPIES:
+            self._copying += 1
+            threading.Thread(target=self._copy, name="torch-trace-summaries", daemon=True).start()
+        return copy
+
+    def _copy(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._copying -= 1
+                    return
+                summary = self._waiting.popleft()
+                file = self._remote[summary]
+            try:
+                self._store.put(_copy_key(file), _COPY, partial(file.folder.copy, file.file))
+            except Exception as error:  # the edge of a thread: whoever asks for the summary is told
+                why = error.what if isinstance(error, UserError) else error
+                self.refuse(summary, Refusal(f"cannot be read ({why})", for_now=True))
+            with self._lock:
+                self._copies.pop(summary).set_result(None)
+
+
+def _copy_key(summary: SummaryFile) -> str:
+    return f"summary|{summary.url}|{summary.file.fingerprint}"

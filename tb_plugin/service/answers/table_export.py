@@ -1,0 +1,132 @@
+"""Whole tables on their way to other programs: CSV for spreadsheets, Arrow for data frames.
+
+Tables of many ranks have millions of rows: they are written in pieces, columns at a time, and no row is ever an object.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import FLAGS
+from tb_plugin.payloads import Column
+
+Int64 = npt.NDArray[np.int64]
+
+ROWS = 16_384
+"""Rows of a piece."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_END = "\r\n"
+
+
+def as_arrow(data: pa.Table) -> bytes:
+    """Returns an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, data.schema) as writer:
+        writer.write_table(data)
+    return bytes(sink.getvalue())
+
+
+def rows_as_arrow(data: pa.Table, rows: Int64) -> bytes:
+    """Returns an Arrow IPC stream of some rows, with texts and flags in place of dictionaries of them."""
+    kinds = [_plain(data[name]) for name in data.column_names]
+    schema = pa.schema(list(zip(data.column_names, kinds, strict=True)))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        for piece in _pieces(data, rows):
+            writer.write_table(
+                pa.table([_values(*each) for each in zip(piece.columns, kinds, strict=True)], schema=schema)
+            )
+    return bytes(sink.getvalue())
+
+
+def as_csv(columns: Sequence[Column], data: pa.Table, rows: Int64) -> bytes:
+    """Returns some rows as CSV in UTF-8, units in the header: byte by byte what Python's csv makes of them."""
+    sink = io.BytesIO()
+    header = [_header(column.metric.title, column.metric.unit) for column in columns]
+    sink.write(",".join(_written(header)).encode() + _END.encode())
+    for piece in _pieces(data.select([column.metric.key for column in columns]), rows):
+        texts = [_texts(column.combine_chunks()) for column in piece.columns]
+        if len(texts) == 1:  # an empty line would be no row
+            texts = [pc.if_else(pc.equal(texts[0], ""), _text('""'), texts[0])]
+        lines = pc.binary_join_element_wise(pc.binary_join_element_wise(*texts, _text(",")), _text(""), _text(_END))
+        sink.write(_bytes_of(lines))
+    return sink.getvalue()
+
+
+def _pieces(data: pa.Table, rows: Int64) -> Iterator[pa.Table]:
+    """Some rows in their order, ROWS at a time."""
+    in_order = bool((np.diff(rows) == 1).all())
+    if not in_order:
+        data = data.combine_chunks()  # else each piece would do it
+    for start in range(0, len(rows), ROWS):
+        some = rows[start : start + ROWS]
+        yield data.slice(int(some[0]), len(some)) if in_order else data.take(pa.array(some))
+
+
+def _plain(column: pa.ChunkedArray) -> pa.DataType:
+    """The type of a column's values; a dictionary of nothing but flags holds flags."""
+    if not pa.types.is_dictionary(column.type):
+        return column.type
+    found = {value for value in pc.unique(column).to_pylist() if value is not None}
+    return pa.bool_() if found and found <= set(FLAGS) else column.type.value_type
+
+
+def _values(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """The values of a column, as that type."""
+    return column.cast(column.type.value_type).cast(kind) if pa.types.is_dictionary(column.type) else column
+
+
+def _texts(values: Any) -> Any:
+    """How values are written, as texts of Arrow without nulls."""
+    kind = values.type
+    if pa.types.is_integer(kind):
+        return pc.fill_null(values.cast(pa.large_string()), "")
+    if pa.types.is_boolean(kind):
+        return pc.fill_null(pc.if_else(values, _text(str(True)), _text(str(False))), "")
+    if pa.types.is_floating(kind):  # shortest digits, as Python writes them
+        return pa.array(["" if value is None else str(value) for value in values.to_pylist()], pa.large_string())
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        values = values.dictionary_encode()
+    elif not pa.types.is_dictionary(kind):
+        return pa.array(_written(map(_cell, values.to_pylist())), pa.large_string())
+    distinct: list[object] = values.dictionary.to_pylist()
+    if pa.types.is_dictionary(kind):
+        distinct = [FLAGS.get(str(value), value) for value in distinct]
+    written = pa.array([*_written(map(_cell, distinct)), ""], pa.large_string())
+    return written.take(pc.fill_null(values.indices.cast(pa.int64()), len(distinct)))
+
+
+def _text(text: str) -> pa.Scalar:
+    return pa.scalar(text, pa.large_string())
+
+
+def _written(values: Iterable[object]) -> list[str]:
+    """Values as csv writes them beside others: quoted where need be."""
+    lines: list[str] = []
+    csv.writer(SimpleNamespace(write=lines.append), lineterminator=_END).writerows((value, "") for value in values)
+    return [line[: -len("," + _END)] for line in lines]
+
+
+def _bytes_of(texts: Any) -> memoryview:
+    """All texts one after the other."""
+    _, offsets, data = texts.buffers()
+    ends = np.frombuffer(offsets, np.int64, len(texts) + 1, 8 * texts.offset)
+    return memoryview(data)[int(ends[0]) : int(ends[-1])]
+
+
+def _header(title: str, unit: str) -> str:
+    return title if unit in ("text", "code", "count", "number", "bool") else f"{title} [{unit}]"
+
+
+def _cell(value: object) -> object:
+    # A name from a trace must not become a formula in somebody's spreadsheet.
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

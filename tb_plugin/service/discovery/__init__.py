@@ -1,0 +1,1 @@
+"""From files of log directories to runs, workers and spans."""

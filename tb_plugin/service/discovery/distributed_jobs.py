@@ -1,0 +1,301 @@
+"""One job, many folders: profiles whose files state the same distributed job are one run with ranks as workers.
+
+Nobody names a job in a file. What is stated is compared instead: world size, backend, the group of all ranks, the rank,
+the process and the time. Ranks of one job are distinct and record at the same time; a rank that is there twice means two
+jobs, a job and its restart or a copy, and then only those folders are joined that are clear by themselves. Not even host
+and process tell such jobs apart: containers count processes from the same number, so folders count too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+
+from tb_plugin.formats.base import JobInfo, identifying
+from tb_plugin.model.trace.worker_names import rank_worker
+from tb_plugin.service.profile_files import Found, Root, run_name
+
+GROUP_VARIABLE = "TORCH_TRACE_GROUP"
+"""Environment variable: ``folders`` leaves each folder a run of its own."""
+SLACK_NS = 10 * 10**9
+"""How far recordings of one job may lie apart: clocks of hosts differ, and the start of a file is known about."""
+_LONGEST_NS = 86_400 * 10**9
+_Key = tuple[Root, str, int, str, str]
+"""Root, clock, world size, backend, group."""
+_Folder = tuple[str, ...]
+"""The parts of a path below a log directory."""
+_Recording = tuple[int, int, Found]
+"""From when to when a profile was recorded, and the profile."""
+
+
+def is_on() -> bool:
+    """Returns whether the environment leaves jobs to be joined."""
+    return os.environ.get(GROUP_VARIABLE, "").strip().lower() != "folders"
+
+
+def asked_first(found: Iterable[Found]) -> list[Found]:
+    """Returns the profiles that tell whether their run may be a part of a job: of its first and of its last worker."""
+    first: dict[str, dict[str, Found]] = defaultdict(dict)
+    for one in found:
+        if identifying(one.reader) is not None:
+            first[one.run].setdefault(one.worker, one)
+    every = [[*workers.values()] for workers in first.values()]
+    return [one for profiles in every for one in dict.fromkeys((profiles[0], profiles[-1]))]
+
+
+def asked_then(found: Iterable[Found], jobs: Mapping[Found, JobInfo | None]) -> list[Found]:
+    """Returns the profiles of those runs that may be parts of a job, by what ``asked_first`` gave."""
+    workers: dict[str, set[str]] = defaultdict(set)
+    for one in found:
+        workers[one.run].add(one.worker)
+    parts = {one.run for one, job in jobs.items() if job is not None and job.world_size > len(workers[one.run])}
+    return [one for one in found if one.run in parts]
+
+
+def extent(one: Found, job: JobInfo) -> tuple[int, int]:
+    """Returns when a profile with a known start was recorded: from when to when, the same where nothing tells the end."""
+    start_ns = job.start_ns or 0
+    end_ns = (one.time_unix_ms or 0) * 1_000_000 + 999_999 if job.clock == "unix" else 0
+    # The time in a file's name is that of its writing.
+    return (start_ns, end_ns if 0 <= end_ns - start_ns <= _LONGEST_NS else start_ns)
+
+
+def recorded_together(found: Iterable[Found], jobs: Mapping[Found, JobInfo | None]) -> list[list[Found]]:
+    """Returns the profiles of one run that its ranks recorded together, by time and, for the same time, by first step."""
+    recorded: dict[tuple[_Key, int], list[_Recording]] = defaultdict(list)
+    for one in found:
+        if (job := jobs.get(one)) is not None and job.start_ns is not None:
+            recorded[_key(one, job), job.rank].append((*extent(one, job), one))
+    processes = [_process(key, rank, items, jobs) for (key, rank), items in recorded.items()]
+    return [[process.profiles[i] for process, i in cycle] for cycle in _cycles(processes)]
+
+
+def span_names(names: Sequence[Set[str]]) -> list[str]:
+    """Returns the spans of recordings in order of time, each with the names that its files give it.
+
+    One that all files have is kept, such as ``fit``, the next with that name is ``fit (2)``; the others are numbered.
+    """
+    found: list[str] = []
+    count = Counter[str]()
+    for number, own in enumerate(names, 1):
+        name = min(own)
+        if len(own) > 1 or name.isdigit() or name == "default":
+            found.append(str(number))
+            continue
+        count[name] += 1
+        found.append(name if count[name] == 1 else f"{name} ({count[name]})")
+    return found
+
+
+def joined(found: Sequence[Found], jobs: Mapping[Found, JobInfo | None], several: bool) -> list[Found]:
+    """Returns the profiles with those of one job in one run, a worker for each rank; the others as they were.
+
+    ``several``: there are several log directories, and names of runs begin with theirs.
+    """
+    by_key: dict[_Key, list[_Process]] = defaultdict(list)
+    for process in _processes(found, jobs):
+        by_key[process.key].append(process)
+    groups = [
+        (folder, group)
+        for processes in by_key.values()
+        for folder, group in _joined_below(processes)
+        if len(group) > 1 and not _is_one_run(group)
+    ]
+    members = {one for _, group in groups for process in group for one in process.profiles}
+    names = {one.run for one in found if one not in members}
+    new: dict[Found, Found] = {}
+    for folder, group in sorted(groups, key=lambda item: (item[0], item[1][0].begin_ns)):
+        name = _free(run_name(group[0].key[0], "/".join(folder), several), names)
+        names.add(name)
+        new.update(_renamed(name, group))
+    return [new.get(one, one) for one in found]
+
+
+@dataclass
+class _Process:
+    """A process of a job: one rank, and its profiles in order of time."""
+
+    key: _Key
+    rank: int
+    folder: _Folder = ()
+    """What all its profiles lie in."""
+    profiles: list[Found] = field(default_factory=list)
+    times: list[tuple[int, int]] = field(default_factory=list)
+    steps: list[int | None] = field(default_factory=list)
+
+    @property
+    def begin_ns(self) -> int:
+        return self.times[0][0]
+
+    @property
+    def end_ns(self) -> int:
+        return max(end for _, end in self.times)
+
+
+def _processes(found: Iterable[Found], jobs: Mapping[Found, JobInfo | None]) -> list[_Process]:
+    """The processes that state a job and a time.
+
+    What has one host and process number is one process where it lies in a folder of its own, or in one folder with others.
+    """
+    recorded: dict[tuple[_Key, int, str, _Folder], list[_Recording]] = defaultdict(list)
+    found = list(found)
+    ranks = _ranks_below(found, jobs)
+    for one in found:
+        job = jobs.get(one)
+        if job is None or job.start_ns is None:
+            continue
+        key = _key(one, job)
+        process = job.process or f"{one.run}/{one.worker}"
+        recorded[key, job.rank, process, _own(_folder(one), ranks[key])].append((*extent(one, job), one))
+    return [_process(key, rank, items, jobs) for (key, rank, _, _), items in recorded.items()]
+
+
+def _process(key: _Key, rank: int, items: Iterable[_Recording], jobs: Mapping[Found, JobInfo | None]) -> _Process:
+    items = sorted(items, key=lambda item: (item[0], item[2].names))
+    made = _Process(key, rank, _common([_folder(one) for _, _, one in items]))
+    made.profiles = [one for _, _, one in items]
+    made.times = [(begin, end) for begin, end, _ in items]
+    made.steps = [job.first_step if (job := jobs[one]) else None for one in made.profiles]
+    return made
+
+
+def _key(one: Found, job: JobInfo) -> _Key:
+    return (one.root, job.clock, job.world_size, job.backend, job.group)
+
+
+def _folder(one: Found) -> _Folder:
+    return PurePosixPath(one.place).parent.parts
+
+
+def _ranks_below(found: Iterable[Found], jobs: Mapping[Found, JobInfo | None]) -> dict[_Key, dict[_Folder, set[int]]]:
+    """Which ranks of each kind of job lie in or below each folder."""
+    ranks: dict[_Key, dict[_Folder, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for one in found:
+        job = jobs.get(one)
+        if job is not None and job.start_ns is not None:
+            folder = _folder(one)
+            for depth in range(len(folder) + 1):
+                ranks[_key(one, job)][folder[:depth]].add(job.rank)
+    return ranks
+
+
+def _own(folder: _Folder, ranks: Mapping[_Folder, set[int]]) -> _Folder:
+    """The folder that a rank has for itself, the highest one; where other ranks lie beside it that is the folder itself."""
+    return next((folder[:depth] for depth in range(len(folder)) if len(ranks[folder[:depth]]) == 1), folder)
+
+
+def _joined_below(processes: Sequence[_Process]) -> list[tuple[_Folder, list[_Process]]]:
+    """Groups of processes of one job, with the folder that each lies in: what is clear in a folder is joined there."""
+    groups = [(process.folder, [process]) for process in processes]
+    for depth in range(max(len(process.folder) for process in processes), -1, -1):
+        below: dict[_Folder, list[list[_Process]]] = defaultdict(list)
+        higher = []
+        for folder, group in groups:
+            if len(folder) < depth:
+                higher.append((folder, group))
+            else:
+                below[folder[:depth]].append(group)
+        merged = [group for here in below.values() for group in (_merged(here, SLACK_NS) if len(here) > 1 else here)]
+        groups = higher + [(_common([process.folder for process in group]), group) for group in merged]
+    return groups
+
+
+def _merged(groups: list[list[_Process]], slack_ns: int) -> list[list[_Process]]:
+    """Groups that record at the same time, as one where their ranks are distinct, else as they were."""
+    merged = []
+    for cluster in _clusters(groups, slack_ns):
+        ranks = [process.rank for group in cluster for process in group]
+        if len(set(ranks)) == len(ranks):
+            merged.append([process for group in cluster for process in group])
+        elif slack_ns:
+            merged += _merged(cluster, 0)
+        else:
+            merged += cluster
+    return merged
+
+
+def _clusters(groups: list[list[_Process]], slack_ns: int) -> list[list[list[_Process]]]:
+    """Groups in order of time, cut where nothing is recorded."""
+    clusters: list[list[list[_Process]]] = []
+    until = 0
+    for group in sorted(groups, key=lambda group: min(p.begin_ns for p in group)):
+        begin, end = min(p.begin_ns for p in group), max(p.end_ns for p in group)
+        if clusters and begin <= until + slack_ns:
+            clusters[-1].append(group)
+            until = max(until, end)
+        else:
+            clusters.append([group])
+            until = end
+    return clusters
+
+
+def _is_one_run(group: Sequence[_Process]) -> bool:
+    """Whether the names of the files say already what their contents say."""
+    runs = {one.run for process in group for one in process.profiles}
+    workers = [{one.worker for one in process.profiles} for process in group]
+    return len(runs) == 1 and sum(map(len, workers)) == len(group) == len(set.union(*workers))
+
+
+def _renamed(run: str, group: Sequence[_Process]) -> dict[Found, Found]:
+    """The profiles of a job as workers and spans of a run."""
+    _, _, world, backend, _ = group[0].key
+    why = (
+        f"{len(group)} of {world} ranks of one {backend} job: their files state the same world size, backend and group,"
+        f" distinct ranks and overlapping times. {GROUP_VARIABLE}=folders leaves folders apart."
+    )
+    cycles = _cycles(group)
+    spans = span_names([{process.profiles[i].recording for process, i in cycle} for cycle in cycles])
+    return {
+        process.profiles[i]: replace(
+            process.profiles[i], run=run, worker=rank_worker(process.rank), span=span, grouped_by=why
+        )
+        for span, cycle in zip(spans, cycles, strict=True)
+        for process, i in cycle
+    }
+
+
+def _cycles(group: Sequence[_Process]) -> list[list[tuple[_Process, int]]]:
+    """Profiles (process, the how manieth of it) that were recorded together, by first step and time; in order of time."""
+    cycles: list[list[tuple[_Process, int]]] = []
+    for process in sorted(group, key=lambda process: (-len(process.profiles), process.rank)):
+        left = list(cycles)
+        for i in range(len(process.profiles)):
+            fits = [(_apart(process, i, *cycle[0]), n) for n, cycle in enumerate(left)]
+            known = [(apart, n) for apart, n in fits if apart is not None]
+            if known:
+                left.pop(min(known)[1]).append((process, i))
+            else:
+                cycles.append([(process, i)])
+    return sorted(cycles, key=lambda cycle: min(process.times[i][0] for process, i in cycle))
+
+
+def _apart(one: _Process, i: int, other: _Process, k: int) -> tuple[bool, int] | None:
+    """How far two profiles are apart, those of the same first step before others; None when they are not of one cycle."""
+    (begin, end), (first, last) = one.times[i], other.times[k]
+    same_step = one.steps[i] is not None and one.steps[i] == other.steps[k]
+    away = max(first - end, begin - last, 0)
+    if away > SLACK_NS:
+        return None
+    return (not same_step, abs(first - begin))
+
+
+def _common(folders: Sequence[_Folder]) -> _Folder:
+    """The deepest folder that all lie in."""
+    common = folders[0]
+    for folder in folders[1:]:
+        while folder[: len(common)] != common:
+            common = common[:-1]
+    return common
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or the first of "name (job 2)", ... that nobody has."""
+    number = 1
+    free = name
+    while free in taken:
+        number += 1
+        free = f"{name} (job {number})"
+    return free

@@ -1,0 +1,80 @@
+"""Workers for the ranks of merged files."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tb_plugin.service.profile_files import Found, Root
+
+_File = tuple[Root, tuple[str, ...], str]
+"""Log directory, names and fingerprint."""
+Ranks = Callable[[Sequence[Found]], Sequence[Sequence[str]]]
+"""Tells the ranks that each of some files was merged from; none where it was not, or nobody knows."""
+
+
+class Merged:
+    """Knows which files were merged from ranks, and the places of these ranks in the picker."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ranks: dict[_File, Sequence[str]] = {}
+        self._runs: dict[tuple[str, str, str], str] = {}
+        """Run of the ranks by the run, worker and span that stood for the file."""
+
+    def ask(self, found: Sequence[Found], ranks: Ranks) -> None:
+        """Asks for the ranks of files that are new, and forgets files that are gone."""
+        unknown = [one for one in found if _file(one) not in self._ranks]
+        new = dict(zip(map(_file, unknown), ranks(unknown), strict=True)) if unknown else {}
+        with self._lock:
+            self._ranks = {file: self._ranks.get(file, new.get(file, ())) for file in map(_file, found)}
+
+    def tell(self, found: Found, ranks: Sequence[str]) -> None:
+        """Takes in the ranks of a file that was read."""
+        with self._lock:
+            self._ranks[_file(found)] = ranks
+
+    def split(self, found: Sequence[Found]) -> list[Found]:
+        """Returns the profiles with one for each rank of a merged file.
+
+        Ranks stay in the run of their file if nothing else is in it, for instance not the traces it was merged from.
+        """
+        workers: dict[str, set[str]] = defaultdict(set)
+        for one in found:
+            workers[one.run].add(one.worker)
+        runs: dict[tuple[str, str, str], str] = {}
+        every = []
+        for one in found:
+            ranks = self._ranks.get(_file(one), ())
+            if not ranks:
+                every.append(one)
+                continue
+            run = runs[one.run, one.worker, one.span] = _run(one, workers)
+            why = f"One file was merged from {len(ranks)} ranks: {one.url}."
+            every += [
+                replace(one, run=run, worker=rank, rank=rank, summaries=(), grouped_by=one.grouped_by or why)
+                for rank in ranks
+            ]
+        self._runs = runs  # at once: others look into it meanwhile
+        return every
+
+    def run_of(self, run: str | None, worker: str, span: str | None) -> str | None:
+        """Returns the run of the ranks of a merged file that such a worker stood for (None = any); None for other workers."""
+        for (old, name, number), found in self._runs.items():
+            if name == worker and run in (None, old, found) and span in (None, number):
+                return found
+        return None
+
+
+def _file(found: Found) -> _File:
+    return (found.root, found.names, found.fingerprint)
+
+
+def _run(one: Found, workers: dict[str, set[str]]) -> str:
+    """The run of the ranks of a file: its own, or one below it where that has other workers."""
+    if len(workers[one.run]) == 1:
+        return one.run
+    name = f"{one.run}/{one.worker}"
+    return name if name not in workers else f"{name} (ranks)"

@@ -1,0 +1,158 @@
+"""Workers named after the ranks that their files report."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from tb_plugin.formats.base import JobInfo, identifying
+from tb_plugin.model.trace.worker_names import rank_worker
+from tb_plugin.service.discovery.distributed_jobs import SLACK_NS, extent, recorded_together, span_names
+from tb_plugin.service.profile_files import Found
+
+_NAMED = re.compile(r"rank(\d{1,9})\Z")
+
+
+def asked_for_ranks(found: Iterable[Found], infos: Mapping[Found, JobInfo | None]) -> list[Found]:
+    """Returns one profile of each worker whose rank is not known; ``infos`` are those of a sample of each run.
+
+    Nobody is asked in a run whose names are those of ranks, as its sample confirms, nor in one whose sample reports no rank.
+    """
+    asked: list[Found] = []
+    for profiles in _runs(found).values():
+        sample = [(one, info) for one in profiles if (info := infos.get(one)) is not None]
+        workers = {one.worker: one for one in reversed(profiles) if identifying(one.reader) is not None}
+        are_ranks = all(map(_NAMED.match, workers)) and all(
+            one.worker == rank_worker(info.rank) for one, info in sample
+        )
+        if sample and not are_ranks:
+            known = {one.worker for one, _ in sample}
+            asked += [one for worker, one in workers.items() if worker not in known]
+    return asked
+
+
+def asked_for_times(found: Iterable[Found], infos: Mapping[Found, JobInfo | None]) -> list[Found]:
+    """Returns all profiles of runs in which a rank is several workers, or a span holds what was not recorded together."""
+    return [one for profiles in _runs(found).values() if _is_unclear(profiles, infos) for one in profiles]
+
+
+def labelled(found: Sequence[Found], infos: Mapping[Found, JobInfo | None]) -> list[Found]:
+    """Returns the profiles with each worker named after the rank that its files report, as far as ``infos`` are known.
+
+    Recordings of a rank that do not overlap are spans of it. Where they overlap (two jobs, or copies), names stay.
+    """
+    new: dict[Found, Found] = {}
+    for profiles in _runs(found).values():
+        new.update(_labelled(profiles, infos))
+    return [new.get(one, one) for one in found]
+
+
+def _runs(found: Iterable[Found]) -> dict[str, list[Found]]:
+    """The profiles of each run; those of a job that was put together have the names of their ranks."""
+    runs: dict[str, list[Found]] = defaultdict(list)
+    for one in found:
+        if not one.grouped_by:
+            runs[one.run].append(one)
+    return runs
+
+
+def _is_unclear(profiles: Sequence[Found], infos: Mapping[Found, JobInfo | None]) -> bool:
+    known = [(one, info) for one in profiles if (info := infos.get(one)) is not None]
+    workers: dict[int, set[str]] = defaultdict(set)
+    ranks: dict[str, set[int]] = defaultdict(set)
+    for one, info in known:
+        workers[info.rank].add(one.worker)
+        ranks[one.worker].add(info.rank)
+    is_several = any(len(each) > 1 for each in workers.values()) or any(len(each) > 1 for each in ranks.values())
+    return is_several or not _are_together(known)
+
+
+def _are_together(known: Iterable[tuple[Found, JobInfo]]) -> bool:
+    """Whether the recordings of each span overlap, or nearly so. Clocks of different hosts may be far apart."""
+    spans: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    hosts: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for one, info in known:
+        if info.start_ns is not None:
+            spans[one.span, info.clock].append(extent(one, info))
+            hosts[one.span, info.clock].add(info.process.rpartition(":")[0])
+    return all(len(hosts[span]) > 1 or _is_one_stretch(times) for span, times in spans.items())
+
+
+def _is_one_stretch(times: Iterable[tuple[int, int]]) -> bool:
+    until: int | None = None
+    for begin, end in sorted(times):
+        if until is not None and begin > until + SLACK_NS:
+            return False
+        until = end if until is None else max(until, end)
+    return True
+
+
+def _labelled(profiles: Sequence[Found], infos: Mapping[Found, JobInfo | None]) -> dict[Found, Found]:
+    """The profiles of one run that get another worker or span."""
+    ranks: dict[str, set[int]] = defaultdict(set)
+    for one in profiles:
+        if (info := infos.get(one)) is not None:
+            ranks[one.worker].add(info.rank)
+    only = {worker: next(iter(each)) for worker, each in ranks.items() if len(each) == 1}
+    # Files of other formats beside a trace, by their names of the same worker, are of the same rank.
+    rank_of = {one: info.rank if (info := infos.get(one)) else only.get(one.worker) for one in profiles}
+    groups: dict[int, list[Found]] = defaultdict(list)
+    for one, rank in rank_of.items():
+        if rank is not None:
+            groups[rank].append(one)
+    mine = {rank: group for rank, group in groups.items() if _is_one_worker(group, infos)}
+    named = {one: rank_worker(rank) for rank, group in mine.items() for one in group}
+    # The name of a worker that remains what it is stays its own.
+    taken = {one.worker for one in profiles if one not in named and identifying(one.reader) is not None}
+    named = {one: worker for one, worker in named.items() if worker not in taken}
+    spans = {} if not _is_unclear(profiles, infos) else _spans([one for one in profiles if one in named], infos)
+    places: set[tuple[str, str]] = {(one.worker, one.span) for one in profiles if one not in named}
+    new: dict[Found, Found] = {}
+    for one, worker in named.items():
+        span = _free(worker, spans.get(one, one.span), places)
+        places.add((worker, span))
+        if (worker, span) != (one.worker, one.span):
+            new[one] = replace(one, worker=worker, span=span, file_worker=one.worker)
+    return new
+
+
+def _is_one_worker(group: Sequence[Found], infos: Mapping[Found, JobInfo | None]) -> bool:
+    """Whether the recordings of a rank are those of one worker: it is one by name, or they follow each other."""
+    if len({one.worker for one in group}) == 1:
+        return True
+    known = sorted(
+        (*extent(one, info), info.process, info.clock) for one in group if (info := infos.get(one)) is not None
+    )
+    if len({clock for *_, clock in known}) > 1:
+        return False
+    for (begin, end, process, _), (after, _, other, _) in pairwise(known):
+        # A process has one profiler: what it records again is later, even where nothing tells the end of the first.
+        is_same = process != "" and process == other
+        if after <= end + (0 if is_same or end > begin else SLACK_NS):
+            return False
+    return True
+
+
+def _spans(profiles: Sequence[Found], infos: Mapping[Found, JobInfo | None]) -> dict[Found, str]:
+    """The spans of profiles of ranks: what was recorded together has one."""
+    cycles = recorded_together(profiles, infos)
+    spans = span_names([_names(cycle) for cycle in cycles])
+    return {one: span for span, cycle in zip(spans, cycles, strict=True) for one in cycle}
+
+
+def _names(cycle: Sequence[Found]) -> set[str]:
+    """The names of what was recorded together: spans, or those of the files where nothing else tells recordings apart."""
+    spans, workers = {one.recording for one in cycle}, {one.worker for one in cycle}
+    return workers if spans == {"default"} and len(workers) == 1 else spans
+
+
+def _free(worker: str, span: str, places: set[tuple[str, str]]) -> str:
+    """The span, or the first of "span (2)", ... that the worker does not have."""
+    number, free = 1, span
+    while (worker, free) in places:
+        number += 1
+        free = f"{span} ({number})"
+    return free

@@ -1,0 +1,371 @@
+"""From the files of the log directories to runs, workers and spans."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from tb_plugin.errors import UserError
+from tb_plugin.formats.base import Candidate, JobInfo, ListedFile, Reader, identifying
+from tb_plugin.formats.unsupported_files import LOOKED_INTO, foreign, in_short, place_of, unread
+from tb_plugin.service.discovery import distributed_jobs, ignore_file, reported_ranks
+from tb_plugin.service.discovery.claims import Claims, Draft, numbered
+from tb_plugin.service.discovery.ignore_file import Ignore
+from tb_plugin.service.discovery.summary_files import NOTHING_LIKE_IT, SUFFIX, ListedSummaries, away_from, stated_job
+from tb_plugin.service.file_head import read_head
+from tb_plugin.service.profile_files import Found, Root, located
+from tb_plugin.storage.listing import Listing, StoredFile
+
+NOT_A_TRACE = (
+    "It does not look like a profiler trace. torch.profiler's export_chrome_trace(path) writes one that opens here."
+)
+_DAMAGED = "The archive is damaged: copy it again, or record it again."
+_EMPTY = "The file is empty: copy it again, or stop the profiler before the program ends."
+_NOTHING = "The file holds nothing: copy it again, or stop the profiler before the program ends."
+_File = tuple["Root", str, str]
+"""Root, path, fingerprint."""
+_SniffKey = tuple["Root", str, str, str]
+"""Root, path, fingerprint, reader id."""
+_LISTINGS = 16
+"""How many log directories are listed at a time."""
+_LOOKS = 16
+"""How many uncertain files are looked into at a time; each is a request to a store."""
+_MOST_FOREIGN = 32
+"""Files of a log directory that no reader asks for and that are looked into all the same, to say what they are."""
+_SMALL = 1024
+"""Bytes to which a local file with a certain name is looked into all the same: pointers of Git LFS and pages of errors. In a
+store each look is a request."""
+
+
+@dataclass
+class Discovery:
+    """Everything that one scan found. ``problems`` are log directories that could not be read at all."""
+
+    found: list[Found] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    files: int = 0
+    problems: list[UserError] = field(default_factory=list)
+    ignored: dict[Root, Ignore] = field(default_factory=dict)
+    """What each log directory leaves out of the findings."""
+
+
+class Scanner:
+    """Scans log directories. Remembers what it made of a listing, and which uncertain files are no traces."""
+
+    def __init__(self, roots: Sequence[Root], readers: Sequence[Reader[Any]]) -> None:
+        self.roots = roots
+        self.readers = readers
+        self._summaries = ListedSummaries()
+        self._known: dict[Root, tuple[Listing, _Sorted]] = {}
+        self._sniffed: dict[_SniffKey, str] = {}
+        self._jobs: dict[_File, JobInfo | None] = {}
+        self._last: tuple[list[_Sorted], Discovery] | None = None
+
+    def scan(self) -> Discovery:
+        """Walks over all roots once. Never raises UserError: what cannot be read is part of the answer.
+
+        The answer is the last one itself while nothing changed.
+        """
+        discovery = Discovery()
+        results: list[_Sorted] = []
+        drafts: list[Draft] = []
+        used: set[_SniffKey] = set()
+        for root, listing in zip(self.roots, self._list_all(), strict=True):
+            if isinstance(listing, UserError):
+                discovery.problems.append(listing)
+                continue
+            known = self._known.get(root)
+            # Most scans find what the last one found; names need not be taken apart again.
+            result = known[1] if known is not None and known[0] == listing else self._sort(root, listing)
+            if result.final:
+                self._known[root] = (listing, result)
+            results.append(result)
+            used.update(result.sniffed)
+            drafts += result.drafts
+            discovery.files += len(listing.files)
+            unlisted = in_short((entry.path, entry.reason) for entry in listing.unlisted)
+            discovery.skipped += [(located(root, path), reason) for path, reason in unlisted]
+            discovery.skipped += result.refused
+            discovery.ignored[root] = result.ignore
+        is_new = self._summaries.list()
+        unchanged = not is_new and len(results) == len(self.roots)
+        if self._last is not None and unchanged and _are_same(results, self._last[0]):
+            return self._last[1]
+        self._sniffed = {key: why for key, why in self._sniffed.items() if key in used}
+        found = numbered(drafts, len(self.roots) > 1, [reader.id for reader in self.readers])
+        beside = {result.root: result.summaries for result in results}
+        discovery.found, final = self._joined([self._summaries.with_summary(one, beside[one.root]) for one in found])
+        if self._summaries.problem is not None:
+            discovery.problems.append(self._summaries.problem)
+        self._last = (results, discovery) if final else None
+        return discovery
+
+    def _joined(self, found: list[Found]) -> tuple[list[Found], bool]:
+        """The profiles, those of one distributed job in one run, and workers by the ranks that files report.
+
+        False when some of them have to be asked again.
+        """
+        if not found or not distributed_jobs.is_on():
+            return found, True
+        first = self._stated(distributed_jobs.asked_first(found))
+        # A run that holds all ranks of its job is one already: nothing of it may go elsewhere.
+        parts = self._stated(distributed_jobs.asked_then(found, first))
+        asked = first | parts
+        asked |= self._stated(reported_ranks.asked_for_ranks(found, asked))
+        asked |= self._stated(reported_ranks.asked_for_times(found, asked))
+        self._jobs = {key: self._jobs[key] for key in map(_identity, asked) if key in self._jobs}
+        final = all(_identity(one) in self._jobs for one in asked)
+        return reported_ranks.labelled(distributed_jobs.joined(found, parts, len(self.roots) > 1), asked), final
+
+    def _stated(self, asked: Iterable[Found]) -> dict[Found, JobInfo | None]:
+        """What profiles state of their jobs. Known answers are reused until the files change."""
+        known = [one for one in asked if identifying(one.reader) is not None]
+        new = [one for one in known if _identity(one) not in self._jobs]
+        if new:
+            with ThreadPoolExecutor(_LOOKS, "torch-trace-ask") as threads:
+                # What cannot be read now is asked again at the next scan.
+                for one, job in zip(new, threads.map(_ask, new), strict=True):
+                    if not isinstance(job, UserError):
+                        self._jobs[_identity(one)] = job
+        return {one: self._jobs.get(_identity(one)) for one in known}
+
+    def _list_all(self) -> Iterable[Listing | UserError]:
+        """The listing of each root, or why there is none; side by side, so that a silent store holds up no other."""
+        if len(self.roots) == 1:
+            return [_list(self.roots[0])]
+        with ThreadPoolExecutor(_LISTINGS, "torch-trace-list") as threads:
+            return list(threads.map(_list, self.roots))
+
+    def _sort(self, root: Root, listing: Listing) -> _Sorted:
+        """Profiles of one root; uncertain ones only when their first bytes speak for them."""
+        summaries = {file.path.removesuffix(SUFFIX): file for file in listing.files if file.path.endswith(SUFFIX)}
+        files = {file.path: file for file in listing.files if not file.path.endswith(SUFFIX)}
+        listed = tuple(ListedFile(file.path, file.size, file.fingerprint) for file in files.values())
+        drafts = [
+            Draft(root, reader, candidate, [files[name] for name in candidate.names])
+            for reader in self.readers
+            for candidate in reader.find(listed)
+        ]
+        if root.folder.is_file:
+            drafts = _of_any_name(root, self.readers, drafts, tuple(files.values()))
+        # Of equal claims that of the first reader stands.
+        drafts.sort(key=lambda draft: draft.candidate.strength, reverse=True)
+        taken = Claims()
+        refused: dict[Draft, str] = {}
+        final = True
+        small = [draft for draft in drafts if _is_doubtful(draft)]
+        doubts = dict(zip(small, self._sniff(small), strict=True))
+        for draft in drafts:
+            if draft.candidate.certain:
+                why = doubts.get(draft, "")
+                if isinstance(why, UserError):
+                    final = False
+                elif why:
+                    refused[draft] = why
+                    continue
+                taken.add(draft)
+        uncertain = [draft for draft in drafts if taken.leaves(draft) and draft not in refused]
+        for draft, why in zip(uncertain, self._sniff(uncertain), strict=True):
+            if why == "":
+                taken.add(draft)
+            elif isinstance(why, UserError):
+                # The storage may answer next time.
+                refused[draft], final = why.what, False
+            else:
+                refused[draft] = why
+        away = {main: file for main, file in summaries.items() if main not in files}
+        for reader, candidate in away_from(self.readers, away):
+            taken.add(Draft(root, reader, candidate, [away[candidate.names[0]]], is_here=False))
+        left = {draft.candidate: why for draft, why in refused.items() if taken.leaves(draft)}
+        shown = {candidate.place: why for candidate, why in left.items() if not candidate.is_quiet}
+        told, looked, is_all = self._others(
+            root, [file for file in files.values() if taken.leaves_file(file.path)], shown
+        )
+        final &= is_all
+        ignored = _ignored(root, files.get(ignore_file.NAME))
+        final &= ignored is not None
+        sniffed = [*(_sniff_key(draft) for draft in (*small, *uncertain)), *looked]
+        told += [(file.path, NOTHING_LIKE_IT) for main, file in away.items() if taken.leaves_file(main)]
+        skipped = [(located(root, place), why) for place, why in told]
+        return _Sorted(root, taken.drafts, skipped, sniffed, final, ignored or Ignore(), summaries)
+
+    def _others(
+        self, root: Root, files: Sequence[StoredFile], refused: dict[str, str]
+    ) -> tuple[list[tuple[str, str]], list[_SniffKey], bool]:
+        """What the files are that nobody takes: refused by readers, of a known kind, or named as a recording may be.
+
+        Also the files that were looked into for it, and whether all of them could be.
+        """
+        told: list[tuple[str, str]] = []
+        asked: list[StoredFile] = []
+        for file in files:
+            place, what = place_of(file.path)
+            if what:
+                told.append((place, what))
+            elif file.path in refused:
+                continue
+            elif file.size and LOOKED_INTO.search(file.path):
+                asked.append(file)
+            elif text := unread(file.path):
+                told.append((file.path, text if file.size else _EMPTY))
+        kept = {place for place, _ in told}
+        told += [(place, why) for place, why in refused.items() if place not in kept and not place_of(place)[1]]
+        keys = [(root, file.path, file.fingerprint, "") for file in asked[:_MOST_FOREIGN]]
+        new = [file for file, key in zip(asked, keys, strict=False) if key not in self._sniffed]
+        if new:
+            with ThreadPoolExecutor(_LOOKS, "torch-trace-look") as threads:
+                for file, why in zip(new, threads.map(functools.partial(_what, root), new), strict=True):
+                    if why is not None:
+                        self._sniffed[root, file.path, file.fingerprint, ""] = why
+        heads = {key[1]: self._sniffed.get(key) for key in keys}
+        told += [(file.path, text) for file in asked if (text := heads.get(file.path) or unread(file.path))]
+        return in_short(told), keys, all(key in self._sniffed for key in keys)
+
+    def _sniff(self, drafts: Sequence[Draft]) -> list[str | UserError]:
+        """Why each of these is not taken; empty when it is. Known answers are reused until the file changes."""
+        unknown: dict[_File, list[Draft]] = defaultdict(list)
+        for draft in drafts:
+            if _sniff_key(draft) not in self._sniffed:
+                unknown[_first_file(draft)].append(draft)
+        failed: dict[_SniffKey, UserError] = {}
+        if unknown:
+            with ThreadPoolExecutor(_LOOKS, "torch-trace-look") as threads:
+                for asking, answers in zip(unknown.values(), threads.map(_look, unknown.values()), strict=True):
+                    for draft, why in zip(asking, answers, strict=True):
+                        if isinstance(why, UserError):
+                            failed[_sniff_key(draft)] = why
+                        else:
+                            self._sniffed[_sniff_key(draft)] = why
+        return [failed.get(key) or self._sniffed[key] for key in map(_sniff_key, drafts)]
+
+
+def _are_same(results: Sequence[_Sorted], before: Sequence[_Sorted]) -> bool:
+    return len(results) == len(before) and all(map(operator.is_, results, before))
+
+
+def _list(root: Root) -> Listing | UserError:
+    try:
+        return root.folder.list()
+    except UserError as error:
+        return error
+
+
+@dataclass(frozen=True)
+class _Sorted:
+    """What a listing of one root turned out to hold; ``sniffed`` are the uncertain files."""
+
+    root: Root
+    drafts: list[Draft]
+    refused: list[tuple[str, str]]
+    sniffed: list[_SniffKey]
+    final: bool
+    """False when a file could not be opened: ask again at the next scan."""
+    ignore: Ignore
+    summaries: dict[str, StoredFile]
+    """Rank summaries by the main file that they are of."""
+
+
+def _ignored(root: Root, file: StoredFile | None) -> Ignore | None:
+    """What a log directory leaves out of the findings; None when the storage does not tell."""
+    if file is None or file.size == 0:
+        return Ignore()
+    try:
+        return ignore_file.parse(root.folder.head(file, ignore_file.MOST_BYTES + 1), located(root, file.path))
+    except UserError:
+        return None
+
+
+def _of_any_name(
+    root: Root, readers: Sequence[Reader[Any]], drafts: list[Draft], files: Sequence[StoredFile]
+) -> list[Draft]:
+    """The drafts of a single file that a person chose: also those of readers that look for other names."""
+    by_name = {draft.reader.id: replace(draft, is_chosen=True) for draft in drafts}
+    made = []
+    for file in files:
+        name = PurePosixPath(file.path).name
+        for reader in readers:
+            draft = by_name.get(reader.id)
+            candidate = Candidate(reader.id, "", name, None, (file.path,), certain=False)
+            made.append(draft or Draft(root, reader, candidate, [file], is_chosen=True))
+    return made
+
+
+def _is_doubtful(draft: Draft) -> bool:
+    """Whether a file with a certain name is so small that it may be something else."""
+    most = _SMALL if draft.root.folder.is_local else 0
+    return draft.candidate.certain and not draft.candidate.root and draft.files[0].size <= most
+
+
+def _sniff_key(draft: Draft) -> _SniffKey:
+    return (*_first_file(draft), draft.reader.id)
+
+
+def _first_file(draft: Draft) -> _File:
+    return (draft.root, draft.files[0].path, draft.files[0].fingerprint)
+
+
+def _look(drafts: Sequence[Draft]) -> Sequence[str | UserError]:
+    """Why a file is no profile of each reader that asks, or empty; the error when the storage does not give its first bytes.
+
+    One look answers all readers. A file that is known for what it is goes to none of them that reads single files. One with
+    a certain name is refused for that alone: what is damaged in it its reader tells.
+    """
+    root, file = drafts[0].root, drafts[0].files[0]
+    if file.size == 0:
+        return [foreign(file.path, b"") or _EMPTY] * len(drafts)
+    try:
+        head = read_head(root.folder, file)
+    except zlib.error:
+        return ["" if draft.candidate.certain else _DAMAGED for draft in drafts]
+    except UserError as error:
+        return [error] * len(drafts)
+    if not head.strip():
+        return [_NOTHING] * len(drafts)
+    why = foreign(file.path, head, is_chosen=drafts[0].is_chosen)
+    refused = foreign(file.path, head, is_refused=True) or NOT_A_TRACE
+    # A file that another tool is known by may be one of a folder that its reader knows.
+    asked = [draft for draft in drafts if draft.candidate.root or not why]
+    return [
+        "" if draft in asked and (draft.candidate.certain or draft.reader.sniff(head)) else why or refused
+        for draft in drafts
+    ]
+
+
+def _what(root: Root, file: StoredFile) -> str | None:
+    """What a file is that no reader asks for, empty when nobody knows; None when the storage does not say now."""
+    try:
+        return foreign(file.path, read_head(root.folder, file))
+    except zlib.error:
+        return ""
+    except UserError:
+        return None
+
+
+def _identity(one: Found) -> _File:
+    return (one.root, one.place, one.fingerprint)
+
+
+def _ask(one: Found) -> JobInfo | UserError | None:
+    """What a profile states of its job, None also when its first bytes are damaged; the error of the storage.
+
+    A rank summary repeats it, so that the trace need not be touched.
+    """
+    if one.summaries or not one.is_here:
+        return stated_job(one)
+    reader = identifying(one.reader)
+    files = {file.path: file for file in one.files}
+    if reader is None or not one.size_bytes:
+        return None
+    try:
+        return reader.identify(one.names, lambda name: read_head(one.root.folder, files[name]))
+    except zlib.error:
+        return None
+    except UserError as error:
+        return error

@@ -1,0 +1,105 @@
+"""Rank summaries among the files of log directories: whose each is, and profiles of which nothing else is there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from tb_plugin.errors import StorageError, UserError
+from tb_plugin.formats.base import Candidate, JobInfo, ListedFile, Reader
+from tb_plugin.model.trace.table import RawTrace
+from tb_plugin.service.profile_files import Found, SummaryFile
+from tb_plugin.storage.files import Folder
+from tb_plugin.storage.listing import StoredFile
+
+SUFFIX = ".ttsummary"
+"""Behind the name of the trace's main file."""
+SUMMARIES_VARIABLE = "TORCH_TRACE_SUMMARIES"
+"""Environment variable: a folder or URL that holds summaries of the log directory's ranks, each where its trace is there."""
+NOTHING_LIKE_IT = "A rank summary of a file whose name no reader knows."
+_HEAD_BYTES = 1024 * 1024
+
+
+def is_older(summary: StoredFile, files: Sequence[StoredFile]) -> bool:
+    """Returns whether a file of the profile was written after its summary, as far as the storages tell; like make."""
+    return summary.modified_ns is not None and any(
+        file.modified_ns is not None and file.modified_ns > summary.modified_ns for file in files
+    )
+
+
+class ListedSummaries:
+    """Summaries beside their traces, and those of the tree that the environment names."""
+
+    def __init__(self) -> None:
+        self.problem: UserError | None = None
+        """Why the tree could not be listed."""
+        self._tree: dict[str, SummaryFile] = {}
+        url = os.environ.get(SUMMARIES_VARIABLE, "").strip()
+        self._folder = Folder(url) if url else None
+
+    def list(self) -> bool:
+        """Lists the tree, where there is one. Returns whether it is another one than before."""
+        if self._folder is None:
+            return False
+        before = (self._tree, self.problem and str(self.problem))
+        try:
+            files = self._folder.list().files
+            self._tree = {
+                file.path.removesuffix(SUFFIX): SummaryFile(self._folder, file)
+                for file in files
+                if file.path.endswith(SUFFIX)
+            }
+            self.problem = None
+        except UserError as error:
+            self.problem = error
+        return before != (self._tree, self.problem and str(self.problem))
+
+    def with_summary(self, found: Found, beside: Mapping[str, StoredFile]) -> Found:
+        """Returns a profile with its summaries that are not older: that beside it, then that of the tree."""
+        main = found.files[0]
+        if not found.is_here:
+            return replace(found, summaries=(SummaryFile(found.root.folder, main),))
+        here = beside.get(main.path)
+        listed = [SummaryFile(found.root.folder, here)] if here is not None else []
+        listed += [self._tree[main.path]] if main.path in self._tree else []
+        return replace(found, summaries=tuple(each for each in listed if not is_older(each.file, found.files)))
+
+
+def away_from(
+    readers: Sequence[Reader[Any]], summaries: Mapping[str, StoredFile]
+) -> list[tuple[Reader[Any], Candidate]]:
+    """Returns what the traces would be whose summaries alone are there: which run, worker and span, by their names."""
+    names = tuple(ListedFile(main, 1, file.fingerprint) for main, file in summaries.items())
+    found = [
+        (reader, candidate)
+        for reader in readers
+        if names and reader.raw is RawTrace
+        for candidate in reader.find(names)
+        if candidate.names[0] in summaries
+    ]
+    # The names that only an ending speaks for go to the first reader that takes them.
+    found.sort(key=lambda item: item[1].certain, reverse=True)
+    return [(reader, replace(each, names=each.names[:1], also=(), certain=True)) for reader, each in found]
+
+
+def stated_job(found: Found) -> JobInfo | UserError | None:
+    """Returns what the summary of a profile states of its job; the error of the storage."""
+    if not found.summaries:
+        return None
+    summary = found.summaries[0]
+    try:
+        head = summary.folder.head(summary.file, _HEAD_BYTES) if summary.file.size else b""
+    except StorageError as error:
+        return error
+    try:
+        return msgspec.json.decode(head.split(b"\n", 3)[2], type=_Job).job
+    except (ValueError, IndexError, RecursionError):
+        return None
+
+
+class _Job(msgspec.Struct):
+    job: JobInfo | None = None

@@ -1,0 +1,44 @@
+"""The first text of a file, whatever it is packed in: what readers judge an uncertain file by."""
+
+from __future__ import annotations
+
+import zlib
+
+from tb_plugin.formats.base import GZIP_MAGIC, ZSTD_MAGIC
+from tb_plugin.storage.files import Folder
+from tb_plugin.storage.listing import StoredFile
+
+HEAD_BYTES = 64 * 1024
+"""How much uncompressed text of an uncertain file is looked at."""
+
+
+def read_head(folder: Folder, file: StoredFile) -> bytes:
+    """Returns the first 64 KiB of a file's text, unpacked where it is an archive. Raises StorageError, zlib.error."""
+    return unpacked(folder.head(file, HEAD_BYTES))
+
+
+def unpacked(head: bytes) -> bytes:
+    """Returns the text of the first bytes of a file, whatever they are packed in. Raises zlib.error."""
+    for _ in range(2):  # a packed archive may be packed again
+        if head[:2] != GZIP_MAGIC:
+            break
+        # A cut or growing archive gives what it has.
+        head = zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
+    if head[:4] == ZSTD_MAGIC:
+        return _zstd_head(head)
+    return head
+
+
+def _zstd_head(head: bytes) -> bytes:
+    """The first text of a Zstandard archive, as far as its first bytes give any."""
+    import pyarrow as pa  # not at the start of TensorBoard
+
+    blocks: list[bytes] = []
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(head), "zstd") as stream:
+            while sum(map(len, blocks)) < HEAD_BYTES and (block := stream.read(4096)):
+                blocks.append(block)
+    except (pa.ArrowException, OSError) as error:
+        if not blocks:
+            raise zlib.error(str(error)) from error
+    return b"".join(blocks)

@@ -1,0 +1,308 @@
+"""Captures: which recordings tell of the graphs that a trace replays; they lie beside the trace, or a person names them.
+
+Captures of one process may lie in a file each, a graph in each: they are taken together. Else nothing is guessed: where
+several could be meant, none is taken until somebody names one. What a capture costs, and whether it can be read, is its
+own affair: the trace is told without it where it cannot.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from tb_plugin.errors import BadRequest, Cancelled, KeptLost, NotFound, UserError
+from tb_plugin.payloads import CaptureInfo, How
+from tb_plugin.registry import model_of
+from tb_plugin.service.catalog import ProfileCatalog, problem_of
+from tb_plugin.service.loader import Loader, file_of
+from tb_plugin.service.profile_files import Found, Root
+from tb_plugin.service.states import Entry
+from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE
+from tb_plugin.service.workers.model_cache import ModelFile
+
+NONE = "none"
+"""What a person writes who wants no capture to be used."""
+TRACE, STACKS = "trace", "stack_profile"
+"""Models of profiles that tell of graphs: recordings of captures, and stacks by node."""
+_SAYS_SO = re.compile(r"(?<![a-z])(?:captur(?:e|es|ed|ing)|py_stacks)(?![a-z])", re.IGNORECASE)
+_RANKS = (re.compile(r"rank[-_ ]?(\d{1,9})", re.IGNORECASE), re.compile(r"(?<![a-z])tp[-_]?(\d{1,9})", re.IGNORECASE))
+"""The number of the rank in a worker's name. Other numbers may be anything: here also the size of a batch."""
+_NUMBER = re.compile(r"\d+")
+_CHANGES = 10
+"""How often a capture may change while somebody waits for it."""
+_PAUSE_SECONDS = 0.3
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice is what tells of the graphs of one profile: ``entries``, or none, and then ``problem`` may say why."""
+
+    entries: tuple[Entry, ...] = ()
+    how: How = "none"
+    problem: UserError | None = None
+    beside: tuple[Entry, ...] = ()
+    """All that lie beside it and could be meant."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A loaded profile, and the loaded ones that tell of its graphs."""
+
+    entry: Entry
+    captures: tuple[Entry, ...] = ()
+
+    @property
+    def file(self) -> ModelFile:
+        """Returns what a worker opens."""
+        captures, names = tuple(map(file_of, self.captures)), tuple(map(name_of, self.captures))
+        return replace(file_of(self.entry), captures=captures, names=names, told_by=_source(self.captures))
+
+    @property
+    def key(self) -> str:
+        """Names what is open, in this state."""
+        return "|".join([self.entry.path, *(capture.path for capture in self.captures), _source(self.captures)])
+
+    def lost(self, error: KeptLost) -> Entry:
+        """Returns which of them has lost its columns."""
+        return next((capture for capture in self.captures if capture.path == error.where), self.entry)
+
+
+class Captures:
+    """Captures knows those of the profiles of a catalog, and those of other places that a command was given."""
+
+    def __init__(self, catalog: ProfileCatalog, loader: Loader) -> None:
+        self._catalog = catalog
+        self._loader = loader
+        self._others: dict[str, ProfileCatalog] = {}
+        self._listed: list[Entry] = []
+        self._by_folder: dict[tuple[Root, str], list[Entry]] = {}
+
+    def allow(self, text: str, scanned: Callable[[str], ProfileCatalog]) -> None:
+        """Lets ``text`` name a path or URL, as a person may at a terminal, unless it names a profile of the catalog.
+
+        ``scanned`` lists a path. Raises NotFound, StorageError.
+        """
+        known = text in ("", NONE) or text in self._others
+        if known or any(self._named(root, text) for root in self._catalog.roots):
+            return
+        found = scanned(text)
+        if not any(_tells(entry.found) for entry in found.entries()):
+            reasons = [reason for _, reason in found.skipped()]
+            do = " ".join(reasons[:1]) or "Name it by its path or URL, or as RUN/WORKER/SPAN; or none."
+            raise NotFound("There is no capture.", text, do)
+        self._others[text] = found
+
+    def of(self, entry: Entry, text: str) -> Choice:
+        """Returns what tells of the graphs of a profile: what ``text`` names, or what lies beside it for an empty text."""
+        beside = tuple(self._beside(entry.found))
+        if text == NONE:
+            return Choice(beside=beside)
+        if not text:
+            clear = tuple(each for kind in _by_model(beside) if _is_clear(kind) for each in kind)
+            return Choice(clear, "beside" if clear else "none", beside=beside)
+        entries = self._other(self._others[text]) if text in self._others else self._named(entry.found.root, text)
+        fitting = _of_process(entry.found, [one for one in entries if _tells(one.found)])
+        taken = tuple(one for one in fitting if one.found.url != entry.found.url)
+        return Choice(taken, "named", None if taken else _none_of(text, entries, fitting), beside)
+
+    def info(self, entry: Entry, text: str) -> CaptureInfo | None:
+        """Returns what to tell of the captures of a profile; None where it replays nothing or nobody knows yet."""
+        if entry.summary is None or not entry.summary.has_replays:
+            return None
+        choice = self.of(entry, text)
+        problem = choice.problem or next(filter(None, map(_refused, choice.entries)), None)
+        return CaptureInfo(
+            names=[name_of(each) for each in choice.entries],
+            how=choice.how,
+            beside=[name_of(each) for each in choice.beside],
+            problem=None if problem is None else problem_of(problem),
+            own=entry.summary.has_captures,
+        )
+
+    def ready(self, entry: Entry, text: str) -> Opened | None:
+        """Returns a loaded profile with its captures, once these are loaded: None until then, and they begin to load."""
+        asked = self._asked(entry, text)
+        waiting = False
+        for capture in asked:
+            with suppress(UserError):  # ``info`` tells it
+                waiting |= self._loader.ready(capture).summary is None
+        return None if waiting else _with(entry, asked)
+
+    def progress(self, entry: Entry, text: str) -> tuple[int, float]:
+        """Returns how many profiles have to be loaded for an answer, the loaded one included, and how much of them is."""
+        asked = self._asked(entry, text)
+        return 1 + len(asked), 1.0 + sum(capture.fraction for capture in asked)
+
+    def waited(self, entry: Entry, text: str) -> Opened:
+        """Returns a loaded profile with its captures; waits until these are loaded.
+
+        Raises Cancelled where a file of them changes all the time.
+        """
+        for _ in range(_CHANGES):
+            asked = self._asked(entry, text)
+            for capture in asked[1:]:
+                self._loader.begin(capture)
+            try:
+                for capture in asked:
+                    with suppress(UserError):  # ``info`` tells it
+                        self._loader.wait(capture, lambda fraction: None)
+                return _with(entry, asked)
+            except Cancelled:
+                time.sleep(_PAUSE_SECONDS)  # until the scan has seen the new file
+        raise Cancelled(f"A capture of {entry.found.url} changes all the time.")
+
+    def key(self, entry: Entry, text: str) -> str:
+        """Names the captures that a profile would be told with, if it replays anything: empty for none."""
+        used = [each for each in self.of(entry, text).entries if _refused(each) is None]
+        return "|".join([_source(used), *map(self._loader.key, used)]) if used else ""
+
+    def for_all(self, text: str, worker: str | None, workers: int) -> Callable[[Entry], str]:
+        """Returns the text for each of several workers: who names a capture names that of one of them.
+
+        A path may hold those of all.
+        """
+        if text == NONE or text in self._others or workers == 1:
+            return lambda entry: text
+        return lambda entry: text if entry.found.worker == worker else ""
+
+    def _asked(self, entry: Entry, text: str) -> tuple[Entry, ...]:
+        if entry.summary is None or not entry.summary.has_replays:
+            return ()
+        return self.of(entry, text).entries
+
+    def _named(self, root: Root, text: str) -> list[Entry]:
+        """Profiles of that name, run or run and worker; of a log directory also without what it puts before its runs."""
+        entries = self._catalog.entries()
+        mine = [entry for entry in entries if entry.found.root is root] if root.name else []
+        return _under(entries, text) or _under(mine, f"{root.name}/{text}")
+
+    @staticmethod
+    def _other(catalog: ProfileCatalog) -> list[Entry]:
+        """The profiles of a place that nobody scans by the clock."""
+        if any(entry.gone for entry in catalog.entries()):
+            catalog.scan()
+        return catalog.entries()
+
+    def _beside(self, found: Found) -> list[Entry]:
+        """What lies beside a profile: in its folder under a name that says so, or in a folder there that does."""
+        where = _folder(found)
+        if model_of(found.reader).id != TRACE or _SAYS_SO.search(found.stem) or _SAYS_SO.search(where.name):
+            return []
+        entries = self._catalog.entries()
+        if entries != self._listed:
+            self._by_folder = _by_folder(entries)
+            self._listed = entries
+        return _of_process(found, self._by_folder.get((found.root, str(where)), []))
+
+
+def name_of(entry: Entry) -> str:
+    """Returns how a person names a profile of the catalog: RUN/WORKER/SPAN."""
+    return "/".join(entry.key)
+
+
+def _source(captures: Sequence[Entry]) -> str:
+    """What a person calls them: its name, or how many there are of a run."""
+    if len(captures) < 2:
+        return "".join(map(name_of, captures))
+    runs = ", ".join(dict.fromkeys(capture.found.run for capture in captures))
+    return f"{runs} ({len(captures)} recordings)"
+
+
+def _with(entry: Entry, captures: Iterable[Entry]) -> Opened:
+    return Opened(entry, tuple(capture for capture in captures if _refused(capture) is None))
+
+
+def _refused(capture: Entry) -> UserError | None:
+    """Why a profile that could be loaded tells nothing all the same, or why it could not be."""
+    now = capture.now
+    if now.summary is not None and now.summary.window is not None:
+        what, do = "The capture is too large to be opened whole.", f"Raise {MEMORY_VARIABLE}, or name a smaller one."
+        return UserError(what, capture.found.url, do)
+    return now.problem
+
+
+def _is_clear(entries: Sequence[Entry]) -> bool:
+    """Whether recordings may be taken together: their names differ in numbers alone, and none of these is the rank."""
+    workers = {(entry.found.run, entry.found.worker) for entry in entries}
+    like = {(entry.found.run, _NUMBER.sub("#", entry.found.worker), _rank(entry.found.worker)) for entry in entries}
+    return len(workers) == len(entries) and len(like) == 1
+
+
+def _none_of(text: str, entries: Sequence[Entry], fitting: Sequence[Entry]) -> UserError:
+    """Why what was named tells nothing."""
+    if not entries:
+        return NotFound(f"There is no profile {text}.", text, "Name it as RUN/WORKER/SPAN.")
+    if fitting:
+        return BadRequest("A trace is no capture of its own graphs.", text, "What it captured itself is used anyway.")
+    if any(_tells(each.found) for each in entries):
+        return BadRequest("The captures are those of other workers.", text, "Name the one that is meant.")
+    noun = model_of(entries[0].found.reader).noun
+    return BadRequest(f"The capture is {noun}: it tells nothing of graphs.", text, "Name a trace.")
+
+
+def _under(entries: Iterable[Entry], text: str) -> list[Entry]:
+    """Profiles of that name, or else all whose names begin with it and a slash."""
+    named = [(name_of(entry), entry) for entry in entries]
+    same = [entry for name, entry in named if name == text]
+    return same or [entry for name, entry in named if name.startswith(f"{text}/")]
+
+
+def _tells(found: Found) -> bool:
+    return model_of(found.reader).id in (TRACE, STACKS)
+
+
+def _by_model(entries: Iterable[Entry]) -> list[list[Entry]]:
+    """Recordings and stacks apart: one says nothing against the other."""
+    kinds: dict[str, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        kinds[model_of(entry.found.reader).id].append(entry)
+    return list(kinds.values())
+
+
+def _folder(found: Found) -> PurePosixPath:
+    return PurePosixPath(found.place or found.names[0]).parent
+
+
+def _by_folder(entries: Iterable[Entry]) -> dict[tuple[Root, str], list[Entry]]:
+    """Profiles whose place says that they are captures, by the folder that they lie beside the profiles of."""
+    found: dict[tuple[Root, str], list[Entry]] = defaultdict(list)
+    for entry in entries:
+        if not _tells(entry.found):
+            continue
+        where = _folder(entry.found)
+        if _SAYS_SO.search(where.name):
+            found[entry.found.root, str(where.parent)].append(entry)
+        elif _SAYS_SO.search(entry.found.stem):
+            found[entry.found.root, str(where)].append(entry)
+    return dict(found)
+
+
+def _of_process(found: Found, entries: Sequence[Entry]) -> list[Entry]:
+    """Those that may be of the same process: of the worker of that name, else of its rank, else those of no rank.
+
+    A single one may be of any rank: what it tells is compared with the trace before it is believed.
+    """
+    return [each for kind in _by_model(entries) for each in _of_worker(found, kind)]
+
+
+def _of_worker(found: Found, entries: Sequence[Entry]) -> list[Entry]:
+    same = [entry for entry in entries if entry.found.worker == found.worker]
+    rank = _rank(found.worker)
+    if same or len(entries) < 2 or rank is None:
+        return same or list(entries)
+    ranks = [_rank(entry.found.worker) for entry in entries]
+    wanted = rank if rank in ranks else None
+    return [entry for entry, of in zip(entries, ranks, strict=True) if of == wanted]
+
+
+def _rank(worker: str) -> int | None:
+    """The number of the rank that a worker's name tells."""
+    for pattern in _RANKS:
+        if found := pattern.search(worker):
+            return int(found[1])
+    return None

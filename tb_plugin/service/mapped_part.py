@@ -1,0 +1,61 @@
+"""The joined part of a run in the cache: a file that is mapped, so that workers share its pages and copy nothing.
+
+::
+
+    a table as an Arrow stream, ...   each begins at a multiple of 8
+    the part without them             MessagePack, with the bytes of each table in turn
+    its bytes, 8 of them              little endian
+    checksum of all before            storage/seal.py
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+
+from tb_plugin.analysis.base import Part
+from tb_plugin.service.part_codec import StoredPart, from_stored, stored
+from tb_plugin.storage.checksum import STAMP_BYTES, is_stamped, stamp
+
+SUFFIX = ".joined"
+_LENGTH_BYTES = 8
+
+
+class _Head(msgspec.Struct, frozen=True):
+    part: StoredPart
+    sizes: list[int]
+
+
+def write(part: Part, path: Path) -> None:
+    """Writes a part, table by table. Raises OSError."""
+    sizes, end = [], 0
+    with pa.OSFile(os.fspath(path), "wb") as sink:
+        for frame in part.frames.values():
+            with pa.ipc.new_stream(sink, frame.data.schema) as writer:
+                writer.write_table(frame.data)
+            sizes.append(sink.tell() - end)
+            end = sink.tell()
+        head = msgspec.msgpack.encode(_Head(stored(part, lambda table: b""), sizes))
+        sink.write(head)
+        sink.write(len(head).to_bytes(_LENGTH_BYTES, "little"))
+    stamp(path)
+
+
+def read(path: str) -> Part:
+    """Returns the part that ``write`` wrote; its tables lie in the file. Raises OSError, ValueError where it is damaged."""
+    if not is_stamped(path):
+        raise ValueError("The checksum does not fit.")
+    with pa.memory_map(path) as file:
+        content = file.read_buffer()
+    end = content.size - STAMP_BYTES - _LENGTH_BYTES
+    length = int.from_bytes(content.slice(end, _LENGTH_BYTES), "little")
+    head = msgspec.msgpack.decode(content.slice(end - length, length), type=_Head)
+    streams, begin = [], 0
+    for count in head.sizes:
+        streams.append(content.slice(begin, count))
+        begin += count
+    left = iter(streams)
+    return from_stored(head.part, lambda name, data: pa.ipc.open_stream(next(left)).read_all())

@@ -1,0 +1,113 @@
+"""Parts on their way between processes, and in the cache: what one profile contributes to an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import msgspec
+import pyarrow as pa
+from msgspec import Struct
+
+from tb_plugin.analysis.base import Frame, Number, Part
+from tb_plugin.payloads import Column, CoverageInfo, Payload, Sort
+from tb_plugin.storage.checksum import sealed, unsealed
+
+
+class StoredFrame(Struct, frozen=True):
+    """A table of a part as it is kept."""
+
+    name: str
+    title: str
+    columns: list[Column]
+    data: bytes
+    """An Arrow IPC stream."""
+    row_key: list[str]
+    name_column: str
+    sort: Sort | None
+
+
+class StoredPart(Struct, frozen=True):
+    """A part as it is kept."""
+
+    coverage: CoverageInfo
+    facts: dict[str, Number]
+    frames: Mapping[str, StoredFrame]
+    payloads: dict[str, Payload]
+    layout: list[str]
+    worker: str
+    steps: list[str]
+    searched: bool
+
+
+def dump(part: Part) -> bytes:
+    """Returns a part as MessagePack, its tables as Arrow, behind a checksum."""
+    return sealed(msgspec.msgpack.encode(stored(part, _write)))
+
+
+def load(
+    content: bytes,
+    read: Callable[[str, bytes], pa.Table] = lambda name, data: _read(data),
+    kind: type[StoredPart] = StoredPart,
+) -> Part:
+    """Returns the part that ``dump`` wrote. Raises ValueError when the content is damaged.
+
+    ``read`` makes a table of its name and Arrow stream; ``kind`` says what the content may hold.
+    """
+    return from_stored(msgspec.msgpack.decode(unsealed(content), type=kind), read)
+
+
+def stored(part: Part, write: Callable[[pa.Table], bytes]) -> StoredPart:
+    """Returns a part as it is kept; ``write`` gives the bytes that a table stands for."""
+    frames = {
+        name: StoredFrame(f.name, f.title, list(f.columns), write(f.data), list(f.row_key), f.name_column, f.sort)
+        for name, f in part.frames.items()
+    }
+    return StoredPart(
+        part.coverage,
+        dict(part.facts),
+        frames,
+        dict(part.payloads),
+        list(part.layout),
+        part.worker,
+        list(part.steps),
+        part.searched,
+    )
+
+
+def from_stored(kept: StoredPart, read: Callable[[str, bytes], pa.Table]) -> Part:
+    """Returns the part that was kept; ``read`` makes a table of its name and bytes, in the order of ``stored``."""
+    frames = {
+        name: Frame(f.name, f.title, f.columns, read(name, f.data), f.row_key, f.name_column, f.sort)
+        for name, f in kept.frames.items()
+    }
+    return Part(
+        kept.coverage,
+        kept.facts,
+        frames,
+        kept.payloads,
+        kept.layout,
+        kept.worker,
+        tuple(kept.steps),
+        kept.searched,
+    )
+
+
+def borrowed(part: Part, other: Part | None, names: Sequence[str]) -> Part:
+    """Returns ``part`` with the named tables and payloads of another one, where there is one."""
+    if other is None:
+        return part
+    frames = {name: other.frames[name] for name in names if name in other.frames}
+    payloads = {name: other.payloads[name] for name in names if name in other.payloads}
+    return replace(part, frames={**part.frames, **frames}, payloads={**part.payloads, **payloads})
+
+
+def _read(data: bytes) -> pa.Table:
+    return pa.ipc.open_stream(data).read_all()
+
+
+def _write(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())

@@ -1,0 +1,1 @@
+"""Rank summaries: found, loaded, computed, written."""

@@ -1,0 +1,263 @@
+"""Summarising a rank: one pure function of what a process anywhere is told, the same on every engine.
+
+It reads the rank's trace from where it lies, and writes the summary there or hands it back. Whoever asks gets a name and
+a few numbers.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import logging
+import threading
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Literal
+
+from tb_plugin import registry
+from tb_plugin.analysis.base import Analysis, Params, Part
+from tb_plugin.errors import StorageError, TorchTraceError, UserError
+from tb_plugin.formats.base import JobInfo, Reader, ReadOptions, identifying, no_progress
+from tb_plugin.lib.isolation import isolated
+from tb_plugin.lib.model_cache import MEMO
+from tb_plugin.lib.temp_dirs import PrivateFolder
+from tb_plugin.model.trace.kernel_rules import RuleFile
+from tb_plugin.model.trace.merged_ranks import rank_traces
+from tb_plugin.model.trace.table import RawTrace
+from tb_plugin.service import part_codec
+from tb_plugin.service.file_head import read_head
+from tb_plugin.service.profile_files import Found
+from tb_plugin.service.summaries import format
+from tb_plugin.service.summaries.format import MOST_BYTES, About, Settings, SummaryRefused, Wanted
+from tb_plugin.service.workers.kernel_rules import class_rules
+from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE, budget_bytes
+from tb_plugin.service.workers.memory_estimate import need_bytes, seen_sizes, unseen_sizes
+from tb_plugin.service.workers.model_cache import OpenModels
+from tb_plugin.service.workers.parse import missing_of, read_info
+from tb_plugin.service.workers.question import Report
+from tb_plugin.service.workers.user_step_pattern import own_steps, with_own_steps
+from tb_plugin.storage.files import FileSource, Folder
+from tb_plugin.storage.listing import StoredFile
+from tb_plugin.storage.safe_open import Located
+from tb_plugin.views.distributed.part_schema import stamp
+
+log = logging.getLogger("torch_trace")
+
+_ONE_AT_A_TIME = threading.Lock()
+"""Reads of a process: what several would take together nobody has counted. Copies of remote files go on meanwhile."""
+_LARGE_BYTES = 10_000_000
+
+
+@dataclass(frozen=True)
+class RankJob:
+    """What has to be summarised, for a process that knows nothing else."""
+
+    name: str
+    """What a person calls the rank: run, worker and span."""
+    folder: str = field(repr=False)
+    """The log directory as ``Folder.address`` gives it; it may hold credentials."""
+    reader: str
+    files: tuple[StoredFile, ...]
+    to: str | None = field(default=None, repr=False)
+    """The directory that the summary goes to, None = the body goes back to whoever asks."""
+    kept: StoredFile | None = None
+    """The summary that is listed there, where it is not older than the trace."""
+    steps: str = ""
+    classes: RuleFile = RuleFile()
+    code: str = ""
+    """What ``code_digest`` has to be; empty: whatever it is."""
+
+    @property
+    def settings(self) -> Settings:
+        """Returns what a summary states of them."""
+        rules = hashlib.blake2b(self.classes.text.encode(), digest_size=8).hexdigest() if self.classes.text else ""
+        return Settings(self.steps, rules)
+
+
+Kind = Literal["written", "current", "failed"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a job."""
+
+    name: str
+    kind: Kind
+    size_bytes: int = 0
+    """Bytes of the summary."""
+    reason: str = ""
+    """Why it failed."""
+    body: bytes = field(default=b"", repr=False)
+    """The summary, where it was to be handed back."""
+    is_complete: bool = True
+    """False where a file of the trace is damaged or ends early: the summary is of what could be read."""
+    again: bool = False
+    """It failed in a way that another attempt may not: a storage was away."""
+
+
+@dataclass(frozen=True)
+class Summarize:
+    """Asks a worker process of this machine to summarise a rank."""
+
+    job: RankJob
+
+    def answer(self, models: OpenModels, report: Report) -> Outcome:
+        """Returns what became of it; raises nothing."""
+        return summarize_rank(self.job)
+
+
+def job_of(found: Found, to: str | None, kept: StoredFile | None) -> RankJob:
+    """Returns the job for a profile as it was found, under the settings of this process."""
+    name = f"{found.run}/{found.worker}/{found.span}"
+    address = found.root.folder.address
+    return RankJob(name, address, found.reader.id, found.files, to, kept, own_steps(), class_rules())
+
+
+def settings_here() -> Settings:
+    """Returns the settings of this process."""
+    return RankJob("", "", "", (), steps=own_steps(), classes=class_rules()).settings
+
+
+def need_of(job: RankJob) -> int:
+    """Returns about how much memory a job takes, from the names and sizes of its files."""
+    return need_bytes(registry.reader_named(job.reader), unseen_sizes({file.path: file.size for file in job.files}))
+
+
+@cache
+def code_digest() -> str:
+    """Returns what changes with any file of the package: two machines have the same only with the same code."""
+    package = Path(__file__).parents[2]
+    digest = hashlib.blake2b(digest_size=8)
+    for path in sorted([*package.rglob("*.py"), *package.rglob("*.txt")]):
+        digest.update(f"{path.relative_to(package).as_posix()}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def summarize_rank(job: RankJob, limit_bytes: int | None = None) -> Outcome:
+    """Computes the summary of a rank unless a current one is there. Raises nothing: whatever fails is the outcome.
+
+    ``limit_bytes`` is the limit of memory that this process has, where it has one.
+    """
+    if job.code and job.code != code_digest():
+        reason = "The worker has another version of torch-trace-tb. Install the same one on all workers and here."
+        return Outcome(job.name, "failed", reason=reason)
+    try:
+        if (current := _current(job)) is not None:
+            return current
+        body, is_complete = _summary(job, limit_bytes)
+        if job.to is None:
+            return Outcome(job.name, "written", len(body), body=body, is_complete=is_complete)
+        Folder(job.to).write(format.place_of(job.files[0].path), body)
+        return Outcome(job.name, "written", len(body), is_complete=is_complete)
+    except StorageError as error:
+        return Outcome(job.name, "failed", reason=str(error), again=True)
+    except UserError as error:
+        return Outcome(job.name, "failed", reason=str(error))
+    except TorchTraceError as error:
+        return Outcome(job.name, "failed", reason=str(error))
+    except Exception as error:  # the edge of an engine: one rank stops nobody
+        log.exception("Summarising %s failed.", job.name)
+        return Outcome(
+            job.name, "failed", reason=f"An internal error happened: {type(error).__name__}. Please report it."
+        )
+    finally:
+        if sum(file.size for file in job.files) > _LARGE_BYTES:
+            gc.collect()  # the next one may be as large
+
+
+def _current(job: RankJob) -> Outcome | None:
+    """The outcome when all of the summary that is there is what this job would write."""
+    if job.kept is None or job.to is None or job.kept.size > MOST_BYTES:
+        return None
+    try:
+        with Folder(job.to).open(job.kept) as stream:
+            content = stream.read(MOST_BYTES + 1)
+        about = format.about_of(content)
+        format.check(about, Wanted.of(job.files, job.settings))
+    except (SummaryRefused, StorageError, OSError):
+        return None
+    return Outcome(job.name, "current", len(content), is_complete=about.read.complete)
+
+
+def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
+    """The summary, and whether it is of all of the trace."""
+    reader = registry.reader_named(job.reader)
+    folder = Folder(job.folder)
+    with _local(folder, job.files) as paths, _ONE_AT_A_TIME:
+        need, budget = need_bytes(reader, seen_sizes(paths)), budget_bytes(limit_bytes)
+        if need > budget:
+            what = (
+                f"Reading it takes about {need / 1e6:,.0f} MB of memory, and {budget / 1e6:,.0f} MB are allowed there."
+            )
+            do = f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}: a summary is of a whole trace."
+            raise UserError(what, folder.locate(job.files[0].path), do)
+        options = ReadOptions(class_rules=job.classes, own_steps=job.steps)
+        raw = reader.read(FileSource(paths), options, no_progress)
+        if not isinstance(raw, RawTrace):
+            raise UserError("It is no trace.", folder.locate(job.files[0].path), "Traces alone have rank summaries.")
+        if ranks := rank_traces(raw):
+            what = f"The file holds traces of {len(ranks)} ranks, and a summary is of one."
+            raise UserError(what, folder.locate(job.files[0].path), "Summarise the traces that it was merged from.")
+        model = registry.model_of(reader)
+        made = model.assemble(with_own_steps(raw, job.steps))
+        del raw
+        try:
+            part = part_with_borrowed(registry.analysis_named(format.VIEW), made)
+            outline = model.outline(made)
+            about = About(
+                stamp(),
+                [format.named(file) for file in job.files],
+                job.settings,
+                0,
+                list(outline.steps),
+                read_info(outline.report),
+                _job_info(reader, folder, job.files),
+            )
+            return format.dump(part, about), about.read.complete
+        except SummaryRefused as error:
+            where = folder.locate(job.files[0].path)
+            raise UserError(f"Its summary {error}.", where, "Record fewer steps, or mark fewer.") from error
+        finally:
+            MEMO.forget(made)
+
+
+def part_with_borrowed(analysis: Analysis[Any], made: Any) -> Part:
+    """Returns the part of a view about everything, with what it borrows of others. Raises UserError."""
+    part = isolated(analysis.title, lambda: analysis.part(made, Params()))
+    for view_id, names in analysis.borrows.items():
+        other = registry.analysis_named(view_id)
+        if missing_of(other, made) is None:
+            lent = isolated(other.title, partial(other.part, made, Params()))
+            part = part_codec.borrowed(part, lent, names)
+    return part
+
+
+def _job_info(reader: Reader[Any], folder: Folder, files: Sequence[StoredFile]) -> JobInfo | None:
+    """What a profile states of its job, as a scan of the log directory would find it."""
+    asked = identifying(reader)
+    if asked is None:
+        return None
+    by_name = {file.path: file for file in files}
+    try:
+        return asked.identify([file.path for file in files], lambda name: read_head(folder, by_name[name]))
+    except zlib.error:
+        return None
+
+
+@contextmanager
+def _local(folder: Folder, files: Sequence[StoredFile]) -> Iterator[Mapping[str, Located]]:
+    """Where the files lie on this machine; those of a remote folder are copied, and removed in the end."""
+    if folder.is_local:
+        yield {file.path: folder.located(file) for file in files}
+        return
+    with PrivateFolder() as copies:
+        paths = {}
+        for number, file in enumerate(files):
+            target = copies / f"{number}{''.join(Path(file.path).suffixes[-2:])}"
+            folder.copy(file, target)
+            paths[file.path] = Located(str(target))
+        yield paths

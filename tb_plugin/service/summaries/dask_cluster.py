@@ -1,0 +1,238 @@
+"""An existing Dask cluster as an engine. ``dask.distributed`` is imported when one is used, and nowhere else.
+
+The address of the scheduler comes from a flag or the environment alone: not from a file that somebody else may write, nor
+from Dask's own configuration. A scheduler is trusted: it and its workers run what they are sent, and see what they read.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tb_plugin.errors import BadRequest, MissingPackage, UserError
+from tb_plugin.service.summaries.compute import Outcome, RankJob, code_digest, summarize_rank
+from tb_plugin.storage.secrets import redact
+
+SCHEDULER_VARIABLE = "TORCH_TRACE_SCHEDULER"
+"""Environment variable: the scheduler of a Dask cluster, such as tcp://10.0.0.1:8786."""
+CA_VARIABLE, CERT_VARIABLE, KEY_VARIABLE = "TORCH_TRACE_TLS_CA_FILE", "TORCH_TRACE_TLS_CERT", "TORCH_TRACE_TLS_KEY"
+"""Environment variables: files of the authority, the certificate and the key for a scheduler at tls://."""
+CONNECT_SECONDS = 10.0
+RETRIES = 2
+"""How often the cluster tries a rank again whose storage was away, or whose worker raised what nobody expected."""
+_IN_FLIGHT = 1024
+"""Ranks that the cluster knows of at a time: what it tells of them stays small."""
+_PACKAGE = "torch-trace-tb"
+log = logging.getLogger("torch_trace")
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """Where a scheduler is, and with which files it is spoken to."""
+
+    address: str
+    ca_file: str = ""
+    cert: str = ""
+    key: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.address.startswith(("tcp://", "tls://")):
+            raise BadRequest("A scheduler is named as tcp://HOST:PORT or tls://HOST:PORT.", self.address, "Correct it.")
+        files = (self.ca_file, self.cert, self.key)
+        if any(files) != all(files):
+            raise BadRequest(
+                "TLS needs the files of the authority, the certificate and the key.", self.address, "Name all three."
+            )
+        if self.address.startswith("tls://") and not all(files):
+            raise BadRequest("The scheduler is at tls:// and no certificate is named.", self.address, "Name all three.")
+
+
+def from_environment() -> Scheduler | None:
+    """Returns the scheduler that the environment names, None where it names none. Raises BadRequest."""
+    address = os.environ.get(SCHEDULER_VARIABLE, "").strip()
+    files = (os.environ.get(name, "").strip() for name in (CA_VARIABLE, CERT_VARIABLE, KEY_VARIABLE))
+    return Scheduler(address, *files) if address else None
+
+
+def asked_for() -> Scheduler | None:
+    """Returns the same; what is wrong with it is told in the log, and everything is computed here."""
+    try:
+        return from_environment()
+    except BadRequest as error:
+        log.warning("%s: %s", SCHEDULER_VARIABLE, error)
+        return None
+
+
+class Cluster:
+    """A connection to a scheduler. Made and used by one thread; ``close`` cancels what is under way.
+
+    Each job has a key of whoever hands it in: of a trace that is written again there are two with one name for a while.
+    """
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self._client = _connected(scheduler)
+        self._running: dict[Any, tuple[str, RankJob]] = {}
+        """Key and job by the future of it."""
+        self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        try:
+            self._check_versions()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Cancels what is under way and leaves the scheduler as it was."""
+        with suppress(Exception):  # it may be away
+            if self._running:
+                self._client.cancel(list(self._running), force=True)
+        with suppress(Exception):
+            self._client.close(timeout=2)
+
+    def submit(self, jobs: Mapping[str, RankJob]) -> None:
+        """Hands jobs to the cluster, by key: at most as many as there is ``room`` for."""
+        coded = [replace(job, code=code_digest()) for job in jobs.values()]
+        futures = self._client.map(_on_worker, coded, pure=False, retries=RETRIES, key="torch-trace-summarize")
+        self._running.update(zip(futures, jobs.items(), strict=True))
+        for future in futures:
+            future.add_done_callback(self._ended.put)
+
+    def cancel(self, keys: Collection[str]) -> None:
+        """Takes back the jobs of these keys."""
+        futures = [future for future, (key, _) in self._running.items() if key in keys]
+        for future in futures:
+            del self._running[future]
+        if futures:
+            self._client.cancel(futures, force=True)
+
+    @property
+    def running(self) -> int:
+        """Returns how many jobs are under way."""
+        return len(self._running)
+
+    @property
+    def room(self) -> int:
+        """Returns how many more jobs it takes now. Many at a time cost less: of a few it takes none."""
+        room = _IN_FLIGHT - self.running
+        return room if room >= _IN_FLIGHT // 4 else 0
+
+    def done(self, seconds: float, most: int = _IN_FLIGHT) -> list[tuple[str, Outcome]]:
+        """Returns what became of jobs that are done, with their keys; waits for the first, at most so long.
+
+        They are ``most`` jobs: what they hand back has to fit into memory.
+
+        Raises UserError when the scheduler is lost.
+        """
+        ended: list[Any] = []
+        try:
+            ended.append(self._ended.get(timeout=seconds))
+            while len(ended) < most:
+                ended.append(self._ended.get_nowait())
+        except queue.Empty:
+            pass
+        if self._client.status != "running":
+            raise _away(self.scheduler, "The connection to it is lost")
+        known = ((future, self._running.pop(future, None)) for future in ended)  # not what was taken back meanwhile
+        return [(job[0], self._outcome(future, job[1])) for future, job in known if job is not None]
+
+    def _outcome(self, future: Any, job: RankJob) -> Outcome:
+        try:
+            outcome = future.result(timeout=CONNECT_SECONDS)
+        except Exception as error:  # whatever a worker raised, or Dask for one that died
+            return Outcome(job.name, "failed", reason=_reason(error))
+        finally:
+            future.release()
+        if not isinstance(outcome, Outcome):
+            return Outcome(job.name, "failed", reason="The cluster answered something else than what was asked.")
+        return outcome
+
+    def _check_versions(self) -> None:
+        """Raises UserError where a worker has not this package; of later ones each job says it."""
+        from importlib.metadata import version
+
+        try:
+            answers = self._client.run(version, _PACKAGE, on_error="return")
+        except Exception as error:
+            raise _away(self.scheduler, _reason(error)) from error
+        if not answers:  # one that grows when it is asked for something looks like this, and one whose workers failed
+            log.warning("The cluster at %s has no workers now: ranks wait until it has some.", self.scheduler.address)
+        lacking = [worker for worker, answer in answers.items() if not isinstance(answer, str)]
+        if lacking:
+            what = (
+                f"{len(lacking)} of {len(answers)} workers of the cluster have no {_PACKAGE}: {', '.join(lacking[:3])}."
+            )
+            raise UserError(
+                what, self.scheduler.address, f"Install the same version of {_PACKAGE} on all of them and here."
+            )
+
+
+def computed(jobs: Sequence[RankJob], scheduler: Scheduler) -> Iterator[Outcome]:
+    """Gives what became of each job as it is done. Raises UserError when there is no cluster, or it is lost."""
+    coming = [(str(number), job) for number, job in enumerate(jobs)][::-1]
+    with closing(Cluster(scheduler)) as cluster:
+        while coming or cluster.running:
+            if new := [coming.pop() for _ in range(min(cluster.room, len(coming)))]:
+                cluster.submit(dict(new))
+            yield from (outcome for _, outcome in cluster.done(1.0))
+
+
+def _on_worker(job: RankJob) -> Outcome:
+    """What a worker of the cluster runs. Raises where another attempt may help: the cluster then makes it."""
+    from distributed import get_worker
+
+    # There may be many on a machine, and each reads one trace at a time: its limit is for that one.
+    outcome = summarize_rank(job, get_worker().memory_manager.memory_limit)
+    if outcome.again:
+        raise TryAgain(outcome.reason)
+    return outcome
+
+
+class TryAgain(Exception):
+    """A storage was away while a rank was summarised."""
+
+
+def _connected(scheduler: Scheduler) -> Any:
+    try:
+        from distributed import Client
+        from distributed.security import Security
+    except ImportError as error:
+        what = "A Dask cluster needs the package distributed."
+        raise MissingPackage(what, scheduler.address, "Install it: pip install 'torch-trace-tb[dask]'") from error
+    security = None
+    if scheduler.ca_file:
+        security = Security(  # type: ignore[no-untyped-call]  # distributed has types here and there
+            tls_ca_file=scheduler.ca_file,
+            tls_client_cert=scheduler.cert,
+            tls_client_key=scheduler.key,
+            require_encryption=True,
+        )
+    # Their messages repeat addresses and arguments, once a second while a scheduler is away.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    try:
+        return Client(  # type: ignore[no-untyped-call]
+            scheduler.address, security=security, timeout=CONNECT_SECONDS, set_as_default=False, name="torch-trace"
+        )
+    except Exception as error:  # refused, no route, another version of Dask, a certificate that does not fit
+        raise _away(scheduler, _reason(error)) from error
+
+
+def _away(scheduler: Scheduler, reason: str) -> UserError:
+    what = f"The cluster cannot be used: {reason.rstrip('.')}."
+    do = "Check that the scheduler runs there and can be reached from here"
+    do += "." if scheduler.ca_file else ", and whether it wants tls://."
+    return UserError(what, scheduler.address, do)
+
+
+def _reason(error: BaseException) -> str:
+    """What an error says, on one line and without secrets."""
+    text = " ".join(redact(str(error) or type(error).__name__).split())[:300]
+    if type(error).__name__ == "KilledWorker":
+        return "The worker died again and again on it, probably for memory."
+    if "No module named 'tb_plugin'" in text:
+        return f"A worker of the cluster has no {_PACKAGE}: install the same version on all of them and here."
+    return text

@@ -1,0 +1,51 @@
+"""Engines that summarise ranks: this process, worker processes of this machine, a Dask cluster. All run the same function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import closing
+
+from tb_plugin.errors import UserError
+from tb_plugin.service.summaries.compute import Outcome, RankJob, Summarize, need_of, summarize_rank
+from tb_plugin.service.workers.pool import Pool
+from tb_plugin.service.workers.request import Job
+
+_AHEAD = 2
+"""Jobs that wait in the queue for each worker: the more there are, the more of them are only names."""
+
+
+def in_this_process(jobs: Iterable[RankJob]) -> Iterator[Outcome]:
+    """Gives what became of each job, one after the other."""
+    for job in jobs:
+        yield summarize_rank(job)
+
+
+def in_pool(jobs: Iterable[RankJob], workers: int) -> Iterator[Outcome]:
+    """Gives what became of each job as it is done, by so many processes of this machine; one that dies is replaced.
+
+    A job whose worker died is tried once more.
+    """
+    coming = iter(jobs)
+    with closing(Pool(workers, heavy=workers)) as pool:
+        running: dict[Future[Outcome], Job[Outcome]] = {}
+        while True:
+            for job in coming:
+                question = Summarize(job)
+                need = min(need_of(job), pool.budget)
+                asked = pool.submit(question, key=job.name, heavy=True, need_bytes=need, about=job.name)
+                running[asked.future] = asked
+                if len(running) >= _AHEAD * workers:
+                    break
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                yield _outcome(running.pop(future), future)
+
+
+def _outcome(asked: Job[Outcome], future: Future[Outcome]) -> Outcome:
+    error = future.exception()
+    if error is None:
+        return future.result()
+    text = " ".join(filter(None, (error.what, error.do))) if isinstance(error, UserError) else str(error)
+    return Outcome(asked.key, "failed", reason=text)

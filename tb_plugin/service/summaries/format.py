@@ -1,0 +1,294 @@
+"""Rank summaries: what the view Distributed needs of a rank, in a file that anybody may have computed and nobody believes.
+
+::
+
+    torch-trace rank summary 1\\n     FORMAT
+    1a2b3c4d\\n                       checksum of all that follows
+    {"stamp": ..., ...}\\n            About, as JSON
+    the part (parts.dump), packed with Zstandard
+
+Equal traces have equal summaries: no time of computing, host, path or version of an engine is in it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Annotated, BinaryIO
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Meta, Struct
+
+from tb_plugin.analysis.base import Number, Part
+from tb_plugin.formats.base import JobInfo
+from tb_plugin.payloads import Column, CoverageInfo, Payload, ReadInfo, StepInfo
+from tb_plugin.service import part_codec
+from tb_plugin.service.discovery.summary_files import SUFFIX
+from tb_plugin.service.summaries.arrow_safety import is_plain
+from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE
+from tb_plugin.storage.checksum import sealed, unsealed
+from tb_plugin.storage.listing import StoredFile
+from tb_plugin.views.distributed.part_schema import ALWAYS, FACTS, NEVER_NULL, part_shapes, stamp
+from tb_plugin.views.distributed.rank.reported import STATED
+
+VIEW = "distributed"
+"""The view whose part it holds."""
+FORMAT = 1
+_NO_ROOM = f"does not fit into memory with those of the other ranks ({MEMORY_VARIABLE})"
+_TOO_MANY = "states too many steps"
+_MAGIC = b"torch-trace rank summary "
+MOST_BYTES = 256 * 1024**2
+"""Bytes of a summary, and ..."""
+MOST_HEAD_BYTES = 4 * 1024**2
+"""... of what it states beside the part, some 30,000 steps: as objects they take up to ten times their text, ..."""
+MOST_UNPACKED_BYTES = 1024**3
+"""... of its part. 100,000 calls of a rank take some 20 MB."""
+MOST_RATIO = 2000
+"""The part is at most so many times larger than packed."""
+MOST_ROWS = 50_000_000
+_MOST_NS = 2**62
+_LEVEL = 3
+
+
+_Few = Meta(max_length=1000)
+_MOST_STEPS = 100_000
+_STEP_BYTES = 64
+"""A short text and its place in a list."""
+_Steps = Annotated[list[str], Meta(max_length=_MOST_STEPS)]
+
+
+class _Coverage(CoverageInfo, frozen=True):
+    steps: _Steps | None = None
+
+
+class _Frame(part_codec.StoredFrame, frozen=True):
+    columns: Annotated[list[Column], _Few]
+    row_key: Annotated[list[str], _Few]
+
+
+class _Stored(part_codec.StoredPart, frozen=True):
+    """A part with bounds that are looked at before what they bound is made: a byte of a list takes many in memory."""
+
+    coverage: _Coverage
+    facts: Annotated[dict[str, Number], _Few]
+    frames: Annotated[Mapping[str, _Frame], _Few]
+    payloads: Annotated[dict[str, Payload], Meta(max_length=0)]
+    layout: Annotated[list[str], Meta(max_length=0)]
+    steps: _Steps
+
+
+class SummaryRefused(ValueError):
+    """A rank summary cannot be used; the text says why, as the end of a sentence that begins with "its summary"."""
+
+
+class Settings(Struct, frozen=True):
+    """What a person set that changes the part: a pattern of own steps, and own rules about kernels."""
+
+    steps: str = ""
+    classes: str = ""
+
+
+class About(Struct, frozen=True):
+    """What a summary states beside the part: whose it is, and what is told of the profile without its trace."""
+
+    stamp: str
+    files: list[tuple[str, int]]
+    """Name and bytes of each file of the profile."""
+    settings: Settings
+    part_bytes: int
+    steps: list[StepInfo]
+    read: ReadInfo
+    job: JobInfo | None = None
+    """What the profile states of its job."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a summary has to be of: these files, None = whatever it states, under these settings."""
+
+    files: tuple[tuple[str, int], ...] | None
+    settings: Settings
+
+    @classmethod
+    def of(cls, files: Sequence[StoredFile] | None, settings: Settings) -> Wanted:
+        """Returns what a summary of a profile of these files states."""
+        return cls(None if files is None else tuple(map(named, files)), settings)
+
+
+def named(file: StoredFile) -> tuple[str, int]:
+    """Returns how a summary names a file: nothing of the folders that it lies in, which may be moved."""
+    return PurePosixPath(file.path).name, file.size
+
+
+def place_of(main: str) -> str:
+    """Returns the path of the summary of a profile with this main file."""
+    return main + SUFFIX
+
+
+def dump(part: Part, about: About) -> bytes:
+    """Returns the bytes of a summary; ``about`` without ``part_bytes``, which are put in here.
+
+    Raises SummaryRefused where nobody would take it.
+    """
+    body = part_codec.dump(part)
+    head = msgspec.json.encode(msgspec.structs.replace(about, part_bytes=len(body)), order="deterministic")
+    if len(head) > MOST_HEAD_BYTES:
+        raise SummaryRefused(_TOO_MANY)
+    packed = pa.Codec("zstd", compression_level=_LEVEL).compress(body, asbytes=True)
+    return b"%s%d\n" % (_MAGIC, FORMAT) + sealed(head + b"\n" + packed)
+
+
+def content_of(stream: BinaryIO, room_bytes: int = MOST_BYTES) -> bytes:
+    """Returns the bytes of a summary that is small enough to be read at all. Raises SummaryRefused."""
+    size = stream.seek(0, os.SEEK_END)
+    if size > MOST_BYTES:
+        raise SummaryRefused("is too large")
+    if size > room_bytes:
+        raise SummaryRefused(_NO_ROOM)
+    stream.seek(0)
+    return stream.read(size + 1)
+
+
+def about_of(content: bytes) -> About:
+    """Returns what a summary states. Raises SummaryRefused."""
+    return _opened(content)[0]
+
+
+def part_of(content: bytes, wanted: Wanted) -> Part:
+    """Returns the part of a summary of what is ``wanted``; looks at everything in it. Raises SummaryRefused."""
+    part, _ = unchecked(content, wanted)
+    check_values([part])
+    return part
+
+
+def unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BYTES) -> tuple[Part, int]:
+    """Returns the same with the bytes that it takes; its tables have the right columns, their values nobody has looked at.
+
+    Raises SummaryRefused, also for a part that takes more than ``room_bytes`` beside the summary itself: each may be small
+    enough, and all too large.
+    """
+    about, packed = _opened(content)
+    check(about, wanted)
+    size = about.part_bytes
+    if not 0 < size <= min(MOST_UNPACKED_BYTES, MOST_RATIO * (len(packed) + 1000)):
+        raise SummaryRefused("says that its part has a size that it cannot have")
+    if size + len(content) > room_bytes:
+        raise SummaryRefused(_NO_ROOM)
+    try:
+        body = pa.decompress(packed, decompressed_size=size, codec="zstd", asbytes=True)
+        part = part_codec.load(body, _table, _Stored)
+    except SummaryRefused:
+        raise
+    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError) as error:
+        raise SummaryRefused("is damaged") from error
+    _check(part)
+    # The columns of its tables lie in what was unpacked; its steps became objects.
+    taken = size + _STEP_BYTES * (len(part.steps) + len(part.coverage.steps or ()))
+    if taken > room_bytes:
+        raise SummaryRefused(_NO_ROOM)
+    return part, taken
+
+
+def check_values(unseen: Sequence[Part]) -> None:
+    """Looks at all values of parts together. Raises SummaryRefused where one of them holds what none has."""
+    for name in dict.fromkeys(name for part in unseen for name in part.frames):
+        # Nothing is copied, and no text or list followed, before it is known to be sound.
+        table = pa.concat_tables([part.frames[name].data for part in unseen if name in part.frames])
+        try:
+            table.validate(full=True)
+        except pa.ArrowException as error:
+            raise SummaryRefused("is damaged") from error
+        _check_values(name, table)
+
+
+def check(about: About, wanted: Wanted) -> None:
+    """Raises SummaryRefused for a summary of something else than what is ``wanted``."""
+    check_stamp(about)
+    if about.settings != wanted.settings:
+        raise SummaryRefused("was computed with other settings (TORCH_TRACE_STEPS, TORCH_TRACE_CLASSES)")
+    if wanted.files is not None and tuple(about.files) != wanted.files:
+        raise SummaryRefused("is of another file")
+
+
+def check_stamp(about: About) -> None:
+    """Raises SummaryRefused for a summary whose part looks different, or means something else, than ours would."""
+    if about.stamp != stamp():
+        raise SummaryRefused("is of another version")
+
+
+def _opened(content: bytes) -> tuple[About, memoryview]:
+    """What a summary states, and its packed part."""
+    if len(content) > MOST_BYTES:
+        raise SummaryRefused("is too large")
+    if not content.startswith(_MAGIC):
+        raise SummaryRefused("is damaged")
+    line = b"%s%d\n" % (_MAGIC, FORMAT)
+    if not content.startswith(line):
+        raise SummaryRefused("is of another version")
+    try:
+        body = unsealed(memoryview(content)[len(line) :])
+    except ValueError as error:
+        raise SummaryRefused("is damaged") from error
+    # Its end is found before anything is made of it: a byte of text takes many as an object.
+    head, end, _ = bytes(body[: MOST_HEAD_BYTES + 1]).partition(b"\n")
+    if not end:
+        raise SummaryRefused(_TOO_MANY)
+    try:
+        return msgspec.json.decode(head, type=About), body[len(head) + 1 :]
+    except msgspec.ValidationError as error:
+        raise SummaryRefused("is of another version") from error
+    except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
+        raise SummaryRefused("is damaged") from error
+
+
+def _table(name: str, data: bytes) -> pa.Table:
+    """The table of an Arrow stream when it has the columns that a part has under that name."""
+    shape = part_shapes().get(name)
+    if shape is None:
+        raise SummaryRefused("holds a table that nobody knows")
+    if not is_plain(data):
+        raise SummaryRefused("is packed in a way that ours are not")
+    stream = pa.ipc.open_stream(data)
+    if not stream.schema.equals(shape):
+        raise SummaryRefused("has other columns")
+    table = stream.read_all()
+    if table.num_rows > MOST_ROWS:
+        raise SummaryRefused("has too many rows")
+    return table
+
+
+def _check_values(name: str, table: pa.Table) -> None:
+    for each in table.columns:
+        column = pc.list_flatten(each) if pa.types.is_list(each.type) else each
+        if column is not each and column.null_count:
+            raise SummaryRefused("lacks values")
+        if pa.types.is_int64(column.type) and len(column):
+            ends = pc.min_max(column)
+            high, low = ends["max"].as_py(), ends["min"].as_py()
+            if high is not None and (high > _MOST_NS or low < -_MOST_NS):
+                raise SummaryRefused("holds numbers that no trace has")
+    if any(table[key].null_count for key in NEVER_NULL.get(name, ())):
+        raise SummaryRefused("lacks values")
+
+
+def _check(part: Part) -> None:
+    """Raises SummaryRefused where a part is not one of the view."""
+    if any(name not in part.frames for name in ALWAYS) or any(
+        name != frame.name for name, frame in part.frames.items()
+    ):
+        raise SummaryRefused("lacks tables")
+    if any(name in part.frames for name in STATED) and any(name not in part.frames for name in STATED):
+        raise SummaryRefused("lacks tables")
+    if part.worker or not part.facts.keys() <= FACTS.keys():
+        raise SummaryRefused("holds what no part of a rank has")
+    for name, value in part.facts.items():
+        low, high = FACTS[name]
+        # A float or a flag is no number of a rank; a list or a text was no fact when it was unpacked.
+        if value is not None and (type(value) is not int or not low <= value <= high):
+            raise SummaryRefused(f"says of {name} what cannot be")
+    if part.facts.get("distributed.calls") != part.frames["collectives"].data.num_rows:
+        raise SummaryRefused("says of distributed.calls what cannot be")

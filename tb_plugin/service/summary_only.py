@@ -1,0 +1,75 @@
+"""Profiles whose trace is not in the log directory: what their rank summary says of them, and what nobody can answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from tb_plugin import registry
+from tb_plugin.errors import NotFound, UnreadableTrace
+from tb_plugin.payloads import ViewInfo
+from tb_plugin.service.profile_files import Found
+from tb_plugin.service.summaries.format import (
+    VIEW,
+    About,
+    SummaryRefused,
+    Wanted,
+    about_of,
+    check,
+    check_stamp,
+    content_of,
+)
+from tb_plugin.service.workers.model_cache import OpenModels
+from tb_plugin.service.workers.parse import expected
+from tb_plugin.service.workers.parse_result import Summary
+from tb_plugin.service.workers.question import Report
+from tb_plugin.storage.checksum import Seal
+from tb_plugin.storage.files import open_local
+from tb_plugin.storage.safe_open import Located
+
+WHY = "The trace is not here: the log directory holds the summary of this rank, for the view Distributed alone."
+DO = "Open the log directory that has the trace."
+_ANEW = "Compute it anew: torch-trace summarize."
+
+
+@dataclass(frozen=True)
+class OpenSummary:
+    """Asks what a rank summary says of its profile. ``model`` is that of the trace, ``where`` what a person calls it."""
+
+    file: str | Located
+    model: str
+    where: str
+    wanted: Wanted | None = None
+    """What it has to be of; None: whatever its place says."""
+
+    def answer(self, models: OpenModels, report: Report) -> Summary:
+        """Returns it as if the trace had been loaded. Raises UnreadableTrace, StorageError."""
+        try:
+            with open_local(self.file) as stream:
+                about = about_of(content_of(stream))
+            if self.wanted is None:
+                check_stamp(about)
+            else:
+                check(about, self.wanted)
+        except SummaryRefused as error:
+            raise UnreadableTrace(f"The trace is not here, and its summary {error}.", self.where, _ANEW) from error
+        return _summary(about, self.model)
+
+
+def _summary(about: About, model_id: str) -> Summary:
+    """What ``profile`` answers of a rank by its summary: one view is there."""
+    shown = [view for view in registry.views_of(registry.model_named(model_id)) if view.traits.place != "detail"]
+    views = [_view(expected(view)) for view in shown if not view.traits.hidden]
+    return Summary(about.steps, views, about.read, 0, Seal(0, 0))
+
+
+def _view(view: ViewInfo) -> ViewInfo:
+    return view if view.id == VIEW else replace(view, available=False, why=WHY)
+
+
+def not_here(found: Found, refused: str = "") -> NotFound:
+    """Returns why nothing of one rank can be answered: its summary may be ``refused``, too."""
+    if refused:
+        return NotFound(f"The trace is not here, and its summary {refused}.", found.url, _ANEW)
+    return NotFound(WHY, found.url, DO)

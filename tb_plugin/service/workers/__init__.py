@@ -1,0 +1,1 @@
+"""Worker processes, their requests and their memory."""

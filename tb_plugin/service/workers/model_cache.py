@@ -1,0 +1,182 @@
+"""What a worker process keeps open between questions: the last models, and the numbers that were asked of them."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tb_plugin import registry
+from tb_plugin.analysis.base import Analysis, Params, Part, asked_of
+from tb_plugin.analysis.failure_notices import FAILED_PAYLOAD
+from tb_plugin.analysis.graphs.captures import captured_in
+from tb_plugin.analysis.timeline.pyramid import Pyramid
+from tb_plugin.errors import KeptLost, NotFound
+from tb_plugin.lib.isolation import isolated
+from tb_plugin.lib.model_cache import MEMO
+from tb_plugin.model.stack_profile.nodes import captured_by_node
+from tb_plugin.model.stack_profile.table import StackProfile
+from tb_plugin.model.trace.graph_capture import Captured
+from tb_plugin.model.trace.graph_capture_merge import with_captured
+from tb_plugin.model.trace.strings import StringTable
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model_kinds.timeline_levels import levels_of
+from tb_plugin.service import mapped_part, part_codec
+from tb_plugin.storage.cache import put_whole
+
+M = TypeVar("M")
+
+_MAX_MODELS = 4
+"""Mapped at a time."""
+_MAX_FILES = 64
+"""Whose numbers may stay without the model."""
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """The file that a loaded profile is kept in, and the id of the model that it holds."""
+
+    path: str
+    model: str
+    captures: tuple[ModelFile, ...] = ()
+    """What else tells of the graphs that it replays, where it is a trace."""
+    names: tuple[str, ...] = ()
+    """What a person calls each of these."""
+    told_by: str = ""
+    """What a person calls all of them."""
+
+    @property
+    def alone(self) -> ModelFile:
+        """Returns the profile without what another one tells of it."""
+        return ModelFile(self.path, self.model)
+
+
+class _OpenFile:
+    """One file: its model once that was needed. Numbers that were asked of it are remembered with it."""
+
+    def __init__(self) -> None:
+        self.made: Any = None
+
+
+class OpenModels:
+    """The models of the files that this process used last (mapped, not copied), and what was computed of them."""
+
+    def __init__(self) -> None:
+        self._files: OrderedDict[ModelFile, _OpenFile] = OrderedDict()
+
+    def made(self, file: ModelFile) -> Any:
+        """Returns the model in a file, of the type that its ``Model`` says. Raises KeptLost."""
+        opened = self._file(file)
+        if opened.made is None:
+            opened.made = self._told(file) if file.captures else registry.model_named(file.model).read(file.path)
+            mapped = [each for each in self._files.values() if each.made is not None]
+            for each in mapped[:-_MAX_MODELS]:
+                each.made = None
+        return opened.made
+
+    def _told(self, file: ModelFile) -> TraceTable:
+        """A trace with what its captures tell. Raises NotFound, KeptLost."""
+        told = (_captured(self.made(each), name) for each, name in zip(file.captures, file.names, strict=True))
+        return with_captured(self.typed(file.alone, TraceTable), told, file.told_by)
+
+    def typed(self, file: ModelFile, kind: type[M]) -> M:
+        """Returns the model in a file, which must be of that type. Raises NotFound, KeptLost."""
+        made = self.made(file)
+        if not isinstance(made, kind):
+            has, wanted = registry.model_named(file.model).noun, registry.noun_of(kind)
+            raise NotFound(f"This profile is {has}, and this needs {wanted}.", "", "Choose another profile.")
+        return made
+
+    def levels(self, file: ModelFile) -> Pyramid:
+        """Returns the levels of the timeline. Raises NotFound, KeptLost, CacheRefused."""
+        # They are kept beside the file of the trace: what they show is in it alone.
+        return levels_of(self.typed(file.alone, TraceTable), file.path)
+
+    def part(self, file: ModelFile, analysis: Analysis[Any], params: Params) -> Part:
+        """Returns the numbers of one view about a profile. Raises KeptLost, BadRequest, and PartFailed after a bug."""
+        params = asked_of(analysis, params)
+
+        def make() -> Part:
+            kept = None if file.captures else _kept_part(file.path, analysis, params)
+            if kept is not None:
+                return kept
+            made = self.made(file)
+            return isolated(analysis.title, lambda: analysis.part(made, params))
+
+        return MEMO.get(self._file(file), (analysis.id, *analysis.part_key(params)), make)
+
+    def kept_part(self, path: str, worker: str) -> Part:
+        """Returns a part that was written to ``path``, named by its worker. Raises KeptLost.
+
+        The last ones stay open, since every page of a table asks for them again.
+        """
+        size = 0 if path.endswith(mapped_part.SUFFIX) else None  # its pages are the file's
+        return MEMO.get(self, (path, worker), lambda: self.read_part(path, worker), size)
+
+    def read_part(self, path: str, worker: str) -> Part:
+        """Returns the same without keeping it open. Raises KeptLost."""
+        return replace(_load_part(path), worker=worker)
+
+    def keep(self, file: ModelFile, analysis: Analysis[Any]) -> None:
+        """Writes the numbers of a view about everything beside the file. Raises CacheRefused, PartFailed.
+
+        Numbers with a failed part are not cached: the next process tries again.
+        """
+        part = self.part(file, analysis, Params())
+        if FAILED_PAYLOAD in part.payloads:
+            return
+        body = isolated(analysis.title, lambda: part_codec.dump(part))
+        put_whole(_kept_beside(file.path, analysis), lambda partial: partial.write_bytes(body))
+
+    def forget(self, path: str) -> None:
+        """Lets go of what is known of a file that is written anew: the old one may have been damaged."""
+        for file in [file for file in self._files if path in _paths(file)]:
+            opened = self._files.pop(file)
+            MEMO.forget(opened)
+            MEMO.forget(opened.made)
+
+    def _file(self, file: ModelFile) -> _OpenFile:
+        opened = self._files.setdefault(file, _OpenFile())
+        self._files.move_to_end(file)
+        while len(self._files) > _MAX_FILES:
+            self._files.popitem(last=False)
+        return opened
+
+
+def _captured(made: TraceTable | StackProfile, name: str) -> tuple[Captured, StringTable]:
+    """What a profile of that name tells of graphs, and the texts that its ids count into."""
+    if isinstance(made, StackProfile):
+        return captured_by_node(made), StringTable(made.names)
+    return replace(captured_in(made), source=name), made.strings
+
+
+def _paths(file: ModelFile) -> tuple[str, ...]:
+    """The files that a model is made of."""
+    return (file.path, *(capture.path for capture in file.captures))
+
+
+def _kept_beside(path: str, analysis: Analysis[Any]) -> str:
+    """Where the numbers of a view lie beside a column file: they are asked for after every start."""
+    return str(Path(path).with_suffix(f".{analysis.id}"))
+
+
+def _kept_part(path: str, analysis: Analysis[Any], params: Params) -> Part | None:
+    """The kept numbers of a view about everything; None for other questions, or when they are lost."""
+    if not analysis.traits.kept or analysis.part_key(params) != analysis.part_key(Params()):
+        return None
+    try:
+        part = _load_part(_kept_beside(path, analysis))
+        os.utime(_kept_beside(path, analysis))
+    except (KeptLost, OSError):
+        return None
+    return part
+
+
+def _load_part(path: str) -> Part:
+    """A part that was kept. Raises KeptLost."""
+    try:
+        return mapped_part.read(path) if path.endswith(mapped_part.SUFFIX) else part_codec.load(Path(path).read_bytes())
+    except (OSError, ValueError, LookupError) as error:
+        raise KeptLost("A kept part is gone or damaged.", path, "It is made anew: ask again.") from error

@@ -1,0 +1,335 @@
+"""Questions that bring a profile in: read its files into a column file, and open what another process wrote."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from tb_plugin import registry
+from tb_plugin.analysis.base import Analysis, Missing, Params, Part
+from tb_plugin.errors import OnlyWhole, PartFailed, UnreadableTrace, UserError
+from tb_plugin.formats.base import Reader, ReadOptions, ReadState, windowed
+from tb_plugin.formats.unsupported_files import foreign
+from tb_plugin.lib.isolation import isolated
+from tb_plugin.model.trace.kernel_rules import RuleFile
+from tb_plugin.model.trace.merged_ranks import rank_traces
+from tb_plugin.model.trace.report import ReadReport
+from tb_plugin.model.trace.table import RawTrace, Window
+from tb_plugin.model.trace.window import Survey, choose, parse_window
+from tb_plugin.model_kinds.base import Model, Outline
+from tb_plugin.payloads import Figure, Figures, IssueInfo, Notices, ReadInfo, ViewInfo
+from tb_plugin.payloads.export import to_json
+from tb_plugin.service.file_head import HEAD_BYTES, unpacked
+from tb_plugin.service.workers.memory_budget import refused_whole
+from tb_plugin.service.workers.memory_estimate import room_bytes
+from tb_plugin.service.workers.model_cache import ModelFile, OpenModels
+from tb_plugin.service.workers.parse_result import Limits, Summary, rank_ending
+from tb_plugin.service.workers.question import Progress, Report
+from tb_plugin.service.workers.user_step_pattern import with_own_steps
+from tb_plugin.storage.cache import put_whole
+from tb_plugin.storage.checksum import Seal, seal_of, sealed, unsealed
+from tb_plugin.storage.files import FileSource
+from tb_plugin.storage.safe_open import Located
+from tb_plugin.views.overview.configuration import head_settings
+
+
+@dataclass(frozen=True)
+class Open:
+    """Asks to open a loaded profile and what is kept beside it, ahead of the first question about it."""
+
+    file: ModelFile
+
+    def answer(self, models: OpenModels, report: Report) -> None:
+        """Opens both. Raises KeptLost."""
+        _open_beside(registry.model_named(self.file.model), models.made(self.file), self.file.path)
+
+
+@dataclass(frozen=True)
+class AskOffered:
+    """Asks which views a loaded profile has with what its captures tell: its summary was made without them."""
+
+    file: ModelFile
+
+    def answer(self, models: OpenModels, report: Report) -> list[ViewInfo]:
+        """Returns how the navigation shows them. Raises KeptLost."""
+        model, made = registry.model_named(self.file.model), models.made(self.file)
+        return _view_infos(_shown(model), made, model.outline(made))[0]
+
+
+@dataclass(frozen=True)
+class Parse:
+    """Asks to read local files, or the window of them that fits ``limits``, into the column file ``target``.
+
+    ``files`` are names in the profile and where they lie on this machine; the Summary goes to ``summary_target``, too.
+    """
+
+    reader_id: str
+    files: tuple[tuple[str, str | Located], ...]
+    target: str
+    summary_target: str
+    limits: Limits | None = None
+    class_rules: RuleFile = RuleFile()
+    own_steps: str = ""
+    rank: str = ""
+    """Rank of a merged file whose summary is returned; empty: that of the first, which names all of them."""
+
+    def answer(self, models: OpenModels, report: Report) -> Summary:
+        """Returns the summary of what was read. Raises UserError: PartFailed after a bug, which costs this profile alone.
+
+        The files of all ranks of a merged file are written: it is read once. A window of it is one profile: the survey does
+        not tell the steps of ranks apart.
+        """
+        if self.rank and self.limits is not None:
+            raise _refused(dict(self.files), self.limits, "the ranks of a merged file are read together, and whole.")
+        reader = registry.reader_named(self.reader_id)
+        model = registry.model_of(reader)
+        raw, progress = self._read(reader, report)
+        ranks = rank_traces(raw) if isinstance(raw, RawTrace) and raw.window is None else []
+        profiles = {rank.label: rank.make for rank in ranks} or {"": [raw].pop}
+        del raw  # whoever takes it is the only one that holds it
+        if self.rank and self.rank not in profiles:
+            where = next(iter(dict(self.files)))
+            raise UnreadableTrace(f"What was read of the file holds nothing of {self.rank}.", where)
+        write = partial(self._write, model, models, progress, report)
+        summaries = {rank: write(rank, make) for rank, make in profiles.items()}
+        if self.rank or not ranks:
+            return summaries[self.rank]
+        return replace(next(iter(summaries.values())), ranks=list(summaries))
+
+    def _write(
+        self,
+        model: Model[Any, Any],
+        models: OpenModels,
+        progress: Progress,
+        report: Report,
+        rank: str,
+        make: Callable[[], Any],
+    ) -> Summary:
+        """The summary of a profile, or of a rank of it, whose files are written. Raises UserError."""
+        target, summary_target = (_of_rank(path, rank) for path in (self.target, self.summary_target))
+        report(progress._replace(stage="assembling"))
+        made = isolated("Assembly of the profile", lambda: model.assemble(make()))
+        models.forget(target)
+
+        def write(partial: Path) -> Seal:
+            report(progress._replace(stage="writing"))
+            model.write(made, str(partial))
+            return seal_of(partial)  # before it is in place: there, another process may take it away at once
+
+        seal = isolated("Writing of the columns", partial(put_whole, target, write))
+        del made, write
+        report(progress._replace(stage="summarising"))
+        file = ModelFile(target, model.id)
+        made = models.made(file)
+        views = _shown(model)
+        for analysis in views:
+            if analysis.traits.kept and missing_of(analysis, made) is None:
+                isolated(analysis.title, partial(models.keep, file, analysis), _nothing)
+        _open_beside(model, made, target)
+        summary = isolated("Outline of the profile", lambda: _summarise(models, file, views, seal))
+        # Last: whoever finds it may ask for all of the others.
+        put_whole(summary_target, lambda partial: partial.write_bytes(sealed(to_json(summary))))
+        return summary
+
+    def _read(self, reader: Reader[Any], report: Report) -> tuple[Any, Progress]:
+        """The raw profile, and how much was read. Raises UserError."""
+        reading, paths = _Telling("reading", report), dict(self.files)
+        try:
+            raw = isolated("Reading of the file", lambda: self._raw(reader, paths, reading, report))
+        except UnreadableTrace as error:
+            raise _named(error, paths) from error
+        return raw, reading.progress
+
+    def _raw(self, reader: Reader[Any], paths: Mapping[str, str | Located], reading: _Telling, report: Report) -> Any:
+        """What the reader returns. Raises UserError."""
+        try:
+            window = None if self.limits is None else _window(reader, paths, self.limits, report, self.own_steps)
+            options = ReadOptions(window=window, class_rules=self.class_rules, own_steps=self.own_steps)
+            raw = reader.read(FileSource(paths), options, reading.tell)
+        except RecursionError as error:
+            raise UnreadableTrace("The JSON is nested too deeply.", next(iter(paths))) from error
+        return with_own_steps(raw, self.own_steps) if isinstance(raw, RawTrace) else raw
+
+
+def _of_rank(path: str, rank: str) -> str:
+    """Where the same file lies of one rank of a merged file."""
+    stem, dot, ending = Path(path).name.partition(".")
+    return str(Path(path).with_name(stem + rank_ending(rank, dot + ending)))
+
+
+def _named(error: UnreadableTrace, paths: Mapping[str, str | Located]) -> UnreadableTrace:
+    """The error, or what the one file is by its first bytes where that is known: a reader knows its own format alone."""
+    if len(paths) != 1:
+        return error
+    try:
+        with FileSource(paths).open(*paths) as file:
+            what = foreign("", unpacked(file.read(HEAD_BYTES)))
+    except (OSError, UserError, zlib.error):
+        return error
+    return UnreadableTrace(what, error.where) if what else error
+
+
+class _Telling:
+    """Tells the parent how far a pass over a file is, and what the file says of itself."""
+
+    def __init__(self, stage: str, report: Report) -> None:
+        self.progress = Progress(stage)
+        self._report = report
+        self._keys = 0
+
+    def tell(self, state: ReadState) -> None:
+        """Progress of a reader."""
+        about = self.progress.about
+        if len(state.head) != self._keys:
+            self._keys = len(state.head)
+            about = isolated("Settings of the recording", lambda: head_settings(state.head), lambda failure: about)
+        self.progress = self.progress._replace(
+            fraction=state.fraction, events=state.events, counts=state.counts, about=about
+        )
+        self._report(self.progress)
+
+
+def _window(
+    reader: Reader[Any], paths: Mapping[str, str | Located], limits: Limits, report: Report, own: str
+) -> Window:
+    """The window that was asked for, as much of it as fits. Raises UserError, also when the reader opens no windows."""
+    asked = parse_window(limits.window)
+    able = windowed(reader)
+    if able is None:
+        raise _refused(paths, limits, f"a profile of the format {reader.id} cannot be opened as a window.")
+    survey = _kept_survey(limits.survey_target)
+    if survey is None:
+        try:
+            found = survey = able.survey(
+                FileSource(paths), ReadOptions(own_steps=own), _Telling("surveying", report).tell
+            )
+        except OnlyWhole as error:
+            raise _refused(paths, limits, error.what) from error
+        put_whole(limits.survey_target, lambda partial: partial.write_bytes(sealed(msgspec.json.encode(found))))
+    return choose(survey, asked, room_bytes(able, limits.budget_bytes), limits.need_bytes, limits.budget_bytes)
+
+
+def _refused(paths: Mapping[str, str | Located], limits: Limits, why: str) -> UserError:
+    return refused_whole(next(iter(paths)), limits.window, limits.need_bytes, limits.budget_bytes, why)
+
+
+def _kept_survey(path: str) -> Survey | None:
+    """What an earlier window found out about the same file."""
+    try:
+        return msgspec.json.decode(unsealed(Path(path).read_bytes()), type=Survey)
+    except (OSError, ValueError):  # msgspec's errors are ValueErrors
+        return None
+
+
+def _nothing(failure: PartFailed) -> None:
+    """Ignores the failure here: the request for the part reports it."""
+
+
+def _open_beside(model: Model[Any, Any], made: Any, path: str) -> None:
+    isolated("Timeline", lambda: model.open_beside(made, path), _nothing)
+
+
+def missing_of(analysis: Analysis[Any], made: Any) -> Missing | None:
+    """Returns why a view does not apply. A view that fails to say so is offered: it shows its numbers or its failure."""
+    return isolated(analysis.title, lambda: analysis.missing(made), _nothing)
+
+
+def _shown(model: Model[Any, Any]) -> list[Analysis[Any]]:
+    """The views of a model that a navigation could show."""
+    return [analysis for analysis in registry.views_of(model) if analysis.traits.place != "detail"]
+
+
+def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any]], seal: Seal) -> Summary:
+    """What ``profile`` answers about a loaded profile."""
+    model, made = registry.model_named(file.model), models.made(file)
+    outline = model.outline(made)
+    shown, absent = _view_infos(views, made, outline)
+    default = registry.analysis_named(model.default_view)
+    # The page shows it next anyway.
+    count, figures = isolated(
+        default.title, lambda: _first(models.part(file, default, Params())), lambda failure: (1, [])
+    )
+    return Summary(
+        list(outline.steps),
+        shown,
+        read_info(outline.report),
+        count,
+        seal,
+        outline.window,
+        list(outline.whole_steps),
+        outline.clock,
+        outline.has_replays,
+        figures,
+        outline.has_captures,
+        absent,
+    )
+
+
+def _first(part: Part) -> tuple[int, list[Figure]]:
+    """What a list of profiles tells of the view that opens first."""
+    return _count_data_notices(part), _key_figures(part)
+
+
+def _key_figures(first: Part) -> list[Figure]:
+    """The first figure of each unit in the headline of the view that opens first."""
+    found: dict[str, Figure] = {}
+    for payload in first.payloads.values():
+        for figure in payload.figures if isinstance(payload, Figures) and payload.style == "headline" else ():
+            if figure.value is not None:
+                found.setdefault(figure.metric.unit, figure)
+    return list(found.values())
+
+
+def read_info(report: ReadReport) -> ReadInfo:
+    """Returns a reader's report as a payload."""
+    counts = {name: getattr(report, name) for name in ReadInfo.__struct_fields__ if name != "issues"}
+    issues = [
+        IssueInfo(i.code, i.outcome, i.text, i.count, i.first_offset, list(i.examples), i.file) for i in report.issues
+    ]
+    return ReadInfo(**counts, issues=issues)
+
+
+CUT_OFF = "Let the job write the whole file, or record again: what was cut off may hold it."
+"""What enables a view for which the rest of a file has nothing: how to record more, nobody knows then."""
+
+
+def expected(analysis: Analysis[Any]) -> ViewInfo:
+    """Returns how the navigation shows a view that applies."""
+    traits = analysis.traits
+    return ViewInfo(analysis.id, analysis.title, True, group=traits.group, whole=traits.whole)
+
+
+def _view_infos(views: Sequence[Analysis[Any]], made: Any, outline: Outline) -> tuple[list[ViewInfo], list[ViewInfo]]:
+    """How the navigation shows these views, and those that it does not show: why they do not apply."""
+    shown: list[ViewInfo] = []
+    absent: list[ViewInfo] = []
+    for analysis in views:
+        missing = missing_of(analysis, made)
+        # What no option records, as the kernels of a tool that knows no devices, the trace is not about.
+        is_absent = missing is not None and (analysis.traits.hidden or not missing.enable)
+        (absent if is_absent else shown).append(_view_info(analysis, missing, outline))
+    return shown, absent
+
+
+def _view_info(analysis: Analysis[Any], missing: Missing | None, outline: Outline) -> ViewInfo:
+    """How the navigation shows a view, and why it does not apply."""
+    view = expected(analysis)
+    if missing is None:
+        return view
+    if outline.window is not None:
+        return replace(view, available=False, why=f"In the window that was opened: {missing.why}")
+    if not outline.report.complete and missing.enable:
+        return replace(view, available=False, why=f"In what is left of the file: {missing.why}", enable=CUT_OFF)
+    return replace(view, available=False, why=missing.why, enable=missing.enable)
+
+
+def _count_data_notices(first: Part) -> int:
+    """Notices about the data themselves in the view that opens first."""
+    return sum(len(p.notices) for p in first.payloads.values() if isinstance(p, Notices) and p.about == "data")

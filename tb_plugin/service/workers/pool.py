@@ -1,0 +1,383 @@
+"""Worker processes: parse and analyse away from the threads that answer requests.
+
+Each worker is a fresh interpreter (what ``spawn`` means) started by ``subprocess`` and not by ``multiprocessing``:
+that would run the main script of the host again in every worker, and a user's script that calls ``tb_plugin.open``
+without a ``__main__`` guard would start itself for ever. ``concurrent.futures`` cannot be used either: one dead
+process breaks its whole pool, and a running task cannot be stopped.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+import time
+import weakref
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from tb_plugin.errors import Cancelled, TorchTraceError
+from tb_plugin.lib.model_cache import LIMIT_BYTES
+from tb_plugin.service.workers import timeouts, worker_main
+from tb_plugin.service.workers.memory_budget import budget_bytes
+from tb_plugin.service.workers.question import Progress, Question, Ready, Report
+from tb_plugin.service.workers.request import Answer, Job
+from tb_plugin.service.workers.worker_main import Bug, Done, Failed, Logged
+from tb_plugin.service.workers.worker_process import Death, Process, Seat
+
+if TYPE_CHECKING:
+    from tb_plugin.service.workers.model_cache import OpenModels
+
+log = logging.getLogger("torch_trace")
+
+WORKERS_VARIABLE = "TORCH_TRACE_WORKERS"
+"""Environment variable: how many worker processes there may be."""
+_MAX_WORKERS = 4
+_BYTES_PER_WORKER = 1024**3
+_RETIRE_BYTES = 1024**3
+_MEMO_SHARE = 4
+"""Of what a worker may keep before it is replaced, a fourth may be remembered numbers."""
+
+
+class Workers(Protocol):
+    """Whatever answers questions: a Pool, or the calling process itself (InlineWorkers)."""
+
+    budget: int
+    """Bytes that parses may take together; one that needs more is asked for a window."""
+
+    def submit(
+        self, question: Question[Answer], *, key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
+    ) -> Job[Answer]:
+        """Asks a question.
+
+        ``key`` names what it works on, ``heavy`` a parse; ``need_bytes`` is the memory it will take at its peak;
+        ``about`` is what a person knows the work by: the address of the trace.
+        """
+        ...
+
+    def cancel(self, job: Job[Answer]) -> None:
+        """Stops a job; its future then raises Cancelled unless it was done already."""
+        ...
+
+    def leave(self, job: Job[Answer]) -> None:
+        """Notes that nobody waits for a job any more: it is not begun, or ended unless it is done soon."""
+        ...
+
+    def wanted(self, job: Job[Answer]) -> bool:
+        """Notes that somebody waits for a job again; False when it was stopped already."""
+        ...
+
+    def close(self) -> None:
+        """Ends all workers."""
+        ...
+
+
+class InlineWorkers:
+    """Answers every question at once in the calling thread: for one profile in a short-lived process."""
+
+    def __init__(self, report: Report = lambda progress: None, budget: int | None = None) -> None:
+        self.budget = budget or budget_bytes()
+        from tb_plugin.service.workers.model_cache import (
+            OpenModels,  # a pool is there before all that this brings along
+        )
+
+        self._report = report
+        self._models: OpenModels = OpenModels()
+
+    def submit(
+        self, question: Question[Answer], *, key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
+    ) -> Job[Answer]:
+        """Answers at once; the job that comes back is done."""
+        job = Job(question, key, heavy)
+        try:
+            report = self._report if heavy else lambda progress: None
+            job.future.set_result(question.answer(self._models, report))
+        except Exception as error:  # handed to whoever asks for the result
+            job.future.set_exception(error)
+        return job
+
+    def cancel(self, job: Job[Answer]) -> None:
+        """Does nothing: the job is done."""
+
+    def leave(self, job: Job[Answer]) -> None:
+        """Does nothing: the job is done."""
+
+    def wanted(self, job: Job[Answer]) -> bool:
+        """Returns True: the job is done."""
+        return True
+
+    def close(self) -> None:
+        """Does nothing: there is no process."""
+
+
+class Pool:
+    """At most ``size`` worker processes, at most ``heavy`` of them parsing. A worker is started when one is needed.
+
+    What parses need together stays within ``budget`` bytes; one that needs more than that alone runs beside no other.
+    A job goes to the worker that last worked on its key, when that one is idle: it has the columns and numbers at hand.
+    An answer may take ``limit_seconds`` (None: as long as it needs); ``watch`` has the rules by which jobs end early.
+    """
+
+    def __init__(
+        self,
+        size: int | None = None,
+        heavy: int | None = None,
+        budget: int | None = None,
+        limit_seconds: float | None = None,
+    ) -> None:
+        self.size = size or default_size()
+        # One seat is kept for answers, so that a parse does not freeze the page of another profile.
+        self.heavy = heavy or max(1, self.size - 1)
+        self.budget = budget or budget_bytes()
+        # Memory that Python freed rarely goes back to the system: a worker grown large is replaced.
+        self._retire_bytes = min(_RETIRE_BYTES, self.budget // self.size)
+        self._changed = threading.Condition()
+        self._pending: list[Job[Any]] = []
+        self._seats: list[_Seat] = []
+        self._limit_seconds = limit_seconds
+        self._watching = False
+        self._warmed = False
+        self._closed = False
+        _open_pools.add(self)
+
+    def warm(self) -> None:
+        """Starts a worker ahead of the first question, once: with its libraries loaded it answers at once."""
+        with self._changed:
+            warmed, self._warmed = self._warmed, True
+        if not warmed:
+            self.submit(Ready())
+
+    def submit(
+        self, question: Question[Answer], *, key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
+    ) -> Job[Answer]:
+        """Queues a question. See Workers."""
+        job = Job(question, key, heavy, need_bytes, about)
+        with self._changed:
+            if self._closed:
+                raise Cancelled("The worker pool is closed.")
+            self._pending.append(job)
+            # Looked at only while seats are missing: the queue is short then, whatever comes later.
+            if len(self._seats) < self.size and self._lacks_a_seat():
+                self._seats.append(_Seat(min(LIMIT_BYTES, self._retire_bytes // _MEMO_SHARE)))
+                threading.Thread(
+                    target=self._work, args=(self._seats[-1],), name="torch-trace-pool", daemon=True
+                ).start()
+            if not self._watching:
+                self._watching = True
+                threading.Thread(target=self._watch, name="torch-trace-watch", daemon=True).start()
+            self._changed.notify_all()
+        return job
+
+    def _lacks_a_seat(self) -> bool:
+        asking = sum(not isinstance(each.question, Ready) for each in self._pending)
+        return max(asking, 1) > sum(seat.is_free for seat in self._seats)
+
+    def cancel(self, job: Job[Answer]) -> None:
+        """Takes a waiting job off the queue; kills the worker of a running one."""
+        with self._changed:
+            waiting = self._stop(job, Cancelled(job.name))
+        # Outside the lock: callbacks of a future may take locks of their own.
+        if waiting:
+            job.future.set_exception(Cancelled(job.name))
+
+    def leave(self, job: Job[Answer]) -> None:
+        """Takes a waiting job off the queue; a running one is ended unless it is done soon."""
+        with self._changed:
+            job.unwanted_since = time.monotonic()
+            waiting = job in self._pending
+        if waiting:
+            self.cancel(job)
+
+    def wanted(self, job: Job[Answer]) -> bool:
+        """Notes that somebody waits for a job again; False when it was stopped already."""
+        with self._changed:
+            if job.stopped is None:
+                job.unwanted_since = None
+            return job.stopped is None
+
+    def _stop(self, job: Job[Any], why: TorchTraceError) -> bool:
+        """Ends a job; whether it was waiting, so that its future has to be told. Under the lock."""
+        job.stopped = job.stopped or why
+        if job in self._pending:
+            self._pending.remove(job)
+            self._changed.notify_all()  # what it kept waiting may run now
+            return True
+        if job.process is not None:
+            job.process.kill()
+        return False
+
+    def _watch(self) -> None:
+        """Ends jobs by the rules of ``watch`` for as long as the pool is open."""
+        while True:
+            ended: list[tuple[Job[Any], TorchTraceError]] = []
+            with self._changed:
+                running = [seat.job for seat in self._seats if seat.job is not None]
+                self._changed.wait(timeouts.TICK_SECONDS if running or self._pending else None)
+                if self._closed:
+                    return
+                now = time.monotonic()
+                running = [seat.job for seat in self._seats if seat.job is not None]
+                for job in [*self._pending, *running]:
+                    why: TorchTraceError | None = timeouts.late(job, now, self._limit_seconds) or timeouts.forsaken(
+                        job, now
+                    )
+                    if why is not None and job.stopped is None and self._stop(job, why):
+                        ended.append((job, why))
+                if self.heavy < self.size <= len(running):
+                    slow = timeouts.giving_way(self._pending, running, now)
+                    if slow is not None and slow.process is not None:
+                        slow.long = slow.gives_way = True
+                        slow.process.kill()
+            for job, why in ended:
+                job.future.set_exception(why)
+
+    def close(self) -> None:
+        """Kills all workers; jobs under way raise Cancelled."""
+        with self._changed:
+            self._closed = True
+            waiting, self._pending = self._pending, []
+            for seat in self._seats:
+                if seat.job is not None:
+                    seat.job.stopped = Cancelled(seat.job.name)
+                seat.end()
+            self._changed.notify_all()
+        for job in waiting:
+            job.future.set_exception(Cancelled(job.name))
+
+    def _work(self, seat: _Seat) -> None:
+        """The life of one seat: take a job, run it in the seat's process, take the next."""
+        while (job := self._take(seat)) is not None:
+            try:
+                result, error = self._attempt(seat, job), None
+            except Exception as raised:  # the edge of the pool: whoever waits gets it
+                result, error = None, raised
+            with self._changed:
+                seat.job = job.process = job.running_since = None
+                seat.used(job.key)
+                if isinstance(error, _GaveWay) and job.stopped is not None:
+                    error = job.stopped
+                elif isinstance(error, _GaveWay):
+                    self._pending.append(job)
+                self._changed.notify_all()
+            if error is None:
+                job.future.set_result(result)
+            elif not isinstance(error, _GaveWay):
+                job.future.set_exception(error)
+
+    def _take(self, seat: _Seat) -> Job[Any] | None:
+        with self._changed:
+            while not self._closed:
+                job = self._next(seat)
+                if job is not None:
+                    self._pending.remove(job)
+                    seat.job = job
+                    if self._pending:
+                        self._changed.notify_all()  # others may have left them to this seat while it was idle
+                    return job
+                self._changed.wait()
+            return None
+
+    def _next(self, seat: _Seat) -> Job[Any] | None:
+        """The first job that may run now and that no other idle seat is better placed for."""
+        running = [other.job for other in self._seats if other.job is not None]
+        slow = [job for job in running if not job.is_short]
+        left = self.budget - sum(job.need_bytes for job in running if job.heavy)
+        full = bool(slow) and len(slow) >= self.heavy
+        # Only the first parse of the queue: small ones that pass it by would keep a large one out for ever.
+        parse = next((job for job in self._pending if job.heavy), None)
+        if parse is not None and (full or (parse.need_bytes > left and any(job.heavy for job in running))):
+            parse = None
+        allowed = [job for job in self._pending if job is parse or job.is_short or (job.long and not full)]
+        for job in allowed:
+            if job.key in seat.warm:
+                return job
+        others = [other for other in self._seats if other is not seat and other.idle]
+        return next((job for job in allowed if not any(job.key in other.warm for other in others)), None)
+
+    def _attempt(self, seat: _Seat, job: Job[Answer]) -> Answer:
+        """The result of a job, tried again once when its worker died. Raises what the task raised, or WorkerDied."""
+        deaths: list[Death] = []
+        while len(deaths) < 2:
+            try:
+                with self._changed:
+                    if job.stopped is not None:
+                        raise job.stopped
+                    job.process = seat.start()
+                    # The start of a process is not the question's fault.
+                    job.running_since = time.monotonic() if job.process.started else None
+                return self._run(seat, job.process, job)
+            except (EOFError, OSError, ValueError) as error:
+                deaths.append(seat.bury(error))
+                job.restart()
+                if job.stopped is not None:
+                    raise job.stopped from error
+                if job.gives_way:
+                    job.gives_way = False
+                    raise _GaveWay from error
+                log.warning("A worker process died (%s) during %s of %s.", deaths[-1], job.name, job.about)
+        raise deaths[-1].error(job.about)
+
+    def _run(self, seat: _Seat, process: Process, job: Job[Answer]) -> Answer:
+        """Sends a job and waits for its result. Raises EOFError or OSError when the process dies."""
+        worker_main.send(process.questions, job.question)
+        while True:
+            message = worker_main.receive(process.answers)
+            if not process.started:
+                process.started, job.running_since = True, time.monotonic()
+            match message:
+                case Progress():
+                    job.report(message)
+                case Logged(level, text):
+                    log.log(level, "%s", text)
+                case Done(answer, resident_bytes):
+                    if resident_bytes > self._retire_bytes:
+                        seat.end()
+                    return cast(Answer, answer)  # of this question: a worker has one at a time
+                case Failed(error):
+                    raise error
+                case Bug(text):
+                    log.error("A bug in %s:\n%s", job.name, text)
+                    raise WorkerBug(text.strip().rpartition("\n")[2])
+
+
+class _Seat(Seat):
+    """The place of one worker process, and its job."""
+
+    def __init__(self, memo_bytes: int) -> None:
+        super().__init__(memo_bytes)
+        self.job: Job[Any] | None = None
+
+    @property
+    def idle(self) -> bool:
+        return self.job is None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it takes the next job at once, or before another process could be started for it."""
+        return self.job is None or isinstance(self.job.question, Ready)
+
+
+class _GaveWay(Exception):
+    """A job was ended to let others pass; it goes back to the queue."""
+
+
+class WorkerBug(TorchTraceError):
+    """A task raised something that is nobody's fault but ours; the log has the traceback."""
+
+
+def default_size() -> int:
+    """Returns how many workers the environment, the cores and the memory budget allow."""
+    wanted = os.environ.get(WORKERS_VARIABLE, "")
+    if wanted.isdigit() and int(wanted) > 0:
+        return int(wanted)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, _MAX_WORKERS, budget_bytes() // _BYTES_PER_WORKER))
+
+
+_open_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_pools() -> None:
+    for pool in list(_open_pools):
+        pool.close()

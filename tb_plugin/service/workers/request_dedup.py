@@ -1,0 +1,91 @@
+"""Waiting for answers: equal questions are asked once, and one that nobody waits for any more is let go of."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import Any, cast
+
+from tb_plugin.errors import Cancelled
+from tb_plugin.service.workers.pool import Workers
+from tb_plugin.service.workers.question import Question
+from tb_plugin.service.workers.request import Answer, Job
+
+LOOK_SECONDS = 0.25
+"""How often a waiting thread looks whether its client is still there."""
+_gone: ContextVar[Callable[[], bool] | None] = ContextVar("torch_trace_gone", default=None)
+
+
+@contextmanager
+def waiting_for(gone: Callable[[], bool]) -> Iterator[None]:
+    """Has questions of this thread be given up once ``gone`` says that nobody is there to take the answer."""
+    token = _gone.set(gone)
+    try:
+        yield
+    finally:
+        _gone.reset(token)
+
+
+class _Flight:
+    """A question on its way, and how many threads wait for the answer."""
+
+    def __init__(self, job: Job[Any]) -> None:
+        self.job = job
+        self.waiting = 0
+
+
+class Desk:
+    """Hands questions to the workers and waits; equal questions that are under way at a time share one answer."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._lock = threading.RLock()  # leaving a waiting job lands it at once
+        self._flights: dict[Question[Any], _Flight] = {}
+
+    def ask(self, question: Question[Answer], key: str, about: str, heavy: bool = False, need_bytes: int = 0) -> Answer:
+        """Returns the answer. Raises what it raised, and Cancelled when the client has gone.
+
+        ``key``, ``about``, ``heavy`` and ``need_bytes`` are those of ``Workers.submit``.
+        """
+        flight = self._join(question, key, about, heavy, need_bytes)
+        try:
+            return cast(Answer, _wait(flight.job.future))
+        finally:
+            with self._lock:
+                flight.waiting -= 1
+                if not flight.waiting and not flight.job.future.done():
+                    self._workers.leave(flight.job)
+
+    def _join(self, question: Question[Any], key: str, about: str, heavy: bool, need_bytes: int) -> _Flight:
+        with self._lock:
+            flight = self._flights.get(question)
+            if flight is None or flight.job.future.done() or not self._workers.wanted(flight.job):
+                job = self._workers.submit(question, key=key, heavy=heavy, need_bytes=need_bytes, about=about)
+                flight = _Flight(job)
+                if not flight.job.future.done():
+                    self._flights[question] = flight
+            flight.waiting += 1
+        # Outside the lock: where it is done already, the callback runs at once.
+        if flight.waiting == 1:
+            flight.job.future.add_done_callback(partial(self._land, question, flight))
+        return flight
+
+    def _land(self, question: Question[Any], flight: _Flight, future: Future[Any]) -> None:
+        with self._lock:
+            if self._flights.get(question) is flight:
+                del self._flights[question]
+
+
+def _wait(future: Future[Answer]) -> Answer:
+    gone = _gone.get()
+    while gone is not None and not future.done():
+        try:
+            return future.result(LOOK_SECONDS)
+        except TimeoutError:
+            if not future.done() and gone():
+                raise Cancelled("Nobody waits for the answer any more.") from None
+    return future.result()

@@ -1,0 +1,43 @@
+"""A person's own pattern of annotations that are steps."""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import replace
+from functools import lru_cache
+
+from tb_plugin.model.trace.report import Issue
+from tb_plugin.model.trace.steps.annotations import own_problem, with_own
+from tb_plugin.model.trace.table import RawTrace
+
+VARIABLE = "TORCH_TRACE_STEPS"
+CODE = "step_pattern"
+"""Code of the issue that the pattern is none."""
+log = logging.getLogger("torch_trace")
+
+
+def own_steps() -> str:
+    """Returns the pattern that TORCH_TRACE_STEPS holds; the log tells once what is wrong with it."""
+    own = os.environ.get(VARIABLE, "").strip()
+    if own:
+        _check(own)
+    return own
+
+
+@lru_cache(maxsize=8)
+def _check(own: str) -> str:
+    if problem := own_problem(own):
+        log.warning("%s: %s. No step is looked for with it.", VARIABLE, problem)
+        return problem
+    return ""
+
+
+def with_own_steps(raw: RawTrace, own: str) -> RawTrace:
+    """Returns a trace in which the pattern is looked for first; where it is none, its report says so."""
+    if not own:
+        return raw
+    if problem := own_problem(own):
+        issue = Issue(CODE, "note", f"{VARIABLE} is no pattern of steps: {problem}", 1)
+        return replace(raw, report=replace(raw.report, issues=(*raw.report.issues, issue)))
+    return replace(raw, recorder=replace(raw.recorder, steps=with_own(raw.recorder.steps, own)))

@@ -1,0 +1,164 @@
+"""The place of one worker process: starts it, sends it a job, and says in words how it ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections import OrderedDict, deque
+from contextlib import suppress
+from typing import IO
+
+from tb_plugin.errors import WorkerDied
+from tb_plugin.service.workers import interpreter
+
+_WARM_KEYS = 8
+_LAST_BYTES = 4096
+_MEMORY_CODES = (137, -signal.SIGKILL)
+"""How a process ends that the system kills for its memory, or that ends itself when an allocation fails."""
+
+
+class Process:
+    """A worker process, and the last that it wrote to its standard error, which goes on to ours."""
+
+    def __init__(self, memo_bytes: int) -> None:
+        self._popen = subprocess.Popen(
+            interpreter.command(memo_bytes),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=interpreter.environment(),
+        )
+        self.pid = self._popen.pid
+        self.started = False
+        """It has answered anything yet."""
+        self._last: deque[bytes] = deque(maxlen=16)
+        self._relay = threading.Thread(target=self._pass_on, name="torch-trace-stderr", daemon=True)
+        self._relay.start()
+
+    @property
+    def questions(self) -> IO[bytes]:
+        """Returns the pipe to its standard input."""
+        assert self._popen.stdin is not None  # as it was started
+        return self._popen.stdin
+
+    @property
+    def answers(self) -> IO[bytes]:
+        """Returns the pipe from its standard output."""
+        assert self._popen.stdout is not None  # as it was started
+        return self._popen.stdout
+
+    def poll(self) -> int | None:
+        """Returns its exit code, None while it runs."""
+        return self._popen.poll()
+
+    def kill(self) -> None:
+        """Ends it at once."""
+        self._popen.kill()
+
+    def close(self) -> int:
+        """Closes the pipes, waits for the end and returns the exit code (negative: the signal)."""
+        for stream in (self._popen.stdin, self._popen.stdout):
+            with suppress(OSError):  # what was still buffered for a dead process
+                if stream is not None:
+                    stream.close()
+        try:
+            code = self._popen.wait(5)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            code = self._popen.wait()
+        self._relay.join(1)
+        return code
+
+    def last_line(self) -> str:
+        """Returns the last line that it wrote to its standard error; after ``close``."""
+        lines = b"".join(self._last)[-_LAST_BYTES:].decode(errors="replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+    def _pass_on(self) -> None:
+        assert self._popen.stderr is not None  # as it was started
+        with self._popen.stderr as stream:
+            while chunk := os.read(stream.fileno(), _LAST_BYTES):
+                self._last.append(chunk)
+                with suppress(OSError):  # our own standard error may be closed
+                    os.write(2, chunk)
+
+
+class Death:
+    """How a worker process ended."""
+
+    def __init__(self, code: int | None, started: bool, last_line: str) -> None:
+        self._code = code
+        self._started = started
+        self._last_line = last_line
+
+    def __str__(self) -> str:
+        if self._code is None:
+            return self._last_line
+        return f"signal {_signal_name(-self._code)}" if self._code < 0 else f"exit code {self._code}"
+
+    def error(self, about: str) -> WorkerDied:
+        """Returns what to tell about work on ``about`` (a trace) that was tried twice."""
+        if self._code in _MEMORY_CODES:
+            return WorkerDied(
+                f"The worker process was killed twice ({self}).",
+                about,
+                "Usually there was not enough memory: close other programs, set TORCH_TRACE_WORKERS=1, or set "
+                "TORCH_TRACE_MEMORY_MB to less, so that a window of the trace is opened.",
+            )
+        said = f" It said: {self._last_line}" if self._last_line and self._code is not None else ""
+        if not self._started:
+            do = "Python or its packages may be damaged: the log of TensorBoard (or the terminal) has all of it."
+            return WorkerDied(f"A worker process could not start ({self}).{said}", about, do)
+        do = "That is a bug of ours or of a library: please report it with the log."
+        return WorkerDied(f"The worker process ended twice ({self}).{said}", about, do)
+
+
+class Seat:
+    """The place of one worker process; ``warm`` are the keys it worked on last."""
+
+    def __init__(self, memo_bytes: int) -> None:
+        self._memo_bytes = memo_bytes
+        self.warm: OrderedDict[str, None] = OrderedDict()
+        self.process: Process | None = None
+
+    def used(self, key: str) -> None:
+        """Notes that the process has what belongs to this key at hand."""
+        if self.process is None:  # retired after a large job
+            return
+        self.warm[key] = None
+        self.warm.move_to_end(key)
+        while len(self.warm) > _WARM_KEYS:
+            self.warm.popitem(last=False)
+
+    def start(self) -> Process:
+        """Returns the running process of this seat. Raises OSError when none can be started."""
+        if self.process is None or self.process.poll() is not None:
+            self.end()
+            self.process = Process(self._memo_bytes)
+        return self.process
+
+    def bury(self, error: Exception) -> Death:
+        """Lets go of a process that died and returns how."""
+        process, self.process = self.process, None
+        self.warm.clear()
+        if process is None:
+            return Death(None, False, str(error))
+        code = process.close()
+        return Death(code, process.started, process.last_line())
+
+    def end(self) -> None:
+        """Ends the process."""
+        process, self.process = self.process, None
+        self.warm.clear()
+        if process is not None:
+            process.kill()
+            process.close()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # real-time signals have no names
+        return str(number)

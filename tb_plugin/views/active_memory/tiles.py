@@ -1,0 +1,195 @@
+"""Tiles of the active-memory timeline: a state of the history a column, and the blocks that are there in each.
+
+Work is bound by the blocks and events that a tile touches: a few passes over columns, and one ``argmax`` a column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.snapshot.categories import categories_of_blocks
+from tb_plugin.analysis.snapshot.device_levels import Held, devices_of, levels_of
+from tb_plugin.analysis.snapshot.labels import stack_words, texts_of
+from tb_plugin.analysis.snapshot.modules import modules_of_stacks
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.snapshot.table import NEVER, Snapshot
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.payloads import Bands, BandsEnvelope
+from tb_plugin.views.active_memory.layers import Layer, has_private_pools, layer_of
+
+Int64 = npt.NDArray[np.int64]
+
+COLUMNS = 512
+"""Columns of a tile."""
+DETAIL = 11
+"""Blocks count from the peak over 2 to the power of this on, unless another detail is asked for."""
+MOST = 20_000
+"""Blocks of a tile at most: those of the largest area."""
+USUAL = 10_000
+"""Blocks of a tile at the usual detail: three tiles are in sight, and a browser takes them up within a frame."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What x counts: states of the history (0 is before the first event), or nanoseconds."""
+
+    held: Held
+    by_time: bool
+
+    @property
+    def extent(self) -> int:
+        """Returns how many units there are."""
+        if not self.by_time:
+            return self.held.count + 1
+        return int(self.held.time_ns[-1]) + 1 if self.held.count else 1
+
+    @property
+    def levels(self) -> int:
+        """Returns how many levels there are: on the last one, a tile holds everything."""
+        return max(0, (self.extent - 1) // COLUMNS).bit_length() + 1
+
+    def tiles(self, level: int) -> int:
+        """Returns how many tiles a level has."""
+        return (self.extent - 1) // (COLUMNS << level) + 1
+
+    def bounds(self, level: int, tile: int) -> Int64:
+        """Returns the first state that each column of a tile covers, and behind them the end."""
+        count = min(COLUMNS, max(0, -(-self.extent // (1 << level)) - tile * COLUMNS))
+        edges: Int64 = (np.arange(count + 1) + tile * COLUMNS) << level
+        if not self.by_time:
+            return np.minimum(edges, self.extent)
+        states = np.searchsorted(self.held.time_ns, edges, side="left") + 1
+        if not tile:
+            states[:1] = 0  # what was there before the first event stands in the first column
+        return states
+
+
+def samples_of(active: Int64, bounds: Int64) -> Int64:
+    """Returns the state that each column shows: the first of its own with most active bytes, else the one before it."""
+    pairs = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+    return np.array(
+        [low + int(active[low:high].argmax()) if high > low else max(low - 1, 0) for low, high in pairs], np.int64
+    )
+
+
+def tile_of(held: Held, axis: Axis, level: int, tile: int, detail: int | None, kind: str = "") -> Bands:
+    """Returns a tile of a layer. Listed is what has at least the peak over 2 to the power of ``detail``; None: any size."""
+    layer = layer_of(held, kind)
+    states = samples_of(layer.height, axis.bounds(level, tile))
+    peak = _peak(held.snapshot, held.place, kind)
+    most = int(layer.height[peak])
+    least, listed_most = (0, MOST) if detail is None else (most >> detail, min(MOST, _listed(detail)))
+    rows, first, end, hidden = _blocks(layer, states - 1, least, listed_most)
+    size, begin, freed = layer.size[rows], layer.begin[rows], layer.freed[rows]
+    envelope = np.full(len(rows), MISSING) if layer.envelope is None else layer.envelope[rows]
+    envelopes = [BandsEnvelope(one.name, one.at(states).tolist()) for one in layer.envelopes]
+    on_top = envelope == MISSING
+    rest = _rest(layer, states, first[on_top], end[on_top], size[on_top])
+    stacks, stack = np.unique(layer.stack[rows], return_inverse=True)
+    codes, category_names = _categories(held, rows, kind)
+    named, category = np.unique(codes, return_inverse=True)
+    lines, modules = (
+        texts_of(texts, stacks).to_pylist()
+        for texts in (stack_words(held.snapshot).line, modules_of_stacks(held.snapshot))
+    )
+    names = [category_names[code] if code >= 0 else None for code in named.tolist()]
+    levels = levels_of(held)
+    totals = (levels.reserved if kind == "segments" else levels.active)[states]
+    times = np.append(held.time_ns[:1], held.time_ns) if held.count else np.zeros(1, np.int64)
+    ended = freed != NEVER
+    timed = ended & (begin != MISSING) & held.snapshot.has_times
+    life = times[np.where(ended, freed, -1) + 1] - times[begin + 1]
+    return Bands(
+        name="bands",
+        title="Active memory",
+        level=level,
+        levels=axis.levels,
+        tile=tile,
+        width=1 << level,
+        extent=axis.extent,
+        has_times=held.snapshot.has_times,
+        peak_bytes=most,
+        peak_event=peak - 1,
+        event=(states - 1).tolist(),
+        time_ns=times[states].tolist(),
+        active_bytes=totals.tolist(),
+        rest_bytes=rest.tolist(),
+        block=rows.tolist(),
+        first=first.tolist(),
+        end=end.tolist(),
+        size_bytes=size.tolist(),
+        begin=begin.tolist(),
+        freed=np.where(ended, freed, MISSING).tolist(),
+        life_ns=np.where(timed, life, MISSING).tolist(),
+        stack=stack.tolist(),
+        category=category.tolist(),
+        stack_number=stacks.tolist(),
+        lines=[line or "" for line in lines],
+        modules=[module or "" for module in modules],
+        categories=[name or "" for name in names],
+        hidden=hidden,
+        has_private_pools=has_private_pools(held),
+        envelopes=envelopes,
+        envelope=envelope.tolist() if envelopes else [],
+    )
+
+
+def _rest(layer: Layer, states: Int64, first: Int64, end: Int64, size: Int64) -> Int64:
+    """What is there in each column beside the envelopes and the listed blocks that stand in none."""
+    change = np.zeros(len(states) + 1, np.int64)
+    np.add.at(change, first, size)
+    np.subtract.at(change, end, size)
+    rest: Int64 = layer.height[states] - np.cumsum(change)[:-1]
+    return rest - sum((one.at(states) for one in layer.envelopes), np.zeros(len(states), np.int64))
+
+
+def _categories(held: Held, rows: Int64, kind: str) -> tuple[npt.NDArray[np.integer], tuple[str, ...]]:
+    """What rows are for; segments are for many things."""
+    found = categories_of_blocks(held)
+    if kind == "segments" or not found.known:
+        return np.full(len(rows), MISSING), ()
+    return found.of[rows], found.names
+
+
+def _listed(detail: int) -> int:
+    """Blocks of a tile at most: twice as many where a fourth of the size still counts."""
+    return USUAL << max(0, (detail - DETAIL) // 2)
+
+
+def _blocks(layer: Layer, events: Int64, least: int, most: int) -> tuple[Int64, Int64, Int64, int]:
+    """Rows of what to list, their first column and the one behind their last, and how many others there are."""
+    none = np.empty(0, np.int64)
+    if not len(events):
+        return none, none, none, 0
+    begin, end = layer.begin, layer.end
+    # Rows stand by their begin: none behind the last one that has begun.
+    began = int(np.searchsorted(begin, events[-1], side="right"))
+    near = np.flatnonzero(end[:began] > events[0])
+    first, last = _columns(events, begin[near]), _columns(events, end[near])
+    there = np.flatnonzero(first < last)
+    size = layer.size[near[there]]
+    kept = np.flatnonzero(size >= least)
+    if len(kept) > most:
+        area = size[kept] * (last - first)[there[kept]]
+        kept = np.sort(kept[np.argpartition(-area, most)[:most]])
+    chosen = there[kept]
+    return near[chosen], first[chosen].astype(np.int64), last[chosen].astype(np.int64), len(there) - len(kept)
+
+
+def _columns(events: Int64, moments: Int64) -> npt.NDArray[np.int32]:
+    """The first column whose event is not before each moment. A table of all events: millions of moments are looked up."""
+    low, high = int(events[0]), int(events[-1]) + 1
+    counts = np.concatenate(([1], np.diff(events), [1]))
+    table = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    found: npt.NDArray[np.int32] = table[np.clip(moments, low, high) - low]
+    return found
+
+
+@remembered
+def _peak(snapshot: Snapshot, place: int, kind: str) -> int:
+    """The first state of a device at which most is drawn."""
+    devices = devices_of(snapshot)
+    return int(layer_of(devices[place], kind).height.argmax()) if devices else 0

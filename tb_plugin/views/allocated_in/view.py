@@ -1,0 +1,139 @@
+"""Allocated in: the operator that was open when a block was allocated, as another recording of the process tells of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view, whole_number
+from tb_plugin.analysis.filters import EVENT
+from tb_plugin.analysis.memory.metrics import METRICS
+from tb_plugin.analysis.memory.origins import ORIGINS, origins_at
+from tb_plugin.analysis.memory.owners import owners_at, tracks_of
+from tb_plugin.analysis.memory.tables import module_names
+from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.track_names import track_names
+from tb_plugin.errors import BadRequest
+from tb_plugin.model.trace.numbering import distinct
+from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import climb_to_open
+from tb_plugin.payloads import Column, Figures, Table, View
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+MOMENT_NS = 1_000
+"""The times of allocators are whole microseconds: the allocation lies somewhere in this one."""
+REACHES_NS = (0, 10_000, 100_000)
+"""Two recorders translate the clock of the machine each in its own way. Allocators give an address away again within
+microseconds: a nearer reach that has an allocation of it is believed; where it has several, any may be meant."""
+BY_ADDRESS, BY_TIME = "address and time", "time"
+
+
+class AllocatedIn(Detail):
+    """What a trace says of an allocation whose time, address and size are known."""
+
+    id = "allocated_in"
+    title = "Allocated in"
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the allocation; the steps are said, not applied."""
+        return (params.steps, *(params.get(key) for key in ("at_ns", "address", "bytes")))
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns the operators that the allocation may belong to: one unless it is ambiguous. Raises BadRequest."""
+        coverage = select_rows(trace, params.steps).coverage
+        at, address, size = whole_number(params, "at_ns"), _address(params), whole_number(params, "bytes")
+        matched_by: str | None = None
+        apart: int | None = None
+        frame = _frame(trace, np.empty(0, np.int32), np.empty(0, np.int64))
+        if at is not None and at + MOMENT_NS >= 0 and at <= trace.coverage.end_ns:
+            found = _by_address(trace, at, address, max(size or 0, 1))
+            if len(found):
+                matched_by, apart = BY_ADDRESS, int(_apart(trace.memory.time_ns[found], at).min())
+                frame = _frame(trace, tracks_of(trace)[found], trace.memory.time_ns[found])
+            else:
+                matched_by, frame = BY_TIME, _by_time(trace, at)
+        figures = [METRICS.figure("matched_by", matched_by), METRICS.figure("clock_apart_ns", apart)]
+        matching = Figures("matching", "Match", "", figures)
+        return Part(coverage, {}, {frame.name: frame}, {"matching": matching}, ("matching", frame.name))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or its table."""
+        return answer_view(self, parts[0], params)
+
+
+def _address(params: Params) -> int | None:
+    """The address asked for, decimal or as ``0x7f20``. Raises BadRequest."""
+    text = params.get("address")
+    if not text:
+        return None
+    if not re.fullmatch(r"0x[0-9a-fA-F]{1,15}|[0-9]{1,18}", text):
+        raise BadRequest("That is no address.", "address", f"Got {text[:40]!r}.")
+    return int(text, 0) if text.startswith("0x") else int(text)
+
+
+def _by_address(trace: TraceTable, at: int, address: int | None, size: int) -> Int64:
+    """The allocations of that address that may be meant: positions among the events.
+
+    Allocators round what is asked for: a block may be larger in the trace.
+    """
+    memory = trace.memory
+    if not address:
+        return np.empty(0, np.int64)
+    first, last = np.searchsorted(memory.time_ns, (at - REACHES_NS[-1], at + MOMENT_NS + REACHES_NS[-1]))
+    near = np.arange(first, last)
+    near = near[(memory.address[near] == address) & (memory.bytes[near] >= size)]
+    apart = _apart(memory.time_ns[near], at)
+    return next((found for reach in REACHES_NS if len(found := near[apart <= reach])), near[:0])
+
+
+def _apart(time: Int64, at: int) -> Int64:
+    """How far times lie from the microsecond that begins at a time."""
+    return np.maximum(np.maximum(at - time, time - (at + MOMENT_NS - 1)), 0)
+
+
+def _by_time(trace: TraceTable, at: int) -> Frame:
+    """The innermost operator of each thread that was open all through a microsecond."""
+    track = distinct(trace.track[trace.kind == EventKind.OPERATOR]).astype(np.int32)
+    return _frame(trace, track, np.full(len(track), at), MOMENT_NS)
+
+
+def _frame(trace: TraceTable, track: Int32, time: Int64, length_ns: int = 0) -> Frame:
+    """The operators open at moments of threads, each once; of moments with a length only those that are open all through."""
+    owners = owners_at(trace, track, time)
+    if length_ns:
+        ends = trace.ends(owners.operators)
+        owners = replace(owners, operator=climb_to_open(owners.operator, ends, owners.parent, time + length_ns - 1))
+    event = np.append(owners.operators, MISSING)[owners.operator]
+    first = np.sort(np.unique(np.stack((track.astype(np.int64), event)), axis=1, return_index=True)[1])
+    first = first[event[first] != MISSING] if length_ns else first
+    origins = origins_at(trace, owners, track, time)
+    known, row = event[first] != MISSING, np.maximum(event[first], 0)
+    threads = [*(name.label for name in track_names(trace)), None]
+    table = pa.table(
+        {
+            "name": pc.fill_null(
+                trace.strings.take(owners.names(trace, first)), pa.scalar(NO_OPERATOR, pa.large_string())
+            ),
+            "outermost_operator": trace.strings.take(owners.outermost(trace, first)),
+            "module": module_names(trace, owners.modules(trace, first)),
+            "allocation_frame": origins.frame.take(first),
+            "allocation_phase": origins.phase.take(first),
+            "allocation_step": origins.step.take(first),
+            "thread": pa.array([threads[place] for place in track[first].tolist()], pa.string()),
+            "start_ns": pa.array(trace.start_ns[row] if len(row) else row, mask=~known),
+            "dur_ns": pa.array(trace.dur_ns[row] if len(row) else row, mask=~known),
+            "event": pa.array(event[first], mask=~known),
+        }
+    )
+    keys = ("name", "outermost_operator", "module", *ORIGINS, "thread", "start_ns", "dur_ns")
+    columns = [*METRICS.columns(*keys), Column(EVENT, hidden=True)]
+    return Frame("allocating_operators", "Open when it was allocated", columns, table, ("thread", "event"), "name")

@@ -1,0 +1,120 @@
+"""Stacks laid over each other: every byte stands at the innermost frame of its stack, and counts in all frames around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.code_owner import package_of
+from tb_plugin.analysis.groupby import group
+from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
+from tb_plugin.errors import BadRequest
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.snapshot.table import Snapshot
+from tb_plugin.model.trace.schema import MISSING
+
+Int64 = npt.NDArray[np.int64]
+
+BY = ("line", "function", "file")
+"""What a place is: a line of code; a function, whatever its line; a file, with what calls itself in it as one place."""
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Places below one root (the first one), parents before their children."""
+
+    name: list[str]
+    package: list[tuple[str, bool]]
+    """Whose code it is, and whether that is a framework."""
+    parent: Int64
+    bytes: Int64
+    """With everything beneath."""
+    own_bytes: Int64
+    blocks: Int64
+    """With everything beneath."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Labels:
+    """Texts of frames, and the number of that of each frame."""
+
+    text: list[str]
+    package: list[tuple[str, bool]]
+    of: Int64
+
+
+@remembered
+def _labels(snapshot: Snapshot, by: str) -> _Labels:
+    words = stack_words(snapshot)
+    whole = words.frame_text
+    texts = whole
+    if by != "line":
+        files = [text or "" for text in snapshot.strings.take(snapshot.stacks.file).to_pylist()]
+        names = [text or "?" for text in snapshot.strings.take(snapshot.stacks.name).to_pylist()]
+        native = (~words.is_python).tolist()
+        if by == "file":
+            texts = ["(no Python file)" if bare else file for file, bare in zip(files, native, strict=True)]
+        else:
+            texts = [name if bare else f"{file}: {name}" for file, name, bare in zip(files, names, native, strict=True)]
+    known: dict[str, int] = {}
+    packages: list[tuple[str, bool]] = []
+    of = np.empty(len(texts), np.int64)
+    for i, text in enumerate(texts):
+        of[i] = known.setdefault(text, len(known))
+        if of[i] == len(packages):
+            packages.append(package_of(whole[i]))
+    return _Labels(list(known), packages, of)
+
+
+def places_of_stacks(
+    snapshot: Snapshot, root: str, stack: npt.NDArray[np.integer], size: Int64, by: str = "line"
+) -> Places:
+    """Returns the places of blocks with these stacks and sizes, below a root of this name. Raises BadRequest for ``by``."""
+    if by not in BY:
+        raise BadRequest(f"by cannot be {by[:40]}.", "by", f"Choose one of {', '.join(BY)}.")
+    groups = group(stack)
+    bytes_, number, which = groups.sum(size), groups.count(), stack[groups.first].astype(np.int64)
+    labels = _labels(snapshot, by)
+    label, length = _outermost_first(snapshot, labels, which, by)
+    first = np.cumsum(length) - length
+    # Level by level from outside: ``node`` is the place that each stack has come to.
+    node, texts, packages = np.zeros(len(which), np.int64), [*labels.text, NO_STACK], [*labels.package, ("", False)]
+    name, package, parent = [root], [("", False)], [np.array([MISSING], np.int64)]
+    total, blocks = [bytes_.sum(keepdims=True)], [number.sum(keepdims=True)]
+    made, level, at = 1, 0, np.arange(len(which))
+    while len(at):
+        here = label[first[at] + level]
+        cells = group(node[at], here)
+        parent.append(node[at[cells.first]])
+        name += [texts[i] for i in here[cells.first].tolist()]
+        package += [packages[i] for i in here[cells.first].tolist()]
+        total.append(cells.sum(bytes_[at]))
+        blocks.append(cells.sum(number[at]))
+        node[at] = cells.of + made
+        made, level = made + len(cells), level + 1
+        at = at[length[at] > level]
+    own = np.zeros(made, np.int64)
+    np.add.at(own, node, bytes_)
+    return Places(name, package, np.concatenate(parent), np.concatenate(total), own, np.concatenate(blocks))
+
+
+def _outermost_first(snapshot: Snapshot, labels: _Labels, stack: Int64, by: str) -> tuple[Int64, Int64]:
+    """Labels of the frames of stacks, one after the other, each from outside, and how many each has."""
+    stacks, none = snapshot.stacks, len(labels.text)
+    known = stack != MISSING
+    begin, end = (np.where(known, np.append(stacks.first, 0)[stack + more], 0) for more in (0, 1))
+    length = end - begin
+    of = np.repeat(np.arange(len(stack)), length)
+    back = np.arange(len(of)) - np.repeat(np.cumsum(length) - length, length)
+    label = labels.of[stacks.frame[end[of] - 1 - back]]
+    if by == "file" and len(of):
+        # Frames of one file that follow each other are one place.
+        kept = np.concatenate(([True], (label[1:] != label[:-1]) | (of[1:] != of[:-1])))
+        of, label = of[kept], label[kept]
+        length = np.bincount(of, minlength=len(stack))
+    # A stack of no frames is one place.
+    bare = np.flatnonzero(length == 0)
+    order = np.argsort(np.concatenate((of, bare)), kind="stable")
+    return np.concatenate((label, np.full(len(bare), none)))[order], np.maximum(length, 1)

@@ -1,0 +1,116 @@
+"""Allocation stacks: who holds the bytes, as a flame graph: at the peak, at a moment, or allocated between two moments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.groupby import preorder
+from tb_plugin.analysis.snapshot.device_levels import Held, devices_of, held_of, levels_of, moment_of
+from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.errors import BadRequest
+from tb_plugin.model.snapshot.table import Snapshot
+from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.payloads import CoverageInfo, Figures, Payload, Scalar, Table, Tree, View
+from tb_plugin.views.allocation_stacks.places import Places, places_of_stacks
+
+Int64 = npt.NDArray[np.int64]
+
+OWN = ("device", "at", "against", "of", "by")
+NODES_SENT = 10_000
+"""A page gets the places with most bytes; ``Tree.total_nodes`` counts all."""
+OF = {"held": "Allocated", "made": "Allocated in between", "left": "Allocated in between and left"}
+"""What is counted: what is allocated at the moment; with a second moment everything that was allocated in between, or
+what of that is not released at the later one."""
+
+
+class AllocationStacks:
+    """Merged stacks of allocations, weighted by their bytes."""
+
+    id = "allocation_stacks"
+    title = "Stacks"
+    model = Snapshot
+    traits = Traits("Memory", "picture", whole="A snapshot has no phases.")
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, snapshot: Snapshot) -> Missing | None:
+        """Needs recorded stacks."""
+        if len(snapshot.stacks):
+            return None
+        return Missing("The snapshot holds no stacks.", snapshot.recorder.todo("view.allocation_stacks"))
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the device, the moments, what is counted and what a place is."""
+        return tuple(params.get(key) for key in OWN)
+
+    def part(self, snapshot: Snapshot, params: Params) -> Part:
+        """Returns the tree, and which moments it is about. Raises BadRequest."""
+        held = held_of(snapshot, params)
+        asked, against = moment_of(held, params), moment_of(held, params, "against")
+        at = levels_of(held).peak() if asked is None else asked
+        of = params.get("of") or ("held" if against is None else "made")
+        if of not in OF or (of != "held" and against is None):
+            choose = f"Choose {', '.join(OF)}" + ("" if of not in OF else "; with a second moment (against)") + "."
+            raise BadRequest(f"of cannot be {of[:40]}.", "of", choose)
+        first, last = (at, at) if against is None else (min(at, against), max(at, against))
+        rows = _rows(held, of, at, first, last)
+        usual = "at the peak" if held.count else "at the snapshot"
+        when = usual if asked is None and against is None else f"after event {at:,}"
+        root = f"{OF[of]} {when}" if of == "held" else f"{OF[of]}, events {first + 1:,} to {last:,}"
+        places = places_of_stacks(
+            snapshot, root, held.block("stack")[rows], held.block("size")[rows], params.get("by") or "line"
+        )
+        figures = [
+            METRICS.figure("place_bytes", int(places.bytes[0]), root),
+            METRICS.figure("event_number", at, "At event"),
+        ]
+        if against is not None:
+            figures.append(METRICS.figure("event_number", against, "Against event"))
+        devices = [METRICS.figure("history_events", each.count, each.name) for each in devices_of(snapshot)]
+        payloads: dict[str, Payload] = {
+            "summary": Figures("summary", held.name, "", figures),
+            "stacks": _tree(snapshot, places),
+            "devices": Figures("devices", "Devices", "", devices),
+        }
+        return Part(CoverageInfo(complete=snapshot.report.complete), {}, {}, payloads, tuple(payloads))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page."""
+        return answer_view(self, parts[0], params)
+
+
+def _rows(held: Held, of: str, at: int, first: int, last: int) -> Int64:
+    if of == "held":
+        return held.allocated(at)
+    begin = held.block("begin")
+    made = (begin > first) & (begin <= last)
+    return np.flatnonzero(made & (held.block("freed") > last) if of == "left" else made)
+
+
+def _tree(snapshot: Snapshot, places: Places) -> Tree:
+    """The places with most bytes, in pre-order; the ancestors of one have no less and stand before it."""
+    kept = np.sort(np.argsort(-places.bytes, kind="stable")[:NODES_SENT])
+    parent = places_of(kept, len(places.parent))[places.parent[kept]]
+    order = np.array(preorder(parent, places.bytes[kept], -np.arange(len(kept))), np.int64)
+    nodes, above = kept[order], places_of(order, len(kept))[parent[order]]
+    numbers = {
+        "place_bytes": places.bytes[nodes].tolist(),
+        "place_own_bytes": places.own_bytes[nodes].tolist(),
+        "place_blocks": places.blocks[nodes].tolist(),
+    }
+    rows: list[dict[str, Scalar]] = []
+    for i, node in enumerate(nodes.tolist()):
+        name = places.name[node]
+        package, framework = places.package[node]
+        # The root is no frame, and what has no package is none of Python's.
+        kind = "python" if package else "unknown"
+        about: dict[str, Scalar] = {"name": name, "node_kind": kind, "package": package, "framework": framework}
+        rows.append(about | {key: values[i] for key, values in numbers.items()})
+    columns = METRICS.columns(
+        "name", "node_kind", "package", "framework", *numbers, hidden=("node_kind", "package", "framework")
+    )
+    return Tree("stacks", "Stacks", columns, above.tolist(), rows, "name", ["place_bytes"], len(places.name))

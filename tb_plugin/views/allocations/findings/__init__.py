@@ -1,0 +1,34 @@
+"""Findings on a snapshot: what grows, what fragments, what ran out, and what makes the peak."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from tb_plugin.analysis.snapshot.device_levels import Held
+from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.payloads import Notice, Notices
+from tb_plugin.views.allocations.findings.fragmentation import fragmentation
+from tb_plugin.views.allocations.findings.leaks import leaks
+from tb_plugin.views.allocations.findings.out_of_memory import ran_out
+from tb_plugin.views.allocations.findings.reserved import reserved_swings
+from tb_plugin.views.allocations.findings.rising_peaks import rising_peaks
+from tb_plugin.views.allocations.findings.single_peak import single_peak
+
+_RULES = (ran_out, leaks, fragmentation, rising_peaks, reserved_swings, single_peak)
+_LOUDEST = ("high", "medium", "low", "info")
+
+
+def advice_of(*devices: Held) -> Notices:
+    """Returns the findings on devices, the loudest first, and of these in the order of devices and rules."""
+    found = []
+    for held in devices:
+        of_it = [notice for rule in _RULES for notice in rule(held)] if held.count else []
+        found += [_named(held, notice) for notice in of_it] if len(devices) > 1 else of_it
+    found.sort(key=lambda notice: _LOUDEST.index(notice.severity))
+    return Notices("advice", "Findings", "training", found)
+
+
+def _named(held: Held, notice: Notice) -> Notice:
+    """The notice with the device that it is about."""
+    figures = [*notice.figures, METRICS.figure("device", held.name)]
+    return replace(notice, text=f"{{device}}: {notice.text}", figures=figures)

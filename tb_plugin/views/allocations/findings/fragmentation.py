@@ -1,0 +1,154 @@
+"""Fragmentation: reserved memory that was not in use when most was reserved, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tb_plugin.analysis.groupby import group
+from tb_plugin.analysis.phrases import noun, references_of
+from tb_plugin.analysis.snapshot.device_levels import Held, levels_of, ooms_of
+from tb_plugin.analysis.snapshot.free_memory import Free, free_of
+from tb_plugin.analysis.snapshot.growth import FEWEST_GROWING, WARM_UP
+from tb_plugin.analysis.snapshot.labels import pool_texts, stack_words
+from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.analysis.snapshot.steps import steps_of
+from tb_plugin.model.snapshot.table import NEVER
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.payloads import Link, Notice
+
+UNUSED_SHARE = 0.2
+"""Constant shapes leave less: rests of segments and what the last block of a size needed."""
+UNUSED_BYTES = 64 << 20
+"""Less is the rest of a few segments of 20 MiB, whatever a program does."""
+SEVERE_UNUSED = 0.4
+ROUNDED = 512
+"""The caching allocator gives multiples of so many bytes. Other sizes are those of a profile that was converted to a
+snapshot: its segment is the range of all addresses, and nothing that is reserved."""
+VARYING_SHARE = 0.2
+"""So much of what steps allocate has other sizes each time, or the sizes are not the cause."""
+VARYING_BYTES = 0.01
+"""By less than this of their mean the bytes of a stack do not vary from step to step."""
+
+
+CAUSES = {
+    "pool": "{pool_unused_bytes} of it lies in one pool, {pool_name}, which serves nothing else.",
+    "varying": "Sizes change from step to step ({varying_ratio} of the allocated bytes): gaps do not fit what comes next.",
+    "small": "{small_unused_bytes} of it lies in segments for blocks of up to 1 MiB, which larger blocks cannot use.",
+    "pinned": "Blocks that stay to the end pin the segments, most of it those of {pinning_line}.",
+    "mixed": "These blocks come and go, but do not leave whole segments free.",
+    "rest": "Most of it lies where nothing is allocated: other streams, pools or sizes cannot use it.",
+}
+"""What it looks like, in words."""
+
+
+def fragmentation(held: Held) -> Iterator[Notice]:
+    """Yields one notice where a large part of the reserved memory was in use at no time."""
+    levels = levels_of(held)
+    event = levels.most_reserved()
+    reserved = int(levels.reserved[event + 1])
+    # More may have been in use in less memory: then it was not for lack of a place that more was reserved.
+    wasted = reserved - int(levels.active.max())
+    if not reserved or wasted < max(UNUSED_BYTES, UNUSED_SHARE * reserved) or (held.block("size") % ROUNDED).any():
+        return
+    free = free_of(held, event)
+    unused = int(levels.reserved[event + 1] - levels.active[event + 1])
+    pinned, small = int(free.free[free.is_pinned].sum()), int(free.free[free.is_small].sum())
+    pinned_segments = int((free.is_pinned & (free.free > 0)).sum())
+    varying = varying_ratio(held)
+    stack, staying = _pinning(held, free)
+    pool, pool_bytes = _private(held, free)
+    line = stack_words(held.snapshot).line[stack].as_py() if stack is not None else None
+    figures = [
+        METRICS.figure("unused_ratio", unused / reserved),
+        METRICS.figure("unused_bytes", unused),
+        METRICS.figure("reserved_then_bytes", reserved),
+        METRICS.figure("pinned_bytes", pinned),
+        METRICS.figure("pinned_segments", pinned_segments),
+        METRICS.figure("largest_gap_bytes", free.largest()),
+        METRICS.figure("small_unused_bytes", small),
+        METRICS.figure("varying_ratio", varying),
+        METRICS.figure("pinning_line", line),
+        METRICS.figure("event_number", event),
+    ]
+    when = "before the first recorded event" if event == MISSING else "at event {event_number}"
+    text = f"{{unused_ratio}} of the reserved memory is not in use when most is reserved, {when}: {{unused_bytes}} of "
+    text += "{reserved_then_bytes}. {pinned_bytes} of it cannot be given back, for blocks lie in the same "
+    text += f"{{pinned_segments}} {noun(pinned_segments, 'segment')}; the largest gap is {{largest_gap_bytes}}. "
+    if pool is not None and 2 * pool_bytes >= unused:
+        figures += [METRICS.figure("pool_name", pool), METRICS.figure("pool_unused_bytes", pool_bytes)]
+        cause = "pool"
+    elif varying is not None and varying >= VARYING_SHARE:
+        cause = "varying"
+    elif 2 * small >= unused:
+        cause = "small"
+    elif 2 * staying >= unused and line is not None:
+        cause = "pinned"
+    else:
+        cause = "mixed" if 2 * pinned >= unused else "rest"
+    text += CAUSES[cause]
+    recorder = held.snapshot.recorder
+    grows = held.snapshot.settings.get("expandable_segments") is True
+    todos = [recorder.todo(f"snapshot_fragmentation.{cause}")]
+    todos += [] if grows else [recorder.todo("snapshot_fragmentation")]
+    yield Notice(
+        "snapshot_fragmentation",
+        "high" if unused >= SEVERE_UNUSED * reserved or len(ooms_of(held)) else "medium",
+        text,
+        " ".join(filter(None, todos)),
+        figures,
+        "unused_ratio",
+        UNUSED_SHARE,
+        Link("segments", {"device": held.name, "at": str(event)}, "Show its segments then"),
+        references_of(recorder, "snapshot_fragmentation"),
+    )
+
+
+def varying_ratio(held: Held) -> float | None:
+    """Returns the share of the allocated bytes whose stacks allocate other bytes each step; None without enough steps."""
+    steps = steps_of(held)
+    count = len(steps) - WARM_UP
+    if count < FEWEST_GROWING:
+        return None
+    step = steps.of(held.block("begin").astype(np.int64)) - WARM_UP
+    rows = np.flatnonzero((step >= 0) & (step < count))
+    if not len(rows):
+        return None
+    stack, size = held.block("stack")[rows].astype(np.int64), held.block("size")[rows]
+    pairs = group(stack, step[rows])
+    of, total = stack[pairs.first], pairs.sum(size).astype(np.float64)
+    stacks = group(of)
+    whole = stacks.sum_real(total)
+    # Steps in which a stack allocated nothing are as far from the mean as that is.
+    mean = whole / count
+    deviation = stacks.sum_real(np.abs(total - mean[stacks.of])) + (count - stacks.count()) * mean
+    varies = deviation > VARYING_BYTES * whole
+    return float(whole[varies].sum() / whole.sum()) if whole.sum() else None
+
+
+def _pinning(held: Held, free: Free) -> tuple[int | None, int]:
+    """The stack whose blocks pin most of the free bytes to the end, None where none is known, and all that is pinned so.
+
+    Of several blocks that stay in one range the oldest is to blame.
+    """
+    stays = np.flatnonzero(held.block("freed")[free.block] == NEVER)
+    order = stays[np.lexsort((held.block("begin")[free.block[stays]], free.block_range[stays]))]
+    first = order[np.diff(free.block_range[order], prepend=-1) > 0]
+    stack, kept = held.block("stack")[free.block[first]].astype(np.int64), free.free[free.block_range[first]]
+    known = stack != MISSING
+    if not known.any():
+        return None, int(kept.sum())
+    groups = group(stack[known])
+    return int(stack[known][groups.first[groups.sum(kept[known]).argmax()]]), int(kept.sum())
+
+
+def _private(held: Held, free: Free) -> tuple[str | None, int]:
+    """The private pool with most free bytes, None where there is none, and these."""
+    is_private = np.array([pair != (0, 0) for pair in held.snapshot.pools] + [False], np.bool_)
+    rows = np.flatnonzero(is_private[free.pool])
+    if not len(rows):
+        return None, 0
+    by_pool = np.bincount(free.pool[rows], free.free[rows]).astype(np.int64)
+    most = int(by_pool.argmax())
+    return pool_texts(held.snapshot, np.array([most]))[0].as_py(), int(by_pool[most])

@@ -1,0 +1,62 @@
+"""Leak candidates: stacks whose blocks every step leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tb_plugin.analysis.phrases import noun, references_of
+from tb_plugin.analysis.snapshot.device_levels import Held, levels_of
+from tb_plugin.analysis.snapshot.growth import LEAK_CONFIDENCE, growth_of
+from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
+from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.payloads import Link, Notice, Severity
+
+MOST_LEAKS = 5
+"""The view of growth lists all."""
+LARGE_LEAK = 0.1
+"""From this share of the peak on the recorded steps alone have cost memory that is missed."""
+SMALL_LEAK = 0.01
+"""Below, thousands of steps more would be needed to notice: a list of losses, for one."""
+
+
+def leaks(held: Held) -> Iterator[Notice]:
+    """Yields the leak candidates with most bytes a step times confidence."""
+    growth = growth_of(held)
+    peak = int(levels_of(held).allocated.max())
+    words = stack_words(held.snapshot)
+    for row in growth.leaks()[:MOST_LEAKS].tolist():
+        stack, kept, blocks = int(growth.stack[row]), int(growth.left_bytes[row]), int(growth.left_blocks[row])
+        counted, every = int(growth.counted[row]), int(growth.last_blocks[row])
+        figures = [
+            METRICS.figure("allocation_line", words.line[stack].as_py() or NO_STACK),
+            METRICS.figure("step_growth_bytes", float(growth.step_bytes[row])),
+            METRICS.figure("step_growth_blocks", float(growth.step_blocks[row])),
+            METRICS.figure("growing_steps", int(growth.growing[row])),
+            METRICS.figure("counted_steps", counted),
+            METRICS.figure("left_bytes", kept),
+            METRICS.figure("left_blocks", blocks),
+            METRICS.figure("last_step_bytes", int(growth.last_bytes[row])),
+            METRICS.figure("last_step_blocks", every),
+            METRICS.figure("leak_confidence", float(growth.confidence[row])),
+        ]
+        text = "{allocation_line} keeps {step_growth_bytes} of every step: {growing_steps} of {counted_steps} "
+        text += f"{noun(counted, 'step')} left {{left_blocks}} {noun(blocks, 'block')} of {{left_bytes}} that nothing "
+        text += "has released."
+        if every != blocks:
+            text += f" In all {{last_step_blocks}} {noun(every, 'block')} of {{last_step_bytes}} {noun(every, 'is', 'are')} "
+            text += "there after the last step: older ones, those of the first step and what may yet go do not count."
+        yield Notice(
+            "snapshot_leak",
+            _severity(kept / peak if peak else 0.0),
+            text,
+            held.snapshot.recorder.todo("snapshot_leak"),
+            figures,
+            "leak_confidence",
+            LEAK_CONFIDENCE,
+            Link("growth", {"device": held.name, "stack": str(stack), "row": str(stack)}, "Show its growth"),
+            references_of(held.snapshot.recorder, "snapshot_leak"),
+        )
+
+
+def _severity(share: float) -> Severity:
+    return "high" if share >= LARGE_LEAK else "medium" if share >= SMALL_LEAK else "low"

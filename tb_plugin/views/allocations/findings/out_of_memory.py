@@ -1,0 +1,50 @@
+"""Out of memory: what was asked for, what was free and where, what stood in the way, and who held most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.analysis.snapshot.device_levels import Held, levels_of, ooms_of
+from tb_plugin.analysis.snapshot.finding_metrics import RAN_OUT
+from tb_plugin.analysis.snapshot.labels import NO_STACK
+from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.analysis.snapshot.out_of_memory import ran_out as met_by
+from tb_plugin.analysis.snapshot.out_of_memory import sentence_of
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.views.allocations.findings.code_lines import line_numbers
+
+MOST_EVENTS = 5
+"""A program that tries again runs out of memory many times; the table lists all."""
+
+
+def ran_out(held: Held) -> Iterator[Notice]:
+    """Yields a notice for each of the first events at which memory ran out."""
+    levels, lines = levels_of(held), line_numbers(held.snapshot)
+    for event in ooms_of(held)[:MOST_EVENTS].tolist():
+        one = met_by(held, event)
+        text, figures = sentence_of(one)
+        blocks = held.allocated(event)
+        by_line = np.bincount(lines.of(held.block("stack")[blocks]), held.block("size")[blocks], len(lines.text))
+        most = int(by_line.argmax()) if len(blocks) else len(lines.text) - 1
+        figures += [
+            METRICS.figure("allocated_bytes", int(levels.allocated[event + 1]), window=RAN_OUT),
+            METRICS.figure("holding_line", lines.text[most] or NO_STACK),
+            METRICS.figure("line_held_bytes", int(by_line[most])),
+        ]
+        text += " Of {allocated_bytes} that were allocated {holding_line} held most, {line_held_bytes}."
+        recorder = held.snapshot.recorder
+        advice = f"snapshot_out_of_memory.{one.cause}"
+        if one.cause == "pieces" and held.snapshot.settings.get("expandable_segments") is True:
+            advice += ".expandable"
+        yield Notice(
+            "snapshot_out_of_memory",
+            "high",
+            text,
+            recorder.todo(advice),
+            figures,
+            evidence=Link("segments", {"device": held.name, "at": str(event)}, "Show its segments then"),
+            references=references_of(recorder, advice),
+        )

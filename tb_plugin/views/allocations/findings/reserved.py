@@ -1,0 +1,63 @@
+"""Reserved memory that swings: segments that are given back and taken again step after step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tb_plugin.analysis.phrases import noun, references_of
+from tb_plugin.analysis.snapshot.device_levels import Held
+from tb_plugin.analysis.snapshot.growth import FEWEST_GROWING, WARM_UP
+from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.analysis.snapshot.steps import steps_of
+from tb_plugin.model.snapshot.table import Action
+from tb_plugin.payloads import Link, Notice
+
+SWINGING_STEPS = 0.5
+"""In so many of the steps, or it is no habit: a validation now and then may give memory back."""
+
+
+def reserved_swings(held: Held) -> Iterator[Notice]:
+    """Yields one notice where most steps give segments back and take segments."""
+    steps = steps_of(held)
+    count = len(steps) - WARM_UP
+    if count < FEWEST_GROWING:
+        return
+    action, size = held.action, held.snapshot.events.size[held.events]
+    step = steps.of(np.arange(held.count)) - WARM_UP
+    inside = (step >= 0) & (step < count)
+    given, taken = (
+        np.flatnonzero(inside & ((action == one) | (action == other)))
+        for one, other in (
+            (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP),
+            (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP),
+        )
+    )
+    both = np.minimum(*(np.bincount(step[rows], size[rows], count) for rows in (given, taken)))
+    swinging = np.flatnonzero(both)
+    if len(swinging) < max(SWINGING_STEPS * count, FEWEST_GROWING):
+        return
+    recorder = held.snapshot.recorder
+    first = int(swinging[0]) + WARM_UP
+    span = {"from": str(steps.moments[first]), "to": str(steps.moments[min(first + 3, len(steps))])}
+    yield Notice(
+        "snapshot_reserved_swings",
+        "medium",
+        f"In {{swing_steps}} of {{steady_steps}} {noun(count, 'step')} segments are given back to the driver and taken "
+        f"again: {{swing_bytes}} a step, {{segments_given}} {noun(len(given), 'segment')} given back and {{segments_taken}} "
+        "taken in all. Each waits for the device.",
+        recorder.todo("snapshot_reserved_swings"),
+        [
+            METRICS.figure("swing_steps", len(swinging)),
+            METRICS.figure("steady_steps", count),
+            METRICS.figure("swing_ratio", len(swinging) / count),
+            METRICS.figure("swing_bytes", float(both.sum() / count)),
+            METRICS.figure("segments_given", len(given)),
+            METRICS.figure("segments_taken", len(taken)),
+        ],
+        "swing_ratio",
+        SWINGING_STEPS,
+        Link("allocations", {"device": held.name, **span}, "Show the reserved curve"),
+        references_of(recorder, "snapshot_reserved_swings"),
+    )

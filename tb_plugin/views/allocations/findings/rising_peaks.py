@@ -1,0 +1,47 @@
+"""Peaks that rise from step to step while nothing stays: what a step needs at once grows, such as longer sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.analysis.snapshot.device_levels import Held
+from tb_plugin.analysis.snapshot.growth import change_of, rise_of
+from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
+from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.payloads import Link, Notice
+
+
+def rising_peaks(held: Held) -> Iterator[Notice]:
+    """Yields one notice where the peaks of the steps rise."""
+    rise = rise_of(held)
+    if rise is None:
+        return
+    change = change_of(held, rise.first, rise.last)
+    more = change.second_bytes - change.first_bytes
+    line = stack_words(held.snapshot).line
+    most = int(np.argmax(more))
+    recorder = held.snapshot.recorder
+    yield Notice(
+        "snapshot_rising_peaks",
+        "medium",
+        "The peaks of the steps rise by {peak_growth_bytes} a step, from {first_peak_bytes} to {last_peak_bytes} in "
+        "{peak_steps} steps, though what stays does not: a step needs more at once. The largest part is that of "
+        "{allocation_line}: {risen_bytes}.",
+        recorder.todo("snapshot_rising_peaks"),
+        [
+            *rise.figures,
+            METRICS.figure("allocation_line", line[int(change.stack[most])].as_py() or NO_STACK),
+            METRICS.figure("risen_bytes", int(more[most])),
+        ],
+        "rising_ratio",
+        rise.threshold,
+        Link(
+            "growth",
+            {"device": held.name, "group": "changed_stacks", "against": str(rise.first), "at": str(rise.last)},
+            "Compare both peaks",
+        ),
+        references_of(recorder, "snapshot_rising_peaks"),
+    )

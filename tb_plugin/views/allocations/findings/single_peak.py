@@ -1,0 +1,69 @@
+"""A peak that one short-lived block makes: what it would be without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tb_plugin.analysis.phrases import noun, references_of
+from tb_plugin.analysis.snapshot.device_levels import Held, level, levels_of
+from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
+from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.analysis.snapshot.steps import steps_of
+from tb_plugin.payloads import Link, Notice
+
+SAVED_SHARE = 0.15
+"""From here on the memory would do for a visibly larger batch."""
+SHORT_LIFE = 0.1
+"""Share of the events of a step (of the history, where there are no steps): what lives longer is carried through the step."""
+
+
+def single_peak(held: Held) -> Iterator[Notice]:
+    """Yields one notice where one short-lived block makes the peak."""
+    levels = levels_of(held)
+    peak, at = int(levels.allocated.max()), levels.peak()
+    steps = steps_of(held)
+    length = float(np.median(np.diff(steps.moments))) if len(steps) else held.count
+    begin, freed = held.block("begin").astype(np.int64), held.block("freed").astype(np.int64)
+    size, stack = held.block("size"), held.block("stack")
+    short = (begin >= 0) & (freed - begin <= SHORT_LIFE * length)
+    there = np.flatnonzero(short & (begin <= at) & (freed > at))
+    if not len(there):
+        return
+    block = int(there[size[there].argmax()])
+    if (stack[there] == stack[block]).sum() > 1 or size[block] < SAVED_SHARE * peak:
+        return
+    # In other steps the same line may make as high a peak.
+    alike = np.flatnonzero(short & (stack == stack[block]))
+    without = int((levels.allocated - level(held.count, begin[alike], freed[alike], size[alike])).max())
+    saved = peak - without
+    if saved < SAVED_SHARE * peak:
+        return
+    recorder = held.snapshot.recorder
+    number = int(stack[block])
+    yield Notice(
+        "snapshot_single_peak",
+        "medium",
+        "One short-lived block makes the peak: {transient_bytes} of {allocation_line} that live for {life_events} "
+        f"{noun(int(freed[block] - begin[block]), 'event')}. "
+        "Without it {peak_less_bytes} instead of {most_allocated_bytes} would be needed, {saved_bytes} less.",
+        recorder.todo("snapshot_single_peak"),
+        [
+            METRICS.figure("transient_bytes", int(size[block])),
+            METRICS.figure("allocation_line", stack_words(held.snapshot).line[number].as_py() or NO_STACK),
+            METRICS.figure("life_events", int(freed[block] - begin[block])),
+            METRICS.figure("peak_less_bytes", without),
+            METRICS.figure("most_allocated_bytes", peak),
+            METRICS.figure("saved_bytes", saved),
+            METRICS.figure("saved_ratio", saved / peak),
+        ],
+        "saved_ratio",
+        SAVED_SHARE,
+        Link(
+            "allocations",
+            {"device": held.name, "at": str(at), "group": "held_stacks", "where": f"stack_number:{number}"},
+            "Show what was allocated then",
+        ),
+        references_of(recorder, "snapshot_single_peak"),
+    )

@@ -1,0 +1,143 @@
+"""Tables of a device: what was held by stack, the blocks of a part of the history, and when memory ran out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.groupby import group
+from tb_plugin.analysis.snapshot.blocks import block_table
+from tb_plugin.analysis.snapshot.device_levels import Held, Levels, ooms_of
+from tb_plugin.analysis.snapshot.history_steps import HistorySteps
+from tb_plugin.analysis.snapshot.labels import stack_words, texts_of
+from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.payloads import Sort
+
+Int64 = npt.NDArray[np.int64]
+
+MOST_BLOCKS = 100_000
+"""Rows of the table of blocks, the largest first: nobody reads on, and a history may have millions."""
+
+MOST_STEPS = 1_000
+"""Rows of the table of steps, as many as one page has: a part of the history has all of its own."""
+
+
+def stacks_frame(held: Held, at: int, when: str) -> Frame:
+    """Returns what was allocated after an event, by stack."""
+    rows = held.allocated(at)
+    stack, size = held.block("stack")[rows], held.block("size")[rows]
+    groups = group(stack)
+    words = stack_words(held.snapshot)
+    first = stack[groups.first] if len(rows) else stack
+    table = pa.table(
+        {
+            "allocation_line": words.named(first),
+            "allocation_stack": texts_of(words.text, first),
+            "held_blocks": pa.array(groups.count()),
+            "held_bytes": pa.array(groups.sum(size)),
+            "largest_bytes": pa.array(groups.max(size)),
+            "stack_number": pa.array(first.astype(np.int64)),
+        }
+    )
+    return Frame(
+        name="held_stacks",
+        title=f"Allocated {when}, by stack",
+        columns=METRICS.columns(
+            *("allocation_line", "held_bytes", "held_blocks", "largest_bytes", "allocation_stack", "stack_number"),
+            share=("held_bytes",),
+            hidden=("allocation_stack", "stack_number"),
+        ),
+        data=table.sort_by([("held_bytes", "descending"), ("stack_number", "ascending")]),
+        row_key=("stack_number",),
+        name_column="allocation_line",
+        sort=Sort("held_bytes", True),
+    )
+
+
+def blocks_frame(held: Held, first: int, last: int, named: Sequence[int] = ()) -> Frame:
+    """Returns the largest blocks that were there at some time between two events, and those that are named."""
+    begin, end = held.block("begin"), held.block("end")
+    rows = np.flatnonzero((begin <= last) & (end > first))
+    if len(rows) > MOST_BLOCKS:
+        size = held.block("size")[rows]
+        rows = rows[np.argpartition(-size, MOST_BLOCKS)[:MOST_BLOCKS]]
+    rows = np.union1d(rows, np.array([row for row in named if 0 <= row < len(begin)], np.int64))
+    rows = rows[np.argsort(-held.block("size")[rows], kind="stable")]
+    table = block_table(held, rows)
+    empty = [key for key in ("block_module", "memory_category", "compile_context", "user_metadata", "requested_bytes")
+             if table[key].null_count == len(rows)]  # fmt: skip
+    keys = [key for key in table.column_names if key != "allocation_stack"]
+    return Frame(
+        name="held_blocks",
+        title="Blocks",
+        columns=METRICS.columns(
+            *keys, "allocation_stack", hidden=(*empty, "begin_event", "end_event", "allocation_stack", "block_row")
+        ),
+        data=table,
+        row_key=("block_row",),
+        name_column="allocation_line",
+        sort=Sort("block_size_bytes", True),
+    )
+
+
+def steps_in(steps: HistorySteps, first: int, last: int) -> Int64:
+    """Returns the rows of the steps that hold events of the device between two."""
+    return np.flatnonzero((steps.end > steps.first) & (steps.first <= last) & (steps.end > first))
+
+
+def steps_frame(held: Held, levels: Levels, steps: HistorySteps, rows: Int64) -> Frame:
+    """Returns some profiler steps with the peak of each; of more than MOST_STEPS they are evenly thinned."""
+    rows = rows[:: -(-len(rows) // MOST_STEPS) or 1]
+    first, end = steps.first[rows], steps.end[rows]
+    peaks = [int(levels.allocated[a + 1 : b + 1].max()) for a, b in zip(first.tolist(), end.tolist(), strict=True)]
+    table = pa.table(
+        {
+            "step_name": pa.array([steps.label[row] for row in rows.tolist()], pa.large_string()),
+            "step_peak_bytes": pa.array(peaks, pa.int64()),
+            "first_event": pa.array(first, pa.int64()),
+            "last_event": pa.array(end - 1, pa.int64()),
+            "step_begin_ns": pa.array(steps.begin_ns[rows], pa.int64()),
+            "step_end_ns": pa.array(steps.end_ns[rows], pa.int64()),
+        }
+    )
+    return Frame(
+        name="history_steps",
+        title="Steps",
+        columns=METRICS.columns(*table.column_names),
+        data=table,
+        row_key=("step_name",),
+        name_column="step_name",
+    )
+
+
+def ooms_frame(held: Held, levels: Levels) -> Frame:
+    """Returns the events at which memory ran out."""
+    rows = ooms_of(held)
+    events = held.snapshot.events
+    mine = rows + held.events.start
+    words = stack_words(held.snapshot)
+    table = pa.table(
+        {
+            "allocation_line": words.named(events.stack[mine]),
+            "allocation_stack": texts_of(words.text, events.stack[mine]),
+            "event_number": pa.array(rows),
+            "event_ns": pa.array(events.time_ns[mine], mask=np.full(len(rows), not held.snapshot.has_times)),
+            "asked_bytes": pa.array(events.size[mine]),
+            "device_free_bytes": pa.array(events.address[mine]),
+            "allocated_bytes": pa.array(levels.allocated[rows + 1]),
+            "free_bytes": pa.array((levels.reserved - levels.active)[rows + 1]),
+        }
+    )
+    keys = [key for key in table.column_names if key != "allocation_stack"]
+    return Frame(
+        name="oom_events",
+        title="Out of memory",
+        columns=METRICS.columns(*keys, "allocation_stack", hidden=("allocation_stack",)),
+        data=table,
+        row_key=("event_number",),
+        name_column="allocation_line",
+    )

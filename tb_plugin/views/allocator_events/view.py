@@ -1,0 +1,137 @@
+"""Allocator events: the history of a device, a screenful at a time, with a search over all of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.base import (
+    OWN_ONLY,
+    Frame,
+    Missing,
+    Params,
+    Part,
+    Scope,
+    Traits,
+    answer_view,
+    holding,
+    whole_number,
+)
+from tb_plugin.analysis.metrics import SHARED, define
+from tb_plugin.analysis.snapshot.device_levels import Held, held_of, moment_of
+from tb_plugin.analysis.snapshot.labels import address_texts, stack_words, stream_texts, texts_of
+from tb_plugin.analysis.snapshot.metrics import METRICS as OF_SNAPSHOTS
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.snapshot.table import Action, Snapshot
+from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
+
+Int64 = npt.NDArray[np.int64]
+
+PAGE = 300
+"""Events of an answer."""
+OWN = (
+    define(
+        "the recorded history of the device",
+        "count",
+        {
+            "events_found": ("Events found", "Events that the search matches, all without one."),
+            "first_found": ("First listed", "How many of the events found come before the first one listed."),
+            "near_found": ("Place", "How many of the events found come before the chosen one."),
+        },
+    ),
+)
+METRICS = SHARED.adding(*OWN)
+_SHOWN = OF_SNAPSHOTS.adding(*OWN)
+
+
+class AllocatorEvents:
+    """A list of events, of which a page holds what it shows."""
+
+    id = "allocator_events"
+    title = "Allocator events"
+    model = Snapshot
+    traits = Traits("Memory", "detail", whole="A snapshot has no phases.")
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, snapshot: Snapshot) -> Missing | None:
+        """Returns None: a snapshot without a history has an empty list."""
+        return None
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the device, the search, and the place in the list."""
+        return (*(params.get(key) for key in ("device", "first", "near")), params.search)
+
+    def part(self, snapshot: Snapshot, params: Params) -> Part:
+        """Returns one screenful of the events that are found. Raises BadRequest."""
+        held = held_of(snapshot, params)
+        rows = _found(snapshot, held.place, params.search) if params.search else None
+        count = held.count if rows is None else len(rows)
+        near, first = moment_of(held, params, "near"), whole_number(params, "first")
+        place = None if near is None else max(near, 0) if rows is None else int(np.searchsorted(rows, near))
+        if first is None:
+            first = 0 if place is None else place - PAGE // 2
+        first = min(max(first, 0), max(count - 1, 0))
+        last = min(first + PAGE, count)
+        shown = np.arange(first, last) if rows is None else rows[first:last]
+        payloads: dict[str, Payload] = {
+            "found": Figures("found", "Events", "", [
+                METRICS.figure("events_found", count),
+                METRICS.figure("first_found", first),
+                METRICS.figure("near_found", place),
+            ])
+        }  # fmt: skip
+        frames = {"events": _frame(held, shown)}
+        coverage = CoverageInfo(complete=snapshot.report.complete)
+        return Part(coverage, {}, frames, payloads, ("found", "events"), searched=True)
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the list."""
+        return answer_view(self, parts[0], params)
+
+
+@remembered
+def _found(snapshot: Snapshot, place: int, search: str) -> Int64:
+    """Events that match: by their action, a frame of their stack, or an address. Raises BadRequest for a bad regex."""
+    events = snapshot.events
+    rows = slice(int(snapshot.first[place]), int(snapshot.first[place + 1]))
+    words = stack_words(snapshot)
+    by_stack = np.append(holding(words.text.fill_null(""), search), False)  # -1, no stack, finds the last one
+    by_action = holding(pa.array([action.name.lower() for action in Action]), search)
+    found = by_stack[events.stack[rows]] | by_action[events.action[rows]]
+    if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", search):
+        found |= events.address[rows] == np.array(int(search, 16), np.uint64).astype(np.int64)
+    return np.flatnonzero(found)
+
+
+def _frame(held: Held, rows: Int64) -> Frame:
+    snapshot = held.snapshot
+    events, words = snapshot.events, stack_words(snapshot)
+    mine = rows + held.events.start
+    action, stack = events.action[mine], events.stack[mine]
+    names = pa.array([one.name.lower() for one in Action], pa.large_string())
+    address = np.where(action == Action.OOM, -1, events.address[mine])
+    table = pa.table(
+        {
+            "event_action": names.take(pa.array(action)),
+            "event_number": pa.array(rows.astype(np.int64)),
+            "event_ns": pa.array(events.time_ns[mine], mask=np.full(len(rows), not snapshot.has_times)),
+            "event_bytes": pa.array(events.size[mine]),
+            "address": address_texts(address),
+            "stream_name": stream_texts(snapshot, events.stream[mine]),
+            "allocation_line": texts_of(words.line, stack),
+            "allocation_stack": texts_of(words.text, stack),
+        }
+    )
+    return Frame(
+        name="events",
+        title="Events",
+        columns=_SHOWN.columns(*table.column_names, hidden=("allocation_stack",)),
+        data=table,
+        row_key=("event_number",),
+        name_column="event_action",
+    )

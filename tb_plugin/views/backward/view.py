@@ -1,0 +1,386 @@
+"""The backward pass: which of its operators are slow, and which operator, module and line of the forward pass made them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.advice import todo_of
+from tb_plugin.analysis.backward import BackwardOperators, Tie, backward_operators
+from tb_plugin.analysis.backward_times import backward_times
+from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.code_lines import code_lines
+from tb_plugin.analysis.groupby import Groups, group, shares, sum_by
+from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
+from tb_plugin.analysis.module_paths import module_paths
+from tb_plugin.analysis.recomputation import METRICS as RECOMPUTATION
+from tb_plugin.analysis.recomputation import Recomputed, Sign, called_in, recomputed
+from tb_plugin.analysis.selection import Selection, select_rows
+from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import inherit
+from tb_plugin.payloads import Column, Figure, Figures, Notice, Notices, Payload, Sort, Table, View
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+METRICS = SHARED.adding(
+    RECOMPUTATION,
+    define(
+        "",
+        "code",
+        {
+            "forward_path": ("Module path", "Modules that were open around the forward operator, outermost first."),
+        },
+    ),
+    define(
+        "",
+        "text",
+        {
+            "recomputed_by": (
+                "Told by",
+                "What tells that code is called again: frame (a Python function that does so), function (a backward operator "
+                "that does so), sequence (operators inside of a backward operator note what a backward pass needs).",
+            ),
+            "tied_by": (
+                "Tied by",
+                "How the forward operator is known: sequence (number), arrow, parent (the backward operator around it), "
+                "before (it adds the gradient that the one before it made), none.",
+            ),
+        },
+    ),
+    define(
+        CHOSEN,
+        "ns",
+        {
+            "node_device_ns": (
+                "Backward device",
+                "Kernel, memcpy and memset time that it launched, without communication, and without that of a backward pass "
+                "inside of it. Concurrent streams add up.",
+            ),
+            "node_communication_ns": (
+                "Communication",
+                "Time of the communication kernels that it launched: hooks of data parallel training run in AccumulateGrad.",
+            ),
+            "node_host_ns": (
+                "Backward host",
+                "Time on the host from begin to end, without that of a backward pass inside of it.",
+            ),
+            "node_wait_ns": (
+                "Waiting for the device",
+                "Part of its host time in calls that wait for a device (synchronisation, copies that block).",
+            ),
+            "node_max_ns": ("Longest", "Longest time on the host of a call from begin to end."),
+            "forward_host_ns": ("Forward host", "Time on the host of its forward operators, each once."),
+            "forward_device_ns": (
+                "Forward device",
+                "Kernel, memcpy and memset time that its forward operators launched, each once, without communication.",
+            ),
+        },
+    ),
+    define(
+        CHOSEN,
+        "ratio",
+        {
+            "node_device_share": ("Share of device", "Its part of the device time of the backward pass."),
+            "node_host_share": ("Share of host", "Its part of the host time of the backward pass."),
+            "tied_ratio": ("Tied", "Backward operators whose forward operator is known, over all of them."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "count",
+        {
+            "untied": ("Not tied", "Calls of backward operators whose forward operator is not known."),
+            "recomputations": ("Recomputations", "How often forward code is called again inside of a backward pass."),
+        },
+    ),
+)
+
+_HIDDEN = ("node_device_share", "node_host_share", "node_communication_ns", "node_max_ns", "forward_path", "tied_by")
+KEYS = ("backward_operator", "forward_operator", "forward_path", "forward_line")
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """The chosen calls of backward operators, with their own times and what they are tied to."""
+
+    every: BackwardOperators
+    at: Int64
+    """Positions among all of the trace."""
+    device_ns: Int64
+    communication_ns: Int64
+    host_ns: Int64
+    wait_ns: Int64
+    forward: Int32
+    path: Int32
+    line: Int32
+
+    @property
+    def key(self) -> str:
+        """Returns the time that the pass is judged by: that of the devices, or of the host where it is longer."""
+        return "node_device_ns" if self.device_ns.sum() > self.host_ns.sum() else "node_host_ns"
+
+
+class BackwardPass:
+    """The view of backward operators."""
+
+    id = "backward"
+    title = "Backward"
+    model = TraceTable
+    traits = Traits("Work", whole="", tables=("backward_operators", "backward_lines"))
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Needs backward operators."""
+        if len(backward_operators(trace).row):
+            return None
+        return Missing("The trace holds no backward pass.", todo_of(trace, "view.backward"))
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the chosen steps and phase."""
+        return params.chosen
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns the tables and what their first rows say. Raises BadRequest for unknown steps."""
+        selection = select_rows(trace, *params.chosen)
+        chosen = _chosen(trace, selection)
+        frames = {
+            "backward_operators": _operators(trace, chosen),
+            "backward_lines": _lines(trace, selection, chosen),
+        }
+        again, mine = recomputed(trace), selection.rows[recomputed(trace).first]
+        facts = _facts(chosen)
+        if mine.any():
+            frames["recomputed"] = _recomputed(trace, again, mine)
+            facts |= {f"recompute.{key}": value for key, value in _again(trace, again, mine).items()}
+        payloads: dict[str, Payload] = {"summary": _summary(chosen, facts)}
+        if len(chosen.at):
+            payloads["answer"] = Notices(
+                "answer", "Backward pass", "answer", _answer(frames["backward_operators"], chosen)
+            )
+        layout = (*payloads, "backward_operators", *(name for name in frames if name == "recomputed"))
+        return Part(selection.coverage, facts, frames, payloads, layout)
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+def _chosen(trace: TraceTable, selection: Selection) -> _Chosen:
+    every, times = backward_operators(trace), backward_times(trace, selection)
+    forward = every.forward[times.at]
+    return _Chosen(
+        every=every,
+        at=times.at,
+        device_ns=times.device_ns,
+        communication_ns=times.communication_ns,
+        host_ns=times.host_ns,
+        wait_ns=times.wait_ns,
+        forward=forward,
+        path=module_paths(trace).of[forward],
+        line=code_lines(trace).of[forward],
+    )
+
+
+def _operators(trace: TraceTable, chosen: _Chosen) -> Frame:
+    """Calls of one backward operator for one forward operator, module and line."""
+    every, paths, lines = chosen.every, module_paths(trace), code_lines(trace)
+    name, path, line = every.name[chosen.at], chosen.path, chosen.line
+    forward = np.append(trace.name, np.int32(MISSING))[chosen.forward]
+    groups = group(name, forward, path, line)
+    first = groups.first
+    # The times stand before the texts about the forward pass: these are wide, and the times must be in sight.
+    data = {
+        "backward_operator": every.names.take(pa.array(name[first])),
+        "calls": pa.array(groups.count()),
+        **{key: pa.array(values) for key, values in _times(chosen, groups).items()},
+        "forward_operator": trace.strings.take(forward[first]),
+        "module": _texts(paths.modules, path[first]),
+        "forward_line": _texts(lines.texts, line[first]),
+        "forward_path": _texts(paths.texts, path[first]),
+        "node_max_ns": pa.array(groups.max(trace.dur_ns[every.row[chosen.at]])),
+        "tied_by": _tied_by(every.tie[chosen.at], groups),
+    }
+    return _frame("backward_operators", "Backward operators", data, chosen, KEYS)
+
+
+def _times(chosen: _Chosen, groups: Groups) -> dict[str, npt.NDArray[np.number]]:
+    """The backward times of groups of calls; all but that of the host only where there are any."""
+    data: dict[str, npt.NDArray[np.number]] = {}
+    if chosen.device_ns.any():
+        device = groups.sum(chosen.device_ns)
+        data |= {"node_device_ns": device, "node_device_share": shares(device)}
+    host = groups.sum(chosen.host_ns)
+    data |= {"node_host_ns": host, "node_host_share": shares(host)}
+    rest = {"node_wait_ns": chosen.wait_ns, "node_communication_ns": chosen.communication_ns}
+    return data | {key: groups.sum(values) for key, values in rest.items() if values.any()}
+
+
+def _texts(texts: pa.Array, number: npt.NDArray[np.integer]) -> pa.Array:
+    return texts.take(pa.array(number, mask=number == MISSING))
+
+
+def _tied_by(tie: npt.NDArray[np.uint8], groups: Groups) -> pa.Array:
+    """The ways in which the calls of each group are tied, a comma between."""
+    seen = np.zeros(len(groups), np.int64)
+    for each in Tie:
+        seen |= groups.any(tie == each).astype(np.int64) << each
+    words = [", ".join(each.name.lower() for each in Tie if ways >> each & 1) for ways in range(1 << len(Tie))]
+    return pa.array(words, pa.string()).take(pa.array(seen))
+
+
+def _frame(name: str, title: str, data: dict[str, pa.Array], chosen: _Chosen, by: tuple[str, ...]) -> Frame:
+    """A table without the columns that say nothing of this trace, what takes most of the time first."""
+    unknown = {key for key, values in data.items() if len(values) and values.null_count == len(values)}
+    kept = {key: values for key, values in data.items() if key in by or key not in unknown}
+    columns: list[Column] = METRICS.columns(*kept, hidden=(*_HIDDEN, *unknown), share=(chosen.key,))
+    order = [(chosen.key, "descending"), *((key, "ascending") for key in by)]
+    return Frame(name, title, columns, pa.table(kept).sort_by(order), by, by[0], Sort(chosen.key, True))
+
+
+def _lines(trace: TraceTable, selection: Selection, chosen: _Chosen) -> Frame:
+    """Forward and backward time side by side, by the line that called the forward operators."""
+    lines = code_lines(trace)
+    forward = _forward_calls(trace, selection)
+    position = places_of(forward, len(trace))
+    operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
+    inside = np.full(len(trace) + 1, MISSING, np.int32)
+    inside[operators] = inherit(position[operators], places_of(operators, len(trace))[trace.operator[operators]])
+    work = selection.of(trace, *DEVICE_WORK)
+    work = work[~trace.is_collective[work]]
+    device = sum_by(inside[trace.operator[work]], trace.dur_ns[work], len(forward))
+    host = np.where(inside[trace.operator[forward]] == MISSING, trace.dur_ns[forward], 0)
+    # Lines of both: those of the backward calls, then those of the forward ones.
+    none, also = np.zeros(len(chosen.at), np.int64), np.zeros(len(forward), np.int64)
+    line = np.concatenate((chosen.line, lines.of[forward]))
+    groups = group(line)
+
+    def backward(values: Int64) -> Int64:
+        return np.concatenate((values, also))
+
+    both = replace(
+        chosen,
+        device_ns=backward(chosen.device_ns),
+        communication_ns=backward(chosen.communication_ns),
+        host_ns=backward(chosen.host_ns),
+        wait_ns=backward(chosen.wait_ns),
+    )
+    launched = {"forward_device_ns": np.concatenate((none, device))} if device.any() else {}
+    forward_times = {**launched, "forward_host_ns": np.concatenate((none, host))}
+    data = {
+        "forward_line": _texts(lines.texts, line[groups.first]),
+        "calls": pa.array(groups.sum(backward(none + 1))),
+        **{key: pa.array(groups.sum(values)) for key, values in forward_times.items()},
+        **{key: pa.array(values) for key, values in _times(both, groups).items()},
+    }
+    return _frame("backward_lines", "Lines, forward and backward", data, chosen, ("forward_line",))
+
+
+def _forward_calls(trace: TraceTable, selection: Selection) -> Int64:
+    """The chosen operators that a backward operator is tied to."""
+    forward = backward_operators(trace).forward
+    flags = np.zeros(len(trace) + 1, np.bool_)
+    flags[forward] = True
+    found: Int64 = np.flatnonzero(flags[:-1] & selection.rows)
+    return found
+
+
+def _facts(chosen: _Chosen) -> dict[str, Number]:
+    tie = chosen.every.tie[chosen.at]
+    return {
+        "backward.calls": len(chosen.at),
+        "backward.device_ns": int(chosen.device_ns.sum()),
+        "backward.communication_ns": int(chosen.communication_ns.sum()),
+        "backward.host_ns": int(chosen.host_ns.sum()),
+        "backward.wait_ns": int(chosen.wait_ns.sum()),
+        **{f"backward.tied_{each.name.lower()}": int((tie == each).sum()) for each in Tie if each},
+        "backward.untied": int((tie == Tie.NONE).sum()),
+    }
+
+
+def _again(trace: TraceTable, found: Recomputed, mine: Bool) -> dict[str, int]:
+    """How often chosen backward passes call forward code again, and what that takes."""
+    return {
+        "calls": int(mine.sum()),
+        "device_ns": int(trace.dur_ns[found.work[mine[found.of]]].sum()),
+        "host_ns": int(found.host_ns[mine].sum()),
+    }
+
+
+def _recomputed(trace: TraceTable, found: Recomputed, mine: Bool) -> Frame:
+    """What is called again, by the module that is called first and what tells of it."""
+    modules = called_in(trace, found)
+    groups = group(modules.of[mine], found.sign[mine])
+    kept = mine[found.of]
+    device = sum_by(found.of[kept], trace.dur_ns[found.work[kept]], len(found))
+    of, sign = modules.of[mine][groups.first], found.sign[mine][groups.first]
+    data = {
+        "module": _texts(pa.array(modules.texts, pa.string()), of),
+        "recomputed_by": pa.array([Sign(each).name.lower() for each in sign.tolist()], pa.string()),
+        "recomputations": pa.array(groups.count()),
+        **({"recomputed_device_ns": pa.array(groups.sum(device[mine]))} if device.any() else {}),
+        "recomputed_host_ns": pa.array(groups.sum(found.host_ns[mine])),
+    }
+    first = "recomputed_device_ns" if device.any() else "recomputed_host_ns"
+    order = [(first, "descending"), ("module", "ascending"), ("recomputed_by", "ascending")]
+    columns = METRICS.columns(*data, share=(first,))
+    keys = ("module", "recomputed_by")
+    return Frame(
+        "recomputed", "Computed again", columns, pa.table(data).sort_by(order), keys, "module", Sort(first, True)
+    )
+
+
+def _summary(chosen: _Chosen, facts: dict[str, Number]) -> Figures:
+    count = len(chosen.at)
+    untied = int((chosen.every.tie[chosen.at] == Tie.NONE).sum())
+    tied = (count - untied) / count if count else None
+    figures = [
+        *([METRICS.figure("node_device_ns", int(chosen.device_ns.sum()))] if chosen.device_ns.any() else []),
+        METRICS.figure("node_host_ns", int(chosen.host_ns.sum())),
+        *([METRICS.figure("node_wait_ns", int(chosen.wait_ns.sum()))] if chosen.wait_ns.any() else []),
+        *_again_figures(facts),
+        METRICS.figure("tied_ratio", tied, "Tied to the forward pass"),
+        METRICS.figure("untied", untied),
+    ]
+    return Figures("summary", "Backward pass", "", figures, "headline")
+
+
+def _again_figures(facts: dict[str, Number]) -> list[Figure]:
+    """What is computed again: on the device, where none works on the host; nothing where nothing is."""
+    if not facts.get("recompute.calls"):
+        return []
+    key = "device_ns" if facts["recompute.device_ns"] else "host_ns"
+    return [METRICS.figure(f"recomputed_{key}", facts[f"recompute.{key}"])]
+
+
+def _answer(frame: Frame, chosen: _Chosen) -> list[Notice]:
+    """The row with most of the time, and the one that waits longest where that is another one and a twentieth of it all."""
+    (first,) = frame.data.slice(0, 1).to_pylist()
+    share = chosen.key.replace("_ns", "_share")
+    what = "device" if chosen.key == "node_device_ns" else "host"
+    text = f"takes {{{chosen.key}}}, {{{share}}} of the {what} time of the backward pass"
+    waits = bool(first.get("node_wait_ns"))
+    told = [_notice(first, text + ("; the host waits for the device for {node_wait_ns} of it." if waits else "."))]
+    if "node_wait_ns" in frame.data.column_names:
+        (most,) = frame.data.sort_by([("node_wait_ns", "descending")]).slice(0, 1).to_pylist()
+        if 20 * most["node_wait_ns"] >= chosen.host_ns.sum() and any(most[key] != first[key] for key in KEYS):
+            told.append(_notice(most, "waits for the device for {node_wait_ns} of its {node_host_ns} on the host."))
+    return told
+
+
+def _notice(row: dict[str, Number | str], what: str) -> Notice:
+    """A sentence about a row: what it is, as far as known, and what it does."""
+    parts = ("{backward_operator}", " of {forward_operator}", " in {module}", " at {forward_line}")
+    keys = ("backward_operator", "forward_operator", "module", "forward_line")
+    told = [(key, part) for key, part in zip(keys, parts, strict=True) if row.get(key) is not None]
+    text = "".join(part for _, part in told)
+    figures = [key for key, _ in told] + [key for key in METRICS if f"{{{key}}}" in what]
+    return Notice("backward_pass", "info", f"{text} {what}", "", [METRICS.figure(key, row[key]) for key in figures])

@@ -1,0 +1,117 @@
+"""Peaks of memory by category, and its curve at the level of detail that a screen resolves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.base import Params, whole_number
+from tb_plugin.analysis.memory_categories import TITLES
+from tb_plugin.errors import BadRequest
+from tb_plugin.model.category_memory.table import CATEGORIES, CategoryMemory, categories_of, moments_of
+from tb_plugin.payloads import Line, Series
+from tb_plugin.views.categories.metrics import METRICS
+
+Int64 = npt.NDArray[np.int64]
+
+STACKED = [CATEGORIES.index(category) for category in TITLES]
+"""Positions of the categories in ``CATEGORIES``, from the bottom up."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """The time that a question is about: both ends belong to it."""
+
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True)
+class Top:
+    """The first time at which a height was greatest."""
+
+    time_ns: int
+    bytes: int
+
+
+def span_of(memory: CategoryMemory, params: Params) -> Span:
+    """Returns the window asked for, else the whole recording. Raises BadRequest."""
+    last = memory.end_ns
+    start, end = (whole_number(params, key) for key in ("start_ns", "end_ns"))
+    start = 0 if start is None else min(max(start, 0), last)
+    end = last if end is None else min(max(end, 0), last)
+    if end < start:
+        raise BadRequest("The window ends before it starts.", "end_ns", f"start_ns={start}, end_ns={end}.")
+    return Span(start, end)
+
+
+def moments_in(memory: CategoryMemory, span: Span) -> tuple[Int64, Int64]:
+    """Returns times and numbers of changes until then: of the begin of the window, and of each moment in it."""
+    moments = moments_of(memory)
+    times = memory.time_ns[moments]
+    inside = moments[(times > span.start_ns) & (times <= span.end_ns)]
+    rows = np.concatenate((memory.rows_until(np.array([span.start_ns])), inside + 1))
+    return np.concatenate(([span.start_ns], memory.time_ns[inside])), rows
+
+
+def heights(memory: CategoryMemory) -> Iterator[Int64]:
+    """Yields, from the bottom of the stack up, the bytes of the categories so far after 0, 1, 2, ... changes."""
+    rank = np.empty(len(CATEGORIES), np.int8)
+    rank[STACKED] = np.arange(len(CATEGORIES))
+    order = rank[memory.category]
+    for upto in range(len(CATEGORIES)):
+        start = memory.before[STACKED[: upto + 1]].sum()
+        yield np.concatenate(([start], start + np.cumsum(np.where(order <= upto, memory.bytes, 0))))
+
+
+def peak_of(memory: CategoryMemory, times: Int64, rows: Int64) -> Top:
+    """Returns when most was there, of these moments."""
+    total = np.concatenate(([0], np.cumsum(memory.bytes)))[rows] + memory.before.sum()
+    best = int(np.argmax(total))
+    return Top(int(times[best]), int(total[best]))
+
+
+def category_peak(memory: CategoryMemory, category: int, times: Int64, rows: Int64) -> Top:
+    """Returns when most of one category was there, of these moments."""
+    place, level = categories_of(memory)[category]
+    at = np.searchsorted(place, rows, side="left")
+    values = np.concatenate(([memory.before[category]], level))[at]
+    best = int(np.argmax(values))
+    return Top(int(times[best]), int(values[best]))
+
+
+def curve_of(memory: CategoryMemory, span: Span, width: int, shown: Sequence[str]) -> Series:
+    """Returns bytes over the window of the categories that are shown.
+
+    Of every pixel column the extremes of each edge between two categories are kept.
+    """
+    times, rows = moments_in(memory, span)
+    kept = np.arange(len(times)) if len(times) <= 4 * width else _detail(memory, span, times, rows, width)
+    times, rows = times[kept], rows[kept]
+    if times[-1] < span.end_ns:
+        times, rows = np.append(times, span.end_ns), np.append(rows, rows[-1])
+    levels = memory.levels(rows)
+    lines = [
+        Line(METRICS.metric(f"{category}_bytes"), category, levels[:, CATEGORIES.index(category)].tolist())
+        for category in TITLES
+        if category in shown
+    ]
+    x = METRICS.metric("categories_time_ns")
+    return Series("curve", "Memory by category over time", "", x, times.tolist(), lines, "stacked_area")
+
+
+def _detail(memory: CategoryMemory, span: Span, times: Int64, rows: Int64, width: int) -> Int64:
+    """Positions of moments to draw: the first and last of each column, and where an edge is lowest and highest."""
+    column = (times - span.start_ns) // (max(1, span.end_ns - span.start_ns) // width + 1)
+    first = np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1])))
+    of = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(times))))
+    chosen = [first, np.append(first[1:], len(times)) - 1]
+    for height in heights(memory):
+        values = height[rows]
+        for extreme in (np.minimum, np.maximum):
+            hits = np.flatnonzero(values == extreme.reduceat(values, first)[of])
+            chosen.append(hits[np.concatenate(([True], of[hits][1:] != of[hits][:-1]))])
+    return np.unique(np.concatenate(chosen))

@@ -1,0 +1,92 @@
+"""What the peak consisted of in a sentence, and what is not known of the memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.memory_categories import TITLES
+from tb_plugin.model.category_memory.table import CATEGORIES, CategoryMemory
+from tb_plugin.payloads import Notice, Notices
+from tb_plugin.views.categories.metrics import METRICS
+
+Int64 = npt.NDArray[np.int64]
+
+NAMED = 3
+"""So many categories the sentence names, where each is at least ``LEAST`` of the peak."""
+LEAST = 0.05
+MUCH_UNKNOWN = 0.2
+
+
+def answer_of(peak_ns: int, there: Int64) -> Notices:
+    """Returns the sentence: the largest categories of the peak, the largest first."""
+    total = int(there.sum())
+    order = sorted(TITLES, key=lambda category: -int(there[CATEGORIES.index(category)]))
+    sizes = {category: int(there[CATEGORIES.index(category)]) for category in order}
+    named = [each for each in order[:NAMED] if sizes[each] > 0 and (sizes[each] >= LEAST * total or each == order[0])]
+    if not named:
+        return Notices("answer", "Answer", "answer", [])
+    texts = [f"{TITLES[each].lower()} ({{{each}_bytes}})" for each in named]
+    rest = sum(size for each, size in sizes.items() if each not in named)
+    texts += ["others ({rest_bytes})"] if rest else []
+    listed = texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+    figures = [
+        METRICS.figure("categories_peak_time_ns", peak_ns),
+        METRICS.figure("categories_peak_bytes", total),
+        *(METRICS.figure(f"{each}_bytes", sizes[each]) for each in named),
+        *([METRICS.figure("rest_bytes", rest)] if rest else []),
+    ]
+    text = f"At its peak, at {{categories_peak_time_ns}}, the {{categories_peak_bytes}} were {listed}."
+    return Notices("answer", "Answer", "answer", [Notice("categories_peak", "info", text, "", figures)])
+
+
+def data_notices(memory: CategoryMemory, there: Int64) -> Notices:
+    """Returns what the recording leaves out."""
+    notices = []
+    if missing := int(memory.missing.sum()):
+        notices.append(
+            Notice(
+                rule="categories_unmatched",
+                severity="low",
+                text="{category_missing_bytes} were released that had not been allocated: they count as there before the "
+                "recording. The levels may be too high.",
+                todo="",
+                figures=[METRICS.figure("category_missing_bytes", missing)],
+            )
+        )
+    if before := int(memory.before.sum()) - missing:
+        notices.append(
+            Notice(
+                rule="categories_before",
+                severity="info",
+                text="{categories_before_bytes} were there before the recording: the profiler saw them in use, and not when "
+                "or by what they were allocated. Memory that nothing used meanwhile is not counted at all.",
+                todo="",
+                figures=[METRICS.figure("categories_before_bytes", before)],
+            )
+        )
+    total, unknown = int(there.sum()), int(there[CATEGORIES.index("unknown")])
+    if total and unknown > MUCH_UNKNOWN * total:
+        notices.append(
+            Notice(
+                rule="categories_unknown",
+                severity="low",
+                text="{category_share} of the peak belongs to no category.",
+                todo="Record whole training steps, backward pass and optimizer included: categories follow from how tensors "
+                "depend on gradients.",
+                figures=[METRICS.figure("category_share", unknown / total)],
+                measure="category_share",
+                threshold=MUCH_UNKNOWN,
+            )
+        )
+    if not memory.has_actions:
+        notices.append(
+            Notice(
+                rule="categories_levels",
+                severity="info",
+                text="The file has levels once a microsecond, not the changes between them: shorter peaks and what was "
+                "allocated in all are not in it.",
+                todo="Export to a name that ends in .raw.json.gz for these.",
+            )
+        )
+    return Notices("data_quality", "About these numbers", "data", notices)

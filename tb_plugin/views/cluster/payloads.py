@@ -1,0 +1,118 @@
+"""What is shown of tables about the ranks of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.job_tables.metrics import METRICS, STATED
+from tb_plugin.analysis.job_tables.slow_ranks import findings
+from tb_plugin.analysis.job_tables.stages import STAGE, Stage, stages_of
+from tb_plugin.analysis.job_tables.steps import rank_means, stage_means, step_bars, step_frame
+from tb_plugin.analysis.job_tables.traffic import band_frame, communication_frame, link_frame, link_maps, link_totals
+from tb_plugin.model.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_TIMES, job_table
+from tb_plugin.payloads import Figure, Line, Notice, Series
+from tb_plugin.views.cluster.shares import exposed_findings, step_figures
+
+TABLES = ("job_steps", "job_communication", "job_bands", "job_links", "job_groups")
+"""Names of the frames, in the order in which they are shown."""
+
+_CALLS = (
+    ("transit_ns", "transit_ns", "transfer"), ("wait_ns", "call_wait_ns", "wait"), ("idle_ns", "call_idle_ns", "idle"),
+)  # fmt: skip
+"""Parts of the duration of calls, as they are shown, and their colours."""
+MOST_DRAWN = 1024
+"""Ranks of the bars: a page has no room for more rows; the table has all of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class JobShown:
+    """Findings, pictures and tables of a job."""
+
+    ranks: int
+    """How many ranks state times."""
+    stages: tuple[Stage, ...]
+    groups: int
+    step: list[Figure]
+    """Length of the step and what of it is communication."""
+    findings: list[Notice]
+    pictures: list[Series]
+    """Bars by rank and by stage, and maps of links; those of which nothing is stated are not there."""
+    frames: dict[str, Frame]
+
+
+def job_shown(tables: Mapping[str, pa.Table]) -> JobShown:
+    """Returns what is shown of tables by the names of ``trace.job_tables``; one that is not there is empty."""
+    every = {name: tables.get(name, job_table(name, {})) for name in SCHEMAS}
+    times, stages = every[STEP_TIMES], stages_of(every)
+    ranks, of_stages = rank_means(times), stage_means(times, stages)
+    totals = link_totals(every[LINKS])
+    pictures = []
+    if ranks:
+        text = (
+            f"mean step, the first {MOST_DRAWN:,} of {len(ranks):,} ranks" if len(ranks) > MOST_DRAWN else "mean step"
+        )
+        pictures.append(step_bars("rank_times", "Step time by rank", text, "job_rank", ranks[:MOST_DRAWN]))
+    if of_stages:
+        text = "each part its slowest rank's: no rank's step"
+        pictures.append(step_bars("stage_times", "Step time by stage", text, "job_stage", of_stages))
+    pictures += _call_bars(every[OPERATIONS], len(ranks))
+    frames = (
+        step_frame(times, stages),
+        communication_frame(every),
+        band_frame(every),
+        link_frame(totals),
+        _groups(every[GROUPS]),
+    )
+    return JobShown(
+        len(ranks),
+        stages,
+        sum(kind != STAGE for kind in every[GROUPS]["kind"].to_pylist()),
+        step_figures(ranks),
+        [*exposed_findings(ranks, stages), *findings(ranks, stages, of_stages, totals)],
+        [*pictures, *link_maps(totals)],
+        {frame.name: frame for frame in frames},
+    )
+
+
+def _call_bars(calls: pa.Table, ranks: int) -> list[Series]:
+    """A bar for each rank: what its calls of communication spend their time with, a mean over the steps that have any."""
+    keys = [key for key, _, _ in _CALLS]
+    found = calls.group_by("rank", use_threads=False).aggregate(
+        [("step", "count_distinct", pc.CountOptions("all")), *((key, "sum") for key in keys)]
+    )
+    every = [row for row in found.sort_by("rank").to_pylist() if row["rank"] is not None]
+    rows = every[:MOST_DRAWN]
+    if not rows:
+        return []
+    lines = [
+        Line(
+            METRICS.metric(shown, window=STATED),
+            category,
+            [
+                None if row[f"{key}_sum"] is None else max(row[f"{key}_sum"], 0) // row["step_count_distinct"]
+                for row in rows
+            ],
+        )
+        for key, shown, category in _CALLS
+    ]
+    x = METRICS.metric("job_rank")
+    title, text = "Communication by rank", "mean step, calls one by one"
+    text += f"; {len(every):,} of {ranks:,} ranks state calls" if len(every) < ranks else ""
+    return [Series("rank_calls", title, text, x, [str(row["rank"]) for row in rows], lines, "stacked_bars")]
+
+
+def _groups(table: pa.Table) -> Frame:
+    data = {
+        "members": table["ranks"],
+        "group_name": table["name"],
+        "group_kind": table["kind"],
+        "group": table["group"],
+    }
+    empty = tuple(key for key, column in data.items() if column.null_count == len(column))
+    columns = METRICS.columns(*data, hidden=empty)
+    return Frame("job_groups", "Groups", columns, pa.table(data), ("members", "group"), "members")

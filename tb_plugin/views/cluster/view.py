@@ -1,0 +1,72 @@
+"""Cluster: what an analysis of a whole job says of its ranks, stages, groups and links."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tb_plugin.analysis.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.job_tables.metrics import METRICS
+from tb_plugin.model.cluster.table import Cluster
+from tb_plugin.model.trace.job_tables import LINKS, OPERATIONS, STEP_TIMES
+from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Table, View
+from tb_plugin.views.cluster.payloads import TABLES, JobShown, job_shown
+
+
+class ClusterAnalysis:
+    """The view of an analysis of a job."""
+
+    id = "cluster"
+    title = "Cluster"
+    model = Cluster
+    traits = Traits("Ranks", whole="The analysis of a job knows no phases.", tables=TABLES)
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, cluster: Cluster) -> Missing | None:
+        """Returns None: whatever is there is shown."""
+        return None
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on nothing."""
+        return ()
+
+    def part(self, cluster: Cluster, params: Params) -> Part:
+        """Returns times, communication and links of all ranks."""
+        shown = job_shown(cluster.tables)
+        payloads: dict[str, Payload] = {
+            "headline": _headline(shown, cluster.table(OPERATIONS).num_rows),
+            "findings": Notices("findings", "Findings", "training", shown.findings),
+        }
+        if notes := _notes(cluster):
+            payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notes)
+        payloads |= {series.name: series for series in shown.pictures}
+        rules = [notice.rule for notice in shown.findings]
+        facts = {"cluster.ranks": shown.ranks, "cluster.stages": len(shown.stages)}
+        facts |= {f"cluster.{rule}": rules.count(rule) for rule in ("slow_rank", "slow_link")}
+        coverage = CoverageInfo(complete=cluster.report.complete)
+        return Part(coverage, facts, shown.frames, payloads, (*payloads, *TABLES))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page, or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+def _headline(shown: JobShown, calls: int) -> Figures:
+    figures = [
+        *shown.step,
+        METRICS.figure("job_ranks", shown.ranks),
+        METRICS.figure("job_stages", len(shown.stages) or None),
+        METRICS.figure("job_groups", shown.groups),
+        METRICS.figure("job_calls", calls),
+    ]
+    return Figures("headline", "Job", "", figures, "headline")
+
+
+def _notes(cluster: Cluster) -> list[Notice]:
+    """What there is nothing of."""
+    notes = []
+    if not cluster.table(STEP_TIMES).num_rows:
+        notes.append(Notice("cluster_no_steps", "info", "The analysis states no times of steps.", ""))
+    if not cluster.table(LINKS).num_rows:
+        notes.append(Notice("cluster_no_links", "info", "The analysis states no links between ranks.", ""))
+    return notes

@@ -1,0 +1,126 @@
+"""The tables of compiled code: its regions, and where it breaks off."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.compiled.calls import called_of
+from tb_plugin.analysis.compiled.compiling import cold_calls, compilations_of, guards_of, wrapper_times
+from tb_plugin.analysis.compiled.graph_breaks import breaks_of, number_of, place_of
+from tb_plugin.analysis.compiled.regions import regions_of
+from tb_plugin.analysis.groupby import Groups, group, sum_by
+from tb_plugin.analysis.host_calls import host_calls, sums_of
+from tb_plugin.analysis.range_patterns import GRAPH
+from tb_plugin.analysis.selection import Selection
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.views.compiled.payloads import framed, innermost_modules, numbers_of
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Strings = list[str | None]
+
+
+def regions_frame(trace: TraceTable, selection: Selection) -> Frame:
+    """Returns a row a region that ran or was compiled in the chosen steps, those that took most time first."""
+    every = regions_of(trace)
+    at = np.flatnonzero(selection.rows[every.row])
+    row = every.row[at]
+    compiled, guards = compilations_of(trace), guards_of(trace)
+    chosen = selection.rows[compiled.row] & (compiled.region != MISSING)
+    groups = group(trace.name[row].astype(np.int64))
+    number = [number_of(trace, int(name)) for name in trace.name[row[groups.first]]]
+    # A region that was only compiled is one, too.
+    number += [compiled.names[i] for i in np.unique(compiled.region[chosen]).tolist()]
+    calls = host_calls(trace, selection, called_of(trace, row))
+    # So is one that only a capture holds.
+    keyed = group(calls.key)
+    named = [number_of(trace, int(name)) for name in calls.key[keyed.first]]
+    number = list(dict.fromkeys([*number, *named]))
+    place = {name: i for i, name in enumerate(number)}
+    count = len(number)
+    own = np.array([place[name] for name in named], np.int64)
+    of = np.array([place.get(name, MISSING) for name in compiled.names], np.int64)
+
+    def padded(values: npt.NDArray[np.integer]) -> Int64:
+        return np.append(values, np.zeros(count - len(values), np.int64)).astype(np.int64)
+
+    sums = {key: sum_by(own, values, count) for key, values in sums_of(calls, keyed).items()}
+    cold = cold_calls(trace)[at]
+    checked = np.flatnonzero(selection.rows[guards.row])
+    led = guards.region[checked]
+    to_call = led != MISSING
+    to_make = guards.compilation[checked] != MISSING
+    where = np.full(len(every.row), MISSING, np.int64)
+    where[at] = groups.of
+    guard_ns = sum_by(where[led[to_call]], trace.dur_ns[guards.row[checked[to_call]]], count)
+    made = compiled.region[guards.compilation[checked[to_make]]]
+    guard_ns = guard_ns + sum_by(np.append(of, MISSING)[made], trace.dur_ns[guards.row[checked[to_make]]], count)
+    data: dict[str, object] = {
+        "region": pa.array(number, pa.string()),
+        "compiled_code": _known(trace, every.code[at], groups, count),
+        "region_modules": innermost_modules(trace, selection, row, groups.of, count),
+        "calls": sums["calls"],
+        "cold_calls": padded(groups.sum(cold.astype(np.int64))),
+        "region_compile_ns": sum_by(of[compiled.region[chosen]], trace.dur_ns[compiled.row[chosen]], count),
+        "cold_mean_ns": _mean(trace.dur_ns[row], groups, cold, count),
+        "warm_mean_ns": _mean(trace.dur_ns[row], groups, ~cold, count),
+        "device_total_ns": sums["device_total_ns"],
+        "backward_device_total_ns": sums["backward_device_total_ns"],
+        "host_total_ns": sums["host_total_ns"],
+        "backward_host_total_ns": sums["backward_host_total_ns"],
+        "guard_ns": guard_ns,
+        "wrapper_ns": padded(groups.sum(wrapper_times(trace)[at])),
+        "graph": _graphs(_known(trace, every.graph[at], groups, count)),
+        "backward_graph": _graphs(_known(trace, every.backward[at], groups, count)),
+    }
+    if not (sums["device_total_ns"].any() or sums["backward_device_total_ns"].any()):
+        del data["device_total_ns"], data["backward_device_total_ns"]
+    first = "device_total_ns" if "device_total_ns" in data else "host_total_ns"
+    return framed("regions", "Regions", data, ("region",), first, hidden=("graph", "backward_graph"))
+
+
+def breaks_frame(trace: TraceTable, selection: Selection) -> Frame:
+    """Returns a row a graph break in the chosen steps, the costliest first."""
+    every, regions = breaks_of(trace), regions_of(trace)
+    at = np.flatnonzero(selection.rows[regions.row[every.call]])
+    call = every.call[at]
+    groups = group(every.function[at])
+    code = _first_known(regions.code[call], groups)
+    data: dict[str, object] = {
+        "break_to": numbers_of(trace, trace.name[regions.row[call]], groups),
+        "break_at": pa.array([place_of(trace, int(each)) for each in code], pa.string()),
+        "break_from": numbers_of(trace, trace.name[regions.row[regions.parent[call]]], groups),
+        "break_calls": groups.count(),
+        "break_ns": groups.sum(every.cost_ns[at]),
+    }
+    return framed("graph_breaks", "Graph breaks", data, ("break_from", "break_to"), "break_ns")
+
+
+def _mean(values: Int64, groups: Groups, chosen: npt.NDArray[np.bool_], count: int) -> pa.Array:
+    """Means of the chosen values of each group, null where there is none."""
+    calls = sum_by(groups.of[chosen], np.ones(int(chosen.sum()), np.int64), count)
+    total = sum_by(groups.of[chosen], values[chosen], count)
+    return pa.array(total / np.maximum(calls, 1), mask=calls == 0)
+
+
+def _first_known(values: Int32, groups: Groups) -> Int64:
+    """The first value of each group that is not -1, if there is any."""
+    found = np.full(len(groups), MISSING, np.int64)
+    known = np.flatnonzero(values != MISSING)[::-1]
+    found[groups.of[known]] = values[known]
+    return found
+
+
+def _known(trace: TraceTable, values: Int32, groups: Groups, count: int) -> pa.Array:
+    found = np.append(_first_known(values, groups), np.full(count - len(groups), MISSING, np.int64))
+    return trace.strings.take(found)
+
+
+def _graphs(names: pa.Array) -> pa.Array:
+    """The keys of graphs by their names; null where none was called."""
+    found = [GRAPH.match(name) if name else None for name in names.to_pylist()]
+    return pa.array([match and match[1] for match in found], pa.string())

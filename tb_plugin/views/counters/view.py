@@ -1,0 +1,314 @@
+"""Counters: what devices, queues, memory and recorded series did over time, in the bins of a window.
+
+Each counter is one step function of the whole trace, made once; a window only looks it up, so that its numbers do not
+depend on the window but for the edges of the bins. docs/metrics.md, "Counters", defines each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.base import Detail, Params, Part, answer_view, bounds_of, whole_number
+from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
+from tb_plugin.analysis.device_memory.records import allocators_of
+from tb_plugin.analysis.device_time import busy_title
+from tb_plugin.analysis.hardware_streams import hardware_streams
+from tb_plugin.analysis.metrics import SHARED, define
+from tb_plugin.analysis.recorded_units import known_unit, unit_in_name
+from tb_plugin.analysis.selection import select_rows
+from tb_plugin.lib.intervals import union
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.step_function import Curve, binned, edges_of, presence, stacked
+from tb_plugin.model.trace.numbering import numbered, places_of
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import stable_order
+from tb_plugin.payloads import Counter, Counters, Metric, Table, Unit, View
+
+EACH_BIN = "each bin of the window"
+_OF_UNITS: Mapping[Unit, tuple[str, str]] = {
+    "number": ("recorded_value", "Value"),
+    "bytes": ("recorded_bytes", "Bytes"),
+    "bytes_per_second": ("recorded_bandwidth", "Bytes per second"),
+    "ratio": ("recorded_share", "Share"),
+    "ns": ("recorded_ns", "Time"),
+    "watts": ("recorded_power", "Power"),
+    "celsius": ("recorded_temperature", "Temperature"),
+    "hertz": ("recorded_frequency", "Frequency"),
+}
+METRICS = SHARED.adding(
+    define(
+        EACH_BIN,
+        "count",
+        {
+            "queue_depth": (
+                "Launched, not started",
+                "Kernels, copies and sets whose launching call has begun and which have not begun on the device.",
+            ),
+            "stream_queue_depth": (
+                "Launched, not started, one stream",
+                "As for the device, of one of its streams. A stream may take about 1,024 launches only; the call after them "
+                "waits until one has begun.",
+            ),
+        },
+    ),
+    define(
+        EACH_BIN,
+        "bytes_per_second",
+        {
+            "copy_bandwidth": (
+                "Copies",
+                "Bytes of the running copies, each spread evenly over its duration. 1 GB = 10^9 bytes.",
+            ),
+        },
+    ),
+    *(
+        define(EACH_BIN, unit, {key: ("Recorded", f"{what} of a counter event, until the next one of its series.")})
+        for unit, (key, what) in _OF_UNITS.items()
+    ),
+)
+RECORDED: Mapping[Unit, str] = {unit: key for unit, (key, _) in _OF_UNITS.items()}
+"""Metrics of recorded series by the unit that they count in."""
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+WIDTH, LEAST, MOST = 800, 50, 4000
+LONGEST_LIST = 100
+"""Counters in an answer; further ones are counted."""
+PER_SECOND = 1e9
+"""Nanoseconds of a second."""
+
+_SAYS_NOTHING = "value"
+"""What tools call the one series of a counter."""
+OTHER_COPIES = ("copies", "Copies, other")
+
+
+class CountersAnalysis(Detail):
+    """The view of the counters in a window of the timeline."""
+
+    id = "counters"
+    title = "Counters"
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Returns the window and the number of bins; the steps are said, not applied."""
+        return (params.steps, *(params.get(key) for key in ("start_ns", "end_ns", "width")))
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns all counters in the bins of ``[start_ns, end_ns)``, by default of the whole trace. Raises BadRequest."""
+        coverage = select_rows(trace, params.steps).coverage
+        start, end = bounds_of(trace, params)
+        width = whole_number(params, "width")
+        bins = min(min(max(WIDTH if width is None else width, LEAST), MOST), end - start)
+        return Part(coverage, payloads={"counters": _counters(trace, start, end, bins)}, layout=("counters",))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the counters."""
+        return answer_view(self, parts[0], params)
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """A counter of the whole trace."""
+
+    key: str
+    title: str
+    subtitle: str
+    metric: Metric
+    curve: Curve
+    device: str | None = None
+    process: str | None = None
+
+
+def _counters(trace: TraceTable, start: int, end: int, bins: int) -> Counters:
+    first, last = trace.coverage.start_ns, trace.coverage.end_ns
+    # Outside of what was opened nothing is known: no time of a bin lies there.
+    edges = np.clip(edges_of(start, end, bins), first, last)
+    known, extremes, omitted = _known(trace)
+    found = []
+    for counter, (low, high) in zip(known, extremes, strict=True):
+        values = binned(counter.curve, edges)
+        found.append(
+            Counter(
+                key=counter.key,
+                title=counter.title,
+                subtitle=counter.subtitle,
+                metric=counter.metric,
+                device=counter.device,
+                process=counter.process,
+                mean=_or_null(values.mean),
+                low=_or_null(values.low),
+                high=_or_null(values.high),
+                min=low,
+                max=high,
+            )
+        )
+    return Counters(start, end, bins, first, last, found, omitted)
+
+
+def _or_null(values: Float64) -> list[float | None]:
+    return [None if value != value else value for value in values.tolist()]
+
+
+@remembered
+def _known(trace: TraceTable) -> tuple[list[_Known], list[tuple[float, float]], int]:
+    """The counters of a trace, lowest and highest value of each (see Counter.min and max), and how many more there are."""
+    recorded, further = _recorded(trace)
+    counters = [*_of_devices(trace), *_of_memory(trace), *_of_streams(trace), *recorded]
+    omitted = max(0, len(counters) - LONGEST_LIST) + further
+    counters = counters[:LONGEST_LIST]
+    counters.sort(key=lambda counter: _order(trace, counter))
+    whole = np.array([trace.coverage.start_ns, trace.coverage.end_ns], np.int64)
+    extremes = []
+    for counter in counters:
+        values = binned(counter.curve, whole)
+        low, high = (float(np.nan_to_num(side[0])) for side in (values.low, values.high))
+        extremes.append((low, high))
+    return counters, extremes, omitted
+
+
+def _order(trace: TraceTable, counter: _Known) -> tuple[bool, int]:
+    """Counters of a device stand together, in the order of the devices; those of the host follow."""
+    ids = [device.id for device in trace.devices]
+    return (counter.device is None, ids.index(counter.device) if counter.device in ids else len(ids))
+
+
+def _of_devices(trace: TraceTable) -> Iterator[_Known]:
+    """Utilization, SM efficiency, queue and copies of each device that worked."""
+    work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.device != MISSING))
+    work = work[stable_order(trace.device[work])]
+    devices, first = np.unique(trace.device[work], return_index=True)
+    if not len(work):
+        return
+    args = places_of(trace.device_args.row, len(trace))
+    for number, rows in zip(devices.tolist(), np.split(work, first[1:]), strict=True):
+        device = trace.devices[number]
+        place = f"device {device.id}" + (f" · {device.name}" if device.name else "")
+        for key, title, what, curve in _of_device(trace, rows, args[rows]):
+            counter = METRICS.metric(what, title, EACH_BIN)
+            yield _Known(f"{key}:{device.id}", counter.title, place, counter, curve, device.id)
+
+
+def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[str, str, str, Curve]]:
+    """Key, title ("" = that of the metric), metric and curve of one device's counters.
+
+    Its work is at ``rows``, the arguments of that at ``args`` (-1 = none are recorded).
+    """
+    kind, start = trace.kind[rows], trace.start_ns[rows]
+    end = start + trace.dur_ns[rows]
+    blocks = np.append(trace.device_args.blocks_per_sm, np.nan)[args]
+    size = np.append(trace.device_args.bytes, MISSING)[args]
+    kernels = kind == EventKind.KERNEL
+    if kernels.any():
+        title = busy_title(trace, trace.devices[trace.device[rows[0]]].id)
+        yield "utilization", title, "utilization", presence(union(start[kernels], end[kernels]))
+    valued = kernels & (blocks > 0)
+    if valued.any():
+        # The sum is capped at 1, so that a part may be capped before: no infinite sum then.
+        level = stacked(start[valued], end[valued], np.minimum(blocks[valued], 1.0))
+        yield "sm_efficiency", "", "sm_efficiency", Curve(level.time_ns, np.minimum(level.value, 1.0), 0.0)
+    launched = rows[trace.launch[rows] != MISSING]
+    if len(launched):
+        depth = stacked(trace.start_ns[trace.launch[launched]], trace.start_ns[launched])
+        yield "queue_depth", "", "queue_depth", depth
+    copies = (kind == EventKind.MEMCPY) & (size > 0) & (end > start)
+    goes = np.full(len(rows), MISSING, np.int64)
+    goes[copies] = directions_of(trace, rows[copies])
+    for place, direction in enumerate(DIRECTIONS):
+        those = goes == place
+        yield from _copies(direction.key, f"Copies, {direction.words}", start[those], end[those], size[those])
+    copies &= goes == MISSING
+    yield from _copies(*OTHER_COPIES, start[copies], end[copies], size[copies])
+
+
+def _of_streams(trace: TraceTable) -> list[_Known]:
+    """The queue of each stream in which several launches wait at some time, where a device has several such streams."""
+    rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.device != MISSING) & (trace.launch != MISSING))
+    streams = hardware_streams(trace)
+    rows = rows[stable_order(streams.of[rows])]
+    numbers, first = np.unique(streams.of[rows], return_index=True)
+    found: dict[int, list[_Known]] = defaultdict(list)
+    for number, mine in zip(numbers.tolist(), np.split(rows, first[1:]), strict=False):
+        curve = stacked(trace.start_ns[trace.launch[mine]], trace.start_ns[mine])
+        if curve.value.max(initial=0.0) < 2:
+            continue
+        device, stream = int(trace.device[mine[0]]), streams.names[number]
+        place = trace.devices[device].id
+        what = METRICS.metric("stream_queue_depth", f"Launched, not started, stream {stream}", EACH_BIN)
+        key = f"stream_queue_depth:{json.dumps([place, stream])}"
+        found[device].append(_Known(key, what.title, f"device {place}", what, curve, place))
+    return [counter for of_device in found.values() if len(of_device) > 1 for counter in of_device]
+
+
+def _copies(key: str, title: str, start: Int64, end: Int64, size: Int64) -> Iterator[tuple[str, str, str, Curve]]:
+    if len(start):
+        yield key, title, "copy_bandwidth", stacked(start, end, size * (PER_SECOND / (end - start)))
+
+
+def _of_memory(trace: TraceTable) -> Iterator[_Known]:
+    """Allocated and reserved bytes of each device and allocator that events name; levels as on the memory page."""
+    ids = {device.ordinal: device.id for device in trace.devices if device.ordinal is not None}
+    for of in allocators_of(trace):
+        device = None if of.is_host else ids.get(of.number)
+        what = METRICS.metric("allocated_bytes" if of.has_totals else "change_bytes", window=EACH_BIN)
+        curve = Curve(of.time_ns, of.allocated.astype(np.float64), float(of.before))
+        yield _Known(f"allocated:{of.name}", _of_memory_title(what), of.name, what, curve, device)
+        if (of.reserved > 0).any():
+            what = METRICS.metric("reserved_bytes", window=EACH_BIN)
+            curve = Curve(of.time_ns, np.where(of.reserved == MISSING, np.nan, of.reserved))
+            yield _Known(f"reserved:{of.name}", _of_memory_title(what), of.name, what, curve, device)
+
+
+def _of_memory_title(what: Metric) -> str:
+    # "Change" alone does not say of what among other charts.
+    return f"Memory, {what.title[0].lower()}{what.title[1:]}"
+
+
+def _recorded(trace: TraceTable) -> tuple[list[_Known], int]:
+    """The series that the file records, those with most values first, and how many are left out."""
+    counters = trace.counters
+    width = len(trace.strings) + 1
+    named, _ = numbered(counters.pid.astype(np.int64) * width + counters.name)
+    of, count = numbered(named * width + counters.series)
+    size = np.bincount(of, minlength=count)
+    order = stable_order(of)
+    begin = np.cumsum(size) - size
+    devices = {track.pid for track in trace.tracks if track.is_device}
+    devices -= {track.pid for track in trace.tracks if not track.is_device}
+    processes = {track.pid: track.process for track in trace.tracks}
+    said = _said(trace)
+    found = []
+    for number in np.argsort(-size, kind="stable")[:LONGEST_LIST].tolist():
+        rows = order[begin[number] : begin[number] + size[number]]
+        ids = tuple(int(column[rows[0]]) for column in (counters.pid, counters.name, counters.series))
+        pid, name, series = (trace.strings[each] for each in ids)
+        stated, device = said.get(ids, ("", ""))
+        unit, factor = known_unit(stated) or unit_in_name(series) or unit_in_name(name) or ("number", 1.0)
+        title = name if series in ("", name, _SAYS_NOTHING) else f"{name} · {series}"
+        found.append(
+            _Known(
+                key=f"recorded:{json.dumps([pid, name, series])}",
+                title=f"{title} ({stated})" if stated and unit == "number" else title,
+                subtitle=f"device {device}" if device else processes.get(pid) or f"process {pid}",
+                metric=METRICS.metric(RECORDED[unit], window=EACH_BIN),
+                curve=Curve(counters.time_ns[rows], counters.value[rows] * factor),
+                device=device or (pid if pid in devices else None),
+                process=pid,
+            )
+        )
+    return found, count - len(found)
+
+
+def _said(trace: TraceTable) -> dict[tuple[int, ...], tuple[str, str]]:
+    """Unit and device of each series of which the profile says them, "" where it does not."""
+    said = trace.counter_series
+    keys = zip(*(column.tolist() for column in (said.pid, said.name, said.series)), strict=True)
+    texts = [["" if i == MISSING else trace.strings[i] for i in ids.tolist()] for ids in (said.unit, said.device)]
+    return dict(zip(keys, zip(*texts, strict=True), strict=True))

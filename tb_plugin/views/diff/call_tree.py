@@ -1,0 +1,234 @@
+"""The call tree of one profile: what was called where, all steps and threads laid over each other.
+
+Calls at the same place are one node. The first level are the phases of a training step; below them stand modules,
+operators and, as leaves, the kernels, copies and sets that they launched. Every nanosecond of host and device time
+stands at exactly one node, so the children of a node and what is its own sum to it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.annotations import launched_by
+from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.graphs.scope_calls import Bearers, ReplayedCalls, replayed_calls
+from tb_plugin.analysis.groupby import Forest, group
+from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, OPTIMIZER, module_label
+from tb_plugin.analysis.range_patterns import named as in_names
+from tb_plugin.analysis.range_traces import has_only_ranges
+from tb_plugin.analysis.selection import Selection
+from tb_plugin.analysis.stack_frames import labels_of, stack_frames
+from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import inherit, innermost, nest, self_time
+from tb_plugin.views.diff.metrics import METRICS
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+PHASES = ("Data loading", "Forward", "Backward", "Optimizer", "Without a recorded call")
+"""In the order of a training step. Forward is all host work that is none of the others: the model, the loss, copies."""
+_LOADING, _FORWARD, _BACKWARD, _OPTIMIZER, _UNCALLED = range(len(PHASES))
+MAX_NODES = 50_000
+"""A tree with more places keeps those with most time; an ancestor never has less than its descendants."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Everything that may stand in the tree: the phases, then host calls, then device work."""
+
+    parent: Int64
+    """Position among them; -1 for phases, and for outermost ranges where nothing else is known."""
+    kind: Int64
+    name: Int64
+    """Position in ``texts``; the number of the phase for phases."""
+    texts: pa.Array
+    start_ns: Int64
+    host_ns: Int64
+    """Time of the row itself, without what it called."""
+    device_ns: Int64
+    is_call: Bool
+    """Not what only a capture has, whose replays are no calls."""
+
+
+def call_tree(trace: TraceTable, selection: Selection) -> Frame:
+    """Returns the nodes of the chosen rows, parents before children, siblings by first occurrence.
+
+    Columns: ``tree_node`` (position), ``parent_node`` (-1 = none), ``node_kind``, ``name``, ``calls``, ``host_ns``,
+    ``device_ns``: nanoseconds of it and everything beneath, summed over all calls and threads. ``host_ns`` leaves out
+    what belongs to another phase, such as a backward pass inside a module.
+    """
+    rows = _only_ranges(trace, selection) if has_only_ranges(trace) else _rows(trace, selection)
+    nodes = group(Forest(rows.parent.astype(np.int32)).paths(rows.kind, rows.name))
+    parent = rows.parent[nodes.first]
+    parent = np.where(parent == MISSING, MISSING, nodes.of[parent])
+    hop = parent.astype(np.int32)
+    forest = Forest(hop)
+    host = forest.sums(nodes.sum(rows.host_ns))
+    device = forest.sums(nodes.sum(rows.device_ns))
+    calls, there = nodes.sum(rows.is_call.astype(np.int64)), nodes.count()
+    phase = rows.kind[nodes.first] == MISSING
+    # A phase counts the calls that begin it, and is there only when something stands in it.
+    beneath = np.zeros(len(nodes), np.int64)
+    below = parent != MISSING
+    np.add.at(beneath, parent[below], calls[below])
+    calls = np.where(phase, beneath, calls)
+    filled = np.isin(np.arange(len(nodes)), parent[below])
+    kept = _largest(np.where(phase, filled, there > 0), host + device, forest.depth)
+    order = kept[np.lexsort((rows.start_ns[nodes.first][kept], forest.depth[kept]))]
+    position = places_of(order, len(nodes)).astype(np.int64)
+    first = nodes.first[order]
+    data = pa.table(
+        {
+            "tree_node": pa.array(np.arange(len(order))),
+            "parent_node": pa.array(position[parent[order]]),
+            "node_kind": pa.array([_kind(int(kind)) for kind in rows.kind[first]], pa.string()),
+            "name": pa.array(_names(rows, first), pa.string()),
+            "calls": pa.array(calls[order]),
+            "host_ns": pa.array(host[order]),
+            "device_ns": pa.array(device[order]),
+        }
+    )
+    return Frame("call_tree", "Call tree", METRICS.columns(*data.column_names), data, ("tree_node",), "name")
+
+
+def _only_ranges(trace: TraceTable, selection: Selection) -> _Rows:
+    """What stands in the stacks: no stage of a training, and no device."""
+    frames = stack_frames(trace, "both", "none")
+    labels = labels_of(trace)
+    return _Rows(
+        parent=frames.parent.astype(np.int64),
+        kind=trace.kind[frames.row].astype(np.int64),
+        name=labels.of[trace.name[frames.row]].astype(np.int64),
+        texts=labels.texts,
+        start_ns=trace.start_ns[frames.row],
+        host_ns=np.where(selection.rows[frames.row], frames.own_ns, 0),
+        device_ns=np.zeros(len(frames.row), np.int64),
+        is_call=np.ones(len(frames.row), np.bool_),
+    )
+
+
+def _rows(trace: TraceTable, selection: Selection) -> _Rows:
+    named = {
+        _LOADING: trace.strings.where(lambda text: DATALOADER.match(text) is not None)[trace.name],
+        _OPTIMIZER: trace.strings.where(lambda text: OPTIMIZER.match(text) is not None)[trace.name],
+        _BACKWARD: trace.strings.where(lambda text: BACKWARD.match(text) is not None)[trace.name],
+    }
+    plain = of_kind(trace.kind, EventKind.OPERATOR, EventKind.MODULE)
+    ranges, words = trace.kind == EventKind.ANNOTATION, trace.recorder.operators
+    back = ranges & in_names(trace, words.going_back)
+    named[_BACKWARD] |= back
+    named[_OPTIMIZER] |= ranges & in_names(trace, words.ending)
+    marker = ranges & (named[_LOADING] | named[_OPTIMIZER] | back)
+    host = np.flatnonzero(selection.rows & (plain | marker))
+    start, end = trace.start_ns[host], trace.ends(host)
+    nesting = nest(trace.track[host], start, end)
+    parent = nesting.parent
+    own = np.full(len(host), MISSING, np.int32)
+    own[named[_BACKWARD][host] | (trace.forward[host] != MISSING)] = _BACKWARD
+    own[named[_OPTIMIZER][host]] = _OPTIMIZER
+    own[named[_LOADING][host]] = _LOADING
+    work = selection.of(trace, *DEVICE_WORK)
+    source = launched_by(trace, work)
+    track = np.where(source == MISSING, MISSING, trace.track[source]).astype(np.int32)
+    owner = innermost(trace.track[host], start, end, parent, track, trace.start_ns[source])
+    owner[source == MISSING] = MISSING
+    replayed, scopes = _replayed(trace, work, owner, parent, trace.name[host]), origins_of(trace).scopes
+    owner = np.where(replayed.owner == MISSING, owner, replayed.owner)
+    parent = replayed.also(parent, replayed.parent)
+    own = replayed.also(own, _phases_of(trace)[replayed.scope])
+    phase = inherit(own, parent)
+    phase[phase == MISSING] = _FORWARD
+    # Where the phase changes, the call leaves the one around it.
+    stays = (parent != MISSING) & (phase == phase[parent])
+    above = np.where(stays, parent + len(PHASES), phase)
+
+    phases = np.arange(len(PHASES))
+    return _Rows(
+        parent=np.concatenate(
+            (np.full(len(PHASES), MISSING), above, np.where(owner == MISSING, _UNCALLED, owner + len(PHASES)))
+        ).astype(np.int64),
+        kind=np.concatenate(
+            (np.full(len(PHASES), MISSING), trace.kind[host], scopes.kind[replayed.scope], trace.kind[work])
+        ).astype(np.int64),
+        name=np.concatenate((phases, trace.name[host], scopes.name[replayed.scope], trace.name[work])).astype(np.int64),
+        texts=trace.strings.array,
+        start_ns=np.concatenate(
+            (phases, start, _begins(replayed, trace.start_ns[work], len(host)), trace.start_ns[work])
+        ),
+        host_ns=np.concatenate(
+            (
+                0 * phases,
+                self_time(start, end, nesting.parent, nesting.overlaps),
+                np.zeros(len(replayed) + len(work), np.int64),
+            )
+        ),
+        device_ns=np.concatenate((0 * phases, np.zeros(len(parent), np.int64), trace.dur_ns[work])),
+        is_call=np.concatenate((phases >= 0, np.arange(len(parent)) < len(host), np.ones(len(work), np.bool_))),
+    )
+
+
+def _replayed(trace: TraceTable, work: Int64, owner: Int32, parent: Int32, names: Int32) -> ReplayedCalls:
+    """The modules and operators that stand for replays, and the ranges that begin a phase."""
+    origins = origins_of(trace)
+    scopes = origins.scopes
+    bears = of_kind(scopes.kind, EventKind.OPERATOR, EventKind.MODULE)
+    bears |= (scopes.kind == EventKind.ANNOTATION) & (_phases_of(trace) != MISSING)
+    bearers = Bearers(parent, names.astype(np.int64), owner)
+    return replayed_calls(trace, work, origins.at(work), bearers, bears, scopes.name.astype(np.int64), counted=False)
+
+
+def _phases_of(trace: TraceTable) -> Int32:
+    """The phase that each scope of a capture begins, as of calls; -1 = none."""
+    scopes = origins_of(trace).scopes
+    phases = np.where(scopes.is_backward, _BACKWARD, MISSING).astype(np.int32)
+    if len(scopes):
+        for phase, pattern in ((_BACKWARD, BACKWARD), (_OPTIMIZER, OPTIMIZER), (_LOADING, DATALOADER)):
+            phases[trace.strings.where(partial(_fits, pattern))[scopes.name]] = phase
+    return phases
+
+
+def _fits(pattern: re.Pattern[str], text: str) -> bool:
+    return pattern.match(text) is not None
+
+
+def _begins(replayed: ReplayedCalls, start_ns: Int64, count: int) -> Int64:
+    """When the first replayed work of each of these calls begins, which stand behind ``count`` of the trace."""
+    begins = np.full(count + len(replayed), np.iinfo(np.int64).max)
+    owned = replayed.owner != MISSING
+    np.minimum.at(begins, replayed.owner[owned], start_ns[owned])
+    parent = np.concatenate((np.full(count, MISSING, np.int32), replayed.parent))
+    for level in Forest(parent).levels[:0:-1]:
+        np.minimum.at(begins, parent[level], begins[level])
+    return begins[count:]
+
+
+def _largest(wanted: npt.NDArray[np.bool_], time_ns: Int64, depth: Int32) -> Int64:
+    """Positions of the wanted nodes, the ones with most time when they are too many; never a node without its parent."""
+    found = np.flatnonzero(wanted)
+    if len(found) <= MAX_NODES:
+        return found
+    ranked = found[np.lexsort((depth[found], -time_ns[found]))]
+    return np.sort(ranked[:MAX_NODES])
+
+
+def _kind(kind: int) -> str:
+    return "phase" if kind == MISSING else EventKind(kind).name.lower()
+
+
+def _names(rows: _Rows, first: Int64) -> list[str]:
+    is_phase = rows.kind[first] == MISSING
+    texts = rows.texts.take(pa.array(np.where(is_phase, 0, rows.name[first]))).to_pylist() if len(rows.texts) else []
+    return [
+        PHASES[name] if phase else module_label(text)
+        for phase, name, text in zip(is_phase.tolist(), rows.name[first].tolist(), texts, strict=True)
+    ]

@@ -1,0 +1,92 @@
+"""The call trees of two profiles as one: what stands at the same place on both sides, and what only one has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tb_plugin.analysis.base import Part
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.payloads import Column, Scalar, Tree
+from tb_plugin.views.diff.metrics import METRICS
+from tb_plugin.views.diff.paired_tables import BOTH, GONE, NEW, Scaling, compared
+from tb_plugin.views.diff.tree_alignment import Node, Pair, align
+
+NODES_SENT = 20_000
+"""So many nodes of the aligned tree are sent; the ones with the largest times when there are more."""
+_TREE_COLUMNS = ("name", "node_kind", "presence", "base_calls", "exp_calls", "base_ns", "exp_ns", "delta_ns")
+
+
+def both_trees(base: Part, exp: Part, measure: str, scaling: Scaling) -> Tree:
+    """Returns both call trees as one, in pre-order; nodes without any time on either side are left out."""
+    left, right = base.frames["call_tree"].data.to_pydict(), exp.frames["call_tree"].data.to_pydict()
+    pairs = align(_nodes(left), left["parent_node"], _nodes(right), right["parent_node"])
+    on_device = measure.startswith("device")
+    value = "device_ns" if on_device else "host_ns"
+    times = _times(pairs, left[value], right[value])
+    rows: list[dict[str, Scalar]] = []
+    for pair, (base_ns, exp_ns) in zip(pairs, times, strict=True):
+        one = left if pair.left != MISSING else right
+        at = pair.left if pair.left != MISSING else pair.right
+        other_name = right["name"][pair.right] if pair.right != MISSING else ""
+        rows.append(
+            {
+                "name": one["name"][at] if other_name in ("", one["name"][at]) else f"{one['name'][at]} → {other_name}",
+                "node_kind": one["node_kind"][at],
+                "presence": BOTH if pair.left != MISSING != pair.right else GONE if pair.right == MISSING else NEW,
+                "base_calls": _number(left, "calls", pair.left, scaling.base),
+                "exp_calls": _number(right, "calls", pair.right, scaling.exp),
+                "base_ns": (before := _over(base_ns, scaling.base)),
+                "exp_ns": (after := _over(exp_ns, scaling.exp)),
+                "delta_ns": after - before,
+            }
+        )
+    timed = [i for i, row in enumerate(rows) if row["base_ns"] or row["exp_ns"]]
+    kept = _largest(rows, timed)
+    position = {pair: i for i, pair in enumerate(kept)}
+    measures = compared(value, scaling)
+    return Tree(
+        name="call_tree",
+        title="Call tree",
+        columns=[Column(measures.get(key) or METRICS.metric(key)) for key in _TREE_COLUMNS],
+        parent=[position.get(pairs[i].parent, MISSING) for i in kept],
+        rows=[rows[i] for i in kept],
+        label_column="name",
+        value_columns=["exp_ns", "base_ns"],
+        total_nodes=len(timed),
+    )
+
+
+def _nodes(tree: dict[str, list[str]]) -> list[Node]:
+    return [Node(kind, name) for kind, name in zip(tree["node_kind"], tree["name"], strict=True)]
+
+
+def _number(tree: dict[str, list[int]], column: str, node: int, count: int) -> int | float:
+    """A node's number divided by ``count``; 0 where there is no node."""
+    return _over(tree[column][node] if node != MISSING else 0, count)
+
+
+def _over(value: int, count: int) -> int | float:
+    return value if count == 1 else value / count
+
+
+def _times(pairs: Sequence[Pair], left: Sequence[int], right: Sequence[int]) -> list[tuple[int, int]]:
+    """Nanoseconds of each pair on both sides; of a side that does not have the node, those of what the node wraps."""
+    base = [0 if pair.left == MISSING else left[pair.left] for pair in pairs]
+    exp = [0 if pair.right == MISSING else right[pair.right] for pair in pairs]
+    for i in range(len(pairs) - 1, -1, -1):  # children stand behind their parents
+        above = pairs[i].parent
+        if above != MISSING and pairs[above].left == MISSING:
+            base[above] += base[i]
+        if above != MISSING and pairs[above].right == MISSING:
+            exp[above] += exp[i]
+    return list(zip(base, exp, strict=True))
+
+
+def _largest(rows: list[dict[str, Scalar]], timed: list[int]) -> list[int]:
+    """Returns at most NODES_SENT of these positions, those with most time, in pre-order; never one without its parent."""
+
+    def weight(i: int) -> float:
+        return max(float(rows[i]["base_ns"] or 0), float(rows[i]["exp_ns"] or 0))
+
+    # A parent stands before its children and is never lighter: a stable sort keeps it before them.
+    return sorted(sorted(timed, key=weight, reverse=True)[:NODES_SENT])

@@ -1,0 +1,44 @@
+"""Two sides of which one has not the kernels that its profile states: what can be said of them nevertheless."""
+
+from __future__ import annotations
+
+from tb_plugin.analysis.base import Part
+from tb_plugin.payloads import Figures, Notice
+from tb_plugin.views.diff.metrics import METRICS
+
+STATED = "diff.stated_step_ns"
+STATED_COMPUTE = "diff.stated_compute_ns"
+"""Fact of a side whose kernels are missing: the computation that it states."""
+RECORDED_COMPUTE = "diff.recorded_compute_ns"
+
+
+def missing_kernels(base: Part, exp: Part) -> list[Notice]:
+    """Returns a notice for each side whose kernels are missing: what lacks looks like time saved."""
+    sides = (("baseline", base), ("experiment", exp))
+    return [_notice(name, side) for name, side in sides if STATED_COMPUTE in side.facts]
+
+
+def _notice(name: str, side: Part) -> Notice:
+    return Notice(
+        "kernels_missing",
+        "high",
+        f"Kernels of the {name} are missing: its profile states {{stated_compute_ns}} of computation, and its kernels "
+        "compute for {recorded_compute_ns}. The two cannot be compared by kernels, nor by the parts of a step: what is "
+        "called new, gone or faster may only not have been recorded.",
+        "Choose a profile whose kernels are recorded. Only the stated times of steps can be compared.",
+        [METRICS.figure(fact.removeprefix("diff."), side.facts[fact]) for fact in (STATED_COMPUTE, RECORDED_COMPUTE)],
+    )
+
+
+def stated_headline(base: Part, exp: Part) -> Figures | None:
+    """Returns the stated times of steps of both sides; None unless both state them and kernels of one are missing."""
+    one, other = base.facts.get(STATED), exp.facts.get(STATED)
+    if not one or other is None or not any(STATED_COMPUTE in side.facts for side in (base, exp)):
+        return None
+    figures = [
+        METRICS.figure("base_step_ns", one, "Baseline, stated"),
+        METRICS.figure("exp_step_ns", other, "Experiment, stated"),
+        METRICS.figure("delta_step_ns", other - one),
+        METRICS.figure("step_ratio", other / one),
+    ]
+    return Figures("headline", "Headline", "as the profiles state it", figures, "headline")

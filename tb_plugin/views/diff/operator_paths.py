@@ -1,0 +1,138 @@
+"""Which operators were open around the launches of device work: what the kernels of unlike devices are compared by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.base import Frame, Part
+from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.graphs.scope_calls import replayed_operators
+from tb_plugin.analysis.groupby import Forest, group, sum_by, with_ancestors
+from tb_plugin.analysis.selection import Selection
+from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import inherit, roots_of
+from tb_plugin.views.diff.metrics import METRICS
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+PATHS, WORK = "operator_paths", "path_work"
+MOST_PATHS = 50_000
+"""The paths with most time are kept; the work of others stands at the part of its path that is."""
+
+
+def path_frames(trace: TraceTable, selection: Selection) -> dict[str, Frame]:
+    """Returns the paths of operators (with input shapes) around device work that is no communication, and that work by name.
+
+    A path stands behind the one without its innermost operator.
+    """
+    work = selection.of(trace, *DEVICE_WORK)
+    work = work[~trace.is_collective[work]]
+    operator = trace.operator[work]
+    members, parent = with_ancestors(trace.operator, operator)
+    launched = places_of(members, len(trace))[operator]
+    replayed, scopes = replayed_operators(trace, work, members, parent, launched), origins_of(trace).scopes
+    shape = np.full(len(trace), MISSING, np.int32)
+    shape[trace.operators.row] = trace.operators.shapes
+    shape = replayed.also(shape[members], scopes.shapes[replayed.scope])
+    name = replayed.also(trace.name[members], scopes.name[replayed.scope])
+    parent = replayed.also(parent, replayed.parent)
+    every = group(Forest(parent).paths(name, shape))
+    above = parent[every.first]
+    above = np.where(above == MISSING, MISSING, every.of[above]).astype(np.int32)
+    owner = np.append(every.of, MISSING)[replayed.owner]
+    owner, above, kept = _largest(owner, above, trace.dur_ns[work])
+    first = every.first[kept]
+    nodes = {
+        "path_node": pa.array(np.arange(len(kept))),
+        "parent_path": pa.array(above.astype(np.int64)),
+        "name": trace.strings.take(name[first]),
+        "input_shape": trace.strings.take(shape[first]),
+    }
+    groups = group(owner, trace.name[work])
+    found = {
+        "path_node": pa.array(owner[groups.first]),
+        "name": trace.strings.take(trace.name[work[groups.first]]),
+        "calls": pa.array(groups.count()),
+        "total_ns": pa.array(groups.sum(trace.dur_ns[work])),
+    }
+    return {
+        PATHS: Frame(PATHS, "Paths of operators", METRICS.columns(*nodes), pa.table(nodes), ("path_node",), "name"),
+        WORK: Frame(
+            WORK, "Device work by path", METRICS.columns(*found), pa.table(found), ("path_node", "name"), "name"
+        ),
+    }
+
+
+def _largest(owner: Int64, above: Int32, dur_ns: Int64) -> tuple[Int64, Int32, Int64]:
+    """Returns of the paths with most time: the path of each piece of work, the path above each, and which they are."""
+    forest = Forest(above)
+    kept = np.arange(len(above))
+    if len(above) > MOST_PATHS:
+        total = forest.sums(sum_by(owner, dur_ns, len(above)))
+        # A path above another has no less time and is less deep: it is kept where the other is.
+        kept = np.sort(np.lexsort((forest.depth, -total))[:MOST_PATHS])
+    place = places_of(kept, len(above))
+    nearest = np.append(inherit(place[: len(above)], above), np.int32(MISSING))
+    return nearest[owner].astype(np.int64), place[above[kept]], kept
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """What a side launched from where."""
+
+    parent: Int32
+    name: list[str]
+    shape: list[str]
+    owner: Int64
+    """Path of each piece of work, -1 = launched by no operator."""
+    work: pa.Table
+    """Columns ``name``, ``calls`` and ``total_ns``."""
+
+    @property
+    def total_ns(self) -> int:
+        """Returns the time of all work."""
+        return int(self.work["total_ns"].to_numpy().sum())
+
+    def keys(self, with_shape: bool) -> list[tuple[str, str]]:
+        """Returns what a path's innermost operator must share with one of the other side: its name, or also its shapes."""
+        return list(zip(self.name, self.shape if with_shape else [""] * len(self.name), strict=True))
+
+    def shared(self, other: Paths, with_shape: bool = False) -> Int32:
+        """Returns the path of the nearest operator around each piece of work that the other side has too; -1 = none."""
+        theirs = {key for key in other.keys(with_shape) if key[1] or not with_shape}
+        common = np.fromiter((key in theirs for key in self.keys(with_shape)), np.bool_, len(self.name))
+        nearest = inherit(np.where(common, np.arange(len(common)), MISSING).astype(np.int32), self.parent)
+        return np.append(nearest, np.int32(MISSING))[self.owner]
+
+    def ratio(self, other: Paths, with_shape: bool = False) -> float:
+        """Returns the part of the time that was launched in operators that the other side has too."""
+        time = self.work["total_ns"].to_numpy()
+        return float(time[self.shared(other, with_shape) != MISSING].sum() / max(self.total_ns, 1))
+
+    def operators(self, other: Paths) -> list[str]:
+        """Returns the operator of each piece of work: the nearest shared one, else the outermost around it."""
+        at = self.shared(other)
+        outermost = np.append(roots_of(self.parent), np.int32(MISSING))[self.owner]
+        at = np.where(at == MISSING, outermost, at)
+        names = [*self.name, NO_OPERATOR]  # the last one answers for -1
+        return [names[place] for place in at.tolist()]
+
+
+def paths_of(part: Part) -> Paths:
+    """Returns what ``path_frames`` put into a part."""
+    nodes, work = part.frames[PATHS].data, part.frames[WORK].data
+    return Paths(
+        parent=nodes["parent_path"].to_numpy().astype(np.int32),
+        name=nodes["name"].to_pylist(),
+        shape=[text or "" for text in nodes["input_shape"].to_pylist()],
+        owner=work["path_node"].to_numpy(),
+        work=work,
+    )

@@ -1,0 +1,239 @@
+"""Tables of two profiles side by side: rows of equal names become one, and what only one side has stays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Frame, Part
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.payloads import Column, Metric, Sort
+from tb_plugin.views.diff.metrics import METRICS
+
+BOTH, NEW, GONE = "both", "new", "gone"
+MEASURES = ("device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns")
+ALL_MEASURES = "all"
+LAUNCHED, LAUNCHED_ITSELF, KERNELS = "launched_work", "launched_itself", "kernels"
+"""Kernels, copies and sets that were launched in operators, or by them directly: columns of the table that counts them, and
+what either is here."""
+PER_STEP, TOTAL = "step", "total"
+
+
+@dataclass(frozen=True)
+class Joined:
+    """How one table of another view is compared: the columns that name a row, and those that may be compared.
+
+    A measure that the table does not have falls back to its last one: kernels have but one time.
+    """
+
+    name: str
+    title: str
+    keys: tuple[str, ...]
+    measures: tuple[str, ...]
+    own_ns: str = ""
+    total_ns: str = ""
+    """What the table calls the time of a row itself, and with all that is in it, where not as the measures do."""
+    kernels: str = ""
+    """The table of a side that counts the kernels of its rows, where one does."""
+
+
+TABLES = (
+    Joined("operators", "Operators", ("name",), MEASURES, kernels="operator_kernels"),
+    Joined(
+        "operators_by_shape",
+        "Operators by input shapes",
+        ("name", "input_shape"),
+        MEASURES,
+        kernels="operator_kernels_by_shape",
+    ),
+    Joined("kernels", "Kernels", ("name",), ("total_ns",)),
+    Joined(
+        "modules",
+        "Modules",
+        ("module",),
+        ("device_self_ns", "device_total_ns", "backward_device_total_ns", "host_self_ns", "host_total_ns"),
+    ),
+    Joined("runtime_calls", "Runtime calls", ("name",), ("host_self_ns", "host_total_ns")),
+)
+BY_TYPE = (
+    Joined("kernels_by_type", "Kernels by type", ("kernel_type", "core"), ("total_ns",)),
+    Joined("kernels_by_type_shape", "Kernels by type and shapes", ("kernel_type", "kernel_shapes"), ("total_ns",)),
+)
+"""Tables that profiles give rise to which state a type beside the names of kernels."""
+RANGES = Joined(
+    "ranges", "Ranges", ("name",), ("range_total_ns", "range_own_ns"), own_ns="range_own_ns", total_ns="range_total_ns"
+)
+"""Of traces that hold nothing but ranges."""
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """What both sides are divided by: the numbers of their chosen steps, or 1 for totals."""
+
+    per: str
+    base: int
+    exp: int
+
+    @property
+    def window(self) -> str:
+        """Returns the window that a definition of a number names."""
+        return "mean of the chosen steps" if self.per == PER_STEP else "sum over the chosen steps, else the whole trace"
+
+
+@remembered
+def join(
+    base: Part,
+    table: Joined,
+    exp: Part,
+    measure: str,
+    scaling: Scaling,
+    *,
+    slower: bool,
+    by: str = "",
+    devices: bool = False,
+) -> Frame:
+    """Returns one row for each row of either side; first what grew most, or where the whole is not ``slower`` what shrank.
+
+    ``by`` is the measure that says so where all are asked for; ``devices`` asks for all that is told of devices.
+    """
+    measures = _measures(table, (base, exp), measure)
+    values = ["calls", *measures]
+    data = both_sides(base.frames.get(table.name), exp.frames.get(table.name), table.keys, values)
+    counts = {"calls": "calls"}
+    if devices and table.kernels:
+        launched = LAUNCHED_ITSELF if measure == "device_self_ns" else LAUNCHED
+        data = _with_kernels(data, base, table, exp, launched)
+        counts |= {launched: KERNELS}
+    shown: dict[str, pa.ChunkedArray] = {key: data[key] for key in (*table.keys, "presence")}
+    for value in (*counts, *measures):
+        name = counts.get(value) or (value if measure == ALL_MEASURES else "ns")
+        shown |= changes(data, value, scaling, name)
+    first = _measures(table, (base, exp), by)[0] if by and measure == ALL_MEASURES else measures[0]
+    first = first if measure == ALL_MEASURES else "ns"
+    if measure != ALL_MEASURES:
+        both = shown["base_ns"], shown["exp_ns"]
+        shown |= {"compared_ratio": compared_ratio(*both)} if devices else {"time_ratio": ratio(*both)}
+    order = [(f"delta_{first}", "descending" if slower else "ascending"), *((key, "ascending") for key in table.keys)]
+    # Of a table that only some profiles have, its own view knows what names a row.
+    lent = [column for side in (base, exp) if (frame := side.frames.get(table.name)) for column in frame.columns]
+    of_keys = {column.metric.key: Column(column.metric) for column in lent if column.metric.key not in METRICS}
+    return Frame(
+        name=table.name,
+        title=table.title,
+        columns=[of_keys.get(key) or _column(key, measures[0], scaling, measure) for key in shown],
+        data=pa.table(shown).sort_by(order),
+        row_key=table.keys,
+        name_column=table.keys[0],
+        sort=Sort(f"delta_{first}", slower),
+    )
+
+
+def both_sides(base: Frame | None, exp: Frame | None, keys: tuple[str, ...], values: Sequence[str]) -> pa.Table:
+    """Returns sums of both sides by key: the keys, ``presence``, and ``base_`` and ``exp_`` of each value."""
+    left, right = _side(base, keys, values, "base"), _side(exp, keys, values, "exp")
+    data = left.join(right, list(keys), join_type="full outer").combine_chunks()
+    in_base, in_exp = (pc.is_valid(data[f"{side}_{values[0]}"]) for side in ("base", "exp"))
+    presence = pc.if_else(pc.and_(in_base, in_exp), BOTH, pc.if_else(in_exp, NEW, GONE))
+    numbers = {
+        f"{side}_{value}": pc.fill_null(data[f"{side}_{value}"], 0) for value in values for side in ("base", "exp")
+    }
+    return pa.table({**{key: data[key] for key in keys}, "presence": presence, **numbers})
+
+
+def _with_kernels(data: pa.Table, base: Part, table: Joined, exp: Part, launched: str) -> pa.Table:
+    """Rows of both sides with the kernels that a table of each side counts for them; 0 where it does not."""
+    counted = both_sides(base.frames.get(table.kernels), exp.frames.get(table.kernels), table.keys, (launched,))
+    joined = data.join(counted.drop_columns("presence"), list(table.keys), join_type="left outer").combine_chunks()
+    for key in (f"base_{launched}", f"exp_{launched}"):
+        joined = joined.set_column(joined.column_names.index(key), key, pc.fill_null(joined[key], 0))
+    return joined
+
+
+def changes(data: pa.Table, value: str, scaling: Scaling, name: str) -> dict[str, pa.ChunkedArray]:
+    """Returns a value of both sides over their steps, and its change, as ``base_``, ``exp_`` and ``delta_`` of a name."""
+    one, other = data[f"base_{value}"], data[f"exp_{value}"]
+    return {
+        f"base_{name}": over(one, scaling.base),
+        f"exp_{name}": over(other, scaling.exp),
+        f"delta_{name}": _change(one, other, scaling),
+    }
+
+
+def ratio(base: pa.ChunkedArray, exp: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Returns ``exp / base``; null where the baseline is 0."""
+    whole = base.cast(pa.float64(), safe=False)
+    return pc.divide(exp.cast(pa.float64(), safe=False), pc.if_else(pc.equal(whole, 0), None, whole))
+
+
+def compared_ratio(base: pa.ChunkedArray, exp: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Returns ``exp / base``, 1 where both are 0; null where the baseline alone is 0."""
+    neither = pc.and_(pc.equal(base, 0), pc.equal(exp, 0))
+    return pc.if_else(neither, 1.0, ratio(base, exp))
+
+
+def compared(measure: str, scaling: Scaling) -> Mapping[str, Metric]:
+    """Returns metrics of the compared columns, with the measure in their definitions. ``measure`` is a key of METRICS."""
+    of = METRICS[measure]
+    keys = ("base_ns", "exp_ns", "delta_ns", "time_ratio")
+    return {
+        key: Metric(
+            key, METRICS[key].title, METRICS[key].unit, f"{METRICS[key].definition} {of.definition}", scaling.window
+        )
+        for key in keys
+    }
+
+
+def _measures(table: Joined, sides: Sequence[Part], wanted: str) -> list[str]:
+    """Measures of a table that at least one side has."""
+    frames = [side.frames[table.name] for side in sides if table.name in side.frames]
+    present = [m for m in table.measures if not frames or any(m in frame.data.column_names for frame in frames)]
+    if wanted == ALL_MEASURES:
+        return present
+    wanted = (table.total_ns if wanted.endswith("total_ns") else table.own_ns) or wanted
+    return [wanted] if wanted in present else present[-1:]
+
+
+def _side(frame: Frame | None, keys: tuple[str, ...], values: Sequence[str], side: str) -> pa.Table:
+    """Sums of one side by key; none where the view does not apply."""
+    schema = pa.schema([(key, pa.string()) for key in keys] + [(value, pa.int64()) for value in values])
+    if frame is None:
+        data = schema.empty_table()
+    else:
+        there = {value: frame.data[value] for value in values if value in frame.data.column_names}
+        if "replayed_calls" in frame.data.column_names and "calls" in there:
+            there["calls"] = pc.add(there["calls"], pc.fill_null(frame.data["replayed_calls"], 0))
+        absent = {value: pa.nulls(frame.data.num_rows, pa.int64()) for value in values if value not in there}
+        texts = {key: pc.fill_null(frame.data[key].cast(pa.string()), "") for key in keys}
+        data = pa.table({**texts, **there, **absent}).select(schema.names).cast(schema)
+    # Nulls never join; a name that stands in several rows (instances of a module) is one row here.
+    data = data.group_by(list(keys), use_threads=False).aggregate([(value, "sum") for value in values])
+    numbers = {f"{side}_{value}": pc.fill_null(data[f"{value}_sum"], 0) for value in values}
+    return pa.table({**{key: data[key] for key in keys}, **numbers})
+
+
+def over(sums: pa.ChunkedArray, count: int) -> pa.ChunkedArray:
+    """Returns sums divided by a number of steps; integers stay where it is 1."""
+    return sums if count == 1 else pc.divide(sums.cast(pa.float64()), float(count))
+
+
+def _change(base: pa.ChunkedArray, exp: pa.ChunkedArray, scaling: Scaling) -> pa.ChunkedArray:
+    """Experiment less baseline: of the sums, which are exact, where both sides have equally many steps."""
+    if scaling.base == scaling.exp:
+        return over(pc.subtract(exp, base), scaling.exp)
+    return pc.subtract(over(exp, scaling.exp), over(base, scaling.base))
+
+
+def _column(key: str, shown: str, scaling: Scaling, measure: str) -> Column:
+    side, _, value = key.partition("_")
+    is_count = value in ("calls", KERNELS)
+    if measure != ALL_MEASURES:
+        of = compared(shown, scaling)
+        plain = of[key] if key in of else METRICS.metric(key, window=scaling.window if is_count else "")
+        return Column(plain, hidden=is_count and side == "delta")
+    if side in ("base", "exp", "delta") and not is_count:
+        plain = compared(value, scaling)[f"{side}_ns"]
+        return Column(Metric(key, f"{plain.title}: {METRICS[value].title}", "ns", plain.definition, plain.window))
+    return Column(METRICS.metric(key))

@@ -1,0 +1,65 @@
+"""Two traces of which nothing is known but their ranges: nothing but names and nesting can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Frame, Part
+from tb_plugin.analysis.range_names import ranges_by_name
+from tb_plugin.analysis.range_traces import has_only_ranges
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Figures, Notice
+from tb_plugin.views.diff.metrics import METRICS
+from tb_plugin.views.diff.paired_tables import RANGES, Scaling, join
+
+
+def range_frames(trace: TraceTable) -> dict[str, Frame]:
+    """Returns the table of ranges by name; none of a trace that holds more than ranges."""
+    if not has_only_ranges(trace):
+        return {}
+    data = ranges_by_name(trace)
+    columns = METRICS.columns(*data.column_names)
+    return {RANGES.name: Frame(RANGES.name, RANGES.title, columns, data, ("name",), "name")}
+
+
+def have_only_ranges(*sides: Part) -> bool:
+    """Returns True where no side holds more than ranges."""
+    return all(RANGES.name in side.frames for side in sides)
+
+
+def own_ns(part: Part) -> int:
+    """Returns the time in which threads are in any range, summed over the threads."""
+    return int(pc.sum(part.frames[RANGES.name].data["range_own_ns"]).as_py() or 0)
+
+
+def recordings(base: Part, exp: Part) -> Figures:
+    """Returns how long both recordings are, and how much of it their threads are in ranges."""
+    one, other = (part.coverage.window_ns or 0 for part in (base, exp))
+    figures = [
+        METRICS.figure("base_step_ns", one, "Baseline recording"),
+        METRICS.figure("exp_step_ns", other, "Experiment recording"),
+        METRICS.figure("delta_step_ns", other - one),
+        METRICS.figure("step_ratio", other / one if one else None),
+    ]
+    return Figures("headline", "Headline", "", figures, "headline")
+
+
+def changed_most(base: Part, exp: Part) -> Sequence[Notice]:
+    """Returns the sentence about the name whose own time changed most; none where none did."""
+    before, after = own_ns(base), own_ns(exp)
+    data = join(base, RANGES, exp, "host_self_ns", Scaling("total", 1, 1), slower=True).data
+    if not data.num_rows:
+        return []
+    at = int(pc.index(pc.abs(data["delta_ns"]), pc.max(pc.abs(data["delta_ns"]))).as_py())
+    change = data["delta_ns"][at].as_py()
+    if not change:
+        return []
+    figures = [
+        METRICS.figure("leading_row", data["name"][at].as_py()),
+        METRICS.figure("leading_row_delta_ns", change),
+        METRICS.figure("delta_ranges_ns", after - before),
+    ]
+    text = "{leading_row} changed most: {leading_row_delta_ns} of its own. The time in ranges changed by {delta_ranges_ns}."
+    return [Notice("ranges_changed", "info", text, "", figures, "leading_row_delta_ns")]

@@ -1,0 +1,171 @@
+"""Which node of one call tree is which node of another.
+
+Level by level from the phases down: only children of nodes that are the same can be the same, so what was renamed or
+runs through other kernels differs below and meets again in the node that holds it. What one side wraps in a further call
+is compared inside of that.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.views.diff.node import Node as Node
+from tb_plugin.views.diff.wrapped_calls import Side, wrapped
+
+_SAME_NAME, _SAME_CLASS = 3, 2
+_LONGEST_ALIGNED = 2000
+"""Pairs of longer sequences of modules are found by counting occurrences: alignment is quadratic."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A node of the left tree and one of the right (-1 = none), under the pair ``parent`` (-1 = none)."""
+
+    left: int
+    right: int
+    parent: int
+
+
+def align(
+    left: Sequence[Node], left_parent: Sequence[int], right: Sequence[Node], right_parent: Sequence[int]
+) -> list[Pair]:
+    """Returns all nodes of both trees, matched where they are the same, in pre-order. Parents stand before children.
+
+    Modules are matched in order of their first call, with gaps; everything else is one node per name and parent, and
+    matched by it. Below a node that only one side has stand the nodes of the other side that it wraps. Swapping the
+    trees swaps the sides of every pair.
+    """
+    below_left, below_right = _children(left_parent), _children(right_parent)
+    # Of nodes that only one side has: what they wrap of the other.
+    in_left: dict[int, list[int]] = {}
+    in_right: dict[int, list[int]] = {}
+
+    def siblings(ours: list[int], theirs: list[int]) -> Iterator[tuple[int, int]]:
+        pairs = _siblings(left, ours, right, theirs)
+        alone = [one for one, other in pairs if other == MISSING], [other for one, other in pairs if one == MISSING]
+        by_left, by_right = wrapped(Side(left, below_left, alone[0]), Side(right, below_right, alone[1]))
+        in_left.update(by_left)
+        in_right.update(by_right)
+        moved = {node for held in by_right.values() for node in held}, {n for held in by_left.values() for n in held}
+        return ((one, other) for one, other in pairs if one not in moved[0] and other not in moved[1])
+
+    pairs: list[Pair] = []
+    stack = [(-1, siblings(below_left.get(MISSING, []), below_right.get(MISSING, [])))]
+    while stack:
+        parent, found = stack[-1]
+        pair = next(found, None)
+        if pair is None:
+            stack.pop()
+            continue
+        one, other = pair
+        pairs.append(Pair(one, other, parent))
+        ours = below_left.get(one, []) if one != MISSING else in_right.get(other, [])
+        theirs = below_right.get(other, []) if other != MISSING else in_left.get(one, [])
+        if ours or theirs:
+            stack.append((len(pairs) - 1, siblings(ours, theirs)))
+    return pairs
+
+
+def _children(parent: Sequence[int]) -> dict[int, list[int]]:
+    children: defaultdict[int, list[int]] = defaultdict(list)
+    for node, above in enumerate(parent):
+        children[above].append(node)
+    return children
+
+
+def _siblings(left: Sequence[Node], ours: list[int], right: Sequence[Node], theirs: list[int]) -> list[tuple[int, int]]:
+    """Pairs among the children of two nodes: the left's order, what only the right has after what it follows there."""
+    partner = {ours[i]: theirs[j] for i, j in _matches([left[node] for node in ours], [right[node] for node in theirs])}
+    place = {node: position for position, node in enumerate(ours)}
+    of_right = {other: one for one, other in partner.items()}
+    keyed = [((place[node], 0, 0), (node, partner.get(node, MISSING))) for node in ours]
+    follows = -1
+    for position, node in enumerate(theirs):
+        if node in of_right:
+            follows = place[of_right[node]]
+        else:
+            keyed.append(((follows, 1, position), (MISSING, node)))
+    return [pair for _, pair in sorted(keyed)]
+
+
+def _matches(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
+    """Positions that are the same: modules in order, the rest by name."""
+    by_name = {node: j for j, node in enumerate(right) if node.kind != "module"}
+    found = [(i, by_name[node]) for i, node in enumerate(left) if node.kind != "module" and node in by_name]
+    ours = [i for i, node in enumerate(left) if node.kind == "module"]
+    theirs = [j for j, node in enumerate(right) if node.kind == "module"]
+    if ours and theirs:
+        found += [(ours[i], theirs[j]) for i, j in sequence([left[i] for i in ours], [right[j] for j in theirs])]
+    return found
+
+
+def sequence(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
+    """Returns positions of the same nodes in two sequences, increasing on both sides: as many as possible.
+
+    Equal names go before equal classes.
+
+    Symmetric: ``sequence(b, a)`` is ``sequence(a, b)`` with its sides swapped.
+    """
+    if list(left) == list(right):
+        return [(i, i) for i in range(len(left))]
+    if list(left) > list(right):  # one order of the two, so that ties fall the same way from both sides
+        return [(i, j) for j, i in sequence(right, left)]
+    if len(left) * len(right) > _LONGEST_ALIGNED**2:
+        return _by_occurrence(left, right)
+    return _heaviest(left, right)
+
+
+def _heaviest(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
+    """The common subsequence of greatest weight."""
+    codes: dict[object, int] = {}
+
+    def numbered(values: Iterable[object]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return np.array([codes.setdefault(value, len(codes)) for value in values], np.int64)
+
+    names, bases = numbered(left), numbered(node.base for node in left)
+    other_names, other_bases = numbered(right), numbered(node.base for node in right)
+    best = np.zeros((len(left) + 1, len(right) + 1), np.int32)
+    for i in range(len(left)):
+        weight = np.where(other_names == names[i], _SAME_NAME, np.where(other_bases == bases[i], _SAME_CLASS, 0))
+        taken = np.where(weight > 0, best[i, :-1] + weight, 0)
+        best[i + 1, 1:] = np.maximum.accumulate(np.maximum(best[i, 1:], taken))
+    found = []
+    i, j = len(left), len(right)
+    while i and j:
+        if best[i, j] == best[i - 1, j]:
+            i -= 1
+        elif best[i, j] == best[i, j - 1]:
+            j -= 1
+        else:
+            i, j = i - 1, j - 1
+            found.append((i, j))
+    return found[::-1]
+
+
+def _by_occurrence(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
+    """The k-th of a class with the k-th of the other side, as far as they come in one order. n log n."""
+    waiting: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for j in range(len(right) - 1, -1, -1):
+        waiting[right[j].base].append(j)
+    pairs = [(i, waiting[node.base].pop()) for i, node in enumerate(left) if waiting[node.base]]
+    # Longest increasing subsequence of the right positions.
+    ends: list[int] = []
+    last: list[int] = []
+    before: list[int] = []
+    for number, (_, j) in enumerate(pairs):
+        at = bisect_left(ends, j)
+        ends[at : at + 1] = [j]
+        last[at : at + 1] = [number]
+        before.append(last[at - 1] if at else -1)
+    found = []
+    number = last[-1] if last else -1
+    while number != -1:
+        found.append(pairs[number])
+        number = before[number]
+    return found[::-1]

@@ -1,0 +1,243 @@
+"""Two sides that worked on devices, beside each other: tables that ask for no kernel of one side on the other.
+
+They are there where the devices are of different makers, or are not what most pages are made for: of two devices of one
+maker kernels have the same names, and the other tables say it all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Frame, Part
+from tb_plugin.analysis.groupby import shares
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.hardware import DeviceInfo
+from tb_plugin.payloads import Column, Notice, Sort
+from tb_plugin.views.diff.device_frames import COLLECTIVES, FAMILIES, MAKERS, PEAKS
+from tb_plugin.views.diff.metrics import METRICS
+from tb_plugin.views.diff.operator_paths import Paths, paths_of
+from tb_plugin.views.diff.paired_tables import Scaling, both_sides, changes, compared_ratio, over
+from tb_plugin.views.diff.waterfall import ON_DEVICE, StepTime
+
+OVERALL, COMPUTING, COMMUNICATION, MEMORY = "overall", "computing", "communication", "memory"
+KERNELS_BESIDE = "kernels_by_operator"
+TABLES = (OVERALL, COMPUTING, COMMUNICATION, MEMORY, KERNELS_BESIDE)
+ALIKE_FROM = 0.5
+"""Less of the device time in operators of the same name and input shapes: the sides do unlike work."""
+_STATED = ("stated_wait_ns", "stated_transit_ns")
+
+
+def compares_devices(base: Part, exp: Part) -> bool:
+    """Returns whether these tables belong to a comparison."""
+    sides = [_makers(side) for side in (base, exp)]
+    return all(sides) and (sides[0] != sides[1] or any(word != DeviceInfo.word for side in sides for _, word in side))
+
+
+def have_other_makers(base: Part, exp: Part) -> bool:
+    """Returns whether both sides worked on devices, and no maker made devices of both."""
+    one, other = ({maker for maker, _ in _makers(side)} for side in (base, exp))
+    return bool(one and other) and not one & other
+
+
+def _makers(side: Part) -> set[tuple[str, str]]:
+    frame = side.frames.get(MAKERS)
+    return set() if frame is None else {(row["maker"], row["device_word"]) for row in frame.data.to_pylist()}
+
+
+_PARTS = {
+    "Computing": ON_DEVICE[:1],
+    "Exposed communication": ON_DEVICE[-1:],
+    "Exposed copies and sets": ON_DEVICE[1:3],
+    "Unrecorded work": ON_DEVICE[3:4],
+}
+"""Part of the table -> parts of the step."""
+
+
+def overall(base: StepTime, exp: StepTime) -> Frame:
+    """Returns the parts of the step on the devices of both sides; those before the last one sum exactly to it."""
+    times = []
+    shown = {
+        title: of
+        for title, of in _PARTS.items()
+        if of != ON_DEVICE[3:4] or any(side.parts[key] for side in (base, exp) for key in of)
+    }
+    for side in (base, exp):
+        parts = [sum(side.parts[key] for key in of) for of in shown.values()]
+        times.append(np.array([*parts, side.total_ns - sum(parts), side.total_ns], np.int64))
+    one, other = times
+    data = {
+        "overall_part": pa.array([*shown, "Free", "Whole step"], pa.string()),
+        "base_ns": pa.array(one),
+        "base_share": pa.array(one / max(base.total_ns, 1)),
+        "exp_ns": pa.array(other),
+        "exp_share": pa.array(other / max(exp.total_ns, 1)),
+        "delta_ns": pa.array(other - one),
+        "compared_ratio": compared_ratio(pa.array(one), pa.array(other)),
+    }
+    return Frame(OVERALL, "Overall", _columns(data, None), pa.table(data), ("overall_part",), "overall_part")
+
+
+@remembered
+def device_tables(base: Part, exp: Part, scaling: Scaling, slower: bool) -> dict[str, Frame]:
+    """Returns the tables of both sides' device work by name, without ``overall``; empty ones are left out."""
+    frames = [_computing(base, exp, scaling, slower), _communication(base, exp, scaling, slower), _memory(base, exp)]
+    frames.append(_kernels(paths_of(base), paths_of(exp), scaling))
+    return {frame.name: frame for frame in frames if frame.data.num_rows}
+
+
+def _columns(data: dict[str, pa.Array], scaling: Scaling | None, *hidden: str) -> list[Column]:
+    window = scaling.window if scaling else ""
+    return [
+        Column(METRICS.metric(key, window=window if METRICS[key].window else ""), hidden=key in hidden) for key in data
+    ]
+
+
+def _changed_most(
+    name: str, title: str, data: dict[str, pa.Array], scaling: Scaling, slower: bool, *keys: str
+) -> Frame:
+    """A table, first what changed most in the direction of the whole. Columns without any value are left out."""
+    known = {
+        key: values
+        for key, values in data.items()
+        if key == "compared_ratio" or values.null_count < len(values) or not len(values)
+    }
+    order = [("delta_ns", "descending" if slower else "ascending"), *((key, "ascending") for key in keys)]
+    table = pa.table(known).sort_by(order)
+    hidden = ("delta_kernels", "delta_calls", "base_matrix_ns", "exp_matrix_ns")
+    return Frame(name, title, _columns(known, scaling, *hidden), table, keys, keys[0], Sort("delta_ns", slower))
+
+
+def _computing(base: Part, exp: Part, scaling: Scaling, slower: bool) -> Frame:
+    keys = ("family", "pass_direction")
+    values = ("calls", "total_ns", "matrix_ns")
+    both = both_sides(base.frames.get(FAMILIES), exp.frames.get(FAMILIES), keys, values)
+    times = changes(both, "total_ns", scaling, "ns")
+    data = {key: both[key] for key in keys} | changes(both, "calls", scaling, "kernels")
+    for side in ("base", "exp"):
+        data |= {f"{side}_ns": times[f"{side}_ns"], f"{side}_share": _shares(both[f"{side}_total_ns"])}
+    data |= {"delta_ns": times["delta_ns"], "compared_ratio": compared_ratio(times["base_ns"], times["exp_ns"])}
+    on_matrix = changes(both, "matrix_ns", scaling, "matrix_ns")
+    data |= {key: on_matrix[key] for key in ("base_matrix_ns", "exp_matrix_ns")}
+    return _changed_most(COMPUTING, "Computing by family", data, scaling, slower, *keys)
+
+
+def _shares(values: pa.ChunkedArray) -> pa.Array:
+    return pa.array(shares(values.to_numpy()))
+
+
+def _communication(base: Part, exp: Part, scaling: Scaling, slower: bool) -> Frame:
+    both = both_sides(
+        base.frames.get(COLLECTIVES),
+        exp.frames.get(COLLECTIVES),
+        ("collective",),
+        ("calls", "total_ns", "max_ns", *_STATED),
+    )
+    times = changes(both, "total_ns", scaling, "ns")
+    data = {"collective": both["collective"]} | changes(both, "calls", scaling, "calls") | times
+    data |= {"compared_ratio": compared_ratio(times["base_ns"], times["exp_ns"])}
+    data |= {f"{side}_longest_ns": both[f"{side}_max_ns"] for side in ("base", "exp")}
+    for side, part, count in (("base", base, scaling.base), ("exp", exp, scaling.exp)):
+        for key in _STATED:
+            stated = part.frames[COLLECTIVES].data
+            known = pc.is_in(both["collective"], stated.filter(pc.is_valid(stated[key]))["collective"].combine_chunks())
+            data[f"{side}_{key.removeprefix('stated_')}"] = pc.if_else(known, over(both[f"{side}_{key}"], count), None)
+    return _changed_most(COMMUNICATION, "Communication by operation", data, scaling, slower, "collective")
+
+
+def _memory(base: Part, exp: Part) -> Frame:
+    both = both_sides(base.frames.get(PEAKS), exp.frames.get(PEAKS), ("compared_memory",), ("bytes",))
+    both = both.filter(pc.equal(both["presence"], "both")).sort_by("compared_memory")
+    data = {
+        "compared_memory": both["compared_memory"],
+        "base_bytes": both["base_bytes"],
+        "exp_bytes": both["exp_bytes"],
+        "delta_bytes": pc.subtract(both["exp_bytes"], both["base_bytes"]),
+        "compared_ratio": compared_ratio(both["base_bytes"], both["exp_bytes"]),
+    }
+    return Frame(MEMORY, "Memory", _columns(data, None), pa.table(data), ("compared_memory",), "compared_memory")
+
+
+def _kernels(base: Paths, exp: Paths, scaling: Scaling) -> Frame:
+    """The kernels of each operator, those of both sides beside each other in order of their time."""
+    left = _placed(base.operators(exp), base.work, "base", scaling.base)
+    right = _placed(exp.operators(base), exp.work, "exp", scaling.exp)
+    keys = ["beside_operator", "beside_place"]
+    data = left.join(right, keys, join_type="full outer")
+    numbers = [f"{side}_{what}" for side in ("base", "exp") for what in ("kernels", "ns")]
+    filled = {key: pc.fill_null(data[key], 0) for key in numbers}
+    time = pc.add(filled["base_ns"], filled["exp_ns"])
+    whole = (
+        pa.table({"beside_operator": data["beside_operator"], "time": time})
+        .group_by("beside_operator")
+        .aggregate([("time", "sum")])
+    )
+    data = pa.table({**{key: data[key] for key in (*keys, "base_kernel", "exp_kernel")}, **filled})
+    data = data.join(whole, "beside_operator").sort_by(
+        [("time_sum", "descending"), *((key, "ascending") for key in keys)]
+    )
+    shown = (
+        "beside_operator",
+        "beside_place",
+        "base_kernel",
+        "base_kernels",
+        "base_ns",
+        "exp_kernel",
+        "exp_kernels",
+        "exp_ns",
+    )
+    table = data.select(shown).combine_chunks()
+    columns = _columns({key: table[key] for key in shown}, scaling, "beside_place")
+    return Frame(
+        KERNELS_BESIDE, "Kernels by operator", columns, table, ("beside_operator", "beside_place"), "beside_operator"
+    )
+
+
+def _placed(operators: Sequence[str], work: pa.Table, side: str, count: int) -> pa.Table:
+    """Kernels by operator and name, with their place in the operator by time, over the steps of their side."""
+    data = pa.table({"name": pa.array(operators, pa.string()), "kernel": work["name"].cast(pa.string())})
+    data = data.append_column("calls", work["calls"]).append_column("ns", work["total_ns"])
+    data = data.group_by(["name", "kernel"], use_threads=False).aggregate([("calls", "sum"), ("ns", "sum")])
+    data = data.sort_by([("name", "ascending"), ("ns_sum", "descending"), ("kernel", "ascending")])
+    coded = data["name"].combine_chunks().dictionary_encode().indices.to_numpy()
+    begins = np.flatnonzero(np.append(True, coded[1:] != coded[:-1])[: len(coded)])
+    place = np.arange(len(coded)) - np.repeat(begins, np.diff(np.append(begins, len(coded))))
+    return pa.table(
+        {
+            "beside_operator": data["name"],
+            "beside_place": pa.array(place),
+            f"{side}_kernel": data["kernel"],
+            f"{side}_kernels": over(data["calls_sum"], count),
+            f"{side}_ns": over(data["ns_sum"], count),
+        }
+    )
+
+
+def device_notices(base: Part, exp: Part) -> list[Notice]:
+    """Returns what to know where devices are compared: what of both sides can be compared at all."""
+    notices, ours, theirs = [], paths_of(base), paths_of(exp)
+    if not ours.total_ns or not theirs.total_ns:
+        return []
+    if have_other_makers(base, exp):
+        text = (
+            "The devices are of different makers. Their kernels share no names and stand beside each other by operator. "
+            "Operators that both have hold {base_matched_ratio} of the baseline's device time and {exp_matched_ratio} of "
+            "the experiment's."
+        )
+        ratios = {"base_matched_ratio": ours.ratio(theirs), "exp_matched_ratio": theirs.ratio(ours)}
+        figures = [METRICS.figure(key, value) for key, value in ratios.items()]
+        notices.append(Notice("other_makers", "info", text, "", figures))
+    if any(ours.shape) and any(theirs.shape):
+        alike = {"base_alike_ratio": ours.ratio(theirs, True), "exp_alike_ratio": theirs.ratio(ours, True)}
+        if min(alike.values()) < ALIKE_FROM:
+            text = (
+                "The sides do unlike work: operators with the same input shapes hold {base_alike_ratio} of the baseline's "
+                "device time and {exp_alike_ratio} of the experiment's. Their times say little about the devices."
+            )
+            todo = "Compare the same model with the same batch size."
+            figures = [METRICS.figure(key, value) for key, value in alike.items()]
+            notices.append(Notice("unlike_work", "medium", text, todo, figures))
+    return notices

@@ -1,0 +1,400 @@
+"""Diff: what became slower or faster from one profile to another, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.busy_intervals import device_busy
+from tb_plugin.analysis.idle.account import idle_account
+from tb_plugin.analysis.idle.metrics import cause_metrics
+from tb_plugin.analysis.kernel_classes import word_of
+from tb_plugin.analysis.phrases import counted
+from tb_plugin.analysis.range_patterns import DATALOADER
+from tb_plugin.analysis.reported_steps import missing_computation, stated_length, stated_steps
+from tb_plugin.analysis.selection import select_rows, steps_of
+from tb_plugin.errors import BadRequest
+from tb_plugin.model.trace.schema import MISSING, KernelClass
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import (
+    Breakdown,
+    CoverageInfo,
+    Figures,
+    Metric,
+    Notice,
+    Payload,
+    Slice,
+    Table,
+    Tree,
+    View,
+)
+from tb_plugin.views.diff import unlike_devices
+from tb_plugin.views.diff.call_tree import call_tree
+from tb_plugin.views.diff.device_frames import device_frames
+from tb_plugin.views.diff.findings import findings, leading_notice, settings
+from tb_plugin.views.diff.merged_tree import both_trees
+from tb_plugin.views.diff.metrics import METRICS
+from tb_plugin.views.diff.missing_kernels import (
+    RECORDED_COMPUTE,
+    STATED,
+    STATED_COMPUTE,
+    missing_kernels,
+    stated_headline,
+)
+from tb_plugin.views.diff.paired_tables import (
+    ALL_MEASURES,
+    BY_TYPE,
+    MEASURES,
+    PER_STEP,
+    RANGES,
+    TABLES,
+    TOTAL,
+    Scaling,
+    join,
+)
+from tb_plugin.views.diff.range_tables import changed_most, have_only_ranges, own_ns, range_frames, recordings
+from tb_plugin.views.diff.serving_modes import NAME as MODES
+from tb_plugin.views.diff.serving_modes import modes_frame
+from tb_plugin.views.diff.waterfall import IDLE, ON_DEVICE, StepTime, difference, idle_time, leading_part, step_time
+
+BORROWED: Mapping[str, Sequence[str]] = MappingProxyType(
+    {
+        "overview": ("steps", "configuration"),
+        "operators": ("operators", "operators_by_shape"),
+        "kernels": ("kernels", *(table.name for table in BY_TYPE)),
+        "modules": ("modules",),
+        "launches": ("runtime_calls",),
+        "serving": (MODES,),
+    }
+)
+
+NAMED_BY: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "kernel_ns": ("kernels", "total_ns"),
+        "communication_ns": ("kernels", "total_ns"),
+        "runtime_ns": ("runtime_calls", "host_total_ns"),
+        "cpu_ns": ("operators", "host_self_ns"),
+    }
+)
+"""Part of a step -> the table, and its time, whose row says what changed."""
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Both profiles, their step times where known, and how they are compared."""
+
+    base: Part
+    exp: Part
+    base_step: StepTime | None
+    exp_step: StepTime | None
+    scaling: Scaling
+    measure: str
+    leading: str
+    """The measure that explains the change, also where all are asked for."""
+
+    @property
+    def compares_devices(self) -> bool:
+        """Returns whether there is more to tell of the devices than of two of one maker."""
+        return unlike_devices.compares_devices(self.base, self.exp)
+
+    @property
+    def only_ranges(self) -> bool:
+        """Returns whether neither side holds more than ranges."""
+        return have_only_ranges(self.base, self.exp)
+
+    @property
+    def slower(self) -> bool:
+        """Returns whether the experiment's step is the longer one, or nobody knows; of ranges those with more time in all."""
+        if self.only_ranges:
+            return own_ns(self.exp) >= own_ns(self.base)
+        return self.base_step is None or self.exp_step is None or self.exp_step.total_ns >= self.base_step.total_ns
+
+
+class Diff:
+    """The view of two profiles: the baseline's part first, the experiment's second."""
+
+    id = "diff"
+    title = "Diff"
+    model = TraceTable
+    traits = Traits("Compare", whole="It compares whole steps of two profiles.")
+    scope: Scope = "pair"
+    borrows = BORROWED
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Returns None: any two traces can be compared."""
+        return None
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Returns the chosen steps: nothing else matters."""
+        return (params.steps,)
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns what one side contributes besides what it borrows: its call tree and its devices. Raises BadRequest."""
+        selection = select_rows(trace, params.steps)
+        names = [
+            METRICS.figure("device_name", device.name, f"Device {device.id}") for device in trace.devices if device.name
+        ]
+        return Part(
+            coverage=selection.coverage,
+            facts={"diff.has_device": int((trace.device != MISSING).any()), **_kernels_stated(trace, params)},
+            frames={
+                "call_tree": call_tree(trace, selection),
+                **range_frames(trace),
+                **device_frames(trace, selection, params),
+            },
+            payloads={"devices": Figures("devices", "Devices", "", names), **_idle(trace, params)},
+            layout=("call_tree",),
+            steps=tuple(trace.steps.label) if trace.steps.recorded else (),
+        )
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page, or one page of one table. One part alone is compared with itself. Raises BadRequest, NotFound."""
+        sides = _sides(parts[0], parts[-1], params)
+        # A page of one table needs no other; an unknown name gets all, so that the error can list them.
+        tables = (*TABLES, *(each for each in (*BY_TYPE, RANGES) if any(each.name in part.frames for part in parts)))
+        wanted = [table for table in tables if table.name == params.table] or tables
+        devices = sides.compares_devices
+        frames = _device_tables(sides) if devices else {}
+        frames |= {
+            table.name: join(
+                sides.base,
+                table,
+                sides.exp,
+                sides.measure,
+                sides.scaling,
+                slower=sides.slower,
+                by=sides.leading,
+                devices=devices,
+            )
+            for table in wanted
+        }
+        frames |= modes_frame(sides.base, sides.exp)
+        frames["settings"] = settings(sides.base, sides.exp)
+        payloads = _payloads(sides) if params.table is None else {}
+        whole = Part(
+            coverage=_coverage(sides),
+            frames=frames,
+            payloads=payloads,
+            layout=(*payloads, *frames),
+        )
+        return answer_view(self, whole, params)
+
+
+def _kernels_stated(trace: TraceTable, params: Params) -> dict[str, float]:
+    """What a profile states: the mean length of its steps, and its computation where kernels are missing."""
+    length, missing = stated_length(stated_steps(trace, params.steps)), missing_computation(trace)
+    facts = {} if length is None else {STATED: length}
+    return facts | ({} if missing is None else dict(zip((RECORDED_COMPUTE, STATED_COMPUTE), missing, strict=True)))
+
+
+def _idle(trace: TraceTable, params: Params) -> dict[str, Payload]:
+    """Idle time of the steps by cause, of the only device that works."""
+    devices = list(device_busy(trace))
+    if len(devices) != 1 or devices[0] == MISSING:
+        return {}
+    steps = steps_of(trace, params.steps)
+    causes = idle_account(trace, devices[0]).by_cause(steps.start_ns, steps.end_ns)
+    times = {cause: int(time.sum()) for cause, time in causes.items()}
+    parts = [Slice(metric, word, times[cause]) for cause, (metric, word) in cause_metrics().items()]
+    return {IDLE: Breakdown(IDLE, "Idle time by cause", "", "ns", sum(times.values()), parts)}
+
+
+def _sides(base: Part, exp: Part, params: Params) -> _Sides:
+    """Raises BadRequest for a measure or a scaling that there is not."""
+    per = params.get("per") or PER_STEP
+    if per not in (PER_STEP, TOTAL):
+        raise BadRequest(f"per cannot be {per}.", "per", f"Choose {PER_STEP} or {TOTAL}.")
+    scaling = Scaling(per, _steps(base), _steps(exp)) if per == PER_STEP else Scaling(per, 1, 1)
+    lacking = any(STATED_COMPUTE in part.facts for part in (base, exp))
+    one, other = (None, None) if lacking else (step_time(base, scaling.base), step_time(exp, scaling.exp))
+    leading = _measure(base, exp, one, other)
+    measure = params.get("measure") or leading
+    if measure not in (*MEASURES, ALL_MEASURES):
+        raise BadRequest(f"There is no measure {measure}.", "measure", f"Choose one of {', '.join(MEASURES)}.")
+    return _Sides(base, exp, one, other, scaling, measure, leading)
+
+
+def _measure(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTime | None) -> str:
+    """Device time where it is what changed, and both sides have it; host time otherwise.
+
+    Of unlike devices always that of an operator with all that is in it: below what both sides call, each has its own.
+    """
+    if unlike_devices.have_other_makers(base, exp):
+        return "device_total_ns"
+    on_device = bool(base.facts.get("diff.has_device") and exp.facts.get("diff.has_device"))
+    if base_step is not None and exp_step is not None:
+        on_device = on_device and leading_part(base_step, exp_step) in ON_DEVICE
+    return "device_self_ns" if on_device else "host_self_ns"
+
+
+def _device_tables(sides: _Sides) -> dict[str, Frame]:
+    """The tables that stand beside each other what the devices of both sides did."""
+    one, other = sides.base_step, sides.exp_step
+    overall = {} if one is None or other is None else {unlike_devices.OVERALL: unlike_devices.overall(one, other)}
+    return overall | unlike_devices.device_tables(sides.base, sides.exp, sides.scaling, sides.slower)
+
+
+def _steps(part: Part) -> int:
+    """Steps behind the numbers of a part; a recording without steps counts as one."""
+    chosen = part.coverage.steps
+    return max(len(part.steps if chosen is None else chosen), 1)
+
+
+def _summed(sides: _Sides) -> tuple[int, int] | None:
+    """Of how many steps the times of each side are the sum; None where they are those of one step."""
+    return (_steps(sides.base), _steps(sides.exp)) if sides.scaling.per != PER_STEP else None
+
+
+def _coverage(sides: _Sides) -> CoverageInfo:
+    one, other = sides.base.coverage, sides.exp.coverage
+    return CoverageInfo(
+        window_ns=other.window_ns,
+        fraction_read=min(one.fraction_read, other.fraction_read),
+        complete=one.complete and other.complete,
+        steps=other.steps,
+        window=other.window or one.window,
+    )
+
+
+def _payloads(sides: _Sides) -> dict[str, Payload]:
+    base, exp = sides.base_step, sides.exp_step
+    payloads: dict[str, Payload] = {}
+    if sides.only_ranges:
+        payloads["headline"] = recordings(sides.base, sides.exp)
+    elif base is not None and exp is not None:
+        payloads["headline"] = _headline(sides, base, exp)
+        payloads["waterfall"] = _waterfall(sides, base, exp)
+        if (idle := _idle_waterfall(sides)) is not None:
+            payloads["idle_waterfall"] = idle
+    elif (stated := stated_headline(sides.base, sides.exp)) is not None:
+        payloads["headline"] = stated
+    payloads["compared"] = Figures(
+        "compared",
+        "Compared",
+        "",
+        [METRICS.figure("measure", sides.measure), METRICS.figure("per", sides.scaling.per)],
+    )
+    tree = both_trees(sides.base, sides.exp, sides.measure, sides.scaling)
+    about = unlike_devices.device_notices(sides.base, sides.exp) if sides.compares_devices else []
+    payloads["findings"] = findings(sides.base, sides.exp, [*_leading(sides, tree), *about])
+    payloads["call_tree"] = tree
+    return payloads
+
+
+def _leading(sides: _Sides, tree: Tree) -> Sequence[Notice]:
+    """What is said first."""
+    if sides.only_ranges:
+        return changed_most(sides.base, sides.exp)
+    if missing := missing_kernels(sides.base, sides.exp):
+        return missing
+    if sides.base_step is None or sides.exp_step is None:
+        return []
+    return [leading_notice(sides.base_step, sides.exp_step, _summed(sides), _changed_most(sides, tree))]
+
+
+def _changed_most(sides: _Sides, tree: Tree) -> tuple[str, float] | None:
+    """Name and change of the row of the leading part that changed most its way; None where no table holds its rows."""
+    if sides.base_step is None or sides.exp_step is None:
+        return None
+    part = leading_part(sides.base_step, sides.exp_step)
+    if part == "dataloader_ns":
+        rows = [row for row, parent in zip(tree.rows, tree.parent, strict=True) if parent != MISSING]
+        inside = [row for row in rows if DATALOADER.match(str(row["name"]))]
+        sizes = [(float(row["delta_ns"] or 0), str(row["name"])) for row in inside]
+    elif (of_devices := _leading_rows(sides, part)) is not None:
+        sizes = of_devices
+    elif part in NAMED_BY:
+        name, measure = NAMED_BY[part]
+        table = next(each for each in TABLES if each.name == name)
+        data = join(sides.base, table, sides.exp, measure, sides.scaling, slower=sides.slower).data
+        if name == "kernels":  # both parts have their rows in one table
+            talks = pc.is_in(data["name"], _communicating(sides))
+            data = data.filter(talks if part == "communication_ns" else pc.invert(talks))
+        sizes = [(float(row["delta_ns"]), row["name"]) for row in data.slice(0, 1).to_pylist()]
+    else:
+        return None
+    change, name = max(sizes, key=lambda each: each[0] if sides.slower else -each[0], default=(0.0, ""))
+    return (name, change) if change and (change > 0) == sides.slower else None
+
+
+def _leading_rows(sides: _Sides, part: str) -> list[tuple[float, str]] | None:
+    """Changes and names of the first row of a part whose kernels have other names on the other side; None of other parts."""
+    if part == "kernel_ns" and unlike_devices.have_other_makers(sides.base, sides.exp):
+        name, keys = unlike_devices.COMPUTING, ["family", "pass_direction"]
+    elif part == "communication_ns" and sides.compares_devices:
+        name, keys = unlike_devices.COMMUNICATION, ["collective"]
+    else:
+        return None
+    frame = _device_tables(sides).get(name)
+    rows = frame.data.slice(0, 1).to_pylist() if frame else []
+    return [(float(row["delta_ns"]), " ".join(filter(None, (row[key] for key in keys)))) for row in rows]
+
+
+def _communicating(sides: _Sides) -> pa.Array:
+    """Names of kernels that communicate on either side."""
+    frames = [side.frames["kernels"].data for side in (sides.base, sides.exp) if "kernels" in side.frames]
+    word = word_of(KernelClass.COMMUNICATION)
+    found = [frame["name"].filter(pc.equal(frame["class"], word)).to_pylist() for frame in frames]
+    return pa.array(sorted({name for names in found for name in names}), pa.string())
+
+
+def _headline(sides: _Sides, base: StepTime, exp: StepTime) -> Figures:
+    change, summed = exp.total_ns - base.total_ns, _summed(sides)
+    figures = [
+        METRICS.figure("base_step_ns", base.total_ns, "Baseline, all steps" if summed else "", note=_note(sides.base)),
+        METRICS.figure("exp_step_ns", exp.total_ns, "Experiment, all steps" if summed else "", note=_note(sides.exp)),
+        METRICS.figure("delta_step_ns", change),
+        METRICS.figure("step_ratio", exp.total_ns / base.total_ns if base.total_ns else None),
+    ]
+    return Figures("headline", "Headline", sides.scaling.window, figures, "headline")
+
+
+def _note(part: Part) -> str:
+    if not part.steps:
+        return "whole recording, no steps"
+    return counted(_steps(part), "step")
+
+
+def _waterfall(sides: _Sides, base: StepTime, exp: StepTime) -> Breakdown:
+    title = "From the baseline's step to the experiment's" if _summed(sides) is None else "From baseline to experiment"
+    return _changes("waterfall", title, f"{sides.scaling.window}; the parts sum exactly", sides, base, exp)
+
+
+def _idle_waterfall(sides: _Sides) -> Breakdown | None:
+    """The part of it in which the device of each side has nothing to do, opened by cause; None where that is not known."""
+    base, exp = (idle_time(part, count) for part, count in _counted(sides))
+    if base is None or exp is None or not (base.total_ns or exp.total_ns):
+        return None
+    subtitle = f"{sides.scaling.window}; what changed beside the device's work, exactly"
+    return _changes("idle_waterfall", "Idle time of the device by cause", subtitle, sides, base, exp)
+
+
+def _counted(sides: _Sides) -> tuple[tuple[Part, int], tuple[Part, int]]:
+    return (sides.base, sides.scaling.base), (sides.exp, sides.scaling.exp)
+
+
+def _changes(name: str, title: str, subtitle: str, sides: _Sides, base: StepTime, exp: StepTime) -> Breakdown:
+    slices = [
+        Slice(
+            Metric(m.key, m.title, m.unit, f"Experiment less baseline. {m.definition}", sides.scaling.window),
+            m.key.removesuffix("_ns"),
+            value,
+        )
+        for m, value in zip(exp.metrics, difference(base, exp).values(), strict=True)
+        if base.parts[m.key] or exp.parts[m.key]
+    ]
+    return Breakdown(
+        name=name,
+        title=title,
+        subtitle=subtitle,
+        unit="ns",
+        total=exp.total_ns - base.total_ns,
+        parts=slices,
+        style="waterfall",
+        start=base.total_ns,
+    )

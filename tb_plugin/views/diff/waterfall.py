@@ -1,0 +1,80 @@
+"""From the step time of one profile to that of another, part by part, in whole nanoseconds that sum exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from tb_plugin.analysis.base import Part
+from tb_plugin.payloads import Breakdown, Metric
+from tb_plugin.views.diff.metrics import METRICS
+
+ON_DEVICE = ("kernel_ns", "memcpy_ns", "memset_ns", "unrecorded_ns", "communication_ns")
+"""Parts of a step in which a device works."""
+_UNRECORDED = METRICS["unrecorded_ns"]
+IDLE = "idle"
+"""Payload of a side: idle time of all its steps by cause."""
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """The parts of the mean step (or of all steps) of one profile; ``sum(parts.values()) == total_ns``."""
+
+    parts: Mapping[str, int]
+    """Column of the Overview's table of steps -> nanoseconds."""
+    total_ns: int
+    metrics: Sequence[Metric]
+    """Metrics of the parts, in order of priority."""
+
+
+def step_time(part: Part, count: int) -> StepTime | None:
+    """Returns the Overview's steps divided by ``count``; None where the part holds none.
+
+    Each running sum is rounded, not each part: so every part is within a nanosecond of its mean, and they sum to the
+    rounded mean of the whole.
+    """
+    frame = part.frames.get("steps")
+    if frame is None:
+        return None
+    metrics = [
+        column.metric for column in frame.columns if column.metric.unit == "ns" and column.metric.key != "total_ns"
+    ]
+    if _UNRECORDED.key not in frame.data.column_names:  # as in most recordings
+        metrics.insert(ON_DEVICE.index(_UNRECORDED.key), _UNRECORDED)
+    sums = [sum(frame.data[each.key].to_pylist()) if each.key in frame.data.column_names else 0 for each in metrics]
+    reached = [0, *((2 * running + count) // (2 * count) for running in accumulate(sums))]
+    values = [after - before for before, after in pairwise(reached)]
+    return StepTime(dict(zip((m.key for m in metrics), values, strict=True)), reached[-1], metrics)
+
+
+def idle_time(part: Part, count: int) -> StepTime | None:
+    """Returns the idle time of the steps by cause, divided by ``count`` in the same way; None where it is not what remains.
+
+    What remains of a step beside the work of its device is the idle time of that device: of several, or with work whose
+    device is not stated, it is not.
+    """
+    frame, idle = part.frames.get("steps"), part.payloads.get(IDLE)
+    if frame is None or not isinstance(idle, Breakdown):
+        return None
+    worked = sum(sum(frame.data[key].to_pylist()) for key in ON_DEVICE if key in frame.data.column_names)
+    if worked + idle.total != sum(frame.data["total_ns"].to_pylist()):
+        return None
+    metrics = [each.metric for each in idle.parts]
+    reached = [
+        (2 * each + count) // (2 * count) for each in accumulate((int(s.value) for s in idle.parts), initial=worked)
+    ]
+    values = [after - before for before, after in pairwise(reached)]
+    return StepTime(dict(zip((m.key for m in metrics), values, strict=True)), reached[-1] - reached[0], metrics)
+
+
+def difference(base: StepTime, exp: StepTime) -> dict[str, int]:
+    """Returns experiment less baseline, part by part, in order of priority; sums to the difference of the totals."""
+    return {metric.key: exp.parts[metric.key] - base.parts[metric.key] for metric in exp.metrics}
+
+
+def leading_part(base: StepTime, exp: StepTime) -> str:
+    """Returns the part that changed most in the direction of the whole; the same from both sides."""
+    parts = difference(base, exp)
+    slower = exp.total_ns >= base.total_ns
+    return max(parts, key=lambda part: (parts[part] if slower else -parts[part], part))

@@ -1,0 +1,244 @@
+"""How fast collectives move data: by group, collective and size, and the latency and bandwidth that fit all sizes.
+
+Only collectives of which every rank is here count: of others the time is a bound. A collective's time is its transfer, the
+duration on the rank that arrives last (``waiting.py``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.collective_names import POINT_TO_POINT
+from tb_plugin.lib.codes import codes
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.views.distributed.job_data import Together
+from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
+from tb_plugin.views.distributed.waiting import MEASURED, TIMINGS
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+FEWEST_SIZES = 3
+LEAST_SPREAD = 4
+"""Times the smallest size the largest one is at least, or sizes say nothing of latency and bandwidth apart."""
+MOST_POINTS = 64
+"""So many sizes are fitted; of more, these are spread evenly over them in order."""
+WORST_FIT = 0.2
+"""Sizes of which less than three quarters are as near to the line as this are told by no line. The median would say nothing
+of three sizes: the line goes through two of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Meetings:
+    """Collectives of which every rank is here and sizes and factor are known: n of them."""
+
+    row: Int64
+    """The call of a worker that says most of it, a row of the calls."""
+    bytes: Int64
+    factor: Float64
+    transfer_ns: Int64
+    group: Int64
+    """Code of the process group: of its name and ranks; of a point-to-point call also of its two ends."""
+    kind: Int64
+    """Position in ``kinds``: what groups are for, as described, else their name."""
+    kinds: list[str]
+    collective: Int64
+    """Position in ``collectives``."""
+    collectives: list[str]
+    size: Int64
+    """Workers that take part."""
+    nodes: list[tuple[str, ...]]
+    """For each group the nodes of its ranks, in order; empty where one is not known."""
+
+    def __len__(self) -> int:
+        """Returns how many there are."""
+        return len(self.row)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Time of a transfer: ``latency_ns`` and bytes on the bus over ``bandwidth`` (bytes a second)."""
+
+    kind: str
+    collective: str
+    group_size: int
+    sizes: int
+    latency_ns: float | None
+    bandwidth: float | None
+    deviation: float | None
+    """Three quarters of the sizes are no further from the line, over it; None as the two above where no line tells them."""
+
+
+def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | None:
+    """Returns latency (ns), nanoseconds a byte and the relative deviation of the line of least deviations.
+
+    Of all lines with neither number below 0 it has the least sum of |time - line| / time: as sizes span powers of ten, the
+    large ones would decide alone otherwise. Such a line goes through two of the points, or through one of them without a
+    latency, so that it is found by trying. Three quarters of the points (rounded up) deviate by no more than is said. None
+    where sizes are too few or too alike, or all times grow with smaller sizes.
+    """
+    if len(moved) < FEWEST_SIZES or moved.max() < LEAST_SPREAD * moved.min():
+        return None
+    if len(moved) > MOST_POINTS:
+        chosen = np.unique(np.linspace(0, len(moved) - 1, MOST_POINTS).round().astype(np.int64))
+        order = np.argsort(moved, kind="stable")[chosen]
+        moved, time_ns = moved[order], time_ns[order]
+    one, other = np.triu_indices(len(moved), 1)
+    apart = moved[other] - moved[one]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = np.where(apart != 0, (time_ns[other] - time_ns[one]) / apart, -1.0)
+    begin = time_ns[one] - slope * moved[one]
+    slope, begin = np.append(slope, time_ns / moved), np.append(begin, np.zeros(len(moved)))
+    fits = (slope > 0) & (begin >= 0)
+    if not fits.any():
+        return None
+    slope, begin = slope[fits], begin[fits]
+    away = np.abs(begin[:, None] + slope[:, None] * moved - time_ns) / time_ns
+    best = int(np.argmin(away.sum(axis=1)))
+    line = begin[best] + slope[best] * moved
+    return (
+        float(begin[best]),
+        float(slope[best]),
+        float(np.sort(np.abs(time_ns - line) / line)[(3 * len(line) - 1) // 4]),
+    )
+
+
+@remembered
+def meetings(data: Together) -> Meetings:
+    """Returns the collectives of the chosen steps that tell a bandwidth."""
+    seen = data.seen
+    usable = (
+        (seen.match >= 0)
+        & (seen.waiting.timing == TIMINGS.index(MEASURED))
+        & (seen.bytes > 0)
+        & (seen.waiting.transfer_ns > 0)
+        & seen.rated
+        & ~np.isnan(seen.factor)
+        & (seen.factor > 0)
+        & _alone(seen.data)
+    )
+    rows = np.flatnonzero(usable)
+    collective, names = texts_of(seen.data, "collective")
+    received = np.isin(collective, [i for i, each in enumerate(names) if each == "recv"])
+    # A transfer between two ends is told by its sender.
+    order = rows[np.lexsort((received[rows], -seen.bytes[rows], seen.match[rows]))]
+    row = order[np.flatnonzero(np.diff(seen.match[order], prepend=-1))]
+    some = seen.data.take(pa.array(row))
+    name, names = texts_of(some, "group")
+    ranks, listed = texts_of(some, "group_ranks")
+    described = {(each["group"], each["group_ranks"]): each["group_description"] for each in data.process_groups}
+    by_name = {each["group"]: each["group_description"] for each in reversed(data.process_groups)}
+    collective, collectives = texts_of(some, "collective")
+    two_ended = np.isin(collective, [i for i, each in enumerate(collectives) if each in POINT_TO_POINT])
+    ends = (np.where(two_ended, numbers_of(some, key), -1) for key in ("source_rank", "destination_rank"))
+    group = codes(name, ranks, *ends) if len(row) else name
+    _, first, which = np.unique(group, return_index=True, return_inverse=True)
+    titles = [
+        str(described.get((names[name[at]], listed[ranks[at]])) or by_name.get(names[name[at]]) or names[name[at]])
+        for at in first.tolist()
+    ]
+    kinds = sorted(set(titles))
+    place = {title: at for at, title in enumerate(kinds)}
+    return Meetings(
+        row=row,
+        bytes=seen.bytes[row],
+        factor=seen.factor[row],
+        transfer_ns=seen.waiting.transfer_ns[row],
+        group=which.astype(np.int64),
+        kind=np.array([place[title] for title in titles], np.int64)[which],
+        kinds=kinds,
+        collective=collective,
+        collectives=collectives,
+        size=seen.waiting.workers[row],
+        nodes=_nodes(data, seen.match[row], which.astype(np.int64), len(first)),
+    )
+
+
+def _nodes(data: Together, match: Int64, group: Int64, groups: int) -> list[tuple[str, ...]]:
+    """The nodes of the workers that meet in each group."""
+    seen = data.seen
+    of = np.full(int(seen.match.max(initial=-1)) + 2, -1, np.int64)
+    of[match] = group
+    mine = of[seen.match]
+    named = {str(row["worker"]): str(row["node"] or "") for row in data.devices}
+    nodes = sorted({node for node in named.values() if node})
+    numbers = {node: at for at, node in enumerate(nodes)}
+    place = np.array([numbers.get(named.get(name, ""), len(nodes)) for name in data.names], np.int64)
+    pairs = np.unique(mine[mine >= 0] * (len(nodes) + 1) + place[seen.worker[mine >= 0]])
+    found: list[list[str]] = [[] for _ in range(groups)]
+    unknown = set()
+    for pair in pairs.tolist():
+        which, node = divmod(pair, len(nodes) + 1)
+        if node == len(nodes):
+            unknown.add(which)
+        else:
+            found[which].append(nodes[node])
+    return [() if at in unknown else tuple(each) for at, each in enumerate(found)]
+
+
+def _alone(calls: pa.Table) -> npt.NDArray[np.bool_]:
+    """Calls that no kernel carries out together with others: of those nobody knows which part of the time is whose."""
+    if "batch" not in calls.column_names:
+        return np.ones(calls.num_rows, np.bool_)
+    found: npt.NDArray[np.bool_] = calls["batch"].is_null().to_numpy()
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Collectives with equal keys together: n classes in order of the keys."""
+
+    first: Int64
+    """A collective of each, a position in Meetings."""
+    count: Int64
+    transfer_ns: Int64
+    """Median, of an even number the smaller one in the middle."""
+    total_ns: Int64
+
+
+def classes_of(found: Meetings, *keys: Int64) -> Classes:
+    """Returns the classes of collectives with equal keys."""
+    code = codes(*keys) if len(found) else np.empty(0, np.int64)
+    order = np.lexsort((found.transfer_ns, code))
+    begin = np.flatnonzero(np.diff(code[order], prepend=-1))
+    count = np.diff(np.append(begin, len(order)))
+    time = found.transfer_ns[order]
+    total = np.add.reduceat(time, begin) if len(begin) else time
+    return Classes(order[begin], count, time[begin + (count - 1) // 2], total)
+
+
+def fits(data: Together) -> list[Fit]:
+    """Returns latency and bandwidth of each kind of groups, size of group and collective, those with most time first."""
+    return _fits(data)
+
+
+@remembered
+def _fits(data: Together) -> list[Fit]:
+    found = meetings(data)
+    pool = codes(found.kind, found.size, found.collective) if len(found) else np.empty(0, np.int64)
+    classes = classes_of(found, pool, found.bytes)
+    of = pool[classes.first]
+    time = np.bincount(pool, weights=found.transfer_ns)
+    made = []
+    for number in sorted(np.unique(of).tolist(), key=lambda number: -time[number]):
+        mine = np.flatnonzero(of == number)
+        at = classes.first[mine]
+        head = int(at[0])
+        line = line_of(found.bytes[at] * found.factor[at], classes.transfer_ns[mine].astype(np.float64))
+        told = line is not None and line[2] <= WORST_FIT
+        made.append(
+            Fit(
+                kind=found.kinds[found.kind[head]],
+                collective=found.collectives[found.collective[head]],
+                group_size=int(found.size[head]),
+                sizes=len(mine),
+                latency_ns=line[0] if line and told else None,
+                bandwidth=1e9 / line[1] if line and told else None,
+                deviation=line[2] if line and told else None,
+            )
+        )
+    return made

@@ -1,0 +1,289 @@
+"""Tables, chart and notice of how fast data move: bandwidths of groups, latency and bandwidth over sizes, slow nodes."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+
+from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.job_tables.outliers import LEAST_PERCENT, outlying, twice_median
+from tb_plugin.lib.codes import codes
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.payloads import Line, Notice, Series
+from tb_plugin.views.distributed.bandwidth.measured import Fit, Meetings, classes_of, fits, meetings
+from tb_plugin.views.distributed.job_data import Row, Together
+from tb_plugin.views.distributed.metrics import METRICS
+from tb_plugin.views.distributed.rank.profile import frame, table
+
+_BANDWIDTH = {
+    "group_description": pa.string(), "collective": pa.string(), "comm_bytes": pa.int64(), "group_size": pa.int64(),
+    "nodes": pa.string(), "met": pa.int64(), "median_transfer_ns": pa.int64(), "algorithm_bandwidth": pa.float64(),
+    "bus_bandwidth": pa.float64(), "link_share": pa.float64(), "group": pa.string(), "group_ranks": pa.string(),
+    "source_rank": pa.int64(), "destination_rank": pa.int64(),
+}  # fmt: skip
+_FIT = {
+    "group_description": pa.string(), "collective": pa.string(), "group_size": pa.int64(), "fit_sizes": pa.int64(),
+    "fit_latency_ns": pa.float64(), "fit_bandwidth": pa.float64(), "fit_deviation": pa.float64(),
+}  # fmt: skip
+_NODES = {
+    "nodes": pa.string(), "node_count": pa.int64(), "met": pa.int64(), "slowdown": pa.float64(),
+    "bus_bandwidth": pa.float64(),
+}  # fmt: skip
+DRAWN = 5
+"""So many kinds of groups and collectives are in the chart: those with most time."""
+MOST_SIZES = 200
+LEAST_SIZE = 512
+"""Bytes: what transfers of less take is latency alone, and would stretch both axes by decades."""
+NAMED_NODES = 4
+"""Of more nodes the first and the last are named."""
+_SCALE = 10**6
+NAMED = 3
+"""So many slow nodes and pairs of nodes are findings of their own."""
+
+
+@remembered
+def bandwidth_frames(data: Together) -> Mapping[str, Frame]:
+    """Returns the tables: bandwidths by group, collective and size, their fits, and how nodes compare."""
+    every = [
+        frame(
+            "bandwidths",
+            "Bandwidths",
+            table(_BANDWIDTH, _bandwidth_rows(data)),
+            ("group", "group_ranks", "source_rank", "destination_rank", "collective", "comm_bytes"),
+            "group_description",
+            ("group_ranks",),
+        ),
+        frame(
+            "bandwidth_fits",
+            "Latency and bandwidth",
+            table(_FIT, _fit_rows(fits(data))),
+            ("group_description", "collective", "group_size"),
+            "group_description",
+        ),
+        frame("nodes", "Nodes", table(_NODES, node_rows(data)), ("nodes",), "nodes"),
+    ]
+    return {each.name: each for each in every}
+
+
+def _bandwidth_rows(data: Together) -> list[Row]:
+    found = meetings(data)
+    if not len(found):
+        return []
+    classes = classes_of(found, found.group, found.collective, found.bytes)
+    at = classes.first
+    calls = data.seen.data.take(pa.array(found.row[at]))
+    texts = {key: calls[key].to_pylist() for key in ("group", "group_ranks", "source_rank", "destination_rank")}
+    peaks = _peaks(data)
+    rows: list[Row] = []
+    for i, one in enumerate(at.tolist()):
+        nodes = found.nodes[int(found.group[one])]
+        size, count, total = int(found.bytes[one]), int(classes.count[i]), int(classes.total_ns[i])
+        bus = size * count * 1e9 / total * float(found.factor[one])
+        peak = peaks.get(nodes[0]) if len(nodes) == 1 else None
+        rows.append(
+            {
+                "group_description": found.kinds[int(found.kind[one])],
+                "collective": found.collectives[int(found.collective[one])],
+                "comm_bytes": size,
+                "group_size": int(found.size[one]),
+                "nodes": nodes_short(nodes) or None,
+                "met": count,
+                "median_transfer_ns": int(classes.transfer_ns[i]),
+                "algorithm_bandwidth": size * count * 1e9 / total,
+                "bus_bandwidth": bus,
+                "link_share": bus / peak if peak else None,
+                **{key: values[i] for key, values in texts.items()},
+            }
+        )
+    return rows
+
+
+def nodes_short(nodes: Sequence[str]) -> str:
+    """Returns nodes by name, of many their number, the first and the last."""
+    if len(nodes) <= NAMED_NODES:
+        return ", ".join(nodes)
+    return f"{len(nodes)} nodes: {nodes[0]} … {nodes[-1]}"
+
+
+def _peaks(data: Together) -> dict[str, int]:
+    """What the links of the devices of each node move at most, where it is known and the same for all of them."""
+    found: dict[str, set[object]] = defaultdict(set)
+    for row in data.devices:
+        found[str(row["node"] or "")].add(row.get("link_peak"))
+    return {node: peak for node, peaks in found.items() if len(peaks) == 1 and isinstance(peak := peaks.pop(), int)}
+
+
+def _fit_rows(every: list[Fit]) -> list[Row]:
+    return [
+        {
+            "group_description": fit.kind,
+            "collective": fit.collective,
+            "group_size": fit.group_size,
+            "fit_sizes": fit.sizes,
+            "fit_latency_ns": fit.latency_ns,
+            "fit_bandwidth": fit.bandwidth,
+            "fit_deviation": fit.deviation,
+        }
+        for fit in every
+    ]
+
+
+def node_rows(data: Together) -> list[Row]:
+    """Returns a row for each set of nodes that groups meet on, the slowest first.
+
+    ``slowdown``: median over its kinds of collectives (kind of group, name, ranks, bytes) of its median transfer over the
+    median of all sets with as many nodes that have the same kind.
+    """
+    return _node_rows(data)
+
+
+@remembered
+def _node_rows(data: Together) -> list[Row]:
+    found = meetings(data)
+    if not len(found):
+        return []
+    places = sorted({nodes for nodes in found.nodes if nodes})
+    number = {nodes: at for at, nodes in enumerate(places)}
+    place = np.array([number.get(nodes, -1) for nodes in found.nodes], np.int64)[found.group]
+    counts = np.array([len(nodes) for nodes in places], np.int64)
+    keep = np.flatnonzero(place >= 0)
+    if not len(keep):
+        return []
+    some = _some(found, keep)
+    place = place[keep]
+    kind = codes(some.kind, some.collective, some.size, some.bytes, counts[place])
+    classes = classes_of(some, kind, place)
+    rates: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for at, time in zip(classes.first.tolist(), classes.transfer_ns.tolist(), strict=True):
+        rates[int(kind[at])].append((int(place[at]), time))
+    ratios: dict[int, list[float]] = defaultdict(list)
+    for mine in rates.values():
+        if len(mine) > 1:
+            middle = median(time for _, time in mine)
+            for where, time in mine:
+                ratios[where].append(time / middle)
+    short = [nodes_short(nodes) for nodes in places]
+    uses = Counter(short)
+    # A name is one row's.
+    names = [one if uses[one] == 1 else ", ".join(nodes) for one, nodes in zip(short, places, strict=True)]
+    moved = np.bincount(place, weights=some.bytes * some.factor, minlength=len(places))
+    time = np.bincount(place, weights=some.transfer_ns, minlength=len(places))
+    met = np.bincount(place, minlength=len(places))
+    rows: list[Row] = [
+        {
+            "nodes": names[at],
+            "node_count": len(nodes),
+            "met": int(met[at]),
+            "slowdown": median(ratios[at]) if ratios[at] else None,
+            "bus_bandwidth": float(moved[at] * 1e9 / time[at]),
+        }
+        for at, nodes in enumerate(places)
+    ]
+    return sorted(rows, key=lambda row: (row["slowdown"] is None, -_number(row["slowdown"]), str(row["nodes"])))
+
+
+def _number(value: object) -> float:
+    return value if isinstance(value, float) else 0.0
+
+
+def _some(found: Meetings, keep: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Meetings:
+    return Meetings(
+        row=found.row[keep], bytes=found.bytes[keep], factor=found.factor[keep], transfer_ns=found.transfer_ns[keep],
+        group=found.group[keep], kind=found.kind[keep], kinds=found.kinds, collective=found.collective[keep],
+        collectives=found.collectives, size=found.size[keep], nodes=found.nodes,
+    )  # fmt: skip
+
+
+def slow_nodes(data: Together) -> list[Notice]:
+    """Returns the nodes, and pairs of nodes, on which the same collectives take longer than on the others."""
+    by_count: dict[object, list[Row]] = defaultdict(list)
+    for row in node_rows(data):
+        if row["slowdown"] is not None:
+            by_count[row["node_count"]].append(row)
+    notices = []
+    for rows in by_count.values():
+        values = [round(_number(row["slowdown"]) * _SCALE) for row in rows]
+        for at in outlying(values)[:NAMED]:
+            row = rows[at]
+            figures = [
+                METRICS.figure("nodes", str(row["nodes"])),
+                METRICS.figure("slowdown", _number(row["slowdown"])),
+                METRICS.figure("bus_bandwidth", _number(row["bus_bandwidth"])),
+                METRICS.figure("node_sets", len(rows)),
+            ]
+            where = "Between {nodes}" if row["node_count"] == 2 else "On {nodes}"
+            text = (
+                f"{where} data move slowly: the same collectives take {{slowdown}} times the median of {{node_sets}} such "
+                "sets of nodes ({bus_bandwidth} on the bus)."
+            )
+            todo = "Check cables, ports and switches there, and what else uses them."
+            least = 1 + LEAST_PERCENT / 100
+            share = values[at] * 2 / twice_median(values) - 1
+            notices.append(
+                Notice("slow_nodes", "high" if share > 0.2 else "medium", text, todo, figures, "slowdown", least)
+            )
+    return notices
+
+
+def bandwidth_series(data: Together) -> list[Series]:
+    """Returns the chart of bandwidth against size with the fits, of the kinds of groups and collectives with most time."""
+    every = meetings(data)
+    if not len(every):
+        return []
+    large = np.flatnonzero(every.bytes >= LEAST_SIZE)
+    found = _some(every, large) if len(large) else every
+    pool = codes(found.kind, found.size, found.collective)
+    time = np.bincount(pool, weights=found.transfer_ns)
+    shown = sorted(np.unique(pool).tolist(), key=lambda number: -time[number])[:DRAWN]
+    classes = classes_of(found, pool, found.bytes)
+    of = pool[classes.first]
+    sizes = np.unique(found.bytes[classes.first[np.isin(of, shown)]])
+    subtitle = "median transfer of each size; lines: latency and bandwidth that fit all sizes"
+    if len(found) < len(every):
+        subtitle += "; sizes below 512 B, latency alone, are in the table Bandwidths"
+    if len(sizes) > MOST_SIZES:
+        drawn = np.isin(pool, shown)
+        time_of = np.bincount(np.searchsorted(sizes, found.bytes[drawn]), weights=found.transfer_ns[drawn])
+        sizes = np.sort(sizes[np.argsort(-time_of, kind="stable")[:MOST_SIZES]])
+        subtitle += f"; the {MOST_SIZES} sizes with most time"
+    told = {(fit.kind, fit.group_size, fit.collective): fit for fit in fits(data)}
+    lines = []
+    for place, number in enumerate(shown):
+        category = f"slice{place}"
+        mine = np.flatnonzero(of == number)
+        at = classes.first[mine]
+        head = int(at[0])
+        speed = found.bytes[at] * found.factor[at] * 1e9 / classes.transfer_ns[mine]
+        values = dict(zip(found.bytes[at].tolist(), speed.tolist(), strict=True))
+        kind, collective = found.kinds[int(found.kind[head])], found.collectives[int(found.collective[head])]
+        count = int(found.size[head])
+        title = f"{collective}, {kind} of {count}" if kind else f"{collective} of {count}"
+        metric = METRICS.metric("typical_bus_bandwidth", title)
+        lines.append(Line(metric, category, [values.get(size) for size in sizes.tolist()]))
+        fit = told.get((kind, count, collective))
+        if fit is not None and fit.latency_ns is not None and fit.bandwidth:
+            moved = sizes * float(found.factor[head])
+            fitted = moved * 1e9 / (fit.latency_ns + moved * 1e9 / fit.bandwidth)
+            inside = (sizes >= min(values)) & (sizes <= max(values))
+            lines.append(
+                Line(
+                    METRICS.metric("fitted_bus_bandwidth", f"{title}, fit"),
+                    category,
+                    [value if is_in else None for value, is_in in zip(fitted.tolist(), inside.tolist(), strict=True)],
+                )
+            )
+    return [
+        Series(
+            "bandwidth",
+            "Bus bandwidth by size",
+            subtitle,
+            METRICS.metric("comm_bytes"),
+            [*sizes.tolist()],
+            lines,
+            "lines",
+        )
+    ]

@@ -1,0 +1,169 @@
+"""A robust fit of clocks to ends of collectives: first offsets along the surest way, then all offsets and drifts at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.lib.quantiles import TO_DEVIATION, median_by, quantile_by
+from tb_plugin.views.distributed.clocks.anchor_calls import Anchors
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+LARGEST_DRIFT = 1e-4
+"""Crystals hardly drift more. A drift is told where the anchors can tell at least so large a one from none."""
+
+_ROUNDS = 30
+_SOLVING = 80
+_FLAT = 1e-13
+"""A way is flat when it rises by so little of what it would if each end were alone: rounding makes 1e-16 of it."""
+_CAUCHY = 2.385
+"""An end that lies so many standard deviations off counts half: of normal ones, 95 % of what they tell is used."""
+
+
+def connected(anchors: Anchors, zero_ns: Int64) -> tuple[Int64, Int64]:
+    """Returns for each worker the number of those it is connected with (0 has most; -1 = nobody), and a first offset.
+
+    ``zero_ns`` is what the clocks showed at time 0. In each collective all are compared with its first worker; of two
+    workers the median counts, and the way from one to another leads over pairs that met most often.
+    """
+    ways = _ways(anchors, zero_ns)
+    number, offset = np.full(len(zero_ns), -1, np.int64), np.zeros(len(zero_ns), np.int64)
+    sizes: list[int] = []
+    for start in ways:
+        if number[start] >= 0:
+            continue
+        number[start], waiting, size = len(sizes), [start], 0
+        while waiting:
+            here, size = waiting.pop(), size + 1
+            for there, apart in ways[here]:
+                if number[there] < 0:
+                    number[there], offset[there] = len(sizes), offset[here] + apart
+                    waiting.append(there)
+        sizes.append(size)
+    place = np.full(len(sizes) + 1, -1, np.int64)
+    place[np.argsort([-size for size in sizes], kind="stable")] = np.arange(len(sizes))
+    return place[number], offset
+
+
+def _ways(a: Anchors, zero_ns: Int64) -> Mapping[int, Sequence[tuple[int, int]]]:
+    """For each worker others, and how far their clocks are behind its own: a tree of all that are connected."""
+    workers = len(zero_ns)
+    first = np.full(a.matches, workers, np.int64)
+    np.minimum.at(first, a.match, a.worker)
+    is_first = a.worker == first[a.match]
+    end, end_of_first = zero_ns[a.worker] + a.end_ns, np.zeros(a.matches, np.int64)
+    end_of_first[a.match[is_first]] = end[is_first]
+    worker, match, end = a.worker[~is_first], a.match[~is_first], end[~is_first]
+    pairs, which, met = np.unique(first[match] * workers + worker, return_inverse=True, return_counts=True)
+    behind = quantile_by(which, end_of_first[match] - end, len(pairs), 50)
+    ways: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    above = list(range(workers))
+
+    def top(worker: int) -> int:
+        while above[worker] != worker:
+            above[worker] = worker = above[above[worker]]
+        return worker
+
+    for at in np.argsort(-met, kind="stable").tolist():
+        one, other = divmod(int(pairs[at]), workers)
+        if top(one) != top(other):
+            above[top(other)] = top(one)
+            ways[one].append((other, int(behind[at])))
+            ways[other].append((one, -int(behind[at])))
+    return ways
+
+
+def relative(a: Anchors, zero_ns: Int64) -> Float64:
+    """Returns the end of each call since the first end of its collective: small enough to be exact as a float."""
+    end = zero_ns[a.worker] + a.end_ns
+    first = np.full(a.matches, np.iinfo(np.int64).max, np.int64)
+    np.minimum.at(first, a.match, end)
+    return (end - first[a.match]).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """What is fitted: ends of n calls, in some collectives (``match``) of some workers."""
+
+    worker: Int64
+    match: Int64
+    workers: int
+    matches: int
+    end_ns: Float64
+    """Since the first end of the collective, by clocks of which a first offset is known."""
+    time: Float64
+    """When that was, of mean 0 and variance 1 among the ends of a worker."""
+
+    def by_worker(self, values: Float64) -> Float64:
+        """Returns the sum of the rows of each worker."""
+        found: Float64 = np.bincount(self.worker, values, self.workers).astype(np.float64, copy=False)
+        return found
+
+    def by_match(self, values: Float64) -> Float64:
+        """Returns the sum of the rows of each collective."""
+        found: Float64 = np.bincount(self.match, values, self.matches).astype(np.float64, copy=False)
+        return found
+
+
+def fitted(ends: Ends, spread_ns: Float64) -> tuple[Float64, Float64, Float64]:
+    """Returns for each worker what to add to its ends, and what for each unit of their time; and how far each end is off.
+
+    Least squares again and again, each time weighted by how far ends lie off (Cauchy's function, with a scale that follows
+    the residuals). ``spread_ns`` is a unit of time of each worker; a drift that no end tells is 0.
+    """
+    shift, slope, now = np.zeros(ends.workers), np.zeros(ends.workers), ends.end_ns
+    common = median_by(ends.match, np.rint(ends.end_ns).astype(np.int64), ends.matches).astype(np.float64)
+    for _ in range(_ROUNDS if len(ends.worker) else 0):
+        now = ends.end_ns + shift[ends.worker] + slope[ends.worker] * ends.time
+        off = now - common[ends.match]
+        scale = max(TO_DEVIATION * float(np.median(np.abs(off))), 1.0)
+        weight = 1 / (1 + (off / (_CAUCHY * scale)) ** 2)
+        drawn = (scale / (spread_ns * LARGEST_DRIFT)) ** 2
+        step = _step(ends, weight, drawn, now, slope)
+        shift, slope = shift + step[: ends.workers], slope + step[ends.workers :]
+        now = ends.end_ns + shift[ends.worker] + slope[ends.worker] * ends.time
+        common = ends.by_match(weight * now) / ends.by_match(weight)
+        if np.abs(step).max() < max(0.01 * scale, 1.0):
+            break
+    return shift, slope, now - common[ends.match]
+
+
+def _step(ends: Ends, weight: Float64, drawn: Float64, now: Float64, slope: Float64) -> Float64:
+    """What to add to shifts and slopes for the least squares, by conjugate gradients: no matrix of workers by workers.
+
+    The common end of each collective is the weighted mean of its ends, and moves with them.
+    """
+    of_match = ends.by_match(weight)
+
+    def moved(values: Float64, slopes: Float64) -> Float64:
+        off = weight * (values - (ends.by_match(weight * values) / of_match)[ends.match])
+        return np.concatenate((ends.by_worker(off), ends.by_worker(off * ends.time) + drawn * slopes))
+
+    diagonal = (ends.by_worker(weight), ends.by_worker(weight * ends.time * ends.time) + drawn)
+    steepest = np.maximum(np.concatenate(diagonal), 1e-9)
+    easing = 1 / steepest
+    step, rest = np.zeros(2 * ends.workers), -moved(now, slope)
+    way = easing * rest
+    size = float(rest @ way)
+    enough = 1e-8 * size
+    for _ in range(_SOLVING):
+        if size <= enough:
+            break
+        shifts, slopes = way[: ends.workers], way[ends.workers :]
+        image = moved(shifts[ends.worker] + slopes[ends.worker] * ends.time, slopes)
+        curved = float(way @ image)
+        # All clocks of a set may move together: what is left of the ways that tell something is rounding.
+        if curved <= _FLAT * float(way @ (steepest * way)):
+            break
+        length = size / curved
+        step, rest = step + length * way, rest - length * image
+        eased = easing * rest
+        size, before = float(rest @ eased), size
+        way = eased + size / before * way
+    return step

@@ -1,0 +1,114 @@
+"""The same collective on all workers, of one call: who had it when, who waited, who was last."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Frame, Params, Part, whole_number
+from tb_plugin.errors import BadRequest
+from tb_plugin.payloads import Sort
+from tb_plugin.views.distributed import merge as j
+from tb_plugin.views.distributed.clocks.lateness import KNOWN, Lateness, sure_of
+from tb_plugin.views.distributed.clocks.offsets import clocks_from
+from tb_plugin.views.distributed.matching.keys import numbers_of
+from tb_plugin.views.distributed.matching.match import BY
+from tb_plugin.views.distributed.metrics import METRICS
+from tb_plugin.views.distributed.waiting import TIMINGS
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+PARTNERS = "partners"
+_PLACES = ("call", "event", "start_ns")
+"""What a call may be named by: its number on its worker, its row in the trace, its begin."""
+
+
+def partners_frame(joined: Part, params: Params) -> Frame:
+    """Returns a row for each worker that has the collective of one call, the latest first.
+
+    That is by clocks where they tell who came when, else who waited least.
+    The call is that of the worker ``of`` with this ``call``, ``event`` or ``start_ns``. It stands alone where no other worker
+    has it, and there is no row where there is no such call. Raises BadRequest where no worker or no place is named.
+    """
+    calls, ranks = joined.frames[j.CALLS].data, joined.frames[j.RANKS].data
+    names = ranks.filter(pc.equal(ranks["left_out"], ""))["worker"].to_pylist()
+    named = params.get("of")
+    places = {key: whole_number(params, key) for key in _PLACES}
+    if not named or all(value is None for value in places.values()):
+        raise BadRequest(
+            "A call is that of a worker, and has a place.",
+            "of",
+            "Name the worker by of, and give call, event or start_ns.",
+        )
+    worker = numbers_of(calls, "worker")
+    begin, end = _span(worker, names.index(named)) if named in names else (0, 0)
+    found = begin + np.flatnonzero(_at(calls.slice(begin, end - begin), places))
+    match = numbers_of(calls, "match")
+    if len(found) and match[found[0]] >= 0:
+        rows = np.flatnonzero(match == match[found[0]])
+    else:
+        rows = found[:1]
+    return _frame(calls.take(pa.array(rows)), joined, names, rows == found[0] if len(found) else rows < 0)
+
+
+def _span(worker: Int64, mine: int) -> tuple[int, int]:
+    """The rows of a worker; calls are worker by worker."""
+    begin, end = np.searchsorted(worker, (mine, mine + 1))
+    return int(begin), int(end)
+
+
+def _at(calls: pa.Table, places: dict[str, int | None]) -> Bool:
+    """Which calls are at a place."""
+    keep = np.ones(calls.num_rows, np.bool_)
+    for key, value in places.items():
+        if value is not None and key in calls.column_names:
+            keep &= numbers_of(calls, key) == value
+    return keep
+
+
+def _frame(calls: pa.Table, joined: Part, names: list[str], own: Bool) -> Frame:
+    late = Lateness(*(numbers_of(calls, key) for key in j.LATE))
+    sure = sure_of(late, clocks_from(joined.frames[j.CLOCKS].data), numbers_of(calls, "worker"))
+    # Null where clocks cannot tell.
+    lateness = pa.array(late.lateness_ns, mask=~sure.lateness)
+    worker, match, last = (numbers_of(calls, key) for key in ("worker", "match", "last"))
+    dur, transfer = numbers_of(calls, "dur_ns"), numbers_of(calls, "transfer_ns")
+    met = match >= 0
+    of = pa.array(names, pa.string())
+    data = {
+        "worker": of.take(pa.array(worker)),
+        "start_ns": calls["start_ns"],
+        "dur_ns": calls["dur_ns"],
+        "wait_ns": pa.array(dur - transfer, mask=~met),
+        "lateness_ns": lateness,
+        "last_worker": of.take(pa.array(last, mask=last < 0)),
+        "timing": _text(TIMINGS, numbers_of(calls, "timing"), met),
+        "match_kind": _text(BY, numbers_of(calls, "match_kind"), met),
+        "is_asked": pa.array(own),
+        **{
+            key: calls[key]
+            for key in ("step", "collective", "dtype", "comm_bytes", "group", "group_ranks", "group_size", "sequence")
+        },
+        **{key: calls[key] for key in ("event", "stream") if key in calls.column_names},
+        "call": calls["call"],
+        "match": pa.array(match, mask=~met),
+        "matched_workers": pa.array(numbers_of(calls, "matched_workers"), mask=~met),
+    }
+    # Of who is in the middle clocks do not tell by how much: it has no lateness, but a place.
+    by_clocks = len(worker) > 0 and bool((late.arrival == KNOWN).all())
+    order = pa.array(np.lexsort((worker, dur, -late.lateness_ns if by_clocks else dur - transfer)))
+    hidden = tuple(key for key, column in data.items() if key not in _SHOWN or column.null_count == len(column) > 0)
+    table = pa.table(data).take(order)
+    told = Sort("lateness_ns", True) if lateness.null_count == 0 else None
+    sort = told if by_clocks else Sort("wait_ns", False)
+    return Frame(PARTNERS, "On other ranks", METRICS.columns(*data, hidden=hidden), table, ("worker",), "worker", sort)
+
+
+_SHOWN = ("worker", "start_ns", "dur_ns", "wait_ns", "lateness_ns", "last_worker", "timing", "match_kind")
+
+
+def _text(words: tuple[str, ...], place: Int64, known: Bool) -> pa.Array:
+    return pc.take(pa.array(words, pa.string()), pa.array(place, mask=~known))

@@ -1,0 +1,104 @@
+"""The profiles of a run that are compared as ranks of one job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Part
+from tb_plugin.payloads import Notice, Severity
+
+NO_RANK, OTHER_TIME, SAME_RANK = "no_rank", "other_time", "same_rank"
+"""Why a profile is not compared: also the rules of the notices about it."""
+SLACK_NS = 10 * 10**9
+"""How far apart recordings of one job may lie: clocks of hosts differ."""
+_NAMED = 8
+_LARGEST = 1 << 62
+_TOLD: dict[str, tuple[Severity, str, str]] = {
+    NO_RANK: (
+        "info",
+        "Left out, not part of this job: ",
+        "Put traces that belong to no job into a folder of their own.",
+    ),
+    OTHER_TIME: (
+        "medium",
+        "Left out, recorded at another time than the other workers: ",
+        "Put the traces of each launch into a folder of their own.",
+    ),
+    SAME_RANK: (
+        "medium",
+        "Left out, another worker reports the same rank: ",
+        "Put the traces of each job into a folder of their own, and delete copies.",
+    ),
+}
+
+
+def fact(part: Part, name: str) -> int | None:
+    """Returns a whole number that a part states, None where it states none, or one that nothing real has."""
+    value = part.facts.get(name)
+    return value if isinstance(value, int) and abs(value) < _LARGEST else None
+
+
+def why_not_compared(parts: Sequence[Part]) -> list[str]:
+    """Returns for each profile why it is not compared with the others; empty for the ranks of the job.
+
+    Any trace may lie in the same folder. Where the ranks state the size of their job, a profile that does not and has no call
+    is none of them. Of recordings at several times those of the most workers count, of workers of one rank the first.
+    """
+    states = [fact(part, "distributed.world_size") is not None for part in parts]
+    calls = [part.frames["collectives"].data.num_rows > 0 for part in parts]
+    found = [
+        "" if not any(states) or stated or called else NO_RANK for stated, called in zip(states, calls, strict=True)
+    ]
+    for place in _at_other_times([part if not why else None for part, why in zip(parts, found, strict=True)]):
+        found[place] = OTHER_TIME
+    ranks: set[int] = set()
+    for place, part in enumerate(parts):
+        rank = fact(part, "distributed.rank")
+        if found[place] or rank is None:
+            continue
+        if rank in ranks:
+            found[place] = SAME_RANK
+        ranks.add(rank)
+    return found
+
+
+def _at_other_times(parts: Sequence[Part | None]) -> list[int]:
+    """The places of profiles whose calls lie at another time than those of most; those without a clock are compared.
+
+    Distinct ranks are those of one job, whatever their clocks show.
+    """
+    ranks = [fact(part, "distributed.rank") for part in parts if part]
+    if None not in ranks and len(set(ranks)) == len(ranks):
+        return []
+    times = sorted((*extent, place) for place, part in enumerate(parts) if part and (extent := _extent(part)))
+    groups: list[list[int]] = []
+    until = 0
+    for begin, end, place in times:
+        if not groups or begin > until + SLACK_NS:
+            groups.append([])
+        groups[-1].append(place)
+        until = max(until, end)
+    most = max(groups, key=len, default=[])
+    return [place for group in groups if group is not most for place in group]
+
+
+def _extent(part: Part) -> tuple[int, int] | None:
+    """From when to when a profile has calls, nanoseconds since 1970; None where that is not known."""
+    base, calls = fact(part, "distributed.base_time_ns"), part.frames["collectives"].data
+    if base is None or not calls.num_rows:
+        return None
+    start, end = (pc.min(calls["start_ns"]).as_py(), pc.max(pc.add(calls["start_ns"], calls["dur_ns"])).as_py())
+    return (base + start, base + end)
+
+
+def not_compared(left_out: Sequence[tuple[str, str]]) -> list[Notice]:
+    """Returns which workers are not compared; ``left_out`` are (worker, why)."""
+    notices = []
+    for why, (severity, text, advice) in _TOLD.items():
+        names = [worker for worker, reason in left_out if reason == why]
+        if names:
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            notices.append(Notice(why, severity, f"{text}{', '.join(names[:_NAMED])}{more}.", advice, []))
+    return notices

@@ -1,0 +1,122 @@
+"""Named numbers of a whole job: what the workers of a run did together, each as one number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Frame
+from tb_plugin.lib.quantiles import quantile_by
+from tb_plugin.payloads import Figure, Figures
+from tb_plugin.views.distributed.job_data import Row, Together
+from tb_plugin.views.distributed.matching.keys import numbers_of
+from tb_plugin.views.distributed.metrics import METRICS
+from tb_plugin.views.distributed.missing_ranks import number_not_here
+from tb_plugin.views.distributed.stragglers.report import blame
+
+FACTS = "facts"
+"""Name of the payload; machines read it as ``distributed.<key>``."""
+_HUNDREDTHS = 95
+
+
+def job_facts(data: Together, rows: list[Row], operations: Frame) -> Figures:
+    """Returns the numbers of a job (``rows`` are those of its workers); null where nobody can tell.
+
+    Of one worker alone nothing is known about who waits for whom, and nothing is lost for sure.
+    """
+    figures = [
+        METRICS.figure("workers", len(data.names)),
+        METRICS.figure("world_size", data.size),
+        METRICS.figure("absent_ranks", number_not_here(data.ranks, data.world_size)),
+    ]
+    if not data.alone:
+        figures += _lost(data)
+        figures += [
+            METRICS.figure("wait_share", wait_share(data)),
+            METRICS.figure("skew_p95_ns", _skew(data)),
+            METRICS.figure("clock_residual_p95_ns", _residual(data)),
+            METRICS.figure("matched", total_of(rows, "matched")),
+            METRICS.figure("unmatched", total_of(rows, "unmatched")),
+            METRICS.figure("bounded", total_of(rows, "bounded")),
+            METRICS.figure("bus_bandwidth", largest(operations)[1]),
+        ]
+    return Figures(FACTS, "Numbers of the job", "", figures)
+
+
+def wait_share(data: Together) -> float | None:
+    """Returns the part of the steps in which workers wait for others; None where no call was matched.
+
+    Of each step it is no more than the step, as a call may last beyond it.
+    """
+    total = numbers_of(data.step_table, "step_total_ns")
+    known, wait = total > 0, data.times[1][data.step_places]
+    if not known.any() or not data.seen.matched.any():
+        return None
+    return float(np.minimum(wait, total)[known].sum() / total[known].sum())
+
+
+def largest(operations: Frame) -> tuple[str, float | None]:
+    """Returns the collective that moves most of those that have a bus bandwidth, and the mean of it."""
+    known = operations.data.filter(pc.is_valid(operations.data["bus_bandwidth"]))
+    if not known.num_rows or not pc.max(known["comm_bytes"]).as_py():
+        return "", None
+    moved = known.group_by(["collective", "dtype", "group"], use_threads=False)
+    sums = moved.aggregate([("comm_bytes", "sum"), ("bus_bandwidth", "mean")]).sort_by(
+        [("comm_bytes_sum", "descending")]
+    )
+    most = sums.slice(0, 1).to_pylist()[0]
+    return str(most["collective"]), float(most["bus_bandwidth_mean"])
+
+
+def total_of(rows: list[Row], key: str) -> int:
+    """Returns the sum of a column over the workers that have it."""
+    return sum(value for row in rows if isinstance(value := row[key], int))
+
+
+def in_steps(data: Together, rows: list[Row]) -> list[Row]:
+    """Returns the rows with latency, waiting and transfer of calls in steps alone, where the worker has steps."""
+    latency, wait, transfer = (times[:, :-1].sum(axis=1).tolist() for times in data.times)
+    return [
+        {**row, "latency_ns": latency[w], **({} if data.alone else {"wait_ns": wait[w], "transfer_ns": transfer[w]})}
+        if count
+        else row
+        for w, (row, count) in enumerate(zip(rows, data.step_counts.tolist(), strict=True))
+    ]
+
+
+def exposed_share(rows: list[Row]) -> float | None:
+    """Returns the part of the steps of these workers in which communication is all that happens; None without steps."""
+    time = total_of(rows, "step_total_ns")
+    return total_of(rows, "exposed_communication_ns") / time if time else None
+
+
+def _lost(data: Together) -> list[Figure]:
+    """What the worst straggler costs; nothing is lost where there is none."""
+    told = blame(data)
+    worst = told.costly[0] if told.costly else None
+    low, high = told.lost(worst) if worst is not None else (0.0, 0.0)
+    known = bool(len(told.found.worker)) and told.mean_ns > 0
+    return [
+        METRICS.figure("stragglers", len(told.costly)),
+        METRICS.figure("straggler_rank", data.ranks[worst] if worst is not None else None),
+        METRICS.figure("lost_ns", high if known else None),
+        METRICS.figure("lost_low_ns", low if known else None),
+        METRICS.figure("lost_share", high / told.mean_ns if known else None),
+    ]
+
+
+def _skew(data: Together) -> int | None:
+    """How far workers come apart at 95 of 100 collectives, of those where clocks can tell."""
+    rows = data.first_rows
+    known = rows[data.sure.skew[rows]]
+    if not len(known):
+        return None
+    values = data.seen.late.skew_ns[known]
+    return int(quantile_by(np.zeros(len(values), np.int64), values, 1, _HUNDREDTHS)[0])
+
+
+def _residual(data: Together) -> int | None:
+    values = data.clocks.residual_ns[data.clocks.known]
+    if not len(values):
+        return None
+    return int(quantile_by(np.zeros(len(values), np.int64), values, 1, _HUNDREDTHS)[0])

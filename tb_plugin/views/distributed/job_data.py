@@ -1,0 +1,232 @@
+"""All workers together in chosen steps: their steps, their calls as columns, matched, with waiting and transfer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Part
+from tb_plugin.lib.intervals import measure_by
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.views.distributed import merge as j
+from tb_plugin.views.distributed.clocks.lateness import Lateness, Sure, sure_of
+from tb_plugin.views.distributed.clocks.offsets import Clocks, clocks_from
+from tb_plugin.views.distributed.matching.keys import numbers_of
+from tb_plugin.views.distributed.rank.reported import STATED, StatedJob, stated_job
+from tb_plugin.views.distributed.waiting import Waiting, caused_by
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+
+Row = dict[str, object]
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """The calls of all workers, worker by worker in order of time: n rows, with what the other workers say about them.
+
+    Numbers are -1 where the traces do not say.
+    """
+
+    data: pa.Table
+    """The columns of CALL."""
+    worker: Int64
+    step: Int64
+    """Position in the labels of the steps; the one after the last for a call in no step."""
+    start_ns: Int64
+    end_ns: Int64
+    bytes: Int64
+    factor: Float64
+    """Bus bandwidth over algorithm bandwidth; NaN where there is none."""
+    rated: Bool
+    """A bandwidth has a meaning for calls of this kind."""
+    match: Int64
+    waiting: Waiting
+    late: Lateness
+
+    @property
+    def moving_ns(self) -> Int64:
+        """Returns when the transfer of each call begins."""
+        return self.end_ns - self.waiting.transfer_ns
+
+    @property
+    def matched(self) -> Bool:
+        """Returns whether another worker has each call as well."""
+        return self.match >= 0
+
+    def take(self, keep: Bool) -> Seen:
+        """Returns some of the rows."""
+        w = self.waiting
+        return Seen(
+            self.data.filter(pa.array(keep)), self.worker[keep], self.step[keep], self.start_ns[keep],
+            self.end_ns[keep], self.bytes[keep], self.factor[keep], self.rated[keep], self.match[keep],
+            Waiting(w.workers[keep], w.last[keep], w.transfer_ns[keep], w.timing[keep]), self.late.take(keep),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """All workers, in natural order of their names, restricted to the chosen steps."""
+
+    names: tuple[str, ...]
+    left_out: tuple[tuple[str, str], ...]
+    """Workers that are not compared, and why (``comparable.py``)."""
+    ranks: tuple[int | None, ...]
+    """The number of each worker in the job, as recorded."""
+    labels: tuple[str, ...]
+    """Labels of the steps of any worker and of its calls, in order."""
+    step_table: pa.Table
+    """The chosen steps of all workers; ``worker`` is a place in the names."""
+    seen: Seen
+    world_size: int | None
+    process_groups: Sequence[Row]
+    devices: Sequence[Row]
+    stated: StatedJob
+    """What the workers state of their communication, in the chosen steps."""
+    clocks: Clocks
+    """Of whole traces, whatever steps are chosen."""
+    is_zero_stated: Bool
+    """Which workers state what their clock showed."""
+    kernels: pa.Table | None = None
+    """What the workers compute in all steps, kernel by kernel; ``worker`` is a place in ``names``."""
+    whole: Together | None = None
+    """The same of all steps, where some are chosen."""
+
+    @cached_property
+    def sure(self) -> Sure:
+        """Returns which numbers of the calls' lateness are more than clocks may be wrong by."""
+        return sure_of(self.seen.late, self.clocks, self.seen.worker)
+
+    @cached_property
+    def first_rows(self) -> Int64:
+        """Returns one row of each collective that several workers have."""
+        matched = np.flatnonzero(self.seen.matched)
+        return matched[np.unique(self.seen.match[matched], return_index=True)[1]]
+
+    def one_each(self, values: Int64) -> Int64:
+        """Returns of a column that is the same for all calls of a collective one value each."""
+        return values[self.first_rows]
+
+    @property
+    def size(self) -> int | None:
+        """Returns the ranks of the job as recorded, else how many it has at least, as groups say; None where nobody says."""
+        return self.world_size or (self.stated.ranks_at_least if self.stated.ranks_at_least > 1 else None)
+
+    @property
+    def alone(self) -> bool:
+        """Returns whether there is one worker only: nothing can be matched then."""
+        return len(self.names) == 1
+
+    @cached_property
+    def step_places(self) -> tuple[Int64, Int64]:
+        """Returns worker and position in the labels of each row of ``step_table``."""
+        step = pc.index_in(self.step_table["step"], value_set=pa.array(self.labels, pa.string()))
+        return numbers_of(self.step_table, "worker"), step.to_numpy().astype(np.int64)
+
+    @cached_property
+    def step_counts(self) -> Int64:
+        """Returns how many of the chosen steps each worker has."""
+        return np.bincount(self.step_places[0], minlength=len(self.names))
+
+    @cached_property
+    def times(self) -> tuple[Int64, Int64, Int64]:
+        """Returns latency, waiting and transfer in nanoseconds, each [worker, step]: lengths of unions.
+
+        The last column is of calls in no step. Waiting and transfer are 0 for one worker alone.
+        """
+        seen, shape = self.seen, (len(self.names), len(self.labels) + 1)
+        key = self._place
+        latency = measure_by(key, seen.start_ns, seen.end_ns, shape[0] * shape[1])
+        m = seen.matched
+        transfer = measure_by(key[m], seen.moving_ns[m], seen.end_ns[m], shape[0] * shape[1])
+        wait = measure_by(key[m], seen.start_ns[m], seen.end_ns[m], shape[0] * shape[1]) - transfer
+        return latency.reshape(shape), wait.reshape(shape), transfer.reshape(shape)
+
+    @cached_property
+    def caused(self) -> Int64:
+        """Returns how long the others wait for each worker in each step, [worker, step]; the last column: in no step."""
+        seen, m, width = self.seen, self.seen.matched, len(self.labels) + 1
+        cause, at, length = caused_by(
+            self._place[m], seen.start_ns[m], seen.moving_ns[m], seen.end_ns[m], seen.waiting.last[m]
+        )
+        total = np.zeros((len(self.names), width), np.int64)
+        np.add.at(total, (cause, at % width), length)
+        return total
+
+    @cached_property
+    def caused_ns(self) -> Int64:
+        """Returns for each worker how long the others wait for it, summed over workers and steps as the times are."""
+        found: Int64 = self.caused.sum(axis=1)
+        return found
+
+    @property
+    def _place(self) -> Int64:
+        return self.seen.worker * (len(self.labels) + 1) + self.seen.step
+
+    def count(self, rows: Bool) -> Int64:
+        """Returns how many of the chosen calls each worker has."""
+        return np.bincount(self.seen.worker[rows], minlength=len(self.names))
+
+
+def together(joined: Part, chosen: tuple[str, ...] | None) -> Together:
+    """Returns the calls and steps that were chosen of all workers (``joined`` is what ``joined.join`` made)."""
+    return _together(joined, chosen)
+
+
+@remembered
+def _together(joined: Part, chosen: tuple[str, ...] | None) -> Together:
+    """``together``; the part takes it along when it goes."""
+    tables = {name: frame.data for name, frame in joined.frames.items()}
+    ranks, is_rank = tables[j.RANKS], pc.equal(tables[j.RANKS]["left_out"], "")
+    left_out = ranks.filter(pc.invert(is_rank))
+    names = tuple(ranks.filter(is_rank)["worker"].to_pylist())
+    labels = tuple(tables[j.LABELS]["step"].to_pylist())
+    wanted = None if chosen is None else set(chosen)
+    steps = tables[j.STEPS]
+    if chosen is not None:
+        steps = steps.filter(pc.is_in(steps["step"], value_set=pa.array(chosen, pa.string())))
+    seen = _seen(tables[j.CALLS])
+    if wanted is not None:
+        seen = seen.take(np.append(np.array([label in wanted for label in labels], np.bool_), False)[seen.step])
+    world_size = joined.facts.get("distributed.world_size")
+    return Together(
+        names=names,
+        ranks=tuple(ranks.filter(is_rank)["rank"].to_pylist()),
+        left_out=tuple(zip(left_out["worker"].to_pylist(), left_out["left_out"].to_pylist(), strict=True)),
+        labels=labels,
+        step_table=steps,
+        seen=seen,
+        world_size=world_size if isinstance(world_size, int) else None,
+        stated=stated_job({name: table for name, table in tables.items() if name in STATED}, names, chosen),
+        process_groups=tables[j.GROUPS].to_pylist(),
+        devices=tables[j.DEVICES].to_pylist(),
+        clocks=clocks_from(tables[j.CLOCKS]),
+        is_zero_stated=tables[j.CLOCKS]["is_zero_stated"].to_numpy(),
+        kernels=tables.get(j.KERNELS),
+        whole=None if chosen is None else _together(joined, None),
+    )
+
+
+def _seen(data: pa.Table) -> Seen:
+    """The columns of all calls."""
+    start = numbers_of(data, "start_ns")
+    return Seen(
+        data=data,
+        worker=numbers_of(data, "worker"),
+        step=numbers_of(data, "step_place"),
+        start_ns=start,
+        end_ns=start + numbers_of(data, "dur_ns"),
+        bytes=numbers_of(data, "comm_bytes"),
+        factor=data["bus_factor"].to_numpy(),
+        rated=data["rated"].to_numpy(),
+        match=numbers_of(data, "match"),
+        waiting=Waiting(*(numbers_of(data, key) for key in ("matched_workers", "last", "transfer_ns", "timing"))),
+        late=Lateness(*(numbers_of(data, key) for key in j.LATE)),
+    )

@@ -1,0 +1,154 @@
+"""Which calls of different workers are the same by their order: aligned sequences of kinds, so that nothing is shifted."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.lib.codes import codes, occurrence
+
+Int64 = npt.NDArray[np.int64]
+
+_LARGEST = 1 << 29
+"""Product of two lengths up to which sequences are aligned (64 MiB of bits); longer ones are matched by counting."""
+_RUN = 16
+"""So many equal items behind a gap say that two sequences go on together."""
+_WIDEST = 8
+"""Items that a gap has at most which is found by looking on, without a table."""
+_GAPS = 64
+"""Gaps that are found so before the rest is aligned with a table."""
+
+
+def by_order(worker: Int64, block: Int64, kind: Int64) -> Int64:
+    """Returns a place in its block for each call, each worker's in order of time: calls of one block and place match.
+
+    A block where all workers have the same kinds in the same order is matched by counting. The others are aligned.
+    """
+    place = occurrence(codes(worker, block))
+    order = np.lexsort((kind, place, block))
+    first = np.flatnonzero(np.diff(block[order], prepend=-1) | np.diff(place[order], prepend=-1))
+    last = np.append(first[1:], len(order)) - 1
+    there = last - first + 1
+    opening = np.flatnonzero(np.diff(block[order][first], prepend=-1))
+    workers = np.repeat(there[opening], np.diff(np.append(opening, len(first))))
+    odd = (kind[order][first] != kind[order][last]) | (there != workers)
+    uneven = np.zeros(int(block.max(initial=-1)) + 1, np.bool_)
+    uneven[block[order][first][odd]] = True
+    rows = np.flatnonzero(uneven[block])
+    rows = rows[np.lexsort((worker[rows], block[rows]))]
+    ends = np.append(np.flatnonzero(np.diff(block[rows])) + 1, len(rows))
+    for begin, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
+        members = rows[begin:end]
+        cuts = np.flatnonzero(np.diff(worker[members])) + 1
+        if len(members):
+            place[members] = np.concatenate(aligned(np.split(kind[members], cuts)))
+    return place
+
+
+def aligned(sequences: Sequence[Int64]) -> list[Int64]:
+    """Returns for each sequence the rows its items stand in.
+
+    Each in turn is aligned with what the ones before it have: first what most have, of these the longest, for the others
+    mostly lack something of it. Equal sequences are aligned once.
+    """
+    texts = [mine.tobytes() for mine in sequences]
+    often = Counter(texts)
+    known: dict[bytes, Int64] = {}
+    rows = kinds = np.empty(0, np.int64)
+    for at in sorted(range(len(sequences)), key=lambda i: (-often[texts[i]], -len(sequences[i]))):
+        mine = sequences[at]
+        if texts[at] in known:
+            continue
+        partner = _partners(kinds, mine)
+        fresh = partner < 0
+        found = np.empty(len(mine), np.int64)
+        found[~fresh] = rows[partner[~fresh]]
+        found[fresh] = len(rows) + np.arange(int(fresh.sum()))
+        # What nobody had before comes behind the last that was met.
+        behind = np.maximum.accumulate(partner)[fresh] + 1 if len(mine) else partner
+        rows, kinds = np.insert(rows, behind, found[fresh]), np.insert(kinds, behind, mine[fresh])
+        known[texts[at]] = found
+    return [known[text] for text in texts]
+
+
+def _partners(common: Int64, mine: Int64) -> Int64:
+    """For each of mine its position in ``common``, or -1. What alignment leaves over is matched by counting."""
+    partner = np.full(len(mine), -1, np.int64)
+    left = min(len(common), len(mine))
+    head = _same(common[:left], mine[:left])
+    tail = _same(common[::-1][: left - head], mine[::-1][: left - head])
+    partner[:head] = np.arange(head)
+    partner[len(mine) - tail :] = np.arange(len(common) - tail, len(common))
+    at, where, end, stop = head, head, len(mine) - tail, len(common) - tail
+    for _ in range(_GAPS):
+        gap = _gap(common[where:stop], mine[at:end])
+        if gap is None:
+            break
+        at, where = at + gap[0], where + gap[1]
+        run = _same(common[where : where + end - at][: stop - where], mine[at : at + stop - where][: end - at])
+        partner[at : at + run] = np.arange(where, where + run)
+        at, where = at + run, where + run
+    for i, position in longest_common(mine[at:end].tolist(), common[where:stop].tolist()):
+        partner[at + i] = where + position
+    over = np.flatnonzero(partner < 0)
+    free = np.ones(len(common), np.bool_)
+    free[partner[partner >= 0]] = False
+    spare = np.flatnonzero(free)
+    if len(over) and len(spare):
+        kinds = codes(np.concatenate((mine[over], common[spare])))
+        own, theirs = kinds[: len(over)], kinds[len(over) :]
+        mark = codes(kinds, np.concatenate((occurrence(own), occurrence(theirs))))
+        _, first, second = np.intersect1d(mark[: len(over)], mark[len(over) :], return_indices=True)
+        partner[over[first]] = spare[second]
+    return partner
+
+
+def _same(first: Int64, second: Int64) -> int:
+    """How many items from the beginning are equal in two sequences of one length."""
+    differing = first != second
+    at = int(differing.argmax()) if len(differing) else 0
+    return at if len(differing) and differing[at] else len(differing)
+
+
+def _gap(common: Int64, mine: Int64) -> tuple[int, int] | None:
+    """Returns how many items of mine and of ``common`` to leave out until both go on alike; None where no gap does."""
+    for wide in range(1, _WIDEST + 1):
+        for mine_from, common_from in ((0, wide), (wide, 0)):
+            a, b = mine[mine_from : mine_from + _RUN], common[common_from : common_from + _RUN]
+            if len(a) == len(b) == _RUN and (a == b).all():
+                return mine_from, common_from
+    return None
+
+
+def longest_common(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]]:
+    """Returns positions in both of a longest common subsequence; none where the sequences are too long to align.
+
+    Bit-parallel (Crochemore et al. 2001, Hyyro 2004): a zero bit in ``lines[j]`` says that the common length grows at
+    that item of ``first`` within ``second[:j + 1]``, so a whole line of the table is one addition of long integers.
+    """
+    if not first or not second or len(first) * len(second) > _LARGEST:
+        return []
+    where: dict[int, int] = defaultdict(int)
+    for i, kind in enumerate(first):
+        where[kind] |= 1 << i
+    everywhere = line = (1 << len(first)) - 1
+    lines, size = [], (len(first) + 7) // 8
+    for kind in second:
+        hit = line & where.get(kind, 0)
+        line = ((line + hit) | (line - hit)) & everywhere
+        lines.append(line.to_bytes(size, "little"))
+    pairs = []
+    i, j = len(first) - 1, len(second) - 1
+    while i >= 0 and j >= 0:
+        byte, bit = i >> 3, i & 7
+        if lines[j][byte] >> bit & 1:
+            i -= 1
+        elif j > 0 and not lines[j - 1][byte] >> bit & 1:
+            j -= 1
+        else:
+            pairs.append((i, j))
+            i, j = i - 1, j - 1
+    return pairs

@@ -1,0 +1,98 @@
+"""What calls do not state of their group, and others tell: the same collective on another rank, or the ranks that have it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.lib.codes import codes
+from tb_plugin.views.distributed.matching.groups import Ranks, StatedGroup, ranks_in
+from tb_plugin.views.distributed.matching.match import Calls
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+ALIKE = frozenset({"all_reduce", "broadcast", "reduce", "barrier"})
+"""Collectives of which all ranks of a group state the same size, so that the size tells who takes part."""
+FEWEST = 2
+"""One collective that some ranks lack may be one that they lost."""
+
+
+def said_by_one(label: Int64, values: Int64) -> Int64:
+    """Returns values in which what a call does not say (-1) is what another call of its collective says, the largest."""
+    lacking = (values < 0) & (label >= 0)
+    if not lacking.any():
+        return values
+    known = np.flatnonzero((label >= 0) & (values >= 0))
+    largest = np.full(int(label.max(initial=-1)) + 2, -1, np.int64)
+    np.maximum.at(largest, label[known], values[known])
+    return np.where(lacking, largest[label], values)
+
+
+def told_by_ranks(
+    calls: Calls, label: Int64, blank: Bool, alike: Bool, ranks: Sequence[int | None], stated: Sequence[StatedGroup]
+) -> tuple[Int64, list[tuple[Ranks, str]]]:
+    """Returns the group of calls that state none, a place in the list of groups (ranks and what it is called); -1 = not told.
+
+    All ranks of the job are here. ``blank`` are the calls that say nothing of their group, ``alike`` those of collectives
+    of which every rank states the same. Calls of one kind (name, type, elements) are of a group if each of their collectives
+    is on the same ranks, and not on all; these are just the ranks of one group that all of them list; and every rank has
+    other such calls in the same steps, so that nobody's recording ended, or began later. A rank that lost some calls lost
+    hardly all of one kind and no others; but nothing here proves that, so what is told is called inferred.
+    """
+    found = np.full(len(label), -1, np.int64)
+    groups = _listed(ranks, stated)
+    rows = np.flatnonzero(blank)
+    if not len(rows) or not groups or None in ranks:
+        return found, []
+    workers = len(ranks)
+    kind = codes(calls.group[rows], calls.kind[rows])
+    kinds = int(kind.max()) + 1
+    pairs = np.unique(codes(kind, calls.worker[rows]), return_index=True)[1]
+    taking_part = np.bincount(kind[pairs], minlength=kinds)
+    met = np.bincount(label[rows] + 1, minlength=int(label.max(initial=-1)) + 2)
+    steps = np.unique(codes(calls.step[rows], calls.worker[rows]), return_index=True)[1]
+    on_all = np.bincount(calls.step[rows[steps]], minlength=int(calls.step.max()) + 1) == workers
+    good = (
+        (label[rows] >= 0)
+        & alike[rows]
+        & (met[label[rows] + 1] == taking_part[kind])
+        & on_all[calls.step[rows]]
+        & (calls.step[rows] != calls.no_step)
+    )
+    count = np.bincount(kind, minlength=kinds)
+    sound = (np.bincount(kind[good], minlength=kinds) == count) & (taking_part < workers)
+    sound &= count >= FEWEST * taking_part
+    of_kind = np.full(kinds, -1, np.int64)
+    members: dict[int, list[int]] = defaultdict(list)
+    for pair in pairs[sound[kind[pairs]]].tolist():
+        members[int(kind[pair])].append(int(calls.worker[rows[pair]]))
+    keys = list(groups)
+    for number, mine in members.items():
+        if (key := frozenset(mine)) in groups:
+            of_kind[number] = keys.index(key)
+    found[rows] = of_kind[kind]
+    return found, [groups[key] for key in keys]
+
+
+def _listed(ranks: Sequence[int | None], stated: Sequence[StatedGroup]) -> dict[frozenset[int], tuple[Ranks, str]]:
+    """The groups that all of their workers list, and once, by their workers."""
+    place = {rank: worker for worker, rank in enumerate(ranks)}
+    lists: dict[str, list[StatedGroup]] = defaultdict(list)
+    for group in stated:
+        lists[group.ranks].append(group)
+    found: dict[frozenset[int], tuple[Ranks, str]] = {}
+    twice = set()
+    for text, every in lists.items():
+        listed = ranks_in(text)
+        key = frozenset(place.get(rank, -1) for rank in listed.listed)
+        if listed.cut or -1 in key or len(key) != len(listed.listed):
+            continue
+        mine = [group.worker for group in every if group.worker in key]
+        if key in found or len(mine) != len(key) or set(mine) != key:
+            twice.add(key)
+        found[key] = (listed, every[0].description or every[0].name)
+    return {key: group for key, group in found.items() if key not in twice}

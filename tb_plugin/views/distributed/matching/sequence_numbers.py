@@ -1,0 +1,169 @@
+"""Sequence numbers of calls: those that a trace leaves out between others, and those of workers that count from elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.lib.codes import codes
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+AGREE = 0.5
+"""Share of its calls that are what others have at their numbers, below which a worker's numbers are not theirs."""
+SURE = 0.9
+"""Share that must agree before the numbers of a worker are moved."""
+_LOOKED_AT = 512
+"""Calls of a worker that vote on how far its numbers are moved ..."""
+_PLACES = 64
+"""... each for so many calls of the others ..."""
+_TRIED = 8
+"""... and of what gets most votes so many are tried."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Columns of the calls of all workers, each worker's in order of time; as ``match.Calls``."""
+
+    worker: Int64
+    step: Int64
+    group: Int64
+    name: Int64
+    kind: Int64
+    no_step: int
+    """The step of a call that lies in none."""
+
+
+def numbered(calls: Stream, sequence: Int64) -> tuple[Int64, Bool]:
+    """Returns a number for each call within its group, -1 for none, and whether it is inferred.
+
+    A call without a number between numbered ones of its worker has the one that is left out there, if what others have at
+    that number is of its kind. Where most calls of a worker differ from what others have at their numbers, it counts from
+    elsewhere: its numbers are moved by the distance at which nearly all agree. Where there is none, and not even the names
+    agree, they are worth nothing.
+    """
+    number, inferred = sequence.copy(), np.zeros(len(sequence), np.bool_)
+    groups = int(calls.group.max(initial=0)) + 1
+    lacking = np.zeros(groups, np.bool_)
+    lacking[calls.group[sequence < 0]] = True
+    having = np.zeros(groups, np.bool_)
+    having[calls.group[sequence >= 0]] = True
+    if having.any():
+        _move(calls, np.flatnonzero(sequence >= 0), number, inferred)
+        if (having & lacking).any():
+            _fill(calls, np.flatnonzero((having & lacking)[calls.group]), number, inferred)
+    return number, inferred
+
+
+def usual_kinds(place: Int64, kind: Int64, worker: Int64) -> tuple[Int64, Int64]:
+    """Returns distinct places in order, and the kind that most calls of each have; of a tie the lowest worker's."""
+    order = np.lexsort((worker, kind, place))
+    first = np.flatnonzero(np.diff(place[order], prepend=-1) | np.diff(kind[order], prepend=-1))
+    count = np.diff(np.append(first, len(order)))
+    head = order[first]
+    best = np.lexsort((worker[head], -count, place[head]))
+    places, at = np.unique(place[head][best], return_index=True)
+    return places, kind[head][best][at]
+
+
+def _move(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
+    """Moves the numbers of workers that count from elsewhere, in place, or takes them away."""
+    group, worker, kind = calls.group[rows], calls.worker[rows], calls.kind[rows]
+    place = codes(group, number[rows])
+    order = np.argsort(place, kind="stable")
+    first = np.flatnonzero(np.diff(place[order], prepend=-1))
+    several, alike = (
+        np.minimum.reduceat(column[order], first) != np.maximum.reduceat(column[order], first)
+        for column in (worker, kind)
+    )
+    shared = np.empty(len(rows), np.bool_)
+    shared[order] = np.repeat(several, np.diff(np.append(first, len(order))))
+    agrees = np.ones(len(rows), np.bool_)
+    if alike.any():
+        places, usual = usual_kinds(place, kind, worker)
+        agrees = usual[np.searchsorted(places, place)] == kind
+    pair = codes(group, worker)
+    met, agreed = np.bincount(pair, weights=shared), np.bincount(pair, weights=shared & agrees)
+    odd = np.where(met > 0, agreed < AGREE * met, np.bincount(pair) > 0)[pair]
+    some = np.isin(group, group[odd])
+    order = np.flatnonzero(some)[np.argsort(group[some], kind="stable")]
+    for here in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        if len(here) and worker[here].min() != worker[here].max():
+            _move_group(calls, rows[here], odd[here], number, inferred)
+
+
+def _move_group(calls: Stream, rows: Int64, odd: Bool, number: Int64, inferred: Bool) -> None:
+    """The same of one group. ``odd`` says which rows are of workers that differ from the others."""
+    worker = calls.worker[rows]
+    if odd.all():
+        odd = worker != worker.min()
+    base = rows[~odd]
+    there, first = np.unique(number[base], return_index=True)
+    kinds, names, steps = (column[base][first] for column in (calls.kind, calls.name, calls.step))
+    order = np.flatnonzero(odd)[np.argsort(worker[odd], kind="stable")]
+    for at in np.split(order, np.flatnonzero(np.diff(worker[order])) + 1):
+        mine = rows[at]
+        met = np.isin(number[mine], there)
+        # Numbers that nobody else has may be of another time: there only calls of one step can be the same.
+        voting = mine if met.any() else mine[calls.step[mine] != calls.no_step]
+        by = _distance(calls, voting[:: max(1, len(voting) // _LOOKED_AT)], mine, number, (there, kinds, steps))
+        if by is not None:
+            number[mine] += by
+            inferred[mine] = True
+        elif met.any():
+            at = np.searchsorted(there, number[mine[met]])
+            if (names[at] == calls.name[mine[met]]).mean() < AGREE:
+                number[mine] = -1
+
+
+def _distance(
+    calls: Stream, voting: Int64, mine: Int64, number: Int64, reference: tuple[Int64, Int64, Int64]
+) -> int | None:
+    """How far the numbers of a worker are to be moved; None where no distance makes its calls agree with the others'."""
+    there, kinds, steps = reference
+    sight = codes(np.concatenate((kinds, calls.kind[voting])), np.concatenate((steps, calls.step[voting])))
+    seen, looked = sight[: len(there)], sight[len(there) :]
+    order = np.argsort(seen, kind="stable")
+    low = np.searchsorted(seen[order], looked, side="left")
+    count = np.minimum(np.searchsorted(seen[order], looked, side="right") - low, _PLACES)
+    place = np.repeat(low - np.cumsum(count) + count, count) + np.arange(int(count.sum()))
+    distance, votes = np.unique(there[order][place] - np.repeat(number[voting], count), return_counts=True)
+    best, most = None, len(mine) // 2
+    for by in distance[np.argsort(-votes, kind="stable")][:_TRIED].tolist():
+        at = np.minimum(np.searchsorted(there, number[mine] + by), len(there) - 1)
+        meets = there[at] == number[mine] + by
+        agree = int((meets & (kinds[at] == calls.kind[mine])).sum())
+        if agree > most and agree >= SURE * int(meets.sum()):
+            best, most = by, agree
+    return best
+
+
+def _fill(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
+    """Gives numbers to calls without one between (or beside) numbered ones of their worker, in place."""
+    pair = codes(calls.group[rows], calls.worker[rows])
+    order = rows[np.argsort(pair, kind="stable")]
+    pair = np.sort(pair)
+    n, at = len(order), np.arange(len(order))
+    has = number[order] >= 0
+    before = np.maximum.accumulate(np.where(has, at, -1))
+    after = np.minimum.accumulate(np.where(has, at, n)[::-1])[::-1]
+    preceded = (before >= 0) & (pair[before] == pair)
+    followed = (after < n) & (pair[np.minimum(after, n - 1)] == pair)
+    ahead = number[order][before] + at - before
+    behind = number[order][np.minimum(after, n - 1)] - (after - at)
+    guess = np.where(preceded, ahead, behind)
+    fits = ~has & (preceded | followed) & (guess >= 0) & (~(preceded & followed) | (ahead == behind))
+    if not has.any() or not fits.any():
+        return
+    known = order[has]
+    mark = codes(
+        np.concatenate((calls.group[known], calls.group[order[fits]])), np.concatenate((number[known], guess[fits]))
+    )
+    places, usual = usual_kinds(mark[: len(known)], calls.kind[known], calls.worker[known])
+    found = np.minimum(np.searchsorted(places, mark[len(known) :]), len(places) - 1)
+    right = (places[found] == mark[len(known) :]) & (usual[found] == calls.kind[order[fits]])
+    number[order[fits][right]] = guess[fits][right]
+    inferred[order[fits][right]] = True

@@ -1,0 +1,329 @@
+"""The parts of all workers as one: their calls matched over whole traces, and everything else side by side.
+
+It is made once for a run and kept; what is asked of chosen steps is worked out of it (``together.py``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Frame, Params, Part, coverage_of
+from tb_plugin.analysis.collective_names import POINT_TO_POINT, UNEVEN, bus_factor
+from tb_plugin.lib.codes import codes, distinct
+from tb_plugin.lib.malloc_trim import give_back_memory
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.quantiles import quantile_by
+from tb_plugin.payloads import Notices
+from tb_plugin.views.distributed.clocks.anchor_calls import SYNCHRONIZING, anchors_of
+from tb_plugin.views.distributed.clocks.lateness import lateness_of
+from tb_plugin.views.distributed.clocks.offsets import clocks_of, clocks_table
+from tb_plugin.views.distributed.comparable_profiles import fact, why_not_compared
+from tb_plugin.views.distributed.matching.groups import Groups, Ranks, StatedGroup, rows_with_shapes
+from tb_plugin.views.distributed.matching.infer_groups import ALIKE, said_by_one, told_by_ranks
+from tb_plugin.views.distributed.matching.keys import compared, groups_in, is_one_of, numbers_of, texts_of
+from tb_plugin.views.distributed.matching.match import matched, nothing
+from tb_plugin.views.distributed.missing_ranks import DUMPS, recorders
+from tb_plugin.views.distributed.natural_order import in_order, natural
+from tb_plugin.views.distributed.rank.reported import ranks_at_least, stated_tables
+from tb_plugin.views.distributed.redundancy import redundancy
+from tb_plugin.views.distributed.waiting import waiting
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+RANKS, LABELS, COMMON = "ranks", "labels", "common_steps"
+"""Tables of a joined part: a row for each worker in natural order of names, then those that are no rank; the labels of the
+steps of any rank and of its calls, in order; and those that all profiles have."""
+CLOCKS = "clocks"
+"""Table of what is known of the clock of each rank, in their order."""
+CALLS, STEPS, KERNELS = "calls", "steps", "kernels"
+"""Tables of all workers one after the other: ``worker`` is a row of RANKS. A call's ``step_place`` is a row of LABELS, the
+one after the last for a call in no step."""
+LATE = ("arrival", "lateness_ns", "arrival_skew_ns", "last_arrived", "arrival_wait_ns", "arrival_transfer_ns")
+"""Columns of CALLS: what ``Lateness`` says of each call."""
+GROUPS, DEVICES = "process_groups", "devices"
+MEMBERS = "members"
+"""Table of the ranks of each group of calls: ``group_code`` of a call is a row of it."""
+REPEATED = "repeated"
+"""Payload: the notice about what ranks hold alike."""
+
+_MOST_RANKS = (1 << 31) - 1
+_LARGE_BYTES = 20_000_000
+"""Calls of this size are worth the moment that it takes to hand memory back."""
+_NODE = re.compile(r"^(.*)_(\d+)$")
+
+
+def is_joined(parts: Sequence[Part]) -> bool:
+    """Returns whether these parts are one that ``join`` made."""
+    return len(parts) == 1 and RANKS in parts[0].frames
+
+
+def join_again(parts: Sequence[Part]) -> Part:
+    """Returns ``join`` of parts; the first of them takes it along when it goes."""
+    return _joined_once(parts[0], tuple(parts))
+
+
+@remembered
+def _joined_once(first: Part, every: tuple[Part, ...]) -> Part:
+    return join(every)
+
+
+def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
+    """Returns the parts of all workers of a run as one; ``beside`` are those of its flight recorders.
+
+    Where nobody else holds what is given, the calls of the parts go as soon as they stand one after the other.
+    """
+    every = tuple(given)
+    ordered = _in_order(every)
+    reasons = why_not_compared(ordered)
+    parts = tuple(part for part, why in zip(ordered, reasons, strict=True) if not why)
+    left_out = [(part, why) for part, why in zip(ordered, reasons, strict=True) if why]
+    repeated = Notices(REPEATED, "", "training", redundancy(parts))
+    names = tuple(part.worker or f"worker {i}" for i, part in enumerate(parts))
+    worlds = [w for part in parts if (w := fact(part, "distributed.world_size")) is not None]
+    stated = stated_tables(parts, names)
+    labels = _labels(parts)
+    # A job whose size nobody states is at least as large as its groups.
+    world_size = max(worlds, default=None)
+    size = max(world_size or 0, ranks_at_least(stated)) or None
+    data = _stacked(parts, "collectives")
+    every, parts = (tuple(map(_without_calls, each)) for each in (every, parts))
+    left_out = [(_without_calls(part), why) for part, why in left_out]
+    del ordered
+    if data.nbytes > _LARGE_BYTES:
+        give_back_memory()
+    listed = _stated_groups(parts)
+    groups = groups_in(data, listed)
+    ranks = _ranks(names, parts, left_out)
+    members = _members(groups)
+    of_groups = _OfGroups(groups.code, numbers_of(members, "size"), listed)
+    calls, clocks = _calls(data, labels, ranks.slice(0, len(parts)), size, of_groups)
+    tables = {
+        RANKS: ranks,
+        LABELS: pa.table({"step": pa.array(labels, pa.string())}),
+        COMMON: _common(every),
+        CLOCKS: clocks,
+        CALLS: calls,
+        MEMBERS: members,
+        STEPS: _stacked(parts, STEPS),
+        GROUPS: _groups(parts, world_size),
+        DEVICES: _devices(parts, names),
+        **({KERNELS: _stacked(parts, KERNELS)} if any(KERNELS in part.frames for part in parts) else {}),
+        **stated,
+    }
+    if beside:
+        tables[DUMPS] = recorders(tables[CALLS], tables[GROUPS], names, beside)
+    return Part(
+        coverage=coverage_of(every, Params()),
+        facts={"distributed.world_size": world_size},
+        frames={name: Frame(name, name, (), data, (), "") for name, data in tables.items()},
+        payloads={REPEATED: repeated},
+        steps=tuple(dict.fromkeys(label for part in every for label in part.steps)),
+    )
+
+
+def _in_order(parts: Sequence[Part]) -> tuple[Part, ...]:
+    return tuple(sorted(parts, key=lambda part: natural(part.worker)))
+
+
+def _without_calls(part: Part) -> Part:
+    return replace(part, frames={name: frame for name, frame in part.frames.items() if name != "collectives"})
+
+
+def _ranks(names: Sequence[str], ranks: Sequence[Part], left_out: Sequence[tuple[Part, str]]) -> pa.Table:
+    """A row for each profile: its name, why it is not compared (empty for ranks), and what tells its place and time."""
+    parts = [*ranks, *(part for part, _ in left_out)]
+    return pa.table(
+        {
+            "worker": pa.array([*names, *(part.worker for part, _ in left_out)], pa.string()),
+            "left_out": pa.array([*("" for _ in ranks), *(why for _, why in left_out)], pa.string()),
+            "rank": pa.array([fact(part, "distributed.rank") for part in parts], pa.int64()),
+            "base_time_ns": pa.array([fact(part, "distributed.base_time_ns") for part in parts], pa.int64()),
+        }
+    )
+
+
+def _common(parts: Sequence[Part]) -> pa.Table:
+    """The labels of steps that all profiles have."""
+    every = [set(part.steps) for part in parts]
+    return pa.table(
+        {"step": pa.array([label for label in parts[0].steps if all(label in mine for mine in every)], pa.string())}
+    )
+
+
+def _stacked(parts: Sequence[Part], name: str) -> pa.Table:
+    """A table of all workers, with the worker's number; of those that have it."""
+    having = [(i, part.frames[name].data) for i, part in enumerate(parts) if name in part.frames]
+    worker = np.repeat(
+        np.array([i for i, _ in having], np.int64), np.array([data.num_rows for _, data in having], np.int64)
+    )
+    stacked = pa.concat_tables([_once(data) for _, data in having], promote_options="default").unify_dictionaries()
+    return stacked.add_column(0, "worker", pa.array(worker)).combine_chunks()
+
+
+def _once(data: pa.Table) -> pa.Table:
+    """The same with each list of ranks kept once: of a call of thousands of ranks it is longer than all else of it."""
+    if "group_ranks" not in data.column_names or pa.types.is_dictionary(data["group_ranks"].type):
+        return data
+    at = data.column_names.index("group_ranks")
+    return data.set_column(at, "group_ranks", data["group_ranks"].dictionary_encode())
+
+
+def _labels(parts: Sequence[Part]) -> list[str]:
+    """Labels of the steps of any worker and of its calls, in order."""
+    found: set[str] = set()
+    for part in parts:
+        for name in (STEPS, "collectives"):
+            found.update(label for label in pc.unique(part.frames[name].data["step"]).to_pylist() if label is not None)
+    return sorted(found, key=in_order)
+
+
+def _groups(parts: Sequence[Part], world_size: int | None) -> pa.Table:
+    """The process groups of all workers, each once, with which ranks they have."""
+    rows: dict[tuple[object, object], dict[str, object]] = {}
+    for part in parts:
+        for row in part.frames[GROUPS].data.to_pylist():
+            rows.setdefault((row["group"], row["group_ranks"]), row)
+    schema = parts[0].frames[GROUPS].data.schema.append(pa.field("group_shape", pa.string()))
+    order = sorted(rows.values(), key=lambda row: natural(f"{row['group']} {row['group_ranks']}"))
+    return pa.Table.from_pylist(rows_with_shapes(order, world_size), schema=schema)
+
+
+def _devices(parts: Sequence[Part], names: Sequence[str]) -> pa.Table:
+    """The devices of all workers, with node and process as recorded, else from names such as ``node_1234``."""
+    rows = []
+    matches = [_NODE.match(name) for name in names]
+    tables = [part.frames[DEVICES].data.to_pylist() for part in parts]
+    devices = [row["device"] for table in tables for row in table]
+    # A number that all workers share is a step, not a process, if their devices differ.
+    has_one_number = len(names) > 1 and len({match and match[2] for match in matches}) == 1
+    if has_one_number and len(set(devices)) == len(devices):
+        matches = [None] * len(names)
+    for name, table, named in zip(names, tables, matches, strict=True):
+        for row in table:
+            node = row["node"] or (named.group(1) if named else "")
+            process = row["process"] or (f"process {named.group(2)}" if named else name)
+            rows.append({**row, "worker": name, "node": node, "process": process})
+    schema = parts[0].frames["devices"].data.schema.append(pa.field("worker", pa.string()))
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _stated_groups(parts: Sequence[Part]) -> list[StatedGroup]:
+    """The groups that each worker lists."""
+    return [
+        StatedGroup(worker, row["group"], row["group_ranks"], row["group_description"])
+        for worker, part in enumerate(parts)
+        for row in part.frames[GROUPS].data.to_pylist()
+    ]
+
+
+def _members(groups: Groups) -> pa.Table:
+    """The ranks of the group of each ``group_code``, and how many: null where they are not known, or not all of them."""
+    known = pa.array(
+        [list(each.listed) if each.listed and not each.cut else None for each in groups.ranks], pa.list_(pa.int64())
+    )
+    return pa.table({"ranks": known, "size": pc.list_value_length(known).cast(pa.int64())})
+
+
+@dataclass(frozen=True, eq=False)
+class _OfGroups:
+    code: Int64
+    """The group of each call."""
+    size: Int64
+    """How many ranks each group has; -1 = not known."""
+    listed: Sequence[StatedGroup]
+
+
+def _calls(
+    data: pa.Table, labels: Sequence[str], ranks: pa.Table, world_size: int | None, of_groups: _OfGroups
+) -> tuple[pa.Table, pa.Table]:
+    """The calls of all workers, worker by worker in order of time, with what the others say about each of them.
+
+    And what is known of the clocks of the workers.
+    """
+    workers, groups = ranks.num_rows, of_groups.code
+    worker: Int64 = data["worker"].to_numpy().astype(np.int64)
+    dur, size = numbers_of(data, "dur_ns"), numbers_of(data, "group_size")
+    collective, names = texts_of(data, "collective")
+    found = pc.fill_null(pc.index_in(data["step"], value_set=pa.array(labels, pa.string())), len(labels))
+    steps = found.to_numpy().astype(np.int64)
+    calls = compared(data, steps, len(labels), (workers, world_size), groups)
+    met = matched(calls) if workers > 1 else nothing(len(worker))
+    label, two_ended = met.label, is_one_of(collective, names, POINT_TO_POINT)
+    all_here = world_size is None or world_size <= workers
+    size = said_by_one(label, np.where(size >= 1, size, of_groups.size[groups]))
+    inferred, found = np.full(len(worker), -1, np.int64), list[tuple[Ranks, str]]()
+    if world_size == workers and ((size < 1) & (label >= 0)).any():
+        blank = is_one_of(*texts_of(data, "group"), {""}) & ~two_ended
+        alike, numbers = is_one_of(collective, names, ALIKE), ranks["rank"].to_pylist()
+        inferred, found = told_by_ranks(calls, label, blank, alike, numbers, of_groups.listed)
+        inferred[size >= 1] = -1
+    size = np.where(inferred >= 0, np.array([len(each.listed) for each, _ in found] + [-1])[inferred], size)
+    times = waiting(calls, label, dur, np.where(two_ended, 2, size), all_here)
+    synchronizing = is_one_of(collective, names, SYNCHRONIZING)
+    start, on_device = numbers_of(data, "start_ns"), data["on_device"].to_numpy()
+    anchors = anchors_of(worker, label, calls.group, start + dur, on_device, synchronizing)
+    is_stated, zero = _zeros(ranks["base_time_ns"])
+    clocks = clocks_of(anchors, zero)
+    late = lateness_of(clocks, worker, label, calls.group, start, start + dur)
+    moved, rated = _bytes(data, collective, names, label)
+    data = data.set_column(data.column_names.index("comm_bytes"), "comm_bytes", pa.array(moved, mask=moved < 0))
+    made = {
+        "step_place": steps,
+        "match": label,
+        "match_kind": met.by,
+        "group_code": groups,
+        "matched_workers": times.workers,
+        "last": times.last,
+        "transfer_ns": times.transfer_ns,
+        "timing": times.timing,
+        "bus_factor": _factors(collective, names, size),
+        "rated": rated,
+        "ranks_of_group": np.minimum(size, _MOST_RANKS).astype(np.int32),
+        "inferred_group": pa.DictionaryArray.from_arrays(
+            pa.array(inferred, pa.int32(), mask=inferred < 0), pa.array([name for _, name in found], pa.string())
+        ),
+        **dict(zip(LATE, vars(late).values(), strict=True)),
+    }
+    for key, values in made.items():
+        data = data.append_column(key, pa.array(values))
+    return data, clocks_table(clocks, is_stated)
+
+
+def _bytes(data: pa.Table, collective: Int64, names: Sequence[str], label: Int64) -> tuple[Int64, Bool]:
+    """The size of each call, as it states it or another of its collective does, and whether a bandwidth can be told of it.
+
+    Of some that know no size of their group what they state may be one rank's part.
+    """
+    stated = numbers_of(data, "comm_bytes")
+    is_part = is_one_of(collective, names, {"all_gather", "gather", "reduce_scatter"}) & (
+        numbers_of(data, "group_size") < 1
+    )
+    whole = said_by_one(label, np.where(is_part, -1, stated))
+    alike = ~is_one_of(collective, names, UNEVEN)
+    found = np.where(alike & (whole >= 0), whole, stated)
+    rated = ~(is_part & ~(alike & (whole >= 0))) & ~is_one_of(collective, names, {"all_to_allv"})
+    return found, rated
+
+
+def _zeros(base_time_ns: pa.ChunkedArray) -> tuple[Bool, Int64]:
+    """Whether each rank states what its clock showed when its trace began, and what: else the median of those that do."""
+    stated: Bool = np.asarray(pc.is_valid(base_time_ns))
+    zero: Int64 = pc.fill_null(base_time_ns, 0).to_numpy().astype(np.int64)
+    middle = quantile_by(np.zeros(int(stated.sum()), np.int64), zero[stated], 1, 50)
+    return stated, np.where(stated, zero, middle)
+
+
+def _factors(collective: Int64, names: Sequence[str], size: Int64) -> npt.NDArray[np.float64]:
+    """Bus bandwidth over algorithm bandwidth of each call; NaN where there is none."""
+    first, which = distinct(codes(collective, size))
+    factors = [bus_factor(names[collective[row]], int(size[row])) for row in first.tolist()]
+    found: npt.NDArray[np.float64] = np.array([np.nan if one is None else one for one in factors], np.float64)[which]
+    return found

@@ -1,0 +1,170 @@
+"""Ranks without a trace: which they are, and what flight recorders of the same run say that they called."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Part
+from tb_plugin.lib.codes import codes, distinct_rows
+from tb_plugin.payloads import Notice
+from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
+from tb_plugin.views.distributed.metrics import METRICS
+
+Int64 = npt.NDArray[np.int64]
+
+DUMPS = "recorders"
+"""Table: what the flight recorder of a worker kept in a group, beside the calls of the traces in that group."""
+CALLS_OF_RANKS = "rank_calls"
+"""Table of a part about a flight recorder: its numbered calls."""
+SCHEMA = {
+    "worker": pa.string(), "has_trace": pa.bool_(), "group": pa.string(), "group_description": pa.string(),
+    "recorded_calls_count": pa.int64(), "last_sequence": pa.int64(), "last_collective": pa.string(),
+    "called_in_traces": pa.int64(), "not_called": pa.int64(),
+}  # fmt: skip
+NAMED = 8
+"""So many ranks are named; the others are counted."""
+
+
+def recorders(calls: pa.Table, groups: pa.Table, traced: Iterable[str], dumps: Sequence[Part]) -> pa.Table:
+    """Returns what flight recorders kept, a row for each of them and each process group in which it kept numbered calls.
+
+    ``calls`` and ``groups`` are those of the traces. A group is that of a trace when name and, where both state one,
+    description are the same, and traces have no other group of that name; numbers count in the group. The buffer of a
+    recorder is a ring: what is numbered behind its last call was not called, what is numbered before its first one nobody
+    knows.
+    """
+    numbers = _numbers(calls)
+    described = {row["group"]: row["group_description"] for row in groups.to_pylist()}
+    here = set(traced)
+    rows = []
+    for part in dumps:
+        for group, description, sequence, last_collective in _by_group(part.frames[CALLS_OF_RANKS].data):
+            stated = described.get(group)
+            theirs = numbers.get(group, np.empty(0, np.int64))
+            if stated and description and stated != description:
+                theirs = theirs[:0]
+            last = int(sequence.max())
+            rows.append(
+                {
+                    "worker": part.worker,
+                    "has_trace": part.worker in here,
+                    "group": group,
+                    "group_description": description,
+                    "recorded_calls_count": len(sequence),
+                    "last_sequence": last,
+                    "last_collective": last_collective,
+                    "called_in_traces": int(np.isin(theirs, sequence).sum()),
+                    "not_called": int((theirs > last).sum()),
+                }
+            )
+    return pa.table({key: pa.array([row[key] for row in rows], kind) for key, kind in SCHEMA.items()})
+
+
+def _by_group(calls: pa.Table) -> Iterator[tuple[str, str, Int64, str]]:
+    """Name and description of each group, in order of its first call, its numbers, and the collective of the largest one."""
+    calls = calls.filter(pc.is_valid(calls["sequence"]))
+    (group, names), (description, words), (collective, titles) = (
+        texts_of(calls, key) for key in ("group", "group_description", "collective")
+    )
+    sequence = calls["sequence"].to_numpy()
+    _, first, which = np.unique(codes(group, description), return_index=True, return_inverse=True)
+    order = np.argsort(which, kind="stable")
+    pieces = np.split(order, np.cumsum(np.bincount(which, minlength=len(first)))[:-1])
+    for at in np.argsort(first).tolist():
+        mine = pieces[at]
+        last = mine[int(np.argmax(sequence[mine]))]
+        yield names[group[last]], words[description[last]], sequence[mine], titles[collective[last]]
+
+
+def _numbers(calls: pa.Table) -> dict[str, Int64]:
+    """Numbers of the collectives that traces hold of each group, each once, in order; by names that one group alone has."""
+    some = calls.select(["group", "group_code", "sequence"]).filter(pc.is_valid(calls["sequence"]))
+    (group, names), code, number = texts_of(some, "group"), numbers_of(some, "group_code"), numbers_of(some, "sequence")
+    alone = (np.bincount(distinct_rows(group, code)[0], minlength=len(names)) == 1)[group]
+    of, numbers = distinct_rows(group[alone], number[alone])
+    pieces = np.split(numbers, np.flatnonzero(np.diff(of)) + 1)
+    return dict(zip((names[place] for place in np.unique(of).tolist()), pieces, strict=False))
+
+
+def not_here(ranks: Sequence[int | None], world_size: int | None, unread: Collection[int] = ()) -> str:
+    """Returns the ranks of the job that have no trace, as ranges (``ranks 3, 8–15``), the first ones; empty where none lacks.
+
+    ``unread`` are ranks that have one which could not be read.
+
+    And where the size of the job or the rank of a trace is not recorded, or two traces say that they are of one rank.
+    """
+    count = number_not_here(ranks, world_size, unread) or 0
+    if world_size is None or not count:
+        return ""
+    here = sorted(rank for rank in {*ranks, *unread} if rank is not None and 0 <= rank < world_size)
+    gaps = [(before + 1, rank - 1) for before, rank in pairwise([-1, *here, world_size]) if rank - before > 1]
+    named, left = [], count
+    for first, last in gaps[:NAMED]:
+        named.append(_range(first, last))
+        left -= last - first + 1
+    more = f" and {left:,} more" if left else ""
+    return f"rank{'s' if count > 1 else ''} {', '.join(named)}{more}"
+
+
+def _range(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}, {last}" if last == first + 1 else f"{first}–{last}"
+
+
+def number_not_here(ranks: Sequence[int | None], world_size: int | None, unread: Collection[int] = ()) -> int | None:
+    """Returns how many ranks of the job have no trace, nor one that is ``unread``.
+
+    None where the size of the job or the rank of a trace is not recorded, or two traces say that they are of one rank.
+    """
+    known = set(ranks)
+    if world_size is None or None in known or len(known) < len(ranks):
+        return None
+    return world_size - sum(rank is not None and 0 <= rank < world_size for rank in {*known, *unread})
+
+
+def nothing_called(calls: pa.Table) -> list[Notice]:
+    """Returns that no worker of the run called any collective, where that is so."""
+    if calls.num_rows:
+        return []
+    text = "No worker of this run recorded communication between processes: there is nothing to compare."
+    return [Notice("no_communication", "info", text, "Put traces that belong to no job into a folder of their own.")]
+
+
+def recorder_notices(dumps: pa.Table) -> list[Notice]:
+    """Returns who stopped calling while others went on, worst first, and who has no trace and called what the others did."""
+    rows = dumps.to_pylist()
+    behind = sorted((row for row in rows if row["not_called"]), key=lambda row: -row["not_called"])
+    notices = []
+    for row in behind[:NAMED]:
+        figures = [
+            METRICS.figure("worker", row["worker"]),
+            METRICS.figure("last_sequence", row["last_sequence"]),
+            METRICS.figure("last_collective", row["last_collective"]),
+            METRICS.figure("not_called", row["not_called"]),
+        ]
+        group = row["group_description"] or row["group"]
+        text = "{worker} called nothing after number {last_sequence} ({last_collective}) of group {group}"
+        text += ", says its flight recorder; traces hold {not_called} later collectives of that group, without it."
+        figures.append(METRICS.figure("group", group))
+        todo = "See what that process did then: its log, its stacks in the recorder, its machine."
+        notices.append(Notice("rank_stopped", "high", text, todo, figures))
+    stopped = {row["worker"] for row in behind}
+    ran = {row["worker"] for row in rows if not row["has_trace"] and row["called_in_traces"]} - stopped
+    silent = sorted(ran)
+    if silent:
+        named = ", ".join(silent[:NAMED]) + (f" and {len(silent) - NAMED} more" if len(silent) > NAMED else "")
+        met = sum(row["called_in_traces"] for row in rows if row["worker"] in ran)
+        text = (
+            f"Without a trace, but in the flight recorder: {named}. They called {{called_in_traces}} of the collectives"
+        )
+        text += " that the traces hold and no later one is missing: they ran."
+        figures = [METRICS.figure("called_in_traces", met)]
+        notices.append(
+            Notice("rank_recorded", "info", text, "Record a trace of all ranks to know who is late.", figures)
+        )
+    return notices

@@ -1,0 +1,131 @@
+"""Operations of all workers in a few rows: a collective, its type and what its groups are for, over all who call it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.base import Frame
+from tb_plugin.lib.codes import codes, distinct
+from tb_plugin.lib.quantiles import quantile_by
+from tb_plugin.views.distributed.job_data import Row, Seen, Together
+from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
+from tb_plugin.views.distributed.rank.profile import frame, table
+from tb_plugin.views.distributed.stragglers.report import blame
+from tb_plugin.views.distributed.tables import nothing_in
+
+Int64 = npt.NDArray[np.int64]
+_Titles = tuple[str, str, str]
+_Title = Callable[[int], _Titles]
+
+TABLE = "operation_kinds"
+KIND = {
+    "collective": pa.string(), "dtype": pa.string(), "group_description": pa.string(), "awaited_worker": pa.string(),
+    "awaited_ns": pa.int64(), "held_up_by": pa.string(),
+    "latency_median_ns": pa.int64(), "latency_low_ns": pa.int64(), "latency_high_ns": pa.int64(),
+    "transfer_median_ns": pa.int64(), "calls": pa.int64(), "calls_least": pa.int64(), "calls_most": pa.int64(),
+    "workers": pa.int64(), "same_groups": pa.int64(),
+}  # fmt: skip
+_KEYS = ("collective", "dtype", "group_description")
+_HUNDREDTHS = (5, 50, 95)
+
+
+def operation_kinds(data: Together, operations: pa.Table) -> Mapping[str, Frame]:
+    """Returns the table of ``operations`` (a row for each worker) over the workers, longest first; none of one worker."""
+    if data.alone or not operations.num_rows:
+        return {}
+    described = {str(row["group"]): str(row["group_description"] or "") for row in reversed(data.process_groups)}
+    # A group without a description is known by its name.
+    of_row, titles = _kinds(operations, described)
+    first, kind = distinct(of_row)
+    count = len(first)
+    calls, latency = (operations[key].to_numpy() for key in ("calls", "latency_ns"))
+    met = np.asarray(operations["transfer_ns"].is_valid())
+    transfer = quantile_by(kind[met], operations["transfer_ns"].filter(pa.array(met)).to_numpy(), count, 50).tolist()
+    has_met = (np.bincount(kind[met], minlength=count) > 0).tolist()
+    low, middle, high = (quantile_by(kind, latency, count, hundredths).tolist() for hundredths in _HUNDREDTHS)
+    least, most = (quantile_by(kind, calls, count, hundredths).tolist() for hundredths in (0, 100))
+    places = {titles(row): at for at, row in enumerate(first.tolist())}
+    of_call, called = _kinds(data.seen.data, described)
+    workers = _different(kind, texts_of(operations, "worker")[0], count)
+    groups = _groups(data.seen, of_call, called, places)
+    every = np.bincount(kind, weights=calls, minlength=count).astype(np.int64).tolist()
+    awaited, told = _awaited(data.seen, of_call, called, places), blame(data)
+    rows: list[Row] = [
+        {
+            **dict(zip(_KEYS, titles(row), strict=True)),
+            "same_groups": groups[at],
+            "workers": workers[at],
+            "calls": every[at],
+            "calls_least": least[at],
+            "calls_most": most[at],
+            "latency_low_ns": low[at],
+            "latency_median_ns": middle[at],
+            "latency_high_ns": high[at],
+            "transfer_median_ns": transfer[at] if has_met[at] else None,
+            "awaited_worker": data.names[awaited[at][0]] if at in awaited else None,
+            "awaited_ns": awaited[at][1] if at in awaited else None,
+            "held_up_by": told.held_up_by(awaited[at][2]) if at in awaited else None,
+        }
+        for at, row in enumerate(first.tolist())
+    ]
+    rows.sort(key=lambda row: (-int(str(row["latency_median_ns"])), *(str(row[key]) for key in _KEYS)))
+    shown = table(KIND, rows)
+    hidden = ("calls_least", "calls_most", *nothing_in(shown))
+    return {TABLE: frame(TABLE, "Operations of all workers", shown, _KEYS, "collective", hidden)}
+
+
+def _kinds(data: pa.Table, described: Mapping[str, str]) -> tuple[Int64, _Title]:
+    """A code for the kind of each row, and what tells the titles of a row."""
+    (collective, titles), (dtype, types), (group, names) = (
+        texts_of(data, key) for key in ("collective", "dtype", "group")
+    )
+    place: dict[str, int] = {}
+    of_group = np.array([place.setdefault(described.get(name) or name, len(place)) for name in names], np.int64)
+    told, label = list(place), of_group[group]
+    return codes(collective, dtype, label), lambda row: (titles[collective[row]], types[dtype[row]], told[label[row]])
+
+
+def _different(kind: Int64, values: Int64, count: int) -> list[int]:
+    """How many different values the rows of each kind have."""
+    first, _ = distinct(codes(kind, values))
+    found: list[int] = np.bincount(kind[first], minlength=count).tolist()
+    return found
+
+
+def _groups(seen: Seen, kind: Int64, titles: _Title, places: Mapping[_Titles, int]) -> list[int]:
+    """How many groups the calls of each kind are made in: told apart by their ranks, whatever each rank calls them.
+
+    Calls that state none are of the group that the ranks which have them tell, else of one.
+    """
+    inferred, _ = texts_of(seen.data, "inferred_group")
+    first, _ = distinct(codes(kind, numbers_of(seen.data, "group_code"), inferred))
+    found = [0] * len(places)
+    for row in first.tolist():
+        found[places[titles(row)]] += 1
+    return found
+
+
+def _awaited(
+    seen: Seen, kind: Int64, titles: _Title, places: Mapping[_Titles, int]
+) -> dict[int, tuple[int, int, Int64]]:
+    """By kind the worker that others waited for most in its calls, how long, summed over them, and these calls."""
+    chosen = np.flatnonzero((seen.waiting.last >= 0) & (seen.waiting.last != seen.worker) & seen.matched)
+    if not len(chosen):
+        return {}
+    wait = (seen.end_ns - seen.start_ns - seen.waiting.transfer_ns)[chosen]
+    first, pair = distinct(codes(kind[chosen], seen.waiting.last[chosen]))
+    total = np.zeros(len(first), np.int64)
+    np.add.at(total, pair, wait)
+    most: dict[int, int] = {}
+    for one, row in enumerate(chosen[first].tolist()):
+        at = places[titles(row)]
+        if total[one] > (total[most[at]] if at in most else 0):
+            most[at] = one
+    return {
+        at: (int(seen.waiting.last[chosen[first[one]]]), int(total[one]), chosen[pair == one])
+        for at, one in most.items()
+    }

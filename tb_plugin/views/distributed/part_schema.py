@@ -1,0 +1,65 @@
+"""What a part of the view looks like: tables with their columns, for whoever gets one from elsewhere and believes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+
+import pyarrow as pa
+
+from tb_plugin.analysis.replicas import FRAME, STATE
+from tb_plugin.views.distributed.rank.collective_metadata import MOST_RANKS
+from tb_plugin.views.distributed.rank.kernel_times import KERNEL
+from tb_plugin.views.distributed.rank.profile import CALL, DEVICE, GROUP, STEP
+from tb_plugin.views.distributed.rank.reported import RANK, ROW, SHAPES
+
+MEANING = 2
+"""Raise it when a number of a part means something else than before though its column is the same, or is mended: what was
+kept of ranks elsewhere is then computed anew. New columns change the stamp by themselves."""
+ALWAYS: Mapping[str, Mapping[str, pa.DataType]] = {
+    "collectives": CALL,
+    "steps": STEP,
+    "kernels": {**KERNEL, ROW: pa.int64()},
+    "process_groups": GROUP,
+    "devices": DEVICE,
+}
+"""Tables that every part has. Others are those of what the profile states, and of its memory."""
+NEVER_NULL: Mapping[str, tuple[str, ...]] = {
+    "collectives": ("call", "collective", "start_ns", "dur_ns", "on_device", "event", "stream"),
+    "steps": ("step",),
+    "kernels": ("kernel_calls", "kernel_ns"),
+    "process_groups": ("group", "group_ranks"),
+    "devices": ("device",),
+    RANK: ("alone", "kernels_missing", "ranks_at_least"),
+    FRAME: tuple(STATE),
+}
+"""Columns that hold a value in every row."""
+
+FACTS: Mapping[str, tuple[int, int]] = {
+    "distributed.rank": (0, MOST_RANKS - 1),
+    "distributed.world_size": (0, MOST_RANKS - 1),
+    "distributed.calls": (0, 2**62),
+    "distributed.base_time_ns": (-(2**62), 2**62),
+}
+"""Whole numbers that a part states, or None, and between what they lie."""
+
+
+@cache
+def part_shapes() -> Mapping[str, pa.Schema]:
+    """Returns the columns of every table that a part may have.
+
+    No array is made for it: the first one of a process has pyarrow import pandas, and TensorBoard's asks for ``stamp``.
+    """
+    stated = {name: {**columns, ROW: pa.int64()} for name, columns in SHAPES.items()}
+    every = {**ALWAYS, **stated, FRAME: STATE}
+    return {name: pa.schema(list(columns.items())) for name, columns in every.items()}
+
+
+@cache
+def stamp() -> str:
+    """Returns what changes when parts look different, or mean something else."""
+    text = [f"meaning {MEANING}"]
+    for name, schema in sorted(part_shapes().items()):
+        text += [name, *(f"{field.name} {field.type}" for field in schema)]
+    return hashlib.blake2b("\n".join(text).encode(), digest_size=8).hexdigest()

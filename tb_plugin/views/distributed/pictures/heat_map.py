@@ -1,0 +1,139 @@
+"""One measure of all workers by step: a heat map in less than a megabyte, and how far the workers lie apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.payloads import Heat, Line, Metric, Series
+from tb_plugin.payloads.export import to_json
+from tb_plugin.views.distributed.job_data import Together
+from tb_plugin.views.distributed.metrics import METRICS
+from tb_plugin.views.distributed.pictures.step_grid import (
+    CATEGORIES,
+    Grid,
+    grid_of,
+    measure_named,
+    measures,
+    steps_here,
+)
+from tb_plugin.views.distributed.pictures.topology import groupings
+
+Int64 = npt.NDArray[np.int64]
+
+MOST_BYTES = 900_000
+"""Of JSON: what the map and the bands take at most, so that an answer stays below a megabyte."""
+MOST_COLUMNS = 1000
+"""More than that no screen shows side by side."""
+_QUANTILES = {
+    "rank_max_ns": (1.0, "slice5"),
+    "rank_p95_ns": (0.95, "slice2"),
+    "rank_p75_ns": (0.75, "slice6"),
+    "rank_median_ns": (0.5, "slice0"),
+    "rank_p25_ns": (0.25, "slice1"),
+    "rank_p5_ns": (0.05, "slice4"),
+    "rank_min_ns": (0.0, "rest"),
+}
+_CELL = 11
+"""Bytes that a number of the bands takes, about."""
+
+
+def pictures(data: Together, key: str) -> tuple[Heat, Series]:
+    """Returns the heat map of a measure and its bands. Raises BadRequest for a measure that is not known here."""
+    key = measure_named(data, key)
+    grid, labels = grid_of(data, key), steps_here(data)
+    metric = METRICS.metric(key, window="one step")
+    bare = Heat(
+        "heat", metric.title, "by rank and step", metric, CATEGORIES[key], METRICS.metric("worker"), METRICS.metric("step"),
+        list(data.names), [], 1, [], _whole(grid.means), [], groupings(data), measures(data),
+    )  # fmt: skip
+    room = MOST_BYTES - len(to_json(bare))
+    merged = _merged(grid, room)
+    shown, columns = merge(grid, merged), merged_labels(labels, merged)
+    known = np.where(shown.known, shown.values, np.iinfo(np.int64).min)
+    worst = np.where(shown.known.any(axis=0), known.argmax(axis=0), -1)
+    subtitle = bare.subtitle
+    if merged > 1:
+        subtitle += f"; a column is {merged} steps and shows the largest of them"
+    heat = Heat(
+        bare.name, bare.title, subtitle, metric, bare.category, bare.row_metric, bare.x_metric, bare.rows, columns, merged,
+        _values(shown), bare.means, worst.tolist(), bare.groupings, bare.choices,
+    )  # fmt: skip
+    return heat, _bands(shown, columns, metric, merged)
+
+
+def merge(grid: Grid, merged: int) -> Grid:
+    """Returns a grid of which each column stands for several steps, with the largest value of them."""
+    if merged == 1:
+        return grid
+    low = np.where(grid.known, grid.values, np.iinfo(np.int64).min)
+    starts = np.arange(0, grid.values.shape[1], merged)
+    known = np.logical_or.reduceat(grid.known, starts, axis=1)
+    return Grid(np.where(known, np.maximum.reduceat(low, starts, axis=1), 0), known)
+
+
+def merged_labels(labels: Sequence[str], merged: int) -> list[str]:
+    """Returns what the columns are called: of several steps the first and the last."""
+    groups = (labels[start : start + merged] for start in range(0, len(labels), merged))
+    return [group[0] if len(group) == 1 else f"{group[0]}-{group[-1]}" for group in groups]
+
+
+def quantiles(grid: Grid, shares: Sequence[float]) -> list[list[int | None]]:
+    """Returns for each share the value of each column that so many of its workers reach at most: always one of them."""
+    count = grid.known.sum(axis=0)
+    ordered = np.sort(np.where(grid.known, grid.values, np.iinfo(np.int64).max), axis=0)
+    found = []
+    for share in shares:
+        place = np.clip(np.ceil(share * count).astype(np.int64) - 1, 0, None)
+        values = np.take_along_axis(ordered, place[None, :], axis=0)[0].tolist()
+        found.append([value if known else None for value, known in zip(values, count.tolist(), strict=True)])
+    return found
+
+
+def _merged(grid: Grid, room: int) -> int:
+    """How many steps a column has to stand for: as few as room and screen allow."""
+    steps: int = max(grid.values.shape[1], 1)
+    merged = -(-steps // MOST_COLUMNS)
+    while merged < steps:
+        columns = -(-steps // merged)
+        need = _length(merge(grid, merged)) + columns * (len(_QUANTILES) * _CELL + 30)
+        if need <= room:
+            break
+        merged = max(merged + 1, -(-merged * need // max(room, 1)))
+    return min(merged, steps)
+
+
+def _length(grid: Grid) -> int:
+    """Bytes of the values as JSON."""
+    size = np.abs(grid.values)
+    digits = np.ones(size.shape, np.int64)
+    for power in range(1, 19):
+        digits += size >= 10**power
+    return int(np.where(grid.known, digits + 1 + (grid.values < 0), len("null,")).sum())
+
+
+def _bands(grid: Grid, columns: list[str], metric: Metric, merged: int) -> Series:
+    found = quantiles(grid, [share for share, _ in _QUANTILES.values()])
+    lines = [
+        Line(METRICS.metric(key, window="one step"), category, [*values])
+        for (key, (_, category)), values in zip(_QUANTILES.items(), found, strict=True)
+    ]
+    subtitle = f"{grid.values.shape[0]:,} ranks, by step"
+    if merged > 1:
+        subtitle += f"; of each rank the largest of {merged} steps"
+    return Series(
+        "spread", f"{metric.title}: spread of the ranks", subtitle, METRICS.metric("step"), [*columns], lines, "lines"
+    )
+
+
+def _values(grid: Grid) -> list[int | float | None]:
+    values = grid.values.ravel().astype(np.object_)
+    values[~grid.known.ravel()] = None
+    found: list[int | float | None] = values.tolist()
+    return found
+
+
+def _whole(means: npt.NDArray[np.float64]) -> list[int | float | None]:
+    return [None if np.isnan(mean) else round(mean) for mean in means.tolist()]

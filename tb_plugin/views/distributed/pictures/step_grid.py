@@ -1,0 +1,166 @@
+"""Numbers of all workers by step: one grid for each measure that the workers tell of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+from tb_plugin.errors import BadRequest
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.payloads import Metric
+from tb_plugin.views.distributed.job_data import Together
+from tb_plugin.views.distributed.metrics import METRICS
+from tb_plugin.views.distributed.rank.profile import STEP
+from tb_plugin.views.distributed.stragglers.report import blame
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+
+FIRST = "first"
+"""Asks for the measure that tells most."""
+LOST = "lost_ns"
+CATEGORIES = {
+    LOST: "late",
+    "caused_wait_ns": "sync",
+    "wait_ns": "wait",
+    "exposed_communication_ns": "communication",
+    "compute_ns": "compute",
+    "step_other_ns": "other",
+    "step_total_ns": "step",
+    "transfer_ns": "transfer",
+    "latency_ns": "communication",
+    "overlap_ns": "overlap",
+    "lateness_ns": "late",
+}
+"""Measures in the order in which they are offered, and what they are drawn as."""
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Values by worker and step; ``known`` says which of them are."""
+
+    values: Int64
+    known: Bool
+
+    @property
+    def means(self) -> Float64:
+        """Returns the mean of each worker over the steps that it knows, NaN where it knows none."""
+        count = self.known.sum(axis=1)
+        total = np.where(self.known, self.values, 0).sum(axis=1)
+        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def steps_here(data: Together) -> tuple[str, ...]:
+    """Returns the labels of the chosen steps that any worker has, in order."""
+    return tuple(data.labels[at] for at in places_here(data).tolist())
+
+
+def places_here(data: Together) -> Int64:
+    """Returns the places in ``labels`` of ``steps_here``: the columns of a grid."""
+    return np.flatnonzero(_known(data).any(axis=0))
+
+
+def measures(data: Together) -> list[Metric]:
+    """Returns the measures that the workers know, those that tell most first."""
+    found = _grids(data)
+    return [METRICS.metric(key, window="one step") for key in CATEGORIES if key in found]
+
+
+def measure_named(data: Together, key: str) -> str:
+    """Returns the key of a measure; for FIRST that of the first one that is anywhere other than 0.
+
+    What is lost to stragglers tells most where there is one: else it is noise.
+    """
+    if key != FIRST:
+        return key
+    offered = [metric.key for metric in measures(data)]
+    if LOST in offered and not blame(data).costly:
+        offered = [*(each for each in offered if each != LOST), LOST]
+    return next((each for each in offered if grid_of(data, each).values.any()), next(iter(offered or CATEGORIES)))
+
+
+def grid_of(data: Together, key: str) -> Grid:
+    """Returns the numbers of a measure over ``steps_here``. Raises BadRequest for one that is not known here.
+
+    Without steps there are none of any measure: a page that asks for its map is not wrong.
+    """
+    found = _grids(data) or dict.fromkeys(CATEGORIES, _nothing(data, 0))
+    if key not in found:
+        offered = ", ".join(measure for measure in CATEGORIES if measure in found)
+        raise BadRequest(f"There is no measure {key[:100]}.", "measure", f"It may be: {offered}.")
+    return found[key]
+
+
+@remembered
+def _grids(data: Together) -> Mapping[str, Grid]:
+    here = places_here(data)
+    steps = _of_steps(data)
+    grids = {key: grid for key, grid in steps.items() if key in CATEGORIES}
+    latency, wait, transfer = (times[:, :-1] for times in data.times)
+    known = _known(data)
+    grids["latency_ns"] = Grid(latency, known)
+    if not data.alone:
+        grids |= {"wait_ns": Grid(wait, known), "transfer_ns": Grid(transfer, known)}
+        grids["caused_wait_ns"] = Grid(data.caused[:, :-1], known)
+        grids[LOST] = _lost(data)
+        if "lateness_ns" in data.seen.data.column_names:
+            grids["lateness_ns"] = _lateness(data)
+    return {key: Grid(grid.values[:, here], grid.known[:, here]) for key, grid in grids.items() if grid.known.any()}
+
+
+def _of_steps(data: Together) -> Mapping[str, Grid]:
+    """What the workers say of their steps, each column as a grid over all labels."""
+    grids = {}
+    for key in STEP:
+        if key != "step":
+            column = data.step_table[key]
+            said = np.asarray(pc.is_valid(column))
+            at = tuple(place[said] for place in data.step_places)
+            grid = _nothing(data, len(data.labels))
+            np.add.at(grid.values, at, column.drop_null().to_numpy())
+            grid.known[at] = True
+            grids[key] = grid
+    return grids
+
+
+def _nothing(data: Together, steps: int) -> Grid:
+    shape = len(data.names), steps
+    return Grid(np.zeros(shape, np.int64), np.zeros(shape, np.bool_))
+
+
+@remembered
+def _known(data: Together) -> Bool:
+    """Which workers have which steps: such as they recorded, or have calls in."""
+    known: Bool = data.times[0][:, :-1] > 0
+    known[data.step_places] = True
+    return known
+
+
+def _lost(data: Together) -> Grid:
+    """What each step would gain if the worker were as fast as the next; steps without a time are not looked at."""
+    told, grid = blame(data), _nothing(data, len(data.labels))
+    at = {label: place for place, label in enumerate(data.labels)}
+    here = [(place, at[label]) for place, label in enumerate(told.labels) if label in at]
+    if here:
+        mine, place = np.array(here).T
+        grid.values[:, place] = told.found.lost_ns[:, mine]
+        grid.known[:, place] = _known(data)[:, place]
+    return grid
+
+
+def _lateness(data: Together) -> Grid:
+    """How late each worker is at the collectives of a step, the mean of them."""
+    values = data.seen.data["lateness_ns"]
+    known = np.asarray(values.is_valid()) & (data.seen.step < len(data.labels))
+    late = values.fill_null(0).to_numpy()[known]
+    shape = len(data.names), len(data.labels)
+    at = data.seen.worker[known] * shape[1] + data.seen.step[known]
+    count = np.bincount(at, minlength=shape[0] * shape[1]).reshape(shape)
+    total = np.zeros(shape[0] * shape[1], np.int64)
+    np.add.at(total, at, late)
+    return Grid(total.reshape(shape) // np.maximum(count, 1), count > 0)

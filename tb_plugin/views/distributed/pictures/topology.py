@@ -1,0 +1,128 @@
+"""Where each worker stands in the job: on which node, and in which group of each kind at which place."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.payloads import Grouping
+from tb_plugin.views.distributed.job_data import Together
+from tb_plugin.views.distributed.matching.groups import ranks_in
+
+MOST_KINDS = 8
+"""So many kinds of groups are offered: a job of several dimensions has about one for each."""
+MOST_CELLS = 1_000_000
+"""Of groups times places: what states more is no job, and would be more than a page can draw."""
+_RANK = re.compile(r"rank[ _-]?(\d{1,9})(?!\d)", re.IGNORECASE)
+"""No job has more ranks; and Python refuses to read a number of thousands of digits."""
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """Groups of one description, none of which shares a rank with another."""
+
+    title: str
+    groups: list[tuple[int, ...]]
+
+
+@remembered
+def worker_ranks(data: Together) -> Mapping[int, int]:
+    """Returns the place of the worker in ``data.names`` of each rank: as recorded, else as all names say."""
+    place = {name: at for at, name in enumerate(data.names)}
+    recorded = {place[name]: rank for name, rank in data.stated.ranks.items() if name in place}
+    recorded |= {at: rank for at, rank in enumerate(data.ranks) if rank is not None}
+    for row in data.devices:
+        if (found := _RANK.fullmatch(str(row["process"]))) and row["worker"] in place:
+            recorded[place[str(row["worker"])]] = int(found.group(1))
+    if not recorded:
+        named = [_RANK.search(name) for name in data.names]
+        recorded = {at: int(found.group(1)) for at, found in enumerate(named) if found}
+        if len(recorded) < len(data.names):
+            return {}
+    ranks = {rank: at for at, rank in recorded.items()}
+    return ranks if len(ranks) == len(recorded) else {}
+
+
+def rank_nodes(data: Together) -> dict[int, str]:
+    """Returns the node of each rank, where it is known."""
+    node = {str(row["worker"]): str(row["node"]) for row in data.devices if row["node"]}
+    return {rank: node[data.names[at]] for rank, at in worker_ranks(data).items() if data.names[at] in node}
+
+
+def groupings(data: Together) -> list[Grouping]:
+    """Returns the nodes, where there are several, and kinds of groups that part the workers, neighbours before others."""
+    made = [node] if (node := _nodes(data)) is not None else []
+    ranks = worker_ranks(data)
+    for number, kind in enumerate(sorted(_kinds(data), key=_stride)[:MOST_KINDS]):
+        of, place = [-1] * len(data.names), [-1] * len(data.names)
+        groups = [group for group in kind.groups if any(rank in ranks for rank in group)]
+        for at, group in enumerate(groups):
+            for position, rank in enumerate(group):
+                if rank in ranks:
+                    of[ranks[rank]], place[ranks[rank]] = at, position
+        if len(groups) > 1 and len(groups) * max(map(len, groups)) <= MOST_CELLS:
+            made.append(Grouping(f"group{number}", kind.title, [ranks_short(group) for group in groups], of, place))
+    return made
+
+
+def members(text: object, size: object) -> tuple[int, ...]:
+    """Returns the ranks that a group lists; none where the list is cut short."""
+    found = ranks_in(str(text or ""))
+    ranks = found.listed
+    whole = not found.cut and (not isinstance(size, int) or len(ranks) == size)
+    return ranks if whole and len(set(ranks)) == len(ranks) else ()
+
+
+def ranks_short(ranks: Sequence[int]) -> str:
+    """Returns ranks in a few characters: ``0-7``, ``0-56 by 8``, else the first of them."""
+    if len(ranks) > 2:
+        by = ranks[1] - ranks[0]
+        if by > 0 and all(after - before == by for before, after in pairwise(ranks)):
+            return f"{ranks[0]}-{ranks[-1]}" + ("" if by == 1 else f" by {by}")
+    if len(ranks) > 6:
+        return f"{', '.join(map(str, ranks[:4]))}, … ({len(ranks)})"
+    return ", ".join(map(str, ranks))
+
+
+def _nodes(data: Together) -> Grouping | None:
+    node = {str(row["worker"]): str(row["node"]) for row in data.devices if row["node"]}
+    number = {each: at for at, each in enumerate(dict.fromkeys(node[name] for name in data.names if name in node))}
+    if len(number) < 2:
+        return None
+    count: dict[str, int] = defaultdict(int)
+    of, place = [], []
+    for name in data.names:
+        mine = node.get(name)
+        of.append(-1 if mine is None else number[mine])
+        place.append(-1 if mine is None else count[mine])
+        count[mine or ""] += 1
+    return Grouping("node", "Node", [*number], of, place)
+
+
+def _kinds(data: Together) -> Iterator[_Kind]:
+    """Groups by description, else by size; a kind whose groups share ranks is several, each without."""
+    listed: dict[str, dict[tuple[int, ...], None]] = defaultdict(dict)
+    for row in data.process_groups:
+        ranks = members(row["group_ranks"], row["group_size"])
+        if len(ranks) > 1:
+            listed[str(row["group_description"] or f"groups of {len(ranks)}")][ranks] = None
+    for title, every in listed.items():
+        apart: list[tuple[set[int], list[tuple[int, ...]]]] = []
+        for group in sorted(every):
+            fitting = next((each for each in apart if each[0].isdisjoint(group)), None)
+            if fitting is None:
+                fitting = set(), []
+                apart.append(fitting)
+            taken, groups = fitting
+            taken.update(group)
+            groups.append(group)
+        for number, (_, groups) in enumerate(apart):
+            yield _Kind(title if number == 0 else f"{title} ({number + 1})", groups)
+
+
+def _stride(kind: _Kind) -> tuple[int, str]:
+    return min(max(group[1] - group[0], 1) for group in kind.groups), kind.title

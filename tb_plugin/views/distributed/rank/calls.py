@@ -1,0 +1,179 @@
+"""The collectives of one worker: which rows of the trace are one call, and what it is about. Columns, no loop over calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.collective_names import NOT_COLLECTIVE, POINT_TO_POINT, WAIT, has_larger_side
+from tb_plugin.analysis.communication import BACKEND, communicates
+from tb_plugin.analysis.dtypes import element_bytes
+from tb_plugin.analysis.groupby import group
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import side_by_side
+from tb_plugin.views.distributed.rank.coalesced_calls import in_batches
+from tb_plugin.views.distributed.rank.collective_metadata import MOST_ELEMENTS, About, Facts, Words
+from tb_plugin.views.distributed.rank.host_calls import Chains, callers_of, chains_of
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """The n collectives of a worker in order of their start (longest first). -1 = the trace does not say."""
+
+    row: Int64
+    """Row of the trace: a kernel or a call on the host. Collectives that one kernel carries out share it."""
+    step: Int64
+    """Position in the steps of the trace."""
+    about: About
+    elements: Int64
+    bytes: Int64
+    issued_ns: Int64
+    needed_ns: Int64
+    batch: Int64
+    words: Words
+    """The texts of ``about``."""
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+def calls_of(trace: TraceTable) -> Calls:
+    """Returns all collectives.
+
+    A device kernel that communicates is a call of its own, for its own time: the host call that launched it is not
+    communication. Without such kernels the work of the process group on its own thread (``gloo:all_reduce``) is the call,
+    and where even that is missing the dispatcher's operator (``c10d::allreduce_``). Of a kernel that carries out several
+    collectives at once each is a call (``in_batches``).
+    """
+    words = Words()
+    facts = Facts(trace, words)
+    chains = chains_of(trace, facts)
+    found = _on_device(trace, facts, chains, words).joined(_on_host(trace, chains))
+    moves = np.flatnonzero(~np.isin(found.about.collective, words.numbers(sorted(NOT_COLLECTIVE))))
+    row = found.row[moves]
+    found = found.take(moves[np.lexsort((-trace.dur_ns[row], trace.start_ns[row]))])
+    row, elements = found.row, _elements(found.about, words)
+    begun = np.where(trace.launch[row] != MISSING, trace.launch[row], found.caller)
+    times = np.append(trace.start_ns, MISSING)
+    issued = times[np.where((begun == MISSING) & (found.head != row), found.head, begun)]
+    return Calls(
+        row=row,
+        step=np.where(begun != MISSING, trace.steps.at(times[begun], on_host=True), trace.steps.at(times[row])),
+        about=found.about,
+        elements=elements,
+        bytes=_bytes(found, elements, words),
+        issued_ns=issued,
+        needed_ns=_needed(trace, facts, chains, found, issued, words),
+        batch=found.batch,
+        words=words,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Rows that are calls, what they are about, and the collective that launched each."""
+
+    row: Int64
+    about: About
+    caller: Int64
+    head: Int64
+    """The outermost row of the calls on the host that it is or was launched by."""
+    is_first: Bool
+    """Several kernels of one call move its bytes once."""
+    batch: Int64
+
+    def take(self, places: Int64) -> _Found:
+        """Returns some of the rows."""
+        return _Found(
+            self.row[places], self.about.take(places), self.caller[places], self.head[places], self.is_first[places],
+            self.batch[places],
+        )  # fmt: skip
+
+    def joined(self, other: _Found) -> _Found:
+        """Returns the rows of this and then those of the other one."""
+        mine, theirs = ((each.row, each.caller, each.head, each.is_first, each.batch) for each in (self, other))
+        row, caller, head, is_first, batch = (np.concatenate(pair) for pair in zip(mine, theirs, strict=True))
+        return _Found(row, self.about.joined(other.about), caller, head, is_first, batch)
+
+
+def _on_device(trace: TraceTable, facts: Facts, chains: Chains, words: Words) -> _Found:
+    """The kernels that communicate."""
+    row = np.flatnonzero(trace.is_collective & (trace.kind == EventKind.KERNEL))
+    caller, chain = callers_of(trace, row, chains)
+    about, states = facts.stated(row)
+    launched, called = chains.about.take(chain), chain != MISSING
+    about = about.filled(launched).where(states & called, about).where(states, launched)
+    about = about.where(states | called, facts.named(row))
+    batches = in_batches(trace, chains, chain, states, words)
+    at, other = batches.kernel, batches.stands_for
+    about, row, caller, chain = about.take(at), row[at], caller[at], chain[at]
+    about = chains.about.take(other).where(other != MISSING, about)
+    # A kernel that nobody called, or that stands for one of several calls, moves bytes of its own.
+    alone = (chain == MISSING) | (other != MISSING)
+    columns = about.columns
+    key = [columns[name] for name in columns if name not in ("sent", "received")]
+    once = np.zeros(len(row), np.bool_)
+    once[group(np.where(alone, len(chains) + np.arange(len(row)), chain), *key).first] = True
+    return _Found(row, about, caller, np.append(chains.head, MISSING)[chain], once, batches.batch)
+
+
+def _on_host(trace: TraceTable, chains: Chains) -> _Found:
+    """Calls whose time is the host's: the innermost work of a process group, else the outermost operator."""
+    mine = np.flatnonzero(communicates(trace)[chains.host])
+    row, of = chains.host[mine], chains.of[mine]
+    first, last = np.full(len(chains), MISSING, np.int64), np.full(len(chains), MISSING, np.int64)
+    first[of[::-1]], last[of] = row[::-1], row
+    chain = np.flatnonzero(first != MISSING)
+    first, last = first[chain], last[chain]
+    unique, which = np.unique(trace.name[last], return_inverse=True)
+    backend = np.array([BACKEND.match(trace.strings[name]) is not None for name in unique.tolist()], np.bool_)
+    row = np.where(backend[which.ravel()], last, first)
+    nobody = np.full(len(row), MISSING, np.int64)
+    return _Found(row, chains.about.take(chain), nobody, chains.head[chain], np.ones(len(row), np.bool_), nobody)
+
+
+def _elements(about: About, words: Words) -> Int64:
+    """S of nccl-tests in elements."""
+    larger = np.array([*map(has_larger_side, words), False], np.bool_)[about.collective]
+    found = np.where(
+        larger, np.maximum(about.inside, about.outside), np.where(about.inside >= 0, about.inside, about.outside)
+    )
+    return np.where((found >= 0) & (found <= MOST_ELEMENTS), found, MISSING)
+
+
+def _bytes(found: _Found, elements: Int64, words: Words) -> Int64:
+    """Elements times the bytes of their type; 0 for what another kernel of the same call has moved."""
+    size = np.array([*(element_bytes(text) or 0 for text in words), 0], np.int64)[found.about.dtype]
+    moved = np.where((size > 0) & (elements >= 0), elements * size, MISSING)
+    moved[found.about.collective == words.number("barrier")] = 0
+    return np.where(found.is_first | (moved == MISSING), moved, 0)
+
+
+def _needed(trace: TraceTable, facts: Facts, chains: Chains, found: _Found, issued: Int64, words: Words) -> Int64:
+    """When the host first awaits each call: in the first wait that names its group and number.
+
+    Sends count on their own: in a group that has them beside other calls a number does not tell which of them is meant.
+    """
+    about, missing = found.about, np.full(len(found.row), MISSING, np.int64)
+    said, _ = facts.stated(chains.host)
+    wait = np.flatnonzero((said.collective == words.number(WAIT)) & (said.sequence >= 0))
+    if not len(wait):
+        return missing
+    pairwise = np.isin(about.collective, words.numbers(sorted(POINT_TO_POINT)))
+    ambiguous = np.intersect1d(about.group[pairwise], about.group[~pairwise])
+    begun = np.where(issued == MISSING, trace.start_ns[found.row], issued)
+    time = np.concatenate((trace.start_ns[chains.host[wait]], begun))
+    both = said.take(wait).joined(about)
+    key = group(both.group, both.sequence).of
+    axis = side_by_side((key, time))[0]
+    order = np.argsort(axis[: len(wait)], kind="stable")
+    at = np.append(order, MISSING)[np.searchsorted(axis[: len(wait)][order], axis[len(wait) :])]
+    same = (at != MISSING) & (key[at] == key[len(wait) :])
+    same &= (about.sequence >= 0) & ~np.isin(about.group, ambiguous)
+    return np.where(same, time[at], missing)

@@ -1,0 +1,320 @@
+"""What a trace says of its collectives, as columns: by their own statement, or by the names and shapes of host calls."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.collective_names import collective_name
+from tb_plugin.analysis.communication import BACKEND
+from tb_plugin.analysis.dtypes import element_bytes
+from tb_plugin.analysis.groupby import group
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+MOST_ELEMENTS = 1 << 48
+"""More are no message but a broken number; their bytes would not fit into 64 bits."""
+MOST_RANKS = 1 << 24
+"""No job has more: a larger number, or a negative one, is none of a rank."""
+_LARGEST = np.iinfo(np.int64).max
+
+
+class Words:
+    """Numbers of texts, by first appearance; -1 for the empty text, and for none."""
+
+    def __init__(self) -> None:
+        self._numbers = {"": MISSING}
+
+    def number(self, text: str) -> int:
+        """Returns the number of a text, a new one where it has none yet."""
+        return self._numbers.setdefault(text, len(self._numbers) - 1)
+
+    def numbers(self, texts: Sequence[str]) -> Int64:
+        """Returns the numbers of several texts."""
+        return np.array([self.number(text) for text in texts], np.int64)
+
+    def __iter__(self) -> Iterator[str]:
+        """Texts in order of their numbers."""
+        return iter([text for text in self._numbers if text])
+
+    def take(self, numbers: Int64) -> pa.Array:
+        """Returns the texts of some numbers, "" for none."""
+        return pa.array([*self, ""], pa.string()).take(
+            pa.array(np.where(numbers == MISSING, len(self._numbers) - 1, numbers))
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class About:
+    """What is known of n collectives; -1 = nobody says it. Texts are numbers of Words, splits ids of the trace's strings."""
+
+    collective: Int64
+    dtype: Int64
+    inside: Int64
+    outside: Int64
+    group: Int64
+    ranks: Int64
+    group_size: Int64
+    sequence: Int64
+    source: Int64
+    destination: Int64
+    sent: Int64
+    received: Int64
+
+    @property
+    def columns(self) -> dict[str, Int64]:
+        """Returns the columns by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def take(self, places: Int64) -> About:
+        """Returns some of the rows; nothing is known of the place -1."""
+        return About(**{key: np.append(column, MISSING)[places] for key, column in self.columns.items()})
+
+    def where(self, mine: Bool, other: About) -> About:
+        """Returns of each row either this or the other one's."""
+        theirs = other.columns
+        return About(**{key: np.where(mine, column, theirs[key]) for key, column in self.columns.items()})
+
+    def joined(self, other: About) -> About:
+        """Returns the rows of this and then those of the other one."""
+        theirs = other.columns
+        return About(**{key: np.concatenate((column, theirs[key])) for key, column in self.columns.items()})
+
+    def filled(self, other: About) -> About:
+        """Returns this with what only the other says about the same collective."""
+        same, theirs = self.collective == other.collective, other.columns
+        return About(
+            **{key: np.where(same & (column == MISSING), theirs[key], column) for key, column in self.columns.items()}
+        )
+
+
+def only(count: int, **known: Int64) -> About:
+    """Returns rows of which nothing is known but these columns."""
+    nothing = np.full(count, MISSING, np.int64)
+    return About(**{field.name: known.get(field.name, nothing) for field in fields(About)})
+
+
+class Facts:
+    """What the rows of a trace say, looked up by row. Each distinct text is read once."""
+
+    def __init__(self, trace: TraceTable, words: Words) -> None:
+        self._trace, self._words = trace, words
+        self._default_size = _only_group_size(trace.metadata)
+        rank = rank_of(trace.metadata)
+        self._rank = MISSING if rank is None else rank
+        self._other = _only_other_rank(trace.metadata, self._rank)
+        self._section = self._read()
+
+    def stated(self, rows: Int64) -> tuple[About, Bool]:
+        """Returns the collectives' own metadata, and which rows have any."""
+        place = _places(self._trace.collectives.row, rows)
+        return self._section.take(place), place != MISSING
+
+    def named(self, rows: Int64) -> About:
+        """Returns what the names of some rows say."""
+        return only(len(rows), collective=self._collectives(self._trace.name[rows]))
+
+    def of_chains(self, host: Int64, chain: Int64, count: int) -> tuple[About, Bool]:
+        """Returns of chains of calls on the host their metadata, else their names and the shapes of their inputs.
+
+        ``chain`` is the number of the chain of each row, the rows of a chain stand in order from the outermost on. The
+        second column tells which chains have metadata.
+        """
+        of_rows, has = self.stated(host)
+        first = np.full(count, MISSING, np.int64)
+        first[chain[has][::-1]] = np.flatnonzero(has)[::-1]
+        stated = of_rows.take(first)
+        return stated.where(first != MISSING, self._unstated(host, chain, count)), first != MISSING
+
+    def _unstated(self, host: Int64, chain: Int64, count: int) -> About:
+        names = self._trace.name[host]
+        named = np.full(count, MISSING, np.int64)
+        named[chain[::-1]] = names[::-1]
+        backend = self._is_backend(names)
+        named[chain[backend][::-1]] = names[backend][::-1]
+        collective = self._collectives(named)
+        row_dtype, row_elements, row_largest = self._inputs(host)
+        known = row_elements >= 0
+        dtype, elements = np.full(count, MISSING, np.int64), np.full(count, MISSING, np.int64)
+        dtype[chain[known]], elements[chain[known]] = row_dtype[known], row_elements[known]  # the innermost stays
+        size = self._default_size
+        outside, largest = np.full(count, MISSING, np.int64), np.full(count, MISSING, np.int64)
+        gathers = np.isin(collective, self._words.numbers(("all_gather", "gather"))) & (elements >= 0)
+        # An operator may take the tensor that it fills as an input: the ranks' inputs one after the other.
+        same = known & (row_dtype == dtype[chain])
+        np.maximum.at(largest, chain[same], row_largest[same])
+        filled = gathers & (elements > 0) & (largest > elements) & (largest % np.maximum(elements, 1) == 0)
+        outside[filled] = largest[filled]
+        if size > 0:
+            # Only inputs are recorded; S of these two is the other side.
+            gathers &= ~filled
+            too_many = elements > MOST_ELEMENTS // size
+            outside[gathers] = np.where(too_many, MOST_ELEMENTS + 1, elements * min(size, MOST_ELEMENTS + 1))[gathers]
+        sizes = np.full(count, size, np.int64)
+        # In a group of two the other end is the other rank.
+        send, receive = (collective == self._words.number(name) for name in ("send", "recv"))
+        mine, other = (self._rank, self._other) if self._other != MISSING else (MISSING, MISSING)
+        return only(
+            count,
+            collective=collective,
+            dtype=dtype,
+            inside=elements,
+            outside=outside,
+            group_size=sizes,
+            source=np.select([send, receive], [mine, other], MISSING),
+            destination=np.select([send, receive], [other, mine], MISSING),
+        )
+
+    def _is_backend(self, names: npt.NDArray[np.integer]) -> Bool:
+        unique, of = np.unique(names, return_inverse=True)
+        hits = [BACKEND.match(self._trace.strings[name]) is not None for name in unique.tolist()]
+        found: Bool = np.array(hits, np.bool_)[of.ravel()]
+        return found
+
+    def _inputs(self, rows: Int64) -> tuple[Int64, Int64, Int64]:
+        """Dtype and elements of the input tensors of some rows, and of the largest tensor; of several dtypes the largest."""
+        args = self._trace.operators
+        place = _places(args.row, rows)
+        shapes, types = (np.append(column, MISSING)[place] for column in (args.shapes, args.types))
+        kinds = group(shapes, types)
+        strings, words = self._trace.strings, self._words
+        pairs = zip(shapes[kinds.first].tolist(), types[kinds.first].tolist(), strict=True)
+        read = [_inputs(strings[shape], strings[kind]) for shape, kind in pairs]
+        dtype = words.numbers([kind for kind, *_ in read])
+        counts = [[min(max(count, MISSING), MOST_ELEMENTS + 1) for count in both] for _, *both in read]
+        elements, largest = np.array(counts, np.int64).reshape(-1, 2).T
+        return dtype[kinds.of], elements[kinds.of], largest[kinds.of]
+
+    def _read(self) -> About:
+        """What the section of collectives says, row by row."""
+        args, words = self._trace.collectives, self._words
+        collective, ranks = self._collectives(args.name), self._numbers(args.group_ranks)
+        send, receive = (collective == words.number(name) for name in ("send", "recv"))
+        there = np.array([_other_of_two(text, self._rank) for text in words] or [MISSING], np.int64)
+        other = np.where(ranks == MISSING, MISSING, there[ranks])
+        to, come = (
+            np.where((stated < 0) & (other != MISSING), other, stated)
+            for stated in (args.destination_rank, args.source_rank)
+        )
+        own = np.full(len(ranks), self._rank, np.int64)
+        sent, received = (self._split(key) for key in self._trace.recorder.parallel.split_sizes)
+        return About(
+            collective=collective,
+            dtype=self._numbers(args.dtype),
+            inside=args.in_elements,
+            outside=args.out_elements,
+            group=self._numbers(args.group_name),
+            ranks=ranks,
+            group_size=args.group_size,
+            sequence=args.sequence,
+            source=np.select([send, receive], [own, come], MISSING),
+            destination=np.select([send, receive], [to, own], MISSING),
+            sent=sent,
+            received=received,
+        )
+
+    def _split(self, key: str) -> Int64:
+        """What rows state under a key of the profile's own, as string ids."""
+        rows = self._trace.collectives.row
+        column = next((each for each in self._trace.others if key and each.key == key and each.is_text), None)
+        if column is None:
+            return np.full(len(rows), MISSING, np.int64)
+        value, has = column.at(rows)
+        return np.where(has, value.astype(np.int64), MISSING)
+
+    def _collectives(self, names: npt.NDArray[np.integer]) -> Int64:
+        """Numbers of the common spelling of some string ids."""
+        return self._numbers(names, spelled=True)
+
+    def _numbers(self, ids: npt.NDArray[np.integer], spelled: bool = False) -> Int64:
+        unique, of = np.unique(ids, return_inverse=True)
+        texts = [self._trace.strings[each] for each in unique.tolist()]
+        found: Int64 = self._words.numbers([collective_name(text) for text in texts] if spelled else texts)[of.ravel()]
+        return found
+
+
+def _places(rows: npt.NDArray[np.integer], wanted: Int64) -> Int64:
+    """The place of each wanted row among ascending ones, -1 = it is not there."""
+    if not len(rows):
+        return np.full(len(wanted), MISSING, np.int64)
+    place = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1)
+    return np.where(rows[place] == wanted, place, MISSING)
+
+
+def _other_of_two(ranks: str, rank: int) -> int:
+    """The other end of a send or recv in a group of two; -1 = another group."""
+    listed = _list(ranks)
+    if len(listed) != 2 or rank not in listed:
+        return MISSING
+    other = listed[1 - listed.index(rank)]
+    return other if isinstance(other, int) and abs(other) < _LARGEST else MISSING
+
+
+def _inputs(shapes: str, types: str) -> tuple[str, int, int]:
+    """The dtype of which tensors have most elements, all their elements, and those of the largest of them."""
+    elements: dict[str, list[int]] = {}
+    for shape, dtype in zip(_list(shapes), _list(types), strict=False):
+        if isinstance(dtype, str) and element_bytes(dtype) is not None and _is_shape(shape):
+            elements.setdefault(dtype, []).append(math.prod(shape))
+    if not elements:
+        return "", MISSING, MISSING
+    dtype, counts = max(elements.items(), key=lambda item: sum(item[1]))
+    return dtype, sum(counts), max(counts)
+
+
+def _list(text: str) -> list[Any]:
+    try:
+        value = json.loads(text) if text else []
+    except (ValueError, RecursionError):
+        return []
+    return value if isinstance(value, list) else []
+
+
+def _is_shape(shape: Any) -> bool:
+    return isinstance(shape, list) and all(isinstance(size, int) for size in shape)
+
+
+def rank_of(metadata: Mapping[str, Any]) -> int | None:
+    """Returns the rank in the job that a trace states."""
+    return _whole_number(metadata, "rank")
+
+
+def world_size_of(metadata: Mapping[str, Any]) -> int | None:
+    """Returns the number of ranks of the job that a trace states."""
+    return _whole_number(metadata, "world_size")
+
+
+def _whole_number(metadata: Mapping[str, Any], key: str) -> int | None:
+    info = metadata.get("distributedInfo")
+    value = info.get(key) if isinstance(info, dict) else None
+    return value if type(value) is int and 0 <= value < MOST_RANKS else None
+
+
+def groups_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns the process groups that ``distributedInfo`` lists."""
+    info = metadata.get("distributedInfo")
+    groups = info.get("pg_config") if isinstance(info, dict) else None
+    return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
+
+
+def _only_group_size(metadata: Mapping[str, Any]) -> int:
+    """The size of every group when all have the same: what a call without metadata ran on; -1 = they differ."""
+    every = [group.get("pg_size") for group in groups_of(metadata)]
+    sizes = {size if isinstance(size, int) and abs(size) < _LARGEST else MISSING for size in every}
+    return sizes.pop() if len(sizes) == 1 else MISSING
+
+
+def _only_other_rank(metadata: Mapping[str, Any], rank: int) -> int:
+    """The other rank of every group when all have the same two: the other end of a transfer without metadata; -1 = none."""
+    others = {_other_of_two(json.dumps(group.get("ranks")), rank) for group in groups_of(metadata)}
+    return others.pop() if len(others) == 1 else MISSING

@@ -1,0 +1,46 @@
+"""For how long each call alone keeps its worker from computing."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.groupby import sum_by
+from tb_plugin.lib.intervals import Ranges, measure_within
+
+Int64 = npt.NDArray[np.int64]
+
+
+def blocked_ns(computing: Ranges, start: Int64, end: Int64) -> Int64:
+    """Returns of each call the time in which nothing computes, but what belongs to a call that began later.
+
+    Of several calls under way a moment belongs to the one that began last (of those that began at once, that stands last):
+    it was asked for last, and what waits for an earlier one waits for it as well. So these times never count a moment twice.
+    """
+    if not len(start):
+        return np.zeros(0, np.int64)
+    order = np.argsort(start, kind="stable")
+    times = np.unique(np.concatenate((start, end)))
+    left, right = times[:-1], times[1:]
+    place = _last_open(end[order], np.searchsorted(start[order], left, side="right"), left)
+    bare = right - left - measure_within(computing, left, right)
+    owner = np.where(place >= 0, order[np.maximum(place, 0)], -1)
+    return sum_by(owner, bare, len(start))
+
+
+def _last_open(end: Int64, begun: Int64, time: Int64) -> Int64:
+    """For each time the last of the first ``begun`` calls that ends after it; -1 where none does.
+
+    By the latest end in stretches of 1, 2, 4, ... calls: the longest ones that are over are skipped first.
+    """
+    latest = [end]
+    while (half := 1 << (len(latest) - 1)) * 2 <= len(end):
+        latest.append(np.maximum(latest[-1][:-half], latest[-1][half:]))
+    place = begun.copy()
+    for level in range(len(latest) - 1, -1, -1):
+        # Twice: a stretch of one length is skipped at most twice before a shorter one is asked.
+        for _ in range(2):
+            at = place - (1 << level)
+            over = (at >= 0) & (latest[level][np.maximum(at, 0)] <= time)
+            place = np.where(over, at, place)
+    return place - 1

@@ -1,0 +1,82 @@
+"""Calls of collectives on the host: one lies in another, and launches kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.communication import calls_collective
+from tb_plugin.analysis.range_patterns import named
+from tb_plugin.model.trace.links import first_in_process
+from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import side_by_side, stable_order
+from tb_plugin.views.distributed.rank.collective_metadata import About, Facts
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Chains:
+    """Calls on the host: outermost rows of collectives with the rows inside them on the same thread, in order of rows."""
+
+    host: Int64
+    """All rows, of all chains, by time."""
+    of: Int64
+    """The chain of each of them."""
+    head: Int64
+    """The outermost row of each chain."""
+    about: About
+    """What is known of each chain."""
+    states: Bool
+    """Which of them have metadata of their own."""
+
+    def __len__(self) -> int:
+        return len(self.head)
+
+
+def closes_batch(trace: TraceTable) -> Bool:
+    """Returns which rows are ranges in which a batch is closed. They may end long after that."""
+    return named(trace, trace.recorder.parallel.exchanging)
+
+
+def chains_of(trace: TraceTable, facts: Facts) -> Chains:
+    """Returns the chains of a trace: rows that lie in an earlier one of their thread belong to its chain."""
+    host = np.flatnonzero(calls_collective(trace))
+    order = stable_order(trace.track[host])
+    row = host[order]
+    track = trace.track[row]
+    start, end = side_by_side((track, trace.start_ns[row]), (track, trace.ends(row)))
+    # What closes a batch encloses nothing, however late it ends.
+    reach = np.maximum.accumulate(np.where(closes_batch(trace)[row], start, end))
+    is_head = end > np.append(MISSING, reach)[: len(end)]
+    heads = np.flatnonzero(is_head)
+    by_row = np.argsort(row[heads])
+    number = np.empty(len(heads), np.int64)
+    number[by_row] = np.arange(len(heads))
+    of = np.empty(len(host), np.int64)
+    of[order] = number[np.cumsum(is_head) - 1]
+    return Chains(host, of, row[heads[by_row]], *facts.of_chains(host, of, len(heads)))
+
+
+def callers_of(trace: TraceTable, kernels: Int64, chains: Chains) -> tuple[Int64, Int64]:
+    """Returns the collective on the host that launched each kernel, and its chain; -1 = none."""
+    place = places_of(chains.host, len(trace))
+    operator = np.append(trace.operator, MISSING)
+    caller = operator[kernels].astype(np.int64)
+    while (out := np.flatnonzero((caller != MISSING) & (place[caller] == MISSING))).size:
+        caller[out] = operator[caller[out]]
+    left = np.flatnonzero(caller == MISSING)
+    wanted = trace.external_id[kernels[left]]
+    if (process := trace.process) is not None:
+        caller[left] = first_in_process(trace.external_id[chains.host], chains.host, wanted, process, kernels[left])
+    else:
+        known = chains.host[trace.external_id[chains.host] > 0]
+        known = known[np.argsort(trace.external_id[known], kind="stable")]
+        at = np.append(known, MISSING)[np.searchsorted(trace.external_id[known], wanted, side="right") - 1]
+        caller[left] = np.where((at != MISSING) & (np.append(trace.external_id, MISSING)[at] == wanted), at, MISSING)
+    return caller, np.append(chains.of, MISSING)[place[caller]]

@@ -1,0 +1,60 @@
+"""What a worker computed in each step, by kernel: what the causes of a late worker are compared by."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.annotations import launched_by
+from tb_plugin.analysis.groupby import group
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+
+KERNEL = {
+    "step": pa.string(), "kernel": pa.dictionary(pa.int32(), pa.string()), "kernel_calls": pa.int64(),
+    "kernel_ns": pa.int64(),
+}  # fmt: skip
+LISTED = 64
+"""So many kernels of a step have a row of their own, those with most time; one more row is for all others."""
+
+
+def kernels_table(trace: TraceTable) -> pa.Table:
+    """Returns time and calls of each kernel but communication by step, those with most time first.
+
+    In a trace without such kernels operators of the host stand in their place, with their self time.
+    """
+    rows = np.flatnonzero((trace.kind == EventKind.KERNEL) & ~trace.is_collective)
+    if len(rows):
+        source, time = launched_by(trace, rows).astype(np.int64), trace.dur_ns
+    else:
+        rows = np.flatnonzero((trace.kind == EventKind.OPERATOR) & ~trace.is_collective)
+        source, time = rows, trace.self_ns
+    known = source != MISSING
+    begin = np.append(trace.start_ns, MISSING)[np.where(known, source, rows)]
+    step = np.where(known, trace.steps.at(begin, on_host=True), trace.steps.at(begin))
+    ones = group(step, trace.name[rows])
+    of_step, name = step[ones.first], trace.name[rows][ones.first].astype(np.int64)
+    calls, spent = ones.count(), ones.sum(time[rows])
+    order = np.lexsort((name, -spent, of_step))
+    begins = np.searchsorted(of_step[order], of_step[order])
+    name[order[np.arange(len(order)) - begins >= LISTED]] = MISSING
+    rest = group(of_step[order], name[order])
+    first = order[rest.first]
+    kept, label = name[first], of_step[first]
+    unique, which = np.unique(kept, return_inverse=True)
+    labels = pa.array(trace.steps.label, pa.string())
+    return pa.table(
+        {
+            "step": labels.take(pa.array(label, mask=label == MISSING)),
+            "kernel": pa.DictionaryArray.from_arrays(
+                pa.array(which.ravel(), pa.int32()),
+                pa.array([trace.strings[each] for each in unique.tolist()], pa.string()),
+            ),
+            "kernel_calls": pa.array(rest.sum(calls[order])),
+            "kernel_ns": pa.array(rest.sum(spent[order])),
+        },
+        pa.schema(KERNEL),
+    )

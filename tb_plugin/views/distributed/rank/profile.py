@@ -1,0 +1,262 @@
+"""What one worker contributes: its collectives, its steps, its process groups and its devices, as small tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.base import Frame, Params, Part
+from tb_plugin.analysis.communication import communicating, computing, exposed
+from tb_plugin.analysis.parallelism.experts import split_sizes
+from tb_plugin.analysis.selection import chosen_steps, select_rows
+from tb_plugin.analysis.track_names import track_names
+from tb_plugin.lib.intervals import Ranges, intersect, measure_within
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.views.distributed.matching.groups import dimensions_of
+from tb_plugin.views.distributed.metrics import METRICS
+from tb_plugin.views.distributed.rank.calls import Calls, calls_of
+from tb_plugin.views.distributed.rank.collective_metadata import groups_of, rank_of, world_size_of
+from tb_plugin.views.distributed.rank.exposed_calls import blocked_ns
+from tb_plugin.views.distributed.rank.kernel_times import kernels_table
+from tb_plugin.views.distributed.rank.reported import numbered, only_communicates, stated_frames, stated_step_times
+from tb_plugin.views.distributed.rank.time_before_calls import PARTS, before_calls
+
+Schema = dict[str, pa.DataType]
+Int64 = npt.NDArray[np.int64]
+
+TEXT = pa.dictionary(pa.int32(), pa.string())
+"""A few texts that many calls share: each is written once."""
+CALL = {
+    "call": pa.int64(), "step": TEXT, "collective": TEXT, "dtype": TEXT, "elements": pa.int64(),
+    "comm_bytes": pa.int64(), "group": TEXT, "group_ranks": TEXT, "group_size": pa.int64(),
+    "sequence": pa.int64(), "source_rank": pa.int64(), "destination_rank": pa.int64(), "start_ns": pa.int64(),
+    "dur_ns": pa.int64(), "on_device": pa.bool_(), "event": pa.int64(), "stream": TEXT, "batch": pa.int64(),
+    "issued_ns": pa.int64(), "needed_ns": pa.int64(), "sent_splits": pa.list_(pa.int64()),
+    "received_splits": pa.list_(pa.int64()), "before_ns": pa.int64(), **dict.fromkeys(PARTS, pa.int64()),
+    "blocked_ns": pa.int64(),
+}  # fmt: skip
+STEP = {
+    "step": pa.string(), "step_total_ns": pa.int64(), "compute_ns": pa.int64(), "compute_alone_ns": pa.int64(),
+    "overlap_ns": pa.int64(), "exposed_communication_ns": pa.int64(), "step_other_ns": pa.int64(),
+}  # fmt: skip
+GROUP = {
+    "group": pa.string(), "group_description": pa.string(), "backend": pa.string(), "group_size": pa.int64(),
+    "group_ranks": pa.string(), "dimension": pa.string(),
+}  # fmt: skip
+DEVICE = {
+    "node": pa.string(), "process": pa.string(), "device": pa.string(), "device_name": pa.string(),
+    "memory_bytes": pa.int64(), "capability": pa.string(),
+    "link_peak": pa.int64(),
+}  # fmt: skip
+HOST = "CPU"
+"""Stands for a device in the row of a worker without one."""
+MATERIAL = ("batch", "sent_splits", "received_splits", "blocked_ns")
+"""Columns of calls that other numbers are made of; nobody is shown them as they are."""
+
+
+def profile_part(trace: TraceTable, params: Params) -> Part:
+    """Returns everything about one worker that an answer needs. Raises BadRequest for unknown steps."""
+    chosen_steps(trace, params.steps)
+    calls = calls_of(trace)
+    compute, communication = computing(trace), communicating(trace)
+    before = before_calls(trace, calls, compute, communication)
+    blocked = blocked_ns(compute, trace.start_ns[calls.row], trace.ends(calls.row))
+    steps = table(STEP, _step_rows(trace, compute, communication))
+    return Part(
+        coverage=select_rows(trace, params.steps).coverage,
+        facts={
+            "distributed.rank": rank_of(trace.metadata),
+            "distributed.world_size": world_size_of(trace.metadata),
+            "distributed.calls": len(calls),
+            "distributed.base_time_ns": trace.clock_ns,
+        },
+        frames={
+            "collectives": frame(
+                "collectives", "Collectives", _calls_table(trace, calls, before, blocked), ("call",), "collective"
+            ),
+            "steps": frame("steps", "Steps", steps, ("step",), "step"),
+            "kernels": numbered("kernels", kernels_table(trace)),
+            "process_groups": frame(
+                "process_groups", "Process groups", table(GROUP, _group_rows(trace)), ("group", "group_ranks"), "group"
+            ),
+            "devices": frame("devices", "Devices", table(DEVICE, _device_rows(trace)), ("device",), "device"),
+            **stated_frames(trace),
+        },
+        steps=tuple(trace.steps.label) if trace.steps.recorded else (),
+    )
+
+
+def frame(
+    name: str,
+    title: str,
+    data: pa.Table,
+    key: tuple[str, ...],
+    name_column: str,
+    hidden: tuple[str, ...] = (),
+    titles: Mapping[str, str] | None = None,
+) -> Frame:
+    """Returns a table whose columns are metrics, but those that other columns are made of and nobody is shown."""
+    shown = [column for column in data.column_names if column not in MATERIAL]
+    return Frame(name, title, METRICS.columns(*shown, hidden=hidden, titles=titles), data, key, name_column)
+
+
+def table(schema: Schema, rows: Sequence[Mapping[str, object]]) -> pa.Table:
+    """Returns a table of rows that all have the keys of ``schema``."""
+    return pa.table({key: pa.array([_stored(row[key]) for row in rows], kind) for key, kind in schema.items()})
+
+
+def _stored(value: object) -> object:
+    """A value of a column, None for a whole number beyond 64 bits with a sign."""
+    return None if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
+
+
+def _calls_table(trace: TraceTable, calls: Calls, before: Mapping[str, Int64], blocked: Int64) -> pa.Table:
+    """Calls by number; what is not known is null."""
+    about, row, texts = calls.about, calls.row, calls.words
+    streams = np.unique(trace.track[row])
+    titles = [track_names(trace)[track].label for track in streams.tolist()] if len(streams) else []
+    columns = {
+        "call": np.arange(len(calls)),
+        "step": pa.array(trace.steps.label, pa.string()).take(_known(calls.step)),
+        "collective": texts.take(about.collective),
+        "dtype": texts.take(about.dtype),
+        "elements": _known(calls.elements),
+        "comm_bytes": _known(calls.bytes),
+        "group": texts.take(about.group),
+        "group_ranks": texts.take(about.ranks),
+        "group_size": _known(about.group_size),
+        "sequence": _known(about.sequence),
+        "source_rank": _known(about.source),
+        "destination_rank": _known(about.destination),
+        "start_ns": trace.start_ns[row],
+        "dur_ns": trace.dur_ns[row],
+        "on_device": trace.kind[row] == EventKind.KERNEL,
+        "event": row,
+        "stream": pa.array(titles, pa.string()).take(pa.array(np.searchsorted(streams, trace.track[row]))),
+        "batch": _known(calls.batch),
+        "issued_ns": _known(calls.issued_ns),
+        "needed_ns": _known(calls.needed_ns),
+        "sent_splits": _splits(trace, about.sent),
+        "received_splits": _splits(trace, about.received),
+        **before,
+        "blocked_ns": blocked,
+    }
+    return pa.table(columns, pa.schema(CALL))
+
+
+def _known(values: Int64) -> pa.Array:
+    return pa.array(values, pa.int64(), mask=values == MISSING)
+
+
+def _splits(trace: TraceTable, texts: Int64) -> pa.Array:
+    """Lists of sizes; null where there is none, or one that is cut short."""
+    unique, which = np.unique(texts, return_inverse=True)
+    sizes = [split_sizes(trace.strings[text]) or None for text in unique.tolist()]
+    return pa.array(sizes, pa.list_(pa.int64())).take(pa.array(which.ravel()))
+
+
+def _step_rows(trace: TraceTable, compute: Ranges, communication: Ranges) -> list[dict[str, object]]:
+    """Compute and communication of each step, where they overlap, and the communication that the Overview shows."""
+    if only_communicates(trace):
+        return _stated_rows(trace)
+    alone = exposed(trace)
+    start, end = trace.steps.start_ns, trace.steps.end_ns
+    both = intersect(compute, communication)
+    sets = (measure_within(ranges, start, end) for ranges in (compute, both, alone))
+    numbers = zip(*(x.tolist() for x in (end - start, *sets)), strict=True)
+    return [
+        {
+            "step": label,
+            "step_total_ns": length,
+            "compute_ns": busy,
+            "compute_alone_ns": busy - overlap,
+            "overlap_ns": overlap,
+            "exposed_communication_ns": talking,
+            "step_other_ns": length - busy - talking,
+        }
+        for label, (length, busy, overlap, talking) in zip(trace.steps.label, numbers, strict=True)
+    ]
+
+
+def _stated_rows(trace: TraceTable) -> list[dict[str, object]]:
+    """The same as the profile states it, where it has rows of nothing but communication; null where it does not."""
+    stated, rows = stated_step_times(trace), []
+    for label in trace.steps.label:
+        row: dict[str, object] = dict.fromkeys(STEP)
+        row["step"] = label
+        if (times := stated.get(label)) is not None:
+            computing, overlap, exposed_ns, free = times.values()
+            row |= {
+                "step_total_ns": computing + exposed_ns + free,
+                "compute_ns": computing,
+                "compute_alone_ns": computing - overlap,
+                "overlap_ns": overlap,
+                "exposed_communication_ns": exposed_ns,
+                "step_other_ns": free,
+            }
+        rows.append(row)
+    return rows
+
+
+def _group_rows(trace: TraceTable) -> list[dict[str, object]]:
+    """Process groups that the file lists, then those that only calls name."""
+    rows: dict[tuple[str, str], dict[str, object]] = {}
+    names = set()
+    for group in groups_of(trace.metadata):
+        name, ranks, size = str(group.get("pg_name", "")), str(group.get("ranks", "")), group.get("pg_size")
+        names.add(name)
+        rows[name, ranks] = {
+            "group": name,
+            "group_description": str(group.get("pg_desc", "")),
+            "backend": str(group.get("backend_config", "")),
+            "group_size": size if isinstance(size, int) else None,
+            "group_ranks": ranks,
+        }
+    args = trace.collectives
+    columns_of = (args.group_name, args.group_description, args.group_ranks, args.group_size)
+    for *texts, size in sorted(set(zip(*(x.tolist() for x in columns_of), strict=True))):
+        name, description, ranks = (trace.strings[text] if text >= 0 else "" for text in texts)
+        if name and name not in names:
+            rows.setdefault(
+                (name, ranks),
+                {
+                    "group": name,
+                    "group_description": description,
+                    "backend": "",
+                    "group_size": size if size >= 0 else None,
+                    "group_ranks": ranks,
+                },
+            )
+    words = trace.recorder.parallel.dimensions
+    return [{**row, "dimension": dimensions_of(str(row["group_description"]), words)} for row in rows.values()]
+
+
+def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
+    """Devices that worked, or the host alone; with the node and the rank that the file states or, of the node, its name."""
+    if not len(trace):
+        return []
+    rank = rank_of(trace.metadata)
+    where: dict[str, object] = {
+        "node": str(trace.metadata.get("host_name", "")) or _host_of_file(trace, rank),
+        "process": "" if rank is None else f"rank {rank}",
+    }
+    used = set(trace.device[of_kind(trace.kind, *DEVICE_WORK)].tolist())
+    found = [device for i, device in enumerate(trace.devices) if i in used]
+    if not found:
+        return [where | dict.fromkeys(DEVICE.keys() - where.keys()) | {"device": HOST}]
+    return [
+        where
+        | {"device": d.id, "device_name": d.name, "memory_bytes": d.memory_bytes, "capability": d.capability}
+        | {"link_peak": None if d.link_bandwidth is None else round(d.link_bandwidth * 10**9)}
+        for d in found
+    ]
+
+
+def _host_of_file(trace: TraceTable, rank: int | None) -> str:
+    """The host in a file name such as ``host_4711``, whose number must be that of the process or the rank; empty for none."""
+    host, _, number = str(trace.metadata.get("file_process", "")).rpartition("_")
+    return host if number in {str(rank), *(track.pid for track in trace.tracks if not track.is_device)} else ""

@@ -1,0 +1,252 @@
+"""What a rank's profile states of its communication, in sums that are small enough to be laid beside those of all ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Frame, Part
+from tb_plugin.analysis.collective_names import collective_name
+from tb_plugin.analysis.job_tables.metrics import CALL_COLUMNS
+from tb_plugin.analysis.reported_steps import missing_computation
+from tb_plugin.model.trace.job_tables import (
+    BANDS,
+    GROUPS,
+    LINKS,
+    OPERATIONS,
+    PACKETS,
+    SCHEMAS,
+    STEP_TIMES,
+    job_table,
+    stated_in,
+)
+from tb_plugin.model.trace.schema import EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.views.distributed.metrics import METRICS
+from tb_plugin.views.distributed.rank.collective_metadata import rank_of
+
+RANK, STEPS, CALLS, MOVED, BETWEEN, MEMBERS = (
+    "stated_rank", "stated_steps", "stated_calls", "stated_bands", "stated_links", "stated_groups",
+)  # fmt: skip
+"""Tables of a part: who it is, times of its steps, and sums of calls, kinds of links and links; and its groups."""
+STATED = (RANK, STEPS, CALLS, MOVED, BETWEEN, MEMBERS)
+ROW = "sum_row"
+SHAPES: Mapping[str, Mapping[str, pa.DataType]] = {
+    RANK: {"rank": pa.int64(), "alone": pa.bool_(), "kernels_missing": pa.bool_(), "ranks_at_least": pa.int64()},
+    STEPS: SCHEMAS[STEP_TIMES],
+    CALLS: {
+        "step": pa.string(), "kind": pa.string(), "operation": pa.string(), "group": pa.string(),
+        "elapse_ns": pa.int64(), "transit_ns": pa.int64(), "wait_ns": pa.int64(), "synchronization_ns": pa.int64(),
+        "idle_ns": pa.int64(), "calls": pa.int64(), "bytes": pa.int64(),
+    },
+    MOVED: {
+        "step": pa.string(), "kind": pa.string(), "group": pa.string(), "band": pa.string(), "part_of": pa.string(),
+        "bytes": pa.int64(), "transit_ns": pa.int64(), "packets": pa.int64(), "large": pa.float64(),
+    },
+    BETWEEN: {
+        "step": pa.string(), "kind": pa.string(), "group": pa.string(), "source": pa.int64(), "destination": pa.int64(),
+        "in_group": pa.bool_(), "transport": pa.string(), "bytes": pa.int64(), "transit_ns": pa.int64(),
+    },
+    MEMBERS: SCHEMAS[GROUPS],
+}  # fmt: skip
+"""Their columns, but for ROW."""
+_CALL = ["step", "kind", "operation", "group"]
+TOTAL = "total"
+
+
+def stated_frames(trace: TraceTable) -> dict[str, Frame]:
+    """Returns what the profile states, nothing where it states nothing of its communication and steps."""
+    found = {name: stated_in(trace.stated, name) for name in (STEP_TIMES, OPERATIONS, BANDS, PACKETS, LINKS, GROUPS)}
+    if all(table is None for table in found.values()):
+        return {}
+    tables = {name: job_table(name, {}) if table is None else table for name, table in found.items()}
+    alone = only_communicates(trace)
+    cut = not alone and missing_computation(trace) is not None
+    return {name: numbered(name, table) for name, table in _tables(tables, rank_of(trace.metadata), alone, cut).items()}
+
+
+def _tables(tables: Mapping[str, pa.Table], rank: int | None, alone: bool, cut: bool) -> dict[str, pa.Table]:
+    """Who the rank is, whether it is recorded ``alone`` or ``cut``, and sums of what it states."""
+    links = tables[LINKS]
+    who = pa.table(
+        {
+            "rank": pa.array([rank], pa.int64()),
+            "alone": pa.array([alone]),
+            "kernels_missing": pa.array([cut]),
+            "ranks_at_least": pa.array([_least(links, tables[GROUPS])], pa.int64()),
+        }
+    )
+    return {
+        RANK: who,
+        STEPS: tables[STEP_TIMES],
+        CALLS: _calls(tables[OPERATIONS], tables[BANDS]),
+        MOVED: _moved(tables[BANDS], tables[PACKETS]),
+        BETWEEN: _between(links),
+        MEMBERS: tables[GROUPS],
+    }
+
+
+def only_communicates(trace: TraceTable) -> bool:
+    """Returns whether calls of communication are all that the profile has rows of."""
+    return len(trace) > 0 and bool((trace.is_collective & (trace.kind == EventKind.KERNEL)).all())
+
+
+def stated_step_times(trace: TraceTable) -> dict[str | None, dict[str, int]]:
+    """Returns the stated times of each step, of those that state all that a step consists of."""
+    table = stated_in(trace.stated, STEP_TIMES)
+    keys = ("computing_ns", "overlapped_ns", "exposed_ns", "free_ns")
+    return {
+        row["step"]: {key: row[key] for key in keys}
+        for row in (table.to_pylist() if table is not None else ())
+        if all(row[key] is not None for key in keys)
+    }
+
+
+def summed(table: pa.Table, keys: Sequence[str], sums: Sequence[str]) -> pa.Table:
+    """Returns the sums of columns by key, under their own names; null where no row has a value."""
+    found = table.group_by(list(keys), use_threads=False).aggregate([(key, "sum") for key in sums])
+    return found.rename_columns({f"{key}_sum": key for key in sums})
+
+
+@dataclass(frozen=True, eq=False)
+class StatedJob:
+    """What the workers state, with a column ``worker`` first, restricted to the chosen steps."""
+
+    names: tuple[str, ...]
+    lacking: tuple[str, ...]
+    """Workers that state nothing of their communication."""
+    alone: tuple[str, ...]
+    """Workers of which nothing but communication is recorded."""
+    cut: tuple[str, ...]
+    """Workers of which kernels are missing: nobody knows what hides their communication."""
+    ranks: Mapping[str, int]
+    ranks_at_least: int
+    tables: Mapping[str, pa.Table]
+
+    @cached_property
+    def moving_ns(self) -> Mapping[str, int]:
+        """Returns how long data moved for each worker, at most: of links side by side the sum."""
+        if not self:
+            return {}
+        bands, calls = self.tables[MOVED], self.tables[CALLS]
+        found: dict[str, int] = {}
+        for table in (bands.filter(pc.is_null(bands["part_of"])), calls):
+            for row in summed(table, ("worker",), ("transit_ns",)).to_pylist():
+                found[row["worker"]] = max(found.get(row["worker"], 0), row["transit_ns"] or 0)
+        return found
+
+    def __bool__(self) -> bool:
+        """Whether any worker states anything."""
+        return bool(self.tables)
+
+
+def stated_tables(parts: Sequence[Part], names: Sequence[str]) -> dict[str, pa.Table]:
+    """Returns what the parts of the workers of these names state, with a column ``worker`` first; nothing where none does."""
+    having = [(name, part) for name, part in zip(names, parts, strict=True) if RANK in part.frames]
+    if not having:
+        return {}
+    return {key: pa.concat_tables([_of(name, part.frames[key].data) for name, part in having]) for key in STATED}
+
+
+def ranks_at_least(tables: Mapping[str, pa.Table]) -> int:
+    """Returns how many ranks the job has at the very least, as its ranks state their groups; 0 where none does."""
+    return max(tables[RANK]["ranks_at_least"].to_pylist(), default=0) if tables else 0
+
+
+def stated_job(tables: Mapping[str, pa.Table], names: Sequence[str], chosen: tuple[str, ...] | None) -> StatedJob:
+    """Returns what ``stated_tables`` hold of the chosen steps."""
+    about = {row["worker"]: row for row in tables[RANK].to_pylist()} if tables else {}
+    telling = set(tables[CALLS]["worker"].to_pylist()) if tables else set()
+    steps = None if chosen is None else pa.array(chosen, pa.string())
+    return StatedJob(
+        names=tuple(names),
+        lacking=tuple(name for name in names if name not in telling) if telling else (),
+        alone=tuple(name for name, row in about.items() if row["alone"]),
+        cut=tuple(name for name, row in about.items() if row["kernels_missing"]),
+        ranks={name: row["rank"] for name, row in about.items() if row["rank"] is not None},
+        ranks_at_least=ranks_at_least(tables),
+        tables={
+            key: table.filter(pc.is_in(table["step"], steps))
+            if steps is not None and "step" in table.column_names
+            else table
+            for key, table in tables.items()
+            if key != RANK
+        },
+    )
+
+
+def numbered(name: str, table: pa.Table) -> Frame:
+    """Returns a table of a part, which nobody is shown: only its rows have a name."""
+    data = table.append_column(ROW, pa.array(np.arange(table.num_rows)))
+    return Frame(name, name.replace("_", " ").capitalize(), METRICS.columns(ROW), data, (ROW,), ROW)
+
+
+def _least(links: pa.Table, groups: pa.Table) -> int:
+    """How many ranks the job has at the very least: as many as one group has."""
+    sizes = [len(ranks.split(",")) for ranks in groups["ranks"].drop_null().to_pylist()]
+    ends = pa.table(
+        {
+            "group": pa.concat_arrays([*links["group"].chunks, *links["group"].chunks] or [pa.array([], pa.string())]),
+            "end": pa.concat_arrays(
+                [*links["source"].chunks, *links["destination"].chunks] or [pa.array([], pa.int64())]
+            ),
+        }
+    )
+    counts = ends.group_by("group", use_threads=False).aggregate([("end", "count_distinct")])
+    found: int = max([1, *sizes, *counts["end_count_distinct"].to_pylist()])
+    return found
+
+
+def _calls(operations: pa.Table, bands: pa.Table) -> pa.Table:
+    """Sums of the calls of a kind by step and group, with all that they moved."""
+    counted = operations.append_column("calls", pa.array(np.ones(operations.num_rows, np.int64)))
+    made = summed(_spelled(counted), _CALL, (*CALL_COLUMNS, "calls"))
+    whole = summed(_spelled(bands.filter(pc.is_null(bands["part_of"]))), _CALL, ("bytes",))
+    bytes_of = dict(
+        zip(zip(*(whole[key].to_pylist() for key in _CALL), strict=True), whole["bytes"].to_pylist(), strict=True)
+    )
+    keys = zip(*(made[key].to_pylist() for key in _CALL), strict=True)
+    # Calls of which no kind of link is stated moved nothing over any.
+    moved = [bytes_of.get(key, 0 if bands.num_rows else None) for key in keys]
+    return made.append_column("bytes", pa.array(moved, pa.int64()))
+
+
+def _spelled(table: pa.Table) -> pa.Table:
+    """Calls with the one spelling of what they do in place of their names."""
+    encoded = table["operation"].combine_chunks().dictionary_encode()
+    names = pa.array([collective_name(name) for name in encoded.dictionary.to_pylist()], pa.string())
+    return table.set_column(table.column_names.index("operation"), "operation", names.take(encoded.indices))
+
+
+def _moved(bands: pa.Table, packets: pa.Table) -> pa.Table:
+    """Sums of kinds of links by step and group, with packets and how many of them are large."""
+    keys = [*_CALL, "band"]
+    counts = summed(packets, keys, ("count",))
+    count_of = dict(
+        zip(zip(*(counts[key].to_pylist() for key in keys), strict=True), counts["count"].to_pylist(), strict=True)
+    )
+    count = [count_of.get(key) for key in zip(*(bands[key].to_pylist() for key in keys), strict=True)]
+    ratios = bands["large_ratio"].to_pylist()
+    large = [None if n is None or ratio is None else n * ratio for n, ratio in zip(count, ratios, strict=True)]
+    known = [None if ratio is None else n for n, ratio in zip(count, ratios, strict=True)]
+    made = bands.append_column("packets", pa.array(known, pa.int64())).append_column(
+        "large", pa.array(large, pa.float64())
+    )
+    return summed(made, ("step", "kind", "group", "band", "part_of"), ("bytes", "transit_ns", "packets", "large"))
+
+
+def _between(links: pa.Table) -> pa.Table:
+    """Sums of links by step and group: of kinds of calls their totals, of single calls all."""
+    place = links["place"]
+    chosen = links.filter(pc.or_(pc.is_null(place), pc.fill_null(pc.equal(place, TOTAL), False)))
+    keys = ("step", "kind", "group", "source", "destination", "in_group", "transport")
+    return summed(chosen, keys, ("bytes", "transit_ns"))
+
+
+def _of(name: str, table: pa.Table) -> pa.Table:
+    return table.add_column(0, "worker", pa.array([name] * table.num_rows, pa.string()))

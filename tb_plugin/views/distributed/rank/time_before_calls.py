@@ -1,0 +1,82 @@
+"""What a worker did before each collective: the time since the one before it in its group, split without overlap."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.busy_intervals import device_busy
+from tb_plugin.analysis.groupby import group
+from tb_plugin.analysis.idle.account import idle_account
+from tb_plugin.analysis.idle.causes import HOST, Cause
+from tb_plugin.analysis.idle.host import rows_in
+from tb_plugin.lib.intervals import Ranges, first_in, measure_within, union
+from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import side_by_side, stable_order
+from tb_plugin.views.distributed.rank.calls import Calls
+
+Int64 = npt.NDArray[np.int64]
+
+PARTS = (
+    "before_compute_ns", "before_communication_ns", "before_copy_ns", "before_input_ns", "before_host_ns",
+    "before_idle_ns",
+)  # fmt: skip
+"""In order of priority: a moment belongs to the first part that it is of. They sum to ``before_ns``."""
+
+
+def before_calls(trace: TraceTable, calls: Calls, compute: Ranges, communication: Ranges) -> dict[str, Int64]:
+    """Returns ``before_ns`` and its parts for each call.
+
+    ``compute`` and ``communication`` are when the worker does either, as everywhere (``communication.py``).
+    """
+    start, end = _windows(trace, calls)
+    length = end - start
+    copies = of_kind(trace.kind, EventKind.MEMCPY, EventKind.MEMSET)
+    sets = first_in(compute, communication, union(trace.start_ns[copies], trace.ends(copies)), *_free(trace))
+    parts = [measure_within(ranges, start, end) for ranges in sets]
+    return {"before_ns": length, **dict(zip(PARTS, (*parts, length - sum(parts)), strict=True))}
+
+
+def _windows(trace: TraceTable, calls: Calls) -> tuple[Int64, Int64]:
+    """From when all earlier calls of the group have ended (of its first one the begin of its step) to each call's start."""
+    begin = trace.start_ns[calls.row]
+    if not len(calls):
+        return begin, begin
+    # What one kernel carries out together has one time before it.
+    of = group(calls.about.group, calls.about.ranks).of
+    ones = group(of, calls.row)
+    of, row = of[ones.first], calls.row[ones.first]
+    order = stable_order(of)
+    track, start, end = of[order], trace.start_ns[row[order]], trace.ends(row[order])
+    axis = side_by_side((track, end))[0]
+    place = np.empty(len(row), np.int64)
+    by_end = stable_order(axis)
+    place[by_end] = np.arange(len(row))
+    # The latest end so far within a group: a running maximum of places, which later groups hold the higher ones of.
+    reach = end[by_end][np.maximum.accumulate(place)]
+    is_first = np.append(True, track[1:] != track[:-1])
+    step = calls.step[ones.first][order]
+    opened = np.where(step == MISSING, trace.start_ns[0], np.append(trace.steps.start_ns, 0)[step])
+    since = np.empty(len(row), np.int64)
+    since[order] = np.minimum(np.where(is_first, opened, np.append(0, reach[:-1])), start)
+    return since[ones.of], begin
+
+
+def _free(trace: TraceTable) -> tuple[Ranges, Ranges]:
+    """When data are loaded or a batch is awaited, and when else a device has nothing to do because of the host.
+
+    A trace without devices has nothing but the host: what is nothing else is its own.
+    """
+    devices = device_busy(trace)
+    if not devices:
+        rows = rows_in(trace, Cause.INPUT)
+        always = union(trace.start_ns[:1], np.full(min(len(trace), 1), trace.coverage.end_ns))
+        return union(trace.start_ns[rows], trace.ends(rows)), always
+    accounts = [idle_account(trace, device) for device in devices]
+    start, end, cause = (
+        np.concatenate(columns)
+        for columns in zip(*((each.start_ns, each.end_ns, each.cause) for each in accounts), strict=True)
+    )
+    loads, busy = cause == Cause.INPUT, np.isin(cause, (*HOST, Cause.PYTHON))
+    return union(start[loads], end[loads]), union(start[busy], end[busy])

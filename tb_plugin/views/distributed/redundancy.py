@@ -1,0 +1,75 @@
+"""What ranks repeat: process groups whose ranks hold the same and sum up their gradients, as copies of one model do.
+
+Equal sizes alone do not tell copies from shards, which are of one size as well. What keeps copies alike is that they
+all-reduce as many bytes in a step as their gradients have; shards scatter theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Part
+from tb_plugin.analysis.replicas import METRICS, Repeated, counts_of, redundant, repeated
+from tb_plugin.payloads import Notice
+
+AS_MANY = (0.9, 1.1)
+"""Bytes all-reduced in a step over those of the gradients: allocators round, and a loss or a norm is summed up besides."""
+
+
+@dataclass(frozen=True)
+class _Replicas:
+    ranks: str
+    """As the calls state them; empty: they do not."""
+    repeated: Repeated
+    all_reduced: int
+
+
+def redundancy(parts: Sequence[Part]) -> list[Notice]:
+    """Returns the notice about the group of ranks that repeats most; none where nothing is known of what ranks hold."""
+    reduced: dict[tuple[str | None, str | None], list[tuple[Part, int]]] = {}
+    sizes: dict[tuple[str | None, str | None], object] = {}
+    for part in parts:
+        for row in _all_reduced(part):
+            key = (row["group"], row["group_ranks"])
+            sizes[key] = row["group_size_max"] or part.facts.get("distributed.world_size")
+            reduced.setdefault(key, []).append((part, row["comm_bytes_sum"] // part.frames["steps"].data.num_rows))
+    found = []
+    for key, members in reduced.items():
+        alike = repeated([counts_of(part) for part, _ in members])
+        if alike is None or sizes[key] != len(members):
+            continue
+        low, high = (share * alike.alike["gradient"] for share in AS_MANY)
+        if low and all(low <= amount <= high for _, amount in members):
+            found.append(_Replicas(key[1] or "", alike, max(amount for _, amount in members)))
+    return [_notice(found)] if found else []
+
+
+def _all_reduced(part: Part) -> list[dict[str, Any]]:
+    """The bytes that a rank all-reduces in steps, by process group."""
+    if not part.frames["steps"].data.num_rows or not counts_of(part):
+        return []
+    calls = part.frames["collectives"].data
+    chosen = pc.and_(pc.equal(calls["collective"], "all_reduce"), pc.is_valid(calls["step"]))
+    sums = calls.filter(chosen).group_by(["group", "group_ranks"])
+    rows: list[dict[str, Any]] = sums.aggregate([("comm_bytes", "sum"), ("group_size", "max")]).to_pylist()
+    return [row for row in rows if row["comm_bytes_sum"]]
+
+
+def _notice(found: Sequence[_Replicas]) -> Notice:
+    most = max(found, key=lambda one: one.repeated.bytes)
+    who = "Each of the ranks {group_ranks}" if most.ranks else "Each of {workers} ranks"
+    text = (
+        f"{who} holds {most.repeated.said} in blocks of the same sizes, and all-reduces {{all_reduced_bytes}} a step, as "
+        "copies of one model do with their gradients; what was allocated before the trace is not counted."
+    )
+    figures = [METRICS.figure("all_reduced_bytes", most.all_reduced)]
+    if most.ranks:
+        figures.append(METRICS.figure("group_ranks", most.ranks))
+    if others := len(found) - 1:
+        text += " It is so in {replica_groups} more groups." if others > 1 else " It is so in another group as well."
+        figures.append(METRICS.figure("replica_groups", others))
+    return redundant(most.repeated, text, figures)

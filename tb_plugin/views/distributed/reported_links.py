@@ -1,0 +1,124 @@
+"""Links between ranks, as all of them state them: with the ranks of the job at both ends where anybody says who they are."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from tb_plugin.analysis.job_tables.traffic import MAPS, MOST_DRAWN, LinkTotal, speed
+from tb_plugin.analysis.metrics import CHOSEN
+from tb_plugin.payloads import Line, Series
+from tb_plugin.views.distributed.matching.groups import ranks_in
+from tb_plugin.views.distributed.metrics import METRICS
+from tb_plugin.views.distributed.natural_order import in_order, is_number
+from tb_plugin.views.distributed.rank.reported import BETWEEN, MEMBERS, StatedJob, summed
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """Where links of all ranks lead: by group and place in it the rank of the job."""
+
+    rank: Mapping[tuple[str, int], int]
+    name: Mapping[str, str]
+
+    @classmethod
+    def of(cls, job: StatedJob) -> _Ends:
+        """Returns what ranks state of the members of their groups, each of itself and some of all."""
+        rank: dict[tuple[str, int], int] = {}
+        name = {}
+        for row in job.tables[MEMBERS].to_pylist():
+            group = row["group"]
+            if row["name"]:
+                name[group] = row["name"]
+            listed = ranks_in(row["ranks"] or "")
+            if listed.listed and not listed.cut:
+                rank |= {(group, place): one for place, one in enumerate(listed.listed)}
+            elif row["group_rank"] is not None and row["worker"] in job.ranks:
+                rank[group, row["group_rank"]] = job.ranks[row["worker"]]
+        return cls(rank, name)
+
+    def label(self, group: str | None, place: int, *, in_group: bool) -> str:
+        """Returns the rank of the job, or the place in a group of which nobody says who stands there."""
+        if not in_group:
+            return str(place)
+        known = self.rank.get((group or "", place))
+        return str(known) if known is not None else f"{place} in {self.title(group)}"
+
+    def title(self, group: str | None) -> str:
+        """Returns what a group is called in a few characters."""
+        return self.name.get(group or "") or (f"…{group[-3:]}" if group and len(group) > 3 else group or "a group")
+
+
+def link_rows(job: StatedJob) -> list[Row]:
+    """Returns links with both ends as they are shown. Of a link that both ends state, what its source says counts."""
+    ends = _Ends.of(job)
+    keys = ("worker", "group", "source", "destination", "in_group", "transport")
+    stated: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in summed(job.tables[BETWEEN], keys, ("bytes", "transit_ns")).to_pylist():
+        pair = tuple(ends.label(row["group"], row[end], in_group=row["in_group"]) for end in ("source", "destination"))
+        stated[pair[0], pair[1]].append(row)
+    made: dict[tuple[str, str, str | None, str | None], Row] = {}
+    for (source, destination), rows in stated.items():
+        own = [row for row in rows if str(job.ranks.get(row["worker"])) == source]
+        for row in own or rows:
+            group = ends.title(row["group"])
+            into = made.setdefault(
+                (source, destination, row["transport"], group),
+                {"link_from": source, "link_to": destination, "link_kind": row["transport"], "link_group": group,
+                 "link_bytes": 0, "link_ns": 0},
+            )  # fmt: skip
+            into["link_bytes"] += row["bytes"] or 0
+            into["link_ns"] += row["transit_ns"] or 0
+    for row in made.values():
+        row["link_bandwidth"] = speed(row["link_bytes"], row["link_ns"])
+    return sorted(
+        made.values(), key=lambda row: (in_order(row["link_from"]), in_order(row["link_to"]), row["link_group"])
+    )
+
+
+def link_maps(job: StatedJob) -> list[Series]:
+    """Returns maps of the links, from row to column: bandwidth, and bytes."""
+    moved: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
+    for row in link_rows(job):
+        if row["link_from"] != row["link_to"]:
+            sums = moved[row["link_from"], row["link_to"]]
+            sums[0] += row["link_bytes"]
+            sums[1] += row["link_ns"]
+    if not moved:
+        return []
+    ranks = sorted({end for pair in moved for end in pair}, key=in_order)
+    sources, places = sorted({pair[0] for pair in moved}, key=in_order), ranks[:MOST_DRAWN]
+    subtitle = "from rank (row) to rank (column); copies within a rank are in the table"
+    if len(ranks) > MOST_DRAWN:
+        subtitle += f"; the first {MOST_DRAWN} of {len(ranks)} ranks"
+    made = []
+    for key, title in MAPS.items():
+        metric = METRICS.metric(key, window=CHOSEN)
+        lines = []
+        for source in sources[:MOST_DRAWN]:
+            cells = [moved.get((source, place)) for place in places]
+            values: list[int | float | None] = [
+                None if cell is None else cell[0] if key == "link_bytes" else speed(cell[0], cell[1]) for cell in cells
+            ]
+            lines.append(
+                Line(msgspec.structs.replace(metric, key=source, title=f"Rank {source}"), "communication", values)
+            )
+        made.append(Series(f"map_{key}", title, subtitle, METRICS.metric("link_to", "To"), [*places], lines, "lines"))
+    return made
+
+
+def link_totals(job: StatedJob) -> list[LinkTotal]:
+    """Returns the links of which both ends are known."""
+    found: dict[tuple[int, int, str | None], list[int]] = defaultdict(lambda: [0, 0])
+    for row in link_rows(job):
+        if is_number(row["link_from"]) and is_number(row["link_to"]):
+            sums = found[int(row["link_from"]), int(row["link_to"]), row["link_kind"]]
+            sums[0] += row["link_bytes"]
+            sums[1] += row["link_ns"]
+    return [LinkTotal(*key, *sums) for key, sums in found.items()]

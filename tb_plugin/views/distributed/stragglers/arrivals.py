@@ -1,0 +1,206 @@
+"""Who arrived when at each collective, and what its last rank costs: the time between it and the one before it.
+
+A synchronising collective ends at one time on all ranks, so that who arrives later has the shorter call: durations order the
+arrivals without any clock. After it all ranks begin anew together; what one loses before the next collective is in the
+lateness at that one alone, and delays do not add up from collective to collective.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.lib.codes import codes, occurrence
+from tb_plugin.lib.quantiles import median_by
+from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, Met
+from tb_plugin.views.distributed.stragglers.missing_calls import Alone, Lost, lost_calls
+from tb_plugin.views.distributed.stragglers.propagated_delay import inherited
+from tb_plugin.views.distributed.waiting import ESTIMATED, MEASURED, TIMINGS
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Arrivals:
+    """Calls of collectives that two workers or more have, and one that is made up where the last one lacks its call.
+
+    Rows stand collective by collective in order of arrival; ``last`` and the columns after it have one value a collective.
+    """
+
+    met: Met
+    row: Int64
+    """Row of Met; -1 for one that is made up."""
+    worker: Int64
+    late_ns: Int64
+    """Arrival less the median of the collective."""
+    apart_ns: Int64
+    """Arrival less the median of all but the last: one that is far behind does not move it."""
+    collective: Int64
+    """Number of the collective that a row belongs to: 0, 1, ..."""
+    last: Int64
+    """Row (here) of the worker that arrives last; the one before it is the row before."""
+    before: Int64
+    """Row of Met of the one before it: whom it is compared with."""
+    step: Int64
+    group: Int64
+    raw_ns: Int64
+    """Last arrival less the one before it."""
+    inherited_ns: Int64
+    """What it costs that is no fault of the last: it waited for others in other groups, since this one last blocked it."""
+    low_ns: Int64
+    high_ns: Int64
+    """What it costs beside that: for how much longer it blocks the worker before the last than the last. At most so much is
+    gained; at least what surely is waiting and not transfer that it keeps from being hidden."""
+    told: Bool
+    """Who came last says something of the worker, and not of when its recording began."""
+    sure: Bool
+    """Every rank of the group is here, so that none can be later."""
+
+    @property
+    def culprit(self) -> Int64:
+        """Returns the worker that arrives last at each collective."""
+        return self.worker[self.last]
+
+
+def arrivals(met: Met) -> Arrivals:
+    """Returns the arrivals at collectives, with the cost of each one's last."""
+    lost, alone = lost_calls(met)
+    rows = np.flatnonzero((met.match >= 0) & ~met.two_ended)
+    matches, which = np.unique(met.match[rows], return_inverse=True)
+    rows = np.concatenate((rows, alone.row))
+    which = np.concatenate((which.astype(np.int64), len(matches) + np.arange(len(alone.row))))
+    arrival = _arrival(met, rows, which)
+    row, worker, which, arrival, came = _with_missing(met, rows, which, arrival, alone)
+    order = np.lexsort((worker, arrival, which))
+    row, worker, which, arrival, came = (each[order] for each in (row, worker, which, arrival, came))
+    first = np.flatnonzero(np.diff(which, prepend=-1))
+    count = np.diff(np.append(first, len(which)))
+    last = first + count - 1
+    middle = (arrival[first + (count - 1) // 2] + arrival[first + count // 2]) // 2
+    others = (arrival[first + np.maximum(count - 2, 0) // 2] + arrival[first + (count - 1) // 2]) // 2
+    # The first to arrive is never made up.
+    opening, next_to_last = row[first], _next_to_last(met, row, arrival, first, last)
+    before = row[next_to_last]
+    raw = arrival[last] - arrival[next_to_last]
+    noise = np.maximum(met.noise_ns[np.maximum(row[last], 0)], met.noise_ns[before])
+    there, late = row[last] >= 0, np.maximum(row[last], 0)
+    excused = np.where(there, met.excused_ns[late], _of_each(met.excused_ns[np.maximum(row, 0)], first))
+    raw = raw - np.minimum(excused, raw)
+    told = (count > 1) & ((excused <= 0) | (raw > noise))
+    raw = np.where((raw > noise) & told, raw, 0)
+    blocked = met.blocked_ns[before]
+    usual = _usually_blocked(met, row, worker, which, first, last)
+    lacking = np.where(usual >= 0, np.maximum(blocked - usual, 0), np.minimum(blocked, raw))
+    cost = np.where(there, np.maximum(blocked - met.blocked_ns[late], 0), lacking)
+    cost = np.where(raw > 0, np.maximum(cost - excused, 0), 0)
+    made_up = Lost(worker[last], met.group[opening], came[last], np.zeros(len(last), np.int64))
+    held_up_ns = inherited(met, row[last], made_up, lost, alone, before, cost)
+    own = cost - held_up_ns
+    hidden = met.dur_ns[before] - blocked
+    return Arrivals(
+        met=met,
+        row=row,
+        worker=worker,
+        late_ns=arrival - middle[which],
+        apart_ns=arrival - others[which],
+        collective=which,
+        last=last,
+        before=before,
+        step=met.step[opening],
+        group=met.group[opening],
+        raw_ns=raw,
+        inherited_ns=held_up_ns,
+        low_ns=np.clip(raw - hidden - held_up_ns, 0, own),
+        high_ns=own,
+        told=told,
+        sure=there & (met.waiting.timing[opening] == TIMINGS.index(MEASURED)),
+    )
+
+
+def _of_each(value: Int64, first: Int64) -> Int64:
+    """The largest value of each collective, of rows that stand together."""
+    return np.maximum.reduceat(value, first) if len(first) else np.zeros(0, np.int64)
+
+
+def _arrival(met: Met, rows: Int64, which: Int64) -> Int64:
+    """When each arrives, on an axis of its collective's own: by clocks where all its workers have one, else by durations."""
+    count = int(which.max(initial=-1)) + 1
+    late = met.lateness_ns[rows]
+    blind = np.zeros(count, np.bool_)
+    blind[which[late == UNKNOWN]] = True
+    return np.where(blind[which], -met.dur_ns[rows], late)
+
+
+def _next_to_last(met: Met, row: Int64, arrival: Int64, first: Int64, last: Int64) -> Int64:
+    """The row (rows stand in order of arrival) of whom the last one is compared with at each collective.
+
+    The one before it by durations is, of those that are level, the one whose end came earliest by chance: its duration is
+    too short by that, and over many collectives this adds up. Where clocks tell who of them came last it is that one: by a
+    measure that knows nothing of how its end was.
+    """
+    found = np.maximum(last - 1, first)
+    which = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(row))))
+    mine = np.maximum(row, 0)
+    away = arrival[found][which] - arrival
+    level = (row >= 0) & (met.level_ns[mine] != UNKNOWN)
+    level &= away <= met.level_noise_ns[mine] + met.level_noise_ns[mine[found]][which]
+    level[last] = False
+    late = np.where(level, met.level_ns[mine], UNKNOWN)
+    best = np.maximum.reduceat(late, first) if len(first) else late
+    chosen = np.flatnonzero(level & (late == best[which]))[::-1]
+    found[which[chosen]] = chosen
+    return found
+
+
+def _usually_blocked(met: Met, row: Int64, worker: Int64, which: Int64, first: Int64, last: Int64) -> Int64:
+    """For how long a call that is made up would block its worker: as it does where that worker is last at the same place.
+
+    That is the median over the steps; -1 where the call is none that is made up, or nobody knows.
+    """
+    made_up = np.flatnonzero(row[last] < 0)
+    found = np.full(len(last), -1)
+    if not len(made_up):
+        return found
+    number = occurrence(codes(met.worker, met.group, met.step))
+    # A worker that lacks a call counts too few: the others tell the place.
+    place = np.maximum.reduceat(np.where(row >= 0, number[np.maximum(row, 0)], -1), first)
+    key = codes(worker[last], met.group[row[first]], place)
+    known = np.flatnonzero(row[last] >= 0)
+    count = int(key.max()) + 1
+    usual = median_by(key[known], met.blocked_ns[row[last[known]]], count)
+    there = np.bincount(key[known], minlength=count) > 0
+    found[made_up] = np.where(there[key[made_up]], usual[key[made_up]], -1)
+    return found
+
+
+def _with_missing(
+    met: Met, rows: Int64, which: Int64, arrival: Int64, alone: Alone
+) -> tuple[Int64, Int64, Int64, Int64, Int64]:
+    """Adds an arrival for each worker that lacks the call and is taken to have been last at it.
+
+    That is as ``waiting`` found, and as ``alone`` says, whose calls are the last of ``rows``. Of what is added it returns
+    also when it was by corrected clocks, UNKNOWN elsewhere.
+    """
+    waiting = met.waiting
+    some = np.flatnonzero((waiting.timing[rows] == TIMINGS.index(ESTIMATED)) & (waiting.last[rows] >= 0))
+    # All others wait until it comes: it comes as much after the latest of them as that one's call is longer than usual.
+    order = some[np.lexsort((arrival[some], which[some]))]
+    end = np.flatnonzero(np.diff(which[order], append=-1))
+    latest, before = order[end], order[np.maximum(end - 1, 0)]
+    later = met.dur_ns[rows[latest]] - waiting.transfer_ns[rows[latest]]
+    # Where another one is far behind and the rest is as noise, that one is whom all wait for.
+    latest = latest[later >= arrival[latest] - arrival[before]]
+    who, later = waiting.last[rows[latest]], (met.dur_ns - waiting.transfer_ns)[rows[latest]]
+    latest = np.concatenate((latest, len(rows) - len(alone.row) + np.arange(len(alone.row))))
+    who, later = np.concatenate((who, alone.other)), np.concatenate((later, alone.wait_ns))
+    known = met.time_ns[rows[latest]] != UNKNOWN
+    return (
+        np.concatenate((rows, np.full(len(latest), -1))),
+        np.concatenate((met.worker[rows], who)),
+        np.concatenate((which, which[latest])),
+        np.concatenate((arrival, arrival[latest] + later)),
+        np.concatenate((np.full(len(rows), UNKNOWN), np.where(known, met.time_ns[rows[latest]] + later, UNKNOWN))),
+    )

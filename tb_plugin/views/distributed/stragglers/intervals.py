@@ -1,0 +1,153 @@
+"""What workers did from one collective of their group to another, of which some may lack those in between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.groupby import sum_by
+from tb_plugin.lib.codes import codes, on_one_axis
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.quantiles import median_by
+from tb_plugin.views.distributed.stragglers.calls import Met
+from tb_plugin.views.distributed.waiting import ESTIMATED, TIMINGS
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+COMPUTE, IDLE = "compute", "idle"
+
+
+@remembered
+def bursts(met: Met) -> Int64:
+    """Returns for each call the first one of those of its worker and group that are under way at once with it."""
+    own = codes(met.worker, met.group)
+    order = np.lexsort((met.start_ns, own))
+    opens = np.diff(own[order], prepend=-1) != 0
+    start, end = on_one_axis(own[order], met.start_ns[order], (met.start_ns + met.dur_ns)[order])
+    opens[1:] |= start[1:] >= np.maximum.accumulate(end)[:-1]
+    first = np.empty(len(order), np.int64)
+    first[order] = order[np.maximum.accumulate(np.where(opens, np.arange(len(order)), 0))]
+    return first
+
+
+def _hidden(met: Met, first: Int64, until_ns: Int64) -> Int64:
+    """How long the workers of some calls compute from their begin on, at least: while a call blocks one, it does not."""
+    order = np.lexsort((met.start_ns, met.worker))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    many = len(order)
+    worker = np.concatenate((met.worker[order], met.worker[first]))
+    (time,) = on_one_axis(worker, np.concatenate((met.start_ns[order], until_ns)))
+    total = np.append(0, np.cumsum(met.blocked_ns[order]))
+    later, mine = np.searchsorted(time[:many], time[many:], side="left"), place[first]
+    hidden: Int64 = np.maximum(until_ns - met.start_ns[first] - (total[np.maximum(later, mine + 1)] - total[mine]), 0)
+    return hidden
+
+
+@dataclass(frozen=True, eq=False)
+class Stretches:
+    """What stands before each call of Met, and before those of its worker and group before it."""
+
+    burst: Int64
+    """Which calls are under way at once: those of a worker and group have numbers one after the other, in order of time."""
+    before: Int64
+    """The last call before the burst that has a match; -1 for none."""
+    opens: Int64
+    """The step of the first call of the worker and group."""
+    _first: Int64
+    """The first burst of the worker and group."""
+    _gone: Mapping[str, Int64]
+    """What was done before bursts, and computed in the one before each, sums over all with lower numbers."""
+    _waited: Int64
+    """How long bursts took the worker, the same sums."""
+    _unknown: Int64
+    """How many of them it is not known of."""
+    _met: Met
+
+    def same_call(self, leader: Int64, of: Int64) -> Int64:
+        """Returns the call of each one's worker, before its burst, with the match of the leader's call before; else -1."""
+        match, worker, before = self._met.match, self._met.worker, self.before[leader]
+        asked = np.zeros(int(match.max(initial=-1)) + 2, np.bool_)  # the last one is for calls without a match
+        asked[match[before[before >= 0]]] = True
+        rows = np.flatnonzero(asked[match])
+        key = codes(np.concatenate((match[rows], match[before])), np.concatenate((worker[rows], worker[of])))
+        at = np.full(int(key.max(initial=-1)) + 1, -1)
+        at[key[: len(rows)]] = rows
+        found = np.where(before >= 0, at[key[len(rows) :]], -1)
+        return np.where(self.burst[found] < self.burst[of], found, -1)
+
+    def since(self, call: Int64, before: Int64) -> Int64:
+        """Returns the burst after a call ``before``; where that is -1 the first one of the call's worker and group."""
+        return np.where(before >= 0, self.burst[before] + 1, self._first[call])
+
+    def is_known(self, call: Int64, since: Int64) -> Bool:
+        """Returns whether all that stands before a call is known, since a burst."""
+        known: Bool = self._unknown[self.burst[call] + 1] == self._unknown[since]
+        return known
+
+    def done(self, key: str, call: Int64, since: Int64) -> Int64:
+        """Returns how much of a component stands before a call, since a burst (or in what the one before that hides).
+
+        Bursts that are passed over count as idle: so seems who lacks them.
+        """
+        gone, burst = self._gone[key], self.burst[call]
+        done: Int64 = gone[burst + 1] - gone[since]
+        return done + (self._waited[burst] - self._waited[since]) if key == IDLE else done
+
+
+def stretches(met: Met, before: Mapping[str, Int64], first: Int64) -> Stretches:
+    """Returns the stretches before calls. ``before``: their components, -1 where not known; ``first``: of ``bursts``.
+
+    While others wait for a straggler in a call that they hide they go on with what it does before the next one: what a
+    worker computes in a call is before the next.
+    """
+    own = codes(met.worker, met.group)
+    # Rows of a worker stand in order of time.
+    order = np.argsort(own, kind="stable")
+    opening = order[first[order] == order]
+    number = np.empty(len(own), np.int64)
+    number[opening] = np.arange(len(opening))
+    burst = number[first]
+    end = np.full(len(opening), np.iinfo(np.int64).min)
+    np.maximum.at(end, burst, met.start_ns + met.dur_ns)
+    # Of a call that one lacks the others wait for it where it came last, else it waits as they do.
+    came_last = met.waiting.timing == TIMINGS.index(ESTIMATED)
+    took, has_met = np.where(came_last, met.waiting.transfer_ns, met.dur_ns), met.match >= 0
+    # In a group of two that call has no match: it takes as long as data move otherwise, at least.
+    usual = median_by(own[has_met], met.waiting.transfer_ns[has_met], int(own.max(initial=-1)) + 1)[own]
+    took = np.where(has_met, took, np.where(met.two_ended, 0, np.minimum(usual, met.dur_ns)))
+    waited = sum_by(burst, np.minimum(took, met.blocked_ns), len(opening))
+    # Before the first one nothing is hidden.
+    follows = np.diff(own[opening], prepend=-1) == 0
+    hidden = np.where(follows, np.append(0, _hidden(met, opening, end))[:-1], 0)
+    known = np.all([values[opening] >= 0 for values in before.values()], axis=0)
+    gone = {
+        key: _sums(np.where(known, values[opening] + (hidden if key == COMPUTE else 0), 0))
+        for key, values in before.items()
+    }
+    is_first = np.diff(own[order], prepend=-1) != 0
+    begin = np.maximum.accumulate(np.where(is_first, np.arange(len(order)), 0))
+    latest = np.maximum.accumulate(np.where(met.match[order] >= 0, np.arange(len(order)), -1))
+    latest = np.append(-1, latest)[:-1]
+    last_match, head = np.empty(len(own), np.int64), np.empty(len(own), np.int64)
+    last_match[order] = np.where(latest >= begin, order[latest], -1)
+    head[order] = order[begin]
+    return Stretches(
+        burst=burst,
+        before=last_match[first],
+        opens=met.step[head],
+        _first=burst[head],
+        _gone=gone,
+        _waited=_sums(waited),
+        _unknown=_sums(~known),
+        _met=met,
+    )
+
+
+def _sums(values: Int64 | Bool) -> Int64:
+    """The sum of all values before each, and of all."""
+    return np.append(0, np.cumsum(values))

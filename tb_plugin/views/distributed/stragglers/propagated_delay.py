@@ -1,0 +1,125 @@
+"""Lateness that is no fault of a worker: it waited elsewhere before."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.lib.codes import codes
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, Met
+from tb_plugin.views.distributed.stragglers.missing_calls import NONE_ALONE, NONE_LOST, Alone, Lost
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+
+def inherited(met: Met, last: Int64, made_up: Lost, lost: Lost, alone: Alone, before: Int64, cost: Int64) -> Int64:
+    """Returns what of each cost is no fault of the last: it waited longer in other groups than the one before it did.
+
+    Without this a rank that is held up in one group would be blamed for it in the next one, too. Where the last one's call
+    is made up (``last`` is -1), ``made_up`` says when it was; ``lost`` are others that are not here.
+    """
+    if len(np.unique(codes(met.group, met.two_ended.astype(np.int64)))) < 2:
+        return np.zeros(len(cost), np.int64)
+    asked, calls = np.flatnonzero((last < 0) & (made_up.time_ns != UNKNOWN)), len(met.worker)
+    missing = made_up.take(asked).and_also(lost)
+    # What nothing is added to is asked for again (``roots``).
+    whole = not len(missing.worker) and not len(alone.row)
+    waited = waited_elsewhere(met) if whole else _waited_elsewhere(met, missing, alone)
+    mine = np.where(last >= 0, waited[np.maximum(last, 0)], 0)
+    mine[asked] = waited[calls : calls + len(asked)]
+    return np.clip(mine - waited[before], 0, cost)
+
+
+@remembered
+def waited_elsewhere(met: Met) -> Int64:
+    """Returns for each call how long its worker waited in other groups since one of its own blocked it.
+
+    A call that blocks brings its ranks together; one that computation hides leaves them as far apart as they were. A call
+    of a group that holds all of its own group's workers counts as one of its own: it brings them together as well.
+    Of a message whose other end is not here all may be waiting.
+    """
+    return _waited_elsewhere(met, NONE_LOST, NONE_ALONE)
+
+
+def _waited_elsewhere(met: Met, lost: Lost, alone: Alone) -> Int64:
+    """The same for each call, then each lost one; of calls without a match those in ``alone`` wait as well."""
+    added = np.zeros(len(lost.worker), np.int64)
+    wait = np.where(met.match >= 0, met.dur_ns - met.waiting.transfer_ns, np.where(met.two_ended, met.dur_ns, 0))
+    wait[alone.row] = alone.wait_ns
+    wait = np.concatenate((np.minimum(wait, met.blocked_ns), lost.wait_ns))
+    worker, blocked = np.concatenate((met.worker, lost.worker)), np.concatenate((met.blocked_ns, added + 1))
+    two_ended = np.concatenate((met.two_ended, added > 0))
+    group = codes(np.concatenate((met.group, lost.group)), two_ended.astype(np.int64))
+    if not len(added):
+        return _in_order(worker, group, two_ended, wait, blocked)
+    order = np.lexsort((np.concatenate((met.time_ns, lost.time_ns)), worker))
+    found = np.empty(len(worker), np.int64)
+    found[order] = _in_order(worker[order], group[order], two_ended[order], wait[order], blocked[order])
+    return found
+
+
+def _in_order(worker: Int64, group: Int64, two_ended: Bool, wait: Int64, blocked: Int64) -> Int64:
+    """The same of calls that stand, each worker's, in order of time."""
+    every = _before(np.argsort(worker, kind="stable"), worker, wait)
+    row, of = _together_with(worker, group, two_ended)
+    own = codes(worker[row], of)
+    order = np.argsort(own, kind="stable")
+    others = every[row] - _before(order, own, wait[row])
+    found = others[order]
+    # What was waited elsewhere up to the last call before it that blocked; nothing up to the first call of a worker.
+    first = np.flatnonzero(np.diff(own[order], prepend=-1))
+    blocks = np.concatenate(([False], blocked[row[order]][:-1] > 0))
+    blocks[first] = True
+    base = np.concatenate(([0], found[:-1]))
+    base[first] = 0
+    since = found - base[np.maximum.accumulate(np.where(blocks, np.arange(len(found)), 0))]
+    elsewhere = np.empty(len(wait), np.int64)
+    itself = (of == group[row])[order]
+    elsewhere[row[order][itself]] = since[itself]
+    return elsewhere
+
+
+def _together_with(worker: Int64, group: Int64, two_ended: Bool) -> tuple[Int64, Int64]:
+    """Each call with its group, and with each other group of its worker that has no worker besides this group's; in order."""
+    rows = np.arange(len(worker))
+    _, place = np.unique(codes(worker, group), return_index=True)
+    # Ends of messages meet no group.
+    place = place[~two_ended[place]]
+    held, its = worker[place], group[place]
+    size = np.bincount(its, minlength=int(group.max(initial=-1)) + 1)
+    # Pairs of groups that each worker is in both of.
+    order = np.argsort(held, kind="stable")
+    held, its = held[order], its[order]
+    many = np.bincount(held, minlength=int(worker.max(initial=-1)) + 1)
+    start = np.cumsum(many) - many
+    left = np.repeat(np.arange(len(held)), many[held])
+    right = start[held[left]] + np.arange(len(left)) - np.repeat(np.cumsum(many[held]) - many[held], many[held])
+    outer, inner = its[left], its[right]
+    pair = codes(outer, inner)
+    common = np.bincount(pair, minlength=int(pair.max(initial=-1)) + 1)[pair]
+    whole = (common == size[inner]) & (outer != inner)
+    left, inner = left[whole], inner[whole]
+    # Calls of the outer group, once for each inner one.
+    outer_key = codes(np.concatenate((worker, held[left])), np.concatenate((group, outer[whole])))
+    mine, asked = outer_key[: len(worker)], outer_key[len(worker) :]
+    order = np.argsort(asked, kind="stable")
+    count = np.bincount(asked, minlength=int(outer_key.max(initial=-1)) + 1)
+    begin = np.cumsum(count) - count
+    more = count[mine]
+    added = np.repeat(rows, more)
+    at = np.repeat(begin[mine], more) + np.arange(len(added)) - np.repeat(np.cumsum(more) - more, more)
+    row, of = np.concatenate((rows, added)), np.concatenate((group, inner[order[at]]))
+    in_time = np.argsort(row, kind="stable")
+    return row[in_time], of[in_time]
+
+
+def _before(order: Int64, key: Int64, value: Int64) -> Int64:
+    """For each row the sum of a value over the earlier rows of its key; ``order`` has those of each key together."""
+    total = np.cumsum(value[order]) - value[order]
+    first = np.flatnonzero(np.diff(key[order], prepend=-1))
+    total -= np.repeat(total[first], np.diff(np.append(first, len(key))))
+    found = np.empty(len(key), np.int64)
+    found[order] = total
+    return found

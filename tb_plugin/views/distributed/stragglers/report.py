@@ -1,0 +1,388 @@
+"""Stragglers of a job by name: what each costs a step, when it is late, and why, as a table and for sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.collective_names import POINT_TO_POINT
+from tb_plugin.lib.malloc_trim import give_back_memory
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.views.distributed.clocks.anchor_calls import SYNCHRONIZING
+from tb_plugin.views.distributed.clocks.lateness import BEGAN_LATER, KNOWN
+from tb_plugin.views.distributed.job_data import Together
+from tb_plugin.views.distributed.matching.keys import is_one_of, numbers_of, texts_of
+from tb_plugin.views.distributed.rank.profile import HOST
+from tb_plugin.views.distributed.stragglers.arrivals import Arrivals, arrivals
+from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, Met
+from tb_plugin.views.distributed.stragglers.causes import COMMUNICATION, COMPONENTS, Excess, excesses, slow_group
+from tb_plugin.views.distributed.stragglers.detection import WORTH, Stragglers, stragglers
+from tb_plugin.views.distributed.stragglers.intervals import COMPUTE, bursts
+from tb_plugin.views.distributed.stragglers.patterns import PERIODIC, SINGLE
+from tb_plugin.views.distributed.stragglers.root_cause import HeldUp, Roots, held_up, passed_on, roots, waits
+from tb_plugin.views.distributed.stragglers.simulation import in_which_calls_were_lost, replayed
+from tb_plugin.views.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE, KernelTimes, Uneven, uneven
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+EXPLAINED = 10
+"""So many stragglers, the costliest, are compared with the others kernel by kernel."""
+HIDDEN = 0.5
+"""A straggler without which so small a share is gained of what it keeps others waiting is hidden by other stragglers."""
+CAUSES = {
+    "compute": "computation", "communication": "communication in other groups", "copy": "copies", "input": "input",
+    "host": "the host", "idle": "idle without a reason that is recorded",
+}  # fmt: skip
+"""What a component is called where it is a cause."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blame:
+    """Who is late, with names: of the chosen steps, or of the recording where it has none."""
+
+    names: tuple[str, ...]
+    groups: tuple[str, ...]
+    """Names of groups by code."""
+    labels: tuple[str, ...]
+    """Steps that are looked at; one empty label stands for a recording without steps."""
+    step_ns: Float64
+    met: Met
+    arrived: Arrivals
+    found: Stragglers
+    excess: dict[int, Excess]
+    slow_groups: dict[int, int]
+    """Of stragglers that communicate longer in another group than others do: its code."""
+    kernels: dict[int, Uneven]
+    on_devices: bool
+    """Some worker has a device that computes."""
+
+    @property
+    def count(self) -> int:
+        """Returns how many steps are looked at."""
+        return len(self.labels)
+
+    @cached_property
+    def mean_ns(self) -> float:
+        """Returns the mean time of a step; 0 where none is known."""
+        return float(self.step_ns.mean()) if self.count else 0.0
+
+    @property
+    def each(self) -> str:
+        """Returns what a cost is of, in words."""
+        return "the recording" if self.labels == ("",) else "each step" if self.count > 1 else "the step"
+
+    def per_step(self, total: float) -> float:
+        """Returns the mean over the steps."""
+        return total / max(self.count, 1)
+
+    @cached_property
+    def lost_ns(self) -> Float64:
+        """Returns what a step would gain if each worker were as fast as the next one, the mean."""
+        mean: Float64 = self.found.lost_ns.sum(axis=1) / max(self.count, 1)
+        return mean
+
+    def lost(self, worker: int) -> tuple[float, float]:
+        """Returns what a step would gain if the worker were as fast as the next one, at least and at most: means."""
+        return self.per_step(int(self.found.lost_low_ns[worker].sum())), float(self.lost_ns[worker])
+
+    @property
+    def costly(self) -> list[int]:
+        """Returns the stragglers that cost so much of a step that it is worth a word.
+
+        Those that are late again and again stand first, then those that were once; the costliest of each first.
+        """
+        worth = [w for w in self.found.told.tolist() if self.mean_ns and self.lost(w)[1] >= WORTH * self.mean_ns]
+        return sorted(worth, key=self.is_once)
+
+    def is_once(self, worker: int) -> bool:
+        """Returns whether a straggler is late in one of several steps: what may never happen again."""
+        return self.count > 1 and self.found.pattern[worker] == SINGLE
+
+    def worst_step(self, worker: int) -> tuple[str, int, float]:
+        """Returns the step in which a worker costs most, how much it costs there, and that over the time of the step."""
+        at = int(np.argmax(self.found.lost_ns[worker]))
+        lost, whole = int(self.found.lost_ns[worker, at]), float(self.step_ns[at])
+        return self.labels[at], lost, lost / whole if whole else 0.0
+
+    @cached_property
+    def usual(self) -> Int64:
+        """Returns whom to compare each worker in a group (row of Stragglers) with: that of the median lateness of the others.
+
+        -1 where there are none.
+        """
+        found = self.found
+        order = np.lexsort((found.worker, found.late_ns, found.group))
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        _, of, count = np.unique(found.group, return_inverse=True, return_counts=True)
+        size, first = count[of], (np.cumsum(count) - count)[of]
+        # Among the others the one in the middle, of two the lower; oneself is passed over.
+        middle = first + (size - 2) // 2
+        middle += place <= middle
+        return np.where(size > 1, found.worker[order[np.minimum(middle, len(order) - 1)]], -1)
+
+    def pattern(self, worker: int) -> str:
+        """Returns when the worker is late, in words; empty where it is no straggler."""
+        name = self.found.pattern[worker]
+        return f"every {self.found.every[worker]} steps" if name == PERIODIC else name
+
+    def held_up_by(self, calls: Int64) -> str | None:
+        """Returns who is at the root of most of what some calls wait for a worker, where that is worth a word."""
+        by, each = passed_on(self.met, self.roots, calls)
+        return self.names[by] if by >= 0 and each >= WORTH * self.mean_ns * max(self.count, 1) else None
+
+    def worker_held_up_by(self, worker: int) -> str | None:
+        """Returns who is at the root of most of what others wait for a worker in collectives: in messages they do by plan."""
+        return self.held_up_by(self._calls_that_wait[worker])
+
+    @cached_property
+    def _calls_that_wait(self) -> list[Int64]:
+        """For each worker the calls of collectives in which others wait for it."""
+        met = self.met
+        calls = np.flatnonzero(waits(met) & ~met.two_ended)
+        calls = calls[np.argsort(met.waiting.last[calls], kind="stable")]
+        return np.split(calls, np.searchsorted(met.waiting.last[calls], np.arange(1, len(self.names))))
+
+    @cached_property
+    def roots(self) -> Roots:
+        """Returns who is at the root of what each call waits for."""
+        return roots(self.met)
+
+    @cached_property
+    def held(self) -> HeldUp:
+        """Returns who held up whom."""
+        return held_up(self.met, self.arrived, self.found, self.roots)
+
+
+@remembered
+def blame(data: Together) -> Blame:
+    """Returns who is late, what it costs and why. Without a second worker nobody is."""
+    labels, step_of, step_ns = _steps(data)
+    met, groups, kind = _met(data, step_of)
+    arrived = arrivals(met)
+    found = stragglers(arrived, len(data.names), step_ns)
+    if data.whole is not None:
+        found = _as_in_all_steps(found, labels, blame(data.whole))
+    before = {
+        key: _column(data, f"before_{key}_ns", -1)
+        for key in COMPONENTS
+        if f"before_{key}_ns" in data.seen.data.column_names
+    }
+    burst = bursts(met)
+    excess = excesses(arrived, found, before, burst)
+    asked = {one: found.main_group(one) for one, more in excess.items() if more.main == COMMUNICATION}
+    slow = {
+        one: slow_group(met, kind, one, _mates(found, row), int(found.group[row]), found.slow[one])
+        for one, row in list(asked.items())[:EXPLAINED]
+    }
+    kernels = _kernels(data, found, excess, labels)
+    if data.whole is None and len(met.worker) and data.seen.data["on_device"].to_numpy().all():
+        found = _without_each(found, arrived, step_ns, is_whole=(data.size or 0) <= len(data.names))
+    # A worker without one has the host in its row.
+    on_devices = any(row["device"] != HOST for row in data.devices)
+    give_back_memory()  # of 1,024 ranks 100 MB; the tables that come next need as much again
+    return Blame(data.names, groups, labels, step_ns, met, arrived, found, excess, slow, kernels, on_devices)
+
+
+def _as_in_all_steps(found: Stragglers, labels: tuple[str, ...], every: Blame) -> Stragglers:
+    """The same with what is known of workers and steps from all of them: which are chosen does not change what one costs.
+
+    Who is a straggler in none of the chosen steps is none there; who is one in the chosen steps alone is one there.
+    """
+    if not set(labels) <= set(every.labels):  # no chosen step has a time
+        return found
+    at = [every.labels.index(label) for label in labels]
+    slow = every.found.slow[:, at]
+    known = np.array([bool(name) for name in every.found.pattern], np.bool_)
+    pattern = (
+        (name if late.any() else "") if name else own
+        for name, own, late in zip(every.found.pattern, found.pattern, slow, strict=True)
+    )
+    return replace(
+        found,
+        lost_ns=every.found.lost_ns[:, at],
+        lost_low_ns=every.found.lost_low_ns[:, at],
+        slow=np.where(known[:, None], slow, found.slow),
+        pattern=tuple(pattern),
+        every=np.where(known, every.found.every, found.every),
+    )
+
+
+def _without_each(found: Stragglers, arrived: Arrivals, step_ns: Float64, is_whole: bool) -> Stragglers:
+    """The same, with what each of the costliest stragglers costs as the calls of the job are played without its delays.
+
+    Calls on the host are left alone: what there waits for what is not told by their streams. ``is_whole``: every rank of the
+    job is here.
+    """
+    told, shape = found.told[:EXPLAINED].tolist(), found.lost_ns.shape
+    lost, pattern = found.lost_ns.copy(), list(found.pattern)
+    lost_calls = in_which_calls_were_lost(arrived.met, *shape)
+    for one, alone in zip(told, replayed(arrived, [[one] for one in told], *shape), strict=True):
+        # What goes faster where it is not late, because another one that lost calls there is, is no gain of it.
+        alone = np.where(lost_calls & ~found.slow[one], np.minimum(alone, found.lost_ns[one]), alone)
+        lost[one], least = alone, HIDDEN * found.lost_ns[one].sum()
+        if len(told) > 1 and alone.sum() < least:
+            # Others keep from being gained what it costs: it is that once they are as fast as the next.
+            others = [other for other in told if other != one]
+            more = replayed(arrived, [told], *shape)[0] - replayed(arrived, [others], *shape)[0]
+            lost[one] = np.maximum(alone, np.minimum(more, found.lost_ns[one]))
+        if not is_whole and lost[one].sum() < least:
+            # Whom a rank without a trace passes the delay on to seems to wait for nobody.
+            lost[one] = found.lost_ns[one]
+        if lost[one].max(initial=0) < WORTH * step_ns.mean():
+            pattern[one] = ""
+    return replace(found, lost_ns=lost, lost_low_ns=np.minimum(found.lost_low_ns, lost), pattern=tuple(pattern))
+
+
+def _steps(data: Together) -> tuple[tuple[str, ...], Int64, Float64]:
+    """The steps looked at, the place in them of each step of the calls (one beyond for none), and their times."""
+    at, length = data.step_places[1], data.step_table["step_total_ns"]
+    known = length.is_valid().to_numpy()
+    count = np.bincount(at[known], minlength=len(data.labels))
+    total = np.bincount(at[known], weights=length.drop_null().to_numpy(), minlength=len(data.labels))
+    there = np.flatnonzero(count)
+    if not len(there) and not len(at) and len(data.seen.worker):
+        seen = data.seen
+        first, last = np.full(len(data.names), np.iinfo(np.int64).max), np.full(len(data.names), np.iinfo(np.int64).min)
+        np.minimum.at(first, seen.worker, seen.start_ns)
+        np.maximum.at(last, seen.worker, seen.end_ns)
+        lasts = last > first
+        whole = float((last - first)[lasts].mean()) if lasts.any() else 0.0
+        return ("",), np.zeros(len(data.labels) + 1, np.int64), np.array([whole])
+    step_of = np.full(len(data.labels) + 1, len(there), np.int64)
+    step_of[there] = np.arange(len(there))
+    return tuple(data.labels[place] for place in there.tolist()), step_of, total[there] / count[there]
+
+
+def _met(data: Together, step_of: Int64) -> tuple[Met, tuple[str, ...], Int64]:
+    """What is asked of the calls, the names of their groups by code, and which groups are for one purpose."""
+    seen = data.seen
+    group, ranks = texts_of(seen.data, "group"), texts_of(seen.data, "group_ranks")
+    _, first, code = np.unique(numbers_of(seen.data, "group_code"), return_index=True, return_inverse=True)
+    described = {(row["group"], row["group_ranks"]): str(row["group_description"] or "") for row in data.process_groups}
+    names, kinds_of = [], []
+    for row in first.tolist():
+        name, listed = group[1][group[0][row]] or "", ranks[1][ranks[0][row]] or ""
+        description = described.get((name, listed), "")
+        kinds_of.append(description or name)
+        names.append(f"{name} ({description})" if description and description != name else name)
+    collective, kinds = texts_of(seen.data, "collective")
+    # Ends of other collectives say nothing of who came last: their starts do, where clocks are known.
+    known = seen.late.arrival == KNOWN
+    by_clock = known & ~is_one_of(collective, kinds, SYNCHRONIZING)
+    dur, blocked = seen.end_ns - seen.start_ns, _column(data, "blocked_ns", -1)
+    met = Met(
+        worker=seen.worker,
+        step=step_of[seen.step],
+        group=code.astype(np.int64),
+        stream=texts_of(seen.data, "stream")[0],
+        two_ended=is_one_of(collective, kinds, POINT_TO_POINT),
+        start_ns=seen.start_ns,
+        dur_ns=dur,
+        blocked_ns=np.where(blocked >= 0, blocked, dur),
+        match=seen.match,
+        waiting=seen.waiting,
+        lateness_ns=np.where(by_clock, seen.late.lateness_ns, UNKNOWN),
+        noise_ns=np.where(by_clock, data.clocks.residual_ns[seen.worker], 0),
+        level_ns=np.where(known, seen.late.lateness_ns, UNKNOWN),
+        level_noise_ns=np.where(known, data.clocks.residual_ns[seen.worker], 0),
+        time_ns=_on_one_axis(data),
+        excused_ns=_excused(data),
+    )
+    return met, tuple(names), np.unique(np.array(kinds_of, np.str_), return_inverse=True)[1].astype(np.int64)
+
+
+def _on_one_axis(data: Together) -> Int64:
+    """When calls begin by corrected clocks, of workers whose clock can be compared with those of most others."""
+    worker, connected = data.seen.worker, data.clocks.connected
+    most = int(np.bincount(connected[connected >= 0], minlength=1).argmax())
+    return np.where(connected[worker] == most, data.clocks.corrected(worker, data.seen.start_ns), UNKNOWN)
+
+
+def _excused(data: Together) -> Int64:
+    """How much of the lateness at each call may be that its worker's recording began later than those it meets there."""
+    late = np.flatnonzero((data.seen.late.arrival == BEGAN_LATER) & (data.seen.match >= 0))
+    worker, match = data.seen.worker[late], data.seen.match[late]
+    begin, residual = data.clocks.begin_ns, data.clocks.residual_ns
+    first, rough = (
+        np.full(int(match.max(initial=-1)) + 1, np.iinfo(np.int64).max),
+        np.zeros(int(match.max(initial=-1)) + 1),
+    )
+    np.minimum.at(first, match, begin[worker])
+    np.maximum.at(rough, match, residual[worker])
+    excused = np.zeros(len(data.seen.worker), np.int64)
+    excused[late] = (
+        begin[worker] - first[match] + np.where(begin[worker] > first[match], 2 * rough[match], 0).astype(np.int64)
+    )
+    return excused
+
+
+def _column(data: Together, key: str, missing: int) -> Int64:
+    """A column of the calls that not every part has."""
+    if key not in data.seen.data.column_names:
+        return np.full(len(data.seen.worker), missing, np.int64)
+    return numbers_of(data.seen.data, key, missing)
+
+
+def _kernels(data: Together, found: Stragglers, excess: dict[int, Excess], labels: Sequence[str]) -> dict[int, Uneven]:
+    """How the kernels of stragglers that compute longer differ from those of their groups."""
+    table = data.kernels
+    asked = [one for one in found.told.tolist()[:EXPLAINED] if one in excess and excess[one].main == COMPUTE]
+    if table is None or not asked or not table.num_rows:
+        return {}
+    kernel, names = texts_of(table, "kernel")
+    step = pc.fill_null(pc.index_in(table["step"], value_set=pa.array(labels, pa.string())), len(labels))
+    if tuple(labels) == ("",):
+        step = pa.array(np.zeros(table.num_rows, np.int64))
+    times = KernelTimes(
+        worker=table["worker"].to_numpy().astype(np.int64),
+        step=step.to_numpy().astype(np.int64),
+        kernel=kernel,
+        calls=table["kernel_calls"].to_numpy().astype(np.int64),
+        ns=table["kernel_ns"].to_numpy().astype(np.int64),
+        names=names,
+    )
+    told = {}
+    for one in asked:
+        told[one] = uneven(times, one, _mates(found, found.main_group(one)), found.slow[one])
+    return told
+
+
+def _mates(found: Stragglers, row: int) -> list[int]:
+    """The other workers of a group."""
+    return [w for w in found.worker[found.group == found.group[row]].tolist() if w != found.worker[row]]
+
+
+def why(told: Blame, worker: int) -> dict[str, object]:
+    """Returns the columns that say why a worker is late."""
+    excess = told.excess.get(worker)
+    if excess is None or not excess.main:
+        return {}
+    cells: dict[str, object] = {f"more_{key}_ns": told.per_step(value) for key, value in excess.ns.items()}
+    cells["late_cause"] = CAUSES[excess.main]
+    cells["late_cause_ns"] = told.per_step(excess.ns[excess.main])
+    cells["late_cause_share"] = excess.share(excess.main)
+    if (slow := told.slow_groups.get(worker, -1)) >= 0:
+        cells["held_up_in"] = told.groups[slow]
+    kernels = told.kernels.get(worker)
+    if excess.main == COMPUTE and kernels is not None and kernels.how:
+        cells["late_how"] = kernels.how
+        if kernels.how != MORE_CALLS:
+            cells["late_factor"] = known(kernels.factor)
+        if kernels.how == SLOW_DEVICE:
+            cells["late_cause"] = "slow device"
+        else:
+            cells["late_kernel"] = kernels.kernels[0].name
+    return cells
+
+
+def known(value: float) -> float | None:
+    """Returns a value; None for NaN."""
+    return None if np.isnan(value) else float(value)

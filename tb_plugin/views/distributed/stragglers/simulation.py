@@ -1,0 +1,182 @@
+"""What a job gains if one worker were as fast as the next: its calls are played again, each as much earlier as what it
+waits for.
+
+Every worker has a time by which it is earlier, from 0 at the begin of each step. A collective begins as much earlier on it
+as it is, or, where it begins as the call before it on its stream ends, as that one does. It ends as much earlier as the last
+of its workers then begins it, and whom it blocks is as much earlier after it. The workers that are asked about begin each
+collective at which they are last when the next one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.lib.codes import codes
+from tb_plugin.views.distributed.stragglers.arrivals import Arrivals
+from tb_plugin.views.distributed.stragglers.call_sequences import NEVER, Lanes, Meetings, Walk, lanes_of, raise_to
+from tb_plugin.views.distributed.stragglers.calls import Met
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+BEHIND_NS = 10_000
+"""A call that begins so soon after the one before it on its stream has waited for that one: a launch takes a while."""
+WHOLLY_PERCENT = 98
+"""A call that blocks its worker for so much of its time leaves it nothing else to do."""
+_FREE = np.iinfo(np.int64).max
+
+
+def replayed(arrived: Arrivals, asked: Sequence[Sequence[int]], workers: int, steps: int) -> Int64:
+    """Returns for each set of workers in ``asked`` what each step ([asked, step]) gains if all of them were as fast as the
+    next one wherever they are last. No worker is in two sets.
+
+    It is an estimate. How much sooner a call could begin than the one before it ends is known only where its worker had
+    nothing else to do; elsewhere it is taken to be enough. A worker that lost calls in a step holds up nobody there, nor
+    does one whose trace is not here.
+    """
+    met = arrived.met
+    lanes = lanes_of(met, workers, steps)
+    if not len(asked) or not len(lanes.call):
+        return np.zeros((len(asked), steps), np.int64)
+    column = np.full(workers, -1)
+    for place, members in enumerate(asked):
+        column[list(members)] = place
+    lacks = _lacking(met, lanes)
+    early = _played(arrived, lanes, lacks, column, len(asked)).reshape(workers, steps, -1)
+    # What those that are asked about do after their last call, the next step shows.
+    early[column >= 0, :, column[column >= 0]] = _FREE
+    early[lacks.reshape(workers, steps)] = _FREE
+    found: Int64 = early.min(axis=0).T
+    return np.where(found == _FREE, 0, np.maximum(found, 0))
+
+
+def _played(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64, columns: int) -> Int64:
+    """By how much each lane is earlier at its end: [lane, column]."""
+    met, calls = arrived.met, len(lanes.of)
+    early = np.zeros((lanes.count, columns), np.int64)
+    # Who is behind the one before the last is so by chance: it counts as that one.
+    late_ns = np.minimum(arrived.late_ns, (arrived.late_ns[arrived.last] - arrived.raw_ns)[arrived.collective])
+    late_ns[arrived.last] = arrived.late_ns[arrived.last]
+    meetings = Meetings.made(arrived, lanes, late_ns, arrived.told)
+    of, at, top, known = meetings.of, meetings.at, meetings.top, meetings.known
+    behind, idle = _behind(met, lanes.of)
+    # Of the last one at each collective: how far behind the next it is, idle time of that one included or not, and the
+    # meeting whose end that one waits for.
+    last = np.flatnonzero((arrived.row[arrived.last] >= 0) & (arrived.raw_ns > arrived.inherited_ns))
+    row, other = arrived.row[arrived.last[last]], _compared(arrived, lanes, lacks)[last]
+    apart, own, beside = np.zeros(calls, np.int64), np.zeros(calls, np.int64), np.full(calls, len(top) - 1)
+    apart[row] = (arrived.raw_ns - arrived.inherited_ns)[last]
+    own[row] = apart[row] + np.where(idle[row] < 0, np.maximum(idle[other], 0), 0)
+    beside[row] = np.where(behind[other] >= 0, of[behind[other]], len(top) - 1)
+    alone = np.zeros(calls, np.bool_)
+    """It is the last one of its own accord: nobody held it up before."""
+    alone[row] = arrived.inherited_ns[last] == 0
+    mine = column[met.worker]
+    local, within = _groups_within(met, mine)
+    base = np.zeros((lanes.count, len(within[0])), np.int64)
+    """By how much a lane of a worker that is asked about was earlier when a group of it last began anew together."""
+    latest, sooner = np.full((columns, len(top)), NEVER), np.zeros((len(top), columns), np.int64)
+    walk = Walk(lanes, meetings)
+    for begun, where, done, over in walk:
+        late = np.flatnonzero((mine[begun] >= 0) & (own[begun] > 0))
+        its, who = begun[late], mine[begun[late]]
+        early[where[late], who] = np.maximum(early[where[late], who], base[where[late], local[its]] + own[its])
+        shift = np.where((behind[begun] >= 0)[:, None], sooner[of[behind[begun]]], early[where])
+        shift[late, who] = np.where(
+            alone[its], -NEVER // 2, np.maximum(early[where[late], who], apart[its] + sooner[beside[its], who])
+        )
+        shift[lacks[where]] = -NEVER // 2
+        raise_to(latest, of[begun], at[begun][:, None] - shift)
+        before = latest[:, of[done]].T
+        gain = np.maximum(top[of[done]][:, None] - before, 0)
+        # Where nobody who is known to wait for it began it, it may end as much earlier as anybody likes.
+        gain = np.where((before < NEVER // 4) | ~known[of[done]][:, None], early[over], gain)
+        sooner[of[done]] = gain
+        sooner[-1] = 0
+        blocks = met.blocked_ns[done] > 0
+        blocked = met.blocked_ns[done[blocks]][:, None]
+        early[over[blocks]] = np.minimum(gain[blocks], early[over[blocks]] + blocked)
+        anew = np.flatnonzero((mine[done] >= 0) & blocks & ~met.two_ended[done])
+        its, there = done[anew], over[anew]
+        now = early[there, mine[its]][:, None]
+        base[there] = np.where(within[met.worker[its], local[its]], now, base[there])
+    early[walk.stuck] = 0
+    return early
+
+
+def _compared(arrived: Arrivals, lanes: Lanes, lacks: Bool) -> Int64:
+    """The row of Met that the last one of each collective is compared with: one that lost no calls before, where there is."""
+    row = arrived.row
+    whole = (row >= 0) & ~lacks[lanes.of[row]]
+    whole[arrived.last] = False
+    latest = np.full(len(arrived.last), -1)
+    np.maximum.at(latest, arrived.collective[whole], np.flatnonzero(whole))
+    lost = lacks[lanes.of[arrived.before]] & (latest >= 0)
+    return np.where(lost, row[latest], arrived.before)
+
+
+def _behind(met: Met, lane: Int64) -> tuple[Int64, Int64]:
+    """For each call the one for whose end it waits before it begins (-1: it waits for its worker alone, and is earlier by as
+    much as that is), and for how long its worker had nothing else to do by then (-1: it begins by itself)."""
+    key = codes(met.worker, met.stream)
+    order = np.lexsort((met.start_ns, key))
+    start, end, blocked = met.start_ns[order], (met.start_ns + met.dur_ns)[order], met.blocked_ns[order]
+    wholly = 100 * blocked >= WHOLLY_PERCENT * met.dur_ns[order]
+    follows = np.zeros(len(order), np.bool_)
+    follows[1:] = (np.diff(key[order]) == 0) & (np.diff(lane[order]) == 0) & (np.abs(start[1:] - end[:-1]) <= BEHIND_NS)
+    # It had nothing to do while the call before blocked it, and while those before did as long as these do so wholly.
+    idle = np.append(0, blocked[:-1]) * follows
+    total = np.cumsum(idle)
+    fresh = ~follows | ~np.append(False, wholly[:-1])
+    since = np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
+    # A worker that has nothing to do is ready for the last call that it waits for; for those before it was sooner.
+    is_ready = (idle > 0) & ~(np.append(follows[1:], False) & wholly)
+    behind, known = np.full(len(order), -1), np.empty(len(order), np.int64)
+    behind[order] = np.where(follows & ~is_ready, np.append(-1, order[:-1]), -1)
+    known[order] = np.where(follows, total - total[since] + idle[since], -1)
+    return behind, known
+
+
+def _groups_within(met: Met, column: Int64) -> tuple[Int64, Bool]:
+    """A number for the group of each call of workers that are asked about, among those of its worker, and
+    [worker, group, group] whether all of the second are in the first."""
+    pairs = np.unique(codes(met.group, met.worker), return_index=True)[1]
+    pairs = pairs[~met.two_ended[pairs]]
+    members: dict[int, set[int]] = {}
+    for group, worker in zip(met.group[pairs].tolist(), met.worker[pairs].tolist(), strict=True):
+        members.setdefault(group, set()).add(worker)
+    asked = np.unique(met.worker[column >= 0]).tolist()
+    groups = {worker: [group for group, its in members.items() if worker in its] for worker in asked}
+    most = max(map(len, groups.values()), default=0) + 1
+    local = np.full(len(met.worker), most - 1)
+    within = np.zeros((int(met.worker.max(initial=-1)) + 1, most, most), np.bool_)
+    for worker, its in groups.items():
+        for place, group in enumerate(its):
+            local[(met.worker == worker) & (met.group == group) & ~met.two_ended] = place
+            within[worker, place, : len(its)] = [members[other] <= members[group] for other in its]
+    return local, within
+
+
+def in_which_calls_were_lost(met: Met, workers: int, steps: int) -> Bool:
+    """Returns in which steps a worker that has calls there has fewer of a group than another one."""
+    lanes = lanes_of(met, workers, steps)
+    lacks = _lacking(met, lanes) & (lanes.first < lanes.end)
+    found: Bool = np.zeros(steps, np.bool_)
+    found[np.flatnonzero(lacks) % steps] = True  # a lane's number is worker * steps + step
+    return found
+
+
+def _lacking(met: Met, lanes: Lanes) -> Bool:
+    """Lanes that have fewer calls of a group than another worker has in the same step, or none at all."""
+    lane = lanes.of
+    rows = np.flatnonzero((lane >= 0) & ~met.two_ended)
+    meeting = codes(met.group[rows], met.step[rows])
+    _, first, count = np.unique(codes(meeting, lane[rows]), return_index=True, return_counts=True)
+    most = np.zeros(int(meeting.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(most, meeting[first], count)
+    found: Bool = lanes.first == lanes.end
+    found[lane[rows][first[count < most[meeting[first]]]]] = True
+    return found

@@ -1,0 +1,81 @@
+"""The table of stragglers, and of who is held up by others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from tb_plugin.views.distributed.job_data import Together
+from tb_plugin.views.distributed.stragglers.causes import COMPONENTS
+from tb_plugin.views.distributed.stragglers.report import Blame, blame, known, why
+
+STRAGGLER = {
+    "worker": pa.string(), "group": pa.string(), "stands_out": pa.bool_(), "lost_ns": pa.float64(),
+    "lost_share": pa.float64(), "late_cause": pa.string(), "late_cause_ns": pa.float64(), "late_kernel": pa.string(),
+    "late_pattern": pa.string(),
+    "worst_step": pa.string(), "late_steps": pa.int64(), "usual_worker": pa.string(),
+    "held_up_by": pa.string(), "held_up_in": pa.string(), "inherited_ns": pa.float64(), "last_share": pa.float64(),
+    "lost_low_ns": pa.float64(), "late_how": pa.string(), "late_factor": pa.float64(), "late_cause_share": pa.float64(),
+    "collectives_met": pa.int64(), "arrived_last": pa.int64(), "late_median_ns": pa.float64(), "late_p95_ns": pa.float64(),
+    "late_z": pa.float64(), "late_q": pa.float64(), **{f"more_{key}_ns": pa.float64() for key in COMPONENTS},
+}  # fmt: skip
+
+
+def straggler_table(data: Together) -> pa.Table:
+    """Returns a row for each worker and group that costs something or is held up elsewhere.
+
+    Rows of a worker stand together, where it costs most first; stragglers before others (those that are late again and again
+    first), and the costliest of each first.
+    """
+    if data.alone:
+        return pa.table({key: pa.array([], kind) for key, kind in STRAGGLER.items()})
+    told = blame(data)
+    found, held = told.found, told.held
+    rows = np.flatnonzero((found.cost_ns > 0) | (held.inherited_ns > 0))
+    worker = found.worker[rows]
+    # 0: late again and again, 1: once, 2: no straggler.
+    kind = np.array([told.is_once(w) if found.pattern[w] else 2 for w in worker.tolist()], np.int64)
+    most = np.zeros(len(told.names), np.int64)
+    np.maximum.at(most, worker, found.cost_ns[rows])
+    rows = rows[np.lexsort((rows, -found.cost_ns[rows], worker, -most[worker], kind))]
+    columns: dict[str, list[object]] = {key: [] for key in STRAGGLER}
+    for row in rows.tolist():
+        for key, value in _row(told, row).items():
+            columns[key].append(value)
+    return pa.table({key: pa.array(columns[key], kind) for key, kind in STRAGGLER.items()})
+
+
+def _row(told: Blame, row: int) -> dict[str, object]:
+    found, held = told.found, told.held
+    worker = int(found.worker[row])
+    stands_out = bool(found.pattern[worker]) and found.main_group(worker) == row
+    # The same delay is seen by each group: the row of the one in which it costs most has what the step gains.
+    cost = found.lost_ns[worker].sum() if stands_out else found.cost_ns[row]
+    lost = told.per_step(int(cost))
+    by = int(held.by[row]) if held.inherited_ns[row] > found.cost_ns[row] else -1
+    cells: dict[str, object] = dict.fromkeys(STRAGGLER)
+    cells |= {
+        "worker": told.names[worker],
+        "group": told.groups[int(found.group[row])],
+        "stands_out": stands_out,
+        "lost_ns": lost,
+        "lost_share": lost / told.mean_ns if told.mean_ns else None,
+        "lost_low_ns": told.per_step(min(int(found.low_ns[row]), int(found.lost_low_ns[worker].sum()))),
+        "collectives_met": int(found.collectives[row]),
+        "arrived_last": int(found.last[row]),
+        "last_share": float(found.last[row] / max(int(found.collectives[row]), 1)),
+        "late_median_ns": float(found.late_ns[row]),
+        "late_p95_ns": float(found.late_p95_ns[row]),
+        "late_z": known(found.z[row]),
+        "late_q": known(found.q[row]),
+        "inherited_ns": told.per_step(int(held.inherited_ns[row])),
+        "held_up_by": told.names[by] if by >= 0 else None,
+        "held_up_in": told.groups[int(held.group[row])] if by >= 0 else None,
+        "usual_worker": told.names[usual] if (usual := int(told.usual[row])) >= 0 else None,
+    }
+    if stands_out:
+        cells["late_pattern"] = told.pattern(worker)
+        cells["late_steps"] = int(found.slow[worker].sum())
+        cells["worst_step"] = told.labels[int(np.argmax(found.lost_ns[worker]))]
+        cells |= why(told, worker)
+    return cells

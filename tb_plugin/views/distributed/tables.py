@@ -1,0 +1,355 @@
+"""The tables of the view: workers, steps, operations, single collectives, groups and devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Frame
+from tb_plugin.lib.codes import codes
+from tb_plugin.lib.intervals import measure_by
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.views.distributed.clocks.lateness import ARRIVALS, BEGAN_LATER, BELOW, KNOWN
+from tb_plugin.views.distributed.clocks.offsets import DRIFT, HOW
+from tb_plugin.views.distributed.job_data import Row, Seen, Together
+from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
+from tb_plugin.views.distributed.matching.match import BY
+from tb_plugin.views.distributed.pictures.topology import members, ranks_short
+from tb_plugin.views.distributed.rank.profile import CALL, DEVICE, GROUP, STEP, frame, table
+from tb_plugin.views.distributed.stragglers.causes import COMPONENTS
+from tb_plugin.views.distributed.stragglers.report import blame
+from tb_plugin.views.distributed.stragglers.table import straggler_table
+from tb_plugin.views.distributed.waiting import BOUND, ESTIMATED, TIMINGS
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+
+WORKER = {
+    "worker": pa.string(), "lost_ns": pa.float64(), "caused_wait_ns": pa.int64(), "held_up_by": pa.string(),
+    "last_share": pa.float64(), "step_total_ns": pa.int64(), "compute_ns": pa.int64(), "compute_alone_ns": pa.int64(),
+    "overlap_ns": pa.int64(), "exposed_communication_ns": pa.int64(), "step_other_ns": pa.int64(),
+    "latency_ns": pa.int64(), "wait_ns": pa.int64(), "transfer_ns": pa.int64(), "calls": pa.int64(),
+    "matched": pa.int64(), "unmatched": pa.int64(), "bounded": pa.int64(), "estimated": pa.int64(),
+    "arrived_last": pa.int64(),
+}  # fmt: skip
+"""What an answer is made of stands first: of a narrow terminal the last columns are left out."""
+WORKER_TITLES = {
+    "lost_ns": "Lost a step", "caused_wait_ns": "Others waited, in all", "last_share": "Arrives last, of all",
+    "step_total_ns": "Step, all steps",
+}  # fmt: skip
+"""The table has sums over the steps, beside one mean."""
+CLOCK = {
+    "worker": pa.string(), "clock_how": pa.string(), "clock_offset_ns": pa.int64(), "clock_drift_ppb": pa.float64(),
+    "clock_drift_error_ppb": pa.float64(),
+    "clock_residual_ns": pa.int64(), "clock_anchors": pa.int64(), "clock_aside": pa.int64(), "clock_set": pa.int64(),
+    "trace_begins_ns": pa.int64(), "arrivals_known": pa.int64(), "arrivals_suppressed": pa.int64(),
+    "arrivals_later": pa.int64(),
+}  # fmt: skip
+LONGEST = 128
+"""Characters of a list of ranks that is shown as it was recorded."""
+_SINGLE_FIRST = (
+    "worker", "step", "collective", "dtype", "comm_bytes", "group", "inferred_group",
+    "dur_ns", "wait_ns", "transfer_ns", "timing",
+    "arrival_transfer_ns", "last_worker", "lateness_ns",
+    "arrival_skew_ns", "last_arrived", "arrival", "algorithm_bandwidth", "bus_bandwidth",
+    "matched_workers",
+)  # fmt: skip
+"""Columns of single collectives that a person looks for stand first."""
+
+
+@remembered
+def frames(data: Together) -> Mapping[str, Frame]:
+    """Returns the tables of the view by name."""
+    devices = {"node": pa.string(), "process": pa.string(), "worker": pa.string(), **DEVICE}
+    workers, steps, operations = table(WORKER, worker_rows(data)), _steps(data), _operations(data)
+    singles, stragglers = _shortened(_singles(data)), straggler_table(data)
+    every = [
+        frame(
+            "workers",
+            "Workers",
+            workers,
+            ("worker",),
+            "worker",
+            ("compute_ns", *nothing_in(workers)),
+            WORKER_TITLES,
+        ),
+        frame("steps", "Steps", steps, ("worker", "step"), "worker", ("compute_ns", *nothing_in(steps))),
+        frame(
+            "operations",
+            "Communication operations",
+            operations,
+            ("worker", "collective", "dtype", "group"),
+            "collective",
+            ("matched", *nothing_in(operations)),
+        ),
+        frame(
+            "collectives",
+            "Single collectives",
+            singles,
+            ("worker", "call"),
+            "collective",
+            (
+                "call",
+                "group_ranks",
+                "elements",
+                "on_device",
+                "match",
+                "match_kind",
+                "bus_factor",
+                "source_rank",
+                "destination_rank",
+                "arrival_wait_ns",
+                *nothing_in(singles),
+            ),
+        ),
+        frame(
+            "stragglers",
+            "Stragglers",
+            stragglers,
+            ("worker", "group"),
+            "worker",
+            (
+                "collectives_met",
+                "late_z",
+                "late_q",
+                *(f"more_{key}_ns" for key in COMPONENTS),
+                *nothing_in(stragglers),
+            ),
+            {"lost_ns": "Lost a step", "last_share": "Arrives last in its group"},
+        ),
+        frame(
+            "process_groups",
+            "Process groups",
+            _shortened(table({**GROUP, "group_shape": pa.string()}, data.process_groups)),
+            ("group", "group_ranks"),
+            "group",
+        ),
+        frame("clocks", "Clocks", table(CLOCK, clock_rows(data)), ("worker",), "worker"),
+        frame("devices", "Devices", table(devices, data.devices), ("worker", "device"), "worker"),
+    ]
+    return {one.name: one for one in every}
+
+
+def nothing_in(data: pa.Table) -> tuple[str, ...]:
+    """Returns the columns of which no row has a value: they are shown where somebody asks for them."""
+    return tuple(key for key in data.column_names if data.num_rows and data[key].null_count == data.num_rows)
+
+
+def _shortened(data: pa.Table) -> pa.Table:
+    """The same with long lists of ranks in a few characters: a thousand of them in each row are more than an answer holds."""
+    at = data.column_names.index("group_ranks")
+    places, texts = texts_of(data, "group_ranks")
+    short = pa.array([_short(text) for text in texts], pa.string())
+    # Each once: of every call they would be a quarter of the table.
+    return data.set_column(at, "group_ranks", pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), short))
+
+
+def _short(text: str) -> str:
+    ranks = members(text, None) if len(text) > LONGEST else ()
+    return ranks_short(ranks) if ranks else text
+
+
+@remembered
+def worker_rows(data: Together) -> list[Row]:
+    """Returns one row a worker: sums over the chosen steps, and what each costs the mean one."""
+    seen, alone = data.seen, data.alone
+    latency, wait, transfer = (times.sum(axis=1).tolist() for times in data.times)
+    one_each = data.first_rows
+    last = seen.waiting.last[one_each]
+    counts = {
+        "matched": data.count(seen.matched),
+        # Who is alone in a group has nobody to be matched with.
+        "unmatched": data.count(~seen.matched & _of_several(seen)),
+        "bounded": data.count(seen.waiting.timing == TIMINGS.index(BOUND)),
+        "estimated": data.count(seen.waiting.timing == TIMINGS.index(ESTIMATED)),
+        "arrived_last": np.bincount(last[last >= 0], minlength=len(data.names)),
+        "caused_wait_ns": data.caused_ns,
+    }
+    # A worker takes part also in what it lacks and is taken to have arrived last at.
+    lacked = last[seen.waiting.timing[one_each] == TIMINGS.index(ESTIMATED)]
+    taken = counts["matched"] + np.bincount(lacked[lacked >= 0], minlength=len(data.names))
+    share = counts["arrived_last"] / np.maximum(taken, 1)
+    calls = data.count(np.ones(len(seen.worker), np.bool_)).tolist()
+    totals = _totals(data)
+    told = None if alone else blame(data)
+    # Without steps that have a time nobody knows what they would gain.
+    lost = told.lost_ns.tolist() if told is not None and told.mean_ns else [None] * len(data.names)
+    return [
+        {
+            "worker": name,
+            **{key: values[w] for key, values in totals.items()},
+            "latency_ns": latency[w],
+            "wait_ns": None if alone else wait[w],
+            "transfer_ns": None if alone else transfer[w],
+            "calls": calls[w],
+            **{key: None if alone else int(values[w]) for key, values in counts.items()},
+            "last_share": float(share[w]) if taken[w] else None,
+            "lost_ns": lost[w],
+            "held_up_by": None if told is None else told.worker_held_up_by(w),
+        }
+        for w, name in enumerate(data.names)
+    ]
+
+
+def _totals(data: Together) -> Mapping[str, list[int | None]]:
+    """Sums of what the workers say of their steps; null of a worker that does not know the value of one of them."""
+    worker, totals = data.step_places[0], {}
+    for key in STEP:
+        if key != "step":
+            values = data.step_table[key]
+            total = _sums(worker, pc.fill_null(values, 0).to_numpy(), len(data.names)).tolist()
+            unknown = np.bincount(worker[np.asarray(pc.is_null(values))], minlength=len(data.names)).tolist()
+            totals[key] = [None if lacking else value for value, lacking in zip(total, unknown, strict=True)]
+    return totals
+
+
+def clock_rows(data: Together) -> list[Row]:
+    """Returns one row a worker: what is known of its clock, and at how many of its calls that tells who came when."""
+    clocks = data.clocks
+    told = [data.count(data.seen.late.arrival == code).tolist() for code in (KNOWN, BELOW, BEGAN_LATER)]
+    rows: list[Row] = []
+    for w, name in enumerate(data.names):
+        known, how = bool(clocks.known[w]), HOW[clocks.how[w]]
+        rows.append(
+            {
+                "worker": name,
+                "clock_how": how,
+                "clock_offset_ns": int(clocks.offset_ns[w]) if known and data.is_zero_stated[w] else None,
+                "clock_drift_ppb": float(clocks.drift[w]) * 1e9 if how == DRIFT else None,
+                "clock_drift_error_ppb": float(clocks.drift_error[w]) * 1e9 if how == DRIFT else None,
+                "clock_residual_ns": int(clocks.residual_ns[w]) if known else None,
+                "clock_anchors": int(clocks.anchors[w]),
+                "clock_aside": int(clocks.aside[w]),
+                "clock_set": int(clocks.connected[w]) if known else None,
+                "trace_begins_ns": int(clocks.begin_ns[w]) if known else None,
+                "arrivals_known": told[0][w],
+                "arrivals_suppressed": told[1][w],
+                "arrivals_later": told[2][w],
+            }
+        )
+    return rows
+
+
+def _steps(data: Together) -> pa.Table:
+    """A row for each worker and step."""
+    at = data.step_places
+    nothing = np.full(len(at[0]), data.alone)
+    latency, wait, transfer = (times[at] for times in data.times)
+    return pa.table(
+        {
+            "worker": pa.array(data.names, pa.string()).take(pa.array(at[0])),
+            **{key: data.step_table[key] for key in STEP},
+            "latency_ns": pa.array(latency),
+            "wait_ns": pa.array(wait, mask=nothing),
+            "transfer_ns": pa.array(transfer, mask=nothing),
+        }
+    )
+
+
+def _operations(data: Together) -> pa.Table:
+    """Calls of a worker by collective, type and group, in order of their first call."""
+    seen = data.seen
+    keys = ("collective", "dtype", "group")
+    code = codes(seen.worker, *(texts_of(seen.data, key)[0] for key in keys))
+    _, first, code = np.unique(code, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    head, count = first[order], len(first)
+    place = np.argsort(order)[code]
+    m, known = seen.matched, seen.bytes >= 0
+    calls, matched = np.bincount(place, minlength=count), np.bincount(place[m], minlength=count)
+    sized = np.bincount(place[known], minlength=count) == calls
+    size = _sums(place[known], seen.bytes[known], count)
+    latency = measure_by(place, seen.start_ns, seen.end_ns, count)
+    transfer = measure_by(place[m], seen.moving_ns[m], seen.end_ns[m], count)
+    algorithm, bus = _bandwidth(seen, place, count)
+    sure = data.sure.moved
+    clear, arrived = np.bincount(place[sure], minlength=count), _sums(place[sure], seen.late.moved_ns[sure], count)
+    described = {row["group"]: row["group_description"] for row in reversed(data.process_groups)}
+    groups = seen.data["group"].take(head)
+    columns = {
+        "worker": pa.array([data.names[w] for w in seen.worker[head].tolist()], pa.string()),
+        **{key: seen.data[key].take(head).combine_chunks() for key in keys},
+        "group_description": pa.array([described.get(name, "") for name in groups.to_pylist()], pa.string()),
+        "calls": pa.array(calls),
+        "matched": _known(matched, np.full(count, not data.alone)),
+        "comm_bytes": _known(size, sized),
+        "mean_comm_bytes": _known(size / calls, sized),
+        "latency_ns": pa.array(latency),
+        "mean_latency_ns": pa.array(latency / calls),
+        "transfer_ns": _known(transfer, matched > 0),
+        "mean_transfer_ns": _known(transfer / np.maximum(matched, 1), matched > 0),
+        "mean_arrival_transfer_ns": _known(arrived / np.maximum(clear, 1), clear > 0),
+        "algorithm_bandwidth": _known(algorithm, ~np.isnan(algorithm)),
+        "bus_bandwidth": _known(bus, ~np.isnan(bus)),
+    }
+    return pa.table(columns)
+
+
+def _bandwidth(seen: Seen, place: Int64, count: int) -> tuple[Float64, Float64]:
+    """For each of ``count`` places the bytes of its matched calls over their transfer time, and that times the factor.
+
+    Bytes per second; NaN where a size, a factor or a group size that they need is unknown.
+    """
+    m = seen.matched
+    at, size = place[m], seen.bytes[m]
+    time, moved = _sums(at, seen.waiting.transfer_ns[m], count), _sums(at, np.maximum(size, 0), count)
+    unfit = np.bincount(at[(size < 0) | ~seen.rated[m]], minlength=count) > 0
+    on_bus = np.bincount(at, weights=size * seen.factor[m], minlength=count)
+    per_ns: Float64 = np.where((time > 0) & (moved > 0) & ~unfit, 1e9 / np.maximum(time, 1), np.nan)
+    return moved * per_ns, on_bus * per_ns
+
+
+def _singles(data: Together) -> pa.Table:
+    seen, w = data.seen, data.seen.waiting
+    m, count, late, sure = seen.matched, len(seen.worker), seen.late, data.sure
+    wait = seen.end_ns - seen.start_ns - w.transfer_ns
+    algorithm, bus = _bandwidth(seen, np.arange(count), count)
+    names = pa.array(data.names, pa.string())
+    added = {
+        "bus_factor": _known(seen.factor, ~np.isnan(seen.factor)),
+        "match": _known(seen.match, m),
+        "match_kind": _worded(numbers_of(seen.data, "match_kind"), m, BY),
+        "inferred_group": seen.data["inferred_group"].combine_chunks(),
+        "matched_workers": _known(w.workers, m),
+        "timing": _worded(w.timing, m, TIMINGS),
+        "wait_ns": _known(wait, m),
+        "transfer_ns": _known(w.transfer_ns, m),
+        "last_worker": names.take(_known(w.last, w.last >= 0)),
+        "lateness_ns": _known(late.lateness_ns, sure.lateness),
+        "arrival_skew_ns": _known(late.skew_ns, sure.skew),
+        "last_arrived": names.take(_known(late.last, sure.skew)),
+        "arrival": _worded(late.arrival, late.arrival >= 0, ARRIVALS),
+        "arrival_wait_ns": _known(late.wait_ns, sure.wait),
+        "arrival_transfer_ns": _known(late.moved_ns, sure.moved),
+        "algorithm_bandwidth": _known(algorithm, ~np.isnan(algorithm)),
+        "bus_bandwidth": _known(bus, ~np.isnan(bus)),
+    }
+    columns = {"worker": names.take(pa.array(seen.worker)), **{key: seen.data[key] for key in CALL}, **added}
+    return pa.table(columns).select([*_SINGLE_FIRST, *(key for key in columns if key not in _SINGLE_FIRST)])
+
+
+def _of_several(seen: Seen) -> Bool:
+    """Calls of groups that are not known to have one rank alone."""
+    found: Bool = np.asarray(pc.fill_null(pc.not_equal(seen.data["group_size"], 1), True))
+    return found
+
+
+def _sums(place: Int64, values: Int64, count: int) -> Int64:
+    total = np.zeros(count, np.int64)
+    np.add.at(total, place, values)
+    return total
+
+
+def _known(values: npt.NDArray[np.generic], known: Bool) -> pa.Array:
+    """Null where not known."""
+    return pa.array(values) if known.all() else pa.array(values, mask=~known)
+
+
+def _worded(place: Int64, known: Bool, words: Sequence[str]) -> pa.Array:
+    """One of a few words; null where not known."""
+    return pa.DictionaryArray.from_arrays(_known(place.astype(np.int8), known), pa.array(words, pa.string()))

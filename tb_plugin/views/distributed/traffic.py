@@ -1,0 +1,279 @@
+"""Which rank sent how much to which: transfers between two ranks, and all-to-alls that state what each place gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.dtypes import element_bytes
+from tb_plugin.analysis.groupby import sum_by
+from tb_plugin.analysis.job_tables.traffic import MOST_DRAWN
+from tb_plugin.lib.codes import codes, occurrence
+from tb_plugin.payloads import Line, Metric, Series, Sort
+from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
+from tb_plugin.views.distributed.metrics import METRICS
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+MOST_PAIRS = 1 << 16
+"""Pairs of ranks of the table; those that moved most are kept."""
+
+
+def traffic_frame(calls: pa.Table, members: pa.Table, ranks: Sequence[int | None]) -> Frame | None:
+    """Returns the table of what went from rank to rank; None where no call says it.
+
+    ``calls`` are those of all workers as ``joined`` has them, ``members`` the ranks of each ``group_code``, ``ranks`` the
+    rank of each worker. A message counts once though both of its ends are here: what its sender states. One whose size or
+    ends nobody states is not there.
+    """
+    here = _ranks(calls, ranks)
+    own = here[numbers_of(calls, "worker")]
+    found = [_Messages.none(), *_transfers(calls, own, here), *_splits(calls, members, own, here)]
+    every = _Messages(*(np.concatenate([getattr(one, each.name) for one in found]) for each in fields(_Messages)))
+    if not len(every.size):
+        return None
+    group = texts_of(calls, "group")
+    named = group[0][every.row]
+    code = codes(named, every.source, every.target)
+    _, first, place = np.unique(code, return_index=True, return_inverse=True)
+    size, messages, differing = (np.zeros(len(first), np.int64) for _ in range(3))
+    np.add.at(size, place, every.size)
+    np.add.at(messages, place, 1)
+    np.add.at(differing, place, every.differs)
+    order = np.lexsort((every.target[first], every.source[first], -size))
+    title = "Traffic" if len(order) <= MOST_PAIRS else f"Traffic, the {MOST_PAIRS:,} largest of {len(order):,} pairs"
+    order = order[:MOST_PAIRS]
+    data = {
+        "source_rank": pa.array(every.source[first][order]),
+        "destination_rank": pa.array(every.target[first][order]),
+        "group": pa.array([group[1][each] for each in named[first][order].tolist()], pa.string()),
+        "traffic_bytes": pa.array(size[order]),
+        "messages": pa.array(messages[order]),
+        "differing_messages": pa.array(differing[order]),
+    }
+    keys = ("source_rank", "destination_rank", "group")
+    hidden = () if differing.any() else ("differing_messages",)
+    columns = METRICS.columns(*data, hidden=hidden)
+    return Frame("traffic", title, columns, pa.table(data), keys, "group", Sort("traffic_bytes", True))
+
+
+def traffic_map(frame: Frame, nodes: Mapping[int, str] = MappingProxyType({})) -> Series:
+    """Returns the map of bytes from row to column: of ranks, of more than ``MOST_DRAWN`` of their nodes, else of blocks.
+
+    ``nodes`` is the node of each rank, where it is known. Blocks are neighbouring ranks, as many in each, from rank 0 on.
+    """
+    source, target, size = (frame.data[key].to_numpy() for key in ("source_rank", "destination_rank", "traffic_bytes"))
+    ranks = np.unique(np.concatenate((source, target)))
+    what, titles, row_of = _rows(ranks, nodes)
+    cells = np.zeros((len(titles), len(titles)), np.int64)
+    np.add.at(cells, tuple(row_of[np.searchsorted(ranks, each)] for each in (source, target)), size)
+    subtitle = f"from {what} (row) to {what} (column), as calls state it"
+    if len(ranks) > len(titles):
+        subtitle += f": sums of {len(ranks):,} ranks"
+    metric, x = METRICS["traffic_bytes"], METRICS.metric("destination_rank", "To")
+    lines = [
+        Line(
+            Metric(f"rank_{title}", title, metric.unit, metric.definition, metric.window),
+            "communication",
+            [value or None for value in row],
+        )
+        for title, row in zip(titles, cells.tolist(), strict=True)
+    ]
+    return Series("map_traffic", frame.title, subtitle, x, [*titles], lines, "lines")
+
+
+def _rows(ranks: Int64, nodes: Mapping[int, str]) -> tuple[str, list[str], Int64]:
+    """What a row of the map is, what each is called, and the row of each rank."""
+    if len(ranks) <= MOST_DRAWN:
+        return "rank", [str(rank) for rank in ranks.tolist()], np.arange(len(ranks))
+    named = [nodes.get(rank) for rank in ranks.tolist()]
+    places = {name: at for at, name in enumerate(dict.fromkeys(name for name in named if name))}
+    if None not in named and 1 < len(places) <= MOST_DRAWN:
+        return "node", [*places], np.array([places[name] for name in named if name], np.int64)
+    # Powers of two are what nodes and groups of ranks mostly are.
+    width = 1
+    while int(ranks[-1]) // width - int(ranks[0]) // width >= MOST_DRAWN:
+        width *= 2
+    blocks, row_of = np.unique(ranks // width, return_inverse=True)
+    titles = [f"{block * width}-{min((block + 1) * width - 1, int(ranks[-1]))}" for block in blocks.tolist()]
+    return f"block of {width} ranks", titles, row_of
+
+
+@dataclass(frozen=True, eq=False)
+class _Messages:
+    """Messages as columns: the row of the call that says it, who sends, who receives, bytes, and whether the ends differ."""
+
+    row: Int64
+    source: Int64
+    target: Int64
+    size: Int64
+    differs: Bool
+
+    @staticmethod
+    def none() -> _Messages:
+        """Returns no message."""
+        empty = np.empty(0, np.int64)
+        return _Messages(empty, empty, empty, empty, np.empty(0, np.bool_))
+
+    def only(self, keep: Bool) -> _Messages:
+        """Returns some of them."""
+        return _Messages(self.row[keep], self.source[keep], self.target[keep], self.size[keep], self.differs[keep])
+
+
+def _ranks(calls: pa.Table, ranks: Sequence[int | None]) -> Int64:
+    """The rank of each worker, -1 = not known: as stated, else the one whose sends and receives it has."""
+    here = np.array([-1 if rank is None else rank for rank in ranks], np.int64)
+    worker, (collective, names) = numbers_of(calls, "worker"), texts_of(calls, "collective")
+    for word, key in (("send", "source_rank"), ("recv", "destination_rank")):
+        if word in names:
+            end = numbers_of(calls, key)
+            rows = np.flatnonzero((collective == names.index(word)) & (end >= 0) & (here[worker] < 0))
+            here[worker[rows]] = end[rows]
+    return here
+
+
+def _transfers(calls: pa.Table, own: Int64, here: Int64) -> list[_Messages]:
+    """Messages between two ranks. A receive counts where its sender is not here, or lacks calls that the receiver has.
+
+    Of two ranks those calls that nothing was matched with are as many messages as the end says that has more of them: no
+    message is of two sends, or of two receives.
+    """
+    collective, names = texts_of(calls, "collective")
+    is_send, is_receive = (collective == (names.index(word) if word in names else -1) for word in ("send", "recv"))
+    rows = np.flatnonzero(is_send | is_receive)
+    if not len(rows):
+        return []
+    match, size = numbers_of(calls, "match")[rows], numbers_of(calls, "comm_bytes")[rows]
+    sends = is_send[rows]
+    source, target = numbers_of(calls, "source_rank")[rows], numbers_of(calls, "destination_rank")[rows]
+    other, there, received = _other_end(match, sends, codes(source + 1, target + 1), (source >= 0) & (target >= 0))
+    # Of a pair the other end is known, whatever the call itself says.
+    mine, theirs = own[rows], np.where(there, own[rows][other], -1)
+    source = np.where(source >= 0, source, np.where(sends, mine, theirs))
+    target = np.where(target >= 0, target, np.where(sends, theirs, mine))
+    whole = np.where(size >= 0, size, np.where(there, size[other], -1))
+    differs = there & (size >= 0) & (size[other] >= 0) & (size != size[other])
+    counts = np.where(received, ~sends, sends | (~there & ~np.isin(source, here)))
+    keep = counts & (source >= 0) & (target >= 0) & (whole >= 0)
+    return [_Messages(rows[keep], source[keep], target[keep], whole[keep], differs[keep])]
+
+
+def _other_end(match: Int64, sends: Bool, ends: Int64, known: Bool) -> tuple[Int64, Bool, Bool]:
+    """For each send and receive the place of its other end, and whether there is one; ``ends`` are codes of both, if known.
+
+    And which are left without one between two ranks of which the receiver has more such calls. Where of the calls between
+    two ranks as many sends as receives are left without a match, these are pairs in their order: their sizes differ, else
+    they would have been matched.
+    """
+    left = (match < 0) & known
+    code = match + 1
+    many = [np.bincount(ends[left & side], minlength=int(ends.max()) + 1) for side in (sends, ~sends)]
+    paired = np.flatnonzero(left & (many[0] == many[1])[ends])
+    nth = np.empty(len(paired), np.int64)
+    for side in (sends[paired], ~sends[paired]):
+        nth[side] = occurrence(ends[paired][side])
+    code[paired] = int(code.max()) + 1 + codes(ends[paired], nth)
+    order = np.argsort(code, kind="stable")
+    ordered = code[order]
+    pair = np.flatnonzero((ordered[1:] == ordered[:-1]) & (ordered[1:] > 0))
+    other, there = np.zeros(len(match), np.int64), np.zeros(len(match), np.bool_)
+    for one, two in ((order[pair], order[pair + 1]), (order[pair + 1], order[pair])):
+        other[one], there[one] = two, True
+    return other, there, left & (many[0] < many[1])[ends]
+
+
+def _splits(calls: pa.Table, members: pa.Table, own: Int64, here: Int64) -> list[_Messages]:
+    """Messages of all-to-alls that state how much each place gets. What is received counts where its sender says nothing."""
+    unit = _units(calls)
+    sent, got = (_pieces(calls, key, members, own, unit) for key in ("sent_splits", "received_splits"))
+    if not len(sent.row) and not len(got.row):
+        return []
+    match = numbers_of(calls, "match")
+    rows, source, target = (
+        np.concatenate([getattr(one, k) for one in (sent, got)]) for k in ("row", "source", "target")
+    )
+    unmatched = match[rows] < 0
+    label = np.where(unmatched, match.max(initial=0) + 1 + rows, match[rows])
+    key = codes(label, source, target)
+    mine, theirs = key[: len(sent.row)], key[len(sent.row) :]
+    _, first, second = np.intersect1d(mine, theirs, return_indices=True)
+    sent.differs[first] = sent.size[first] != got.size[second]
+    is_sent, alone = np.arange(len(rows)) < len(sent.row), np.ones(len(rows), np.bool_)
+    alone[first] = alone[len(sent.row) + second] = False
+    received = _of_more(
+        codes(numbers_of(calls, "group_code")[rows], source, target), is_sent & alone, ~is_sent & unmatched
+    )
+    keep = np.where(is_sent, ~(alone & received), alone & (~unmatched | received | ~np.isin(source, here)))
+    # What a rank keeps goes nowhere.
+    keep &= source != target
+    return [one.only(kept & (one.size > 0)) for one, kept in ((sent, keep[is_sent]), (got, keep[~is_sent]))]
+
+
+def _of_more(ends: Int64, sent: Bool, got: Bool) -> Bool:
+    """Between which ends more messages were received without a match than sent without one.
+
+    Of a call without a match nobody knows which call of another worker here is its other end. So that no message counts
+    twice, those count of the end that has more of them.
+    """
+    gave, took = (np.bincount(ends[rows], minlength=int(ends.max()) + 1) for rows in (sent, got))
+    found: Bool = (gave < took)[ends]
+    return found
+
+
+def _units(calls: pa.Table) -> Int64:
+    """The bytes of what splits count, of each call: an element, or a row of several, 0 where nobody knows the type.
+
+    A program may state rows: then what a call sends is so many times larger than its splits add up to. All ranks of a
+    collective have rows of one size.
+    """
+    dtype, names = texts_of(calls, "dtype")
+    width = np.array([element_bytes(name or "") or 0 for name in names], np.int64)[dtype]
+    if "sent_splits" not in calls.column_names:
+        return width
+    lists = calls["sent_splits"].combine_chunks()
+    count = _lengths(lists)
+    row = np.repeat(np.arange(len(count)), count)
+    stated = sum_by(row, pc.fill_null(lists.flatten(), 0).to_numpy(zero_copy_only=False).astype(np.int64), len(count))
+    size, match = numbers_of(calls, "comm_bytes"), numbers_of(calls, "match")
+    unit = np.where((stated > 0) & (size > 0), size // np.maximum(stated, 1), 0)
+    unit[unit * stated != size] = 0
+    most = np.zeros(int(match.max(initial=-1)) + 2, np.int64)  # the last one is for calls without a match
+    np.maximum.at(most, match, unit)
+    most[-1] = 0
+    return np.where(width > 0, np.maximum(np.maximum(unit, most[match]), width), 0)
+
+
+def _lengths(lists: pa.Array) -> Int64:
+    """How many values each list has; 0 for null."""
+    found: Int64 = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+def _pieces(calls: pa.Table, key: str, members: pa.Table, own: Int64, unit: Int64) -> _Messages:
+    """What each place of a group gets or gives, of calls whose group, rank and type are known."""
+    if key not in calls.column_names:
+        return _Messages.none()
+    lists = calls[key].combine_chunks()
+    count = _lengths(lists)
+    ranks = members["ranks"].combine_chunks()
+    places = _lengths(ranks)
+    group = numbers_of(calls, "group_code")
+    fits = (count > 0) & (count == places[group]) & (own >= 0) & (unit > 0)
+    rows = np.flatnonzero(fits)
+    if not len(rows):
+        return _Messages.none()
+    begins = np.cumsum(places) - places
+    row = np.repeat(rows, count[rows])
+    place = np.arange(len(row)) - np.repeat(np.cumsum(count[rows]) - count[rows], count[rows])
+    other = ranks.flatten().to_numpy()[begins[group[row]] + place]
+    size = lists.take(pa.array(rows)).flatten().to_numpy().astype(np.int64) * unit[row]
+    source, target = (own[row], other) if key == "sent_splits" else (other, own[row])
+    return _Messages(row, source, target, size, np.zeros(len(row), np.bool_)).only(size >= 0)

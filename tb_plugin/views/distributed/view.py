@@ -1,0 +1,320 @@
+"""Distributed: what the workers of a run did together, who waited for whom, and how fast the data moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import get_args
+
+import numpy as np
+
+from tb_plugin.analysis.base import Frame, Missing, Params, Part, Scope, Traits, answer_view, coverage_of, page
+from tb_plugin.analysis.replicas import FRAME
+from tb_plugin.errors import BadRequest
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import (
+    Figure,
+    Figures,
+    Line,
+    Notice,
+    Notices,
+    Payload,
+    Series,
+    Severity,
+    Table,
+    View,
+)
+from tb_plugin.views.distributed.bandwidth.payloads import bandwidth_frames, bandwidth_series, slow_nodes
+from tb_plugin.views.distributed.collective_peers import PARTNERS, partners_frame
+from tb_plugin.views.distributed.collectives_in_range import TABLE as MEETINGS
+from tb_plugin.views.distributed.collectives_in_range import WITHIN, meetings, stretches_of
+from tb_plugin.views.distributed.facts import FACTS, exposed_share, in_steps, job_facts, largest, total_of, wait_share
+from tb_plugin.views.distributed.findings import findings
+from tb_plugin.views.distributed.job_data import Row, Together, together
+from tb_plugin.views.distributed.merge import CALLS, COMMON, MEMBERS, RANKS, REPEATED, is_joined, join, join_again
+from tb_plugin.views.distributed.metrics import METRICS
+from tb_plugin.views.distributed.missing_ranks import DUMPS, nothing_called, recorder_notices
+from tb_plugin.views.distributed.operation_kinds import operation_kinds
+from tb_plugin.views.distributed.pictures.group_types import kind_frames
+from tb_plugin.views.distributed.pictures.heat_map import pictures
+from tb_plugin.views.distributed.pictures.pipeline import pipeline
+from tb_plugin.views.distributed.pictures.topology import rank_nodes
+from tb_plugin.views.distributed.pictures.worst_ranks import fewer, worst_frame
+from tb_plugin.views.distributed.rank.profile import frame, profile_part
+from tb_plugin.views.distributed.rank_sentence import OF, verdict
+from tb_plugin.views.distributed.reported_communication import job_findings, job_frames, job_notices, job_series
+from tb_plugin.views.distributed.stragglers.report import blame, why
+from tb_plugin.views.distributed.tables import frames, worker_rows
+from tb_plugin.views.distributed.traffic import traffic_frame, traffic_map
+
+_STEP_PARTS = (
+    ("compute_alone_ns", "compute"),
+    ("overlap_ns", "overlap"),
+    ("exposed_communication_ns", "communication"),
+    ("step_other_ns", "other"),
+)
+_BOUNDED = {"wait_ns": "Synchronizing, at least", "transfer_ns": "Data transfer, at most"}
+
+
+GROUP_TABLES = (
+    "workers", "collectives", "operations", "process_groups", "devices", "clocks", "stragglers", "bandwidths",
+    "bandwidth_fits", "nodes",
+)  # fmt: skip
+STATED_TABLES = ("traffic", "rank_steps", "operation_types", "kinds_of_links", "links", DUMPS)
+GROUP_FACTS = {
+    "compute_ns": "compute_ns",
+    "overlap_ns": "overlap_ns",
+    "exposed_communication_ns": "exposed_communication_ns",
+    "wait_ns": "wait_ns",
+    "transfer_ns": "transfer_ns",
+    "other_ns": "step_other_ns",
+}
+"""Numbers of a worker in a report, and their columns of the table of workers."""
+
+
+class Distributed:
+    """The view of all workers of a run and span."""
+
+    id = "distributed"
+    title = "Distributed"
+    model = TraceTable
+    traits = Traits(
+        "Ranks",
+        whole="It compares whole steps of all workers.",
+        tables=GROUP_TABLES,
+        where_stated=STATED_TABLES,
+        facts=GROUP_FACTS,
+        beside="ranks_collectives",
+    )
+    scope: Scope = "workers"
+    borrows: Mapping[str, Sequence[str]] = MappingProxyType({"memory_states": (FRAME,)})
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Returns why a trace without collectives has no such view, else None."""
+        if trace.is_collective.any():
+            return None
+        return Missing("The trace holds no communication between processes.", trace.recorder.todo("view.distributed"))
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Returns nothing to tell parts apart: one serves every question, steps are chosen in ``answer``."""
+        return ()
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns what one worker contributes. Raises BadRequest for unknown steps."""
+        return profile_part(trace, params)
+
+    def join(self, parts: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
+        """Returns the parts of all workers as one, matched; ``beside`` are those of flight recorders."""
+        return join(parts, beside)
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the view of all parts together, or one page of one table; also of one part that ``join`` made.
+
+        With the parameter ``measure`` it is the map of that measure and its bands alone, with ``of`` what is said of one
+        worker.
+        """
+        joined = parts[0] if is_joined(parts) else join_again(parts)
+        if params.table == PARTNERS:
+            return page(partners_frame(joined, params), params)
+        params = replace(params, steps=_steps(joined, params))
+        data, coverage = together(joined, params.steps), coverage_of([joined], params)
+        if params.table is None and (measure := params.get("measure")):
+            heat, spread = pictures(data, measure)
+            return View(self.id, self.title, coverage, {"heat": heat, "spread": spread})
+        if params.table is None and (worker := params.get(OF)):
+            told_of_one = verdict(data, worker)
+            return View(self.id, self.title, coverage, {told_of_one.name: told_of_one})
+        if params.table == MEETINGS:
+            found = {MEETINGS: _meetings(data, params)}
+            return answer_view(self, Part(coverage, frames=found), params)
+        rows, staged, sent = worker_rows(data), pipeline(data), _traffic(joined, data)
+        made = frames(data)
+        tables = {**operation_kinds(data, made["operations"].data), **made}
+        tables |= {**bandwidth_frames(data), **kind_frames(data), **sent}
+        if (worst := worst_frame(data, rows)) is not None:
+            tables["worst"] = worst
+        if staged is not None:
+            tables["stage_bubbles"] = staged[1]
+        if data.alone:
+            tables.pop("stragglers")
+        tables |= job_frames(data.stated)
+        told = findings(data, rows, _repeated(joined), params)
+        more = [*slow_nodes(data), *([] if data.stated else nothing_called(joined.frames[CALLS].data))]
+        if DUMPS in joined.frames:
+            dumps = joined.frames[DUMPS].data
+            more += recorder_notices(dumps)
+            tables[DUMPS] = frame(DUMPS, "Flight recorders", dumps, ("worker", "group"), "worker")
+        if data.stated:
+            more += [*job_findings(data.stated), *job_notices(data.stated)]
+        told = sorted([*told, *more], key=lambda notice: get_args(Severity).index(notice.severity))
+        payloads = _payloads(data, rows, told, tables["operations"])
+        payloads |= {f"map_{name}": traffic_map(each, rank_nodes(data)) for name, each in sent.items()}
+        if staged is not None:
+            payloads["stages"] = staged[0]
+        whole = Part(
+            coverage=coverage,
+            frames=tables,
+            payloads=payloads,
+            layout=tuple(dict.fromkeys((*payloads, *tables))),
+        )
+        return answer_view(self, whole, params)
+
+
+def _meetings(data: Together, params: Params) -> Frame:
+    within = stretches_of(params.values(WITHIN))
+    calls = frames(data)["collectives"].data
+    found = meetings(calls, data.names, data.seen.worker, data.seen.match, within)
+    return frame(MEETINGS, "Meetings", found, ("match", "worker"), "collective")
+
+
+def _steps(joined: Part, params: Params) -> tuple[str, ...] | None:
+    """The chosen steps; where workers were opened as windows, those that all of them hold. Raises BadRequest."""
+    if params.steps is not None or joined.coverage.window is None:
+        return params.steps
+    common = tuple(joined.frames[COMMON].data["step"].to_pylist())
+    if not common and joined.steps:
+        raise BadRequest(
+            "The windows of the workers have no step in common.", "window", "Choose a step for all of them."
+        )
+    return common or None
+
+
+def _traffic(joined: Part, data: Together) -> dict[str, Frame]:
+    """The table of what went from rank to rank, where calls say it."""
+    ranks = joined.frames[RANKS].data["rank"].to_pylist()
+    found = traffic_frame(data.seen.data, joined.frames[MEMBERS].data, ranks)
+    return {} if found is None else {found.name: found}
+
+
+def _repeated(joined: Part) -> list[Notice]:
+    held = joined.payloads[REPEATED]
+    return held.notices if isinstance(held, Notices) else []
+
+
+def _payloads(data: Together, rows: list[Row], told: list[Notice], operations: Frame) -> dict[str, Payload]:
+    payloads: dict[str, Payload] = {
+        "headline": _headline(data, rows, operations),
+        FACTS: job_facts(data, rows, operations),
+        "findings": Notices("findings", "Findings", "training", told),
+        "overlap": _bars(data, rows, "overlap", "Computation and communication", _STEP_PARTS),
+    }
+    if not data.alone:
+        parts = (("transfer_ns", "transfer"), ("wait_ns", "wait"))
+        titles = _BOUNDED if total_of(rows, "bounded") else {}
+        payloads["waiting"] = _bars(
+            data, in_steps(data, rows), "waiting", "Synchronizing and data transfer", parts, titles
+        )
+    payloads |= {series.name: series for series in bandwidth_series(data)}
+    payloads |= {series.name: series for series in job_series(data.stated, measured=not data.alone)}
+    for name, payload in payloads.items():
+        if isinstance(payload, Series) and payload.style == "stacked_bars":
+            payloads[name] = fewer(payload, data, rows)
+    return payloads
+
+
+def _headline(data: Together, rows: list[Row], operations: Frame) -> Figures:
+    figures_of_slow = [] if data.alone else _slow(data)
+    first = figures_of_slow or _exposed(data, rows)
+    figures = [*first, METRICS.figure("workers", len(data.names)), _size(data)]
+    if not data.alone:
+        figures += [
+            METRICS.figure(
+                "wait_share",
+                wait_share(data),
+                "Waiting, at least" if total_of(rows, "bounded") else "",
+            ),
+            # Beside who is to blame it is a detail: of all groups together, which links of several kinds may carry.
+            *([] if figures_of_slow else _fast(operations)),
+        ]
+        if lost := total_of(rows, "unmatched"):
+            figures.append(METRICS.figure("unmatched", lost))
+    else:
+        figures.append(_latency(data, rows))
+    return Figures("headline", "Headline", "", figures, "headline")
+
+
+def _exposed(data: Together, rows: list[Row]) -> list[Figure]:
+    """The part of the steps in which communication is all that happens, of the workers of which that is known."""
+    share = exposed_share([row for row in rows if row["worker"] not in data.stated.cut])
+    return [] if share is None else [METRICS.figure("communication_exposed", share)]
+
+
+def _latency(data: Together, rows: list[Row]) -> Figure:
+    """How long the only worker communicates, in the mean step where it has steps."""
+    count = int(data.step_counts[0])
+    whole = total_of(in_steps(data, rows), "latency_ns")
+    if not count:
+        return METRICS.figure("latency_ns", whole, "Communication, including wait")
+    return METRICS.figure(
+        "latency_ns", round(whole / count), "Communication a step, including wait", window="mean of the chosen steps"
+    )
+
+
+def _slow(data: Together) -> list[Figure]:
+    """Who costs the others most, where somebody does: how much of a step, and why."""
+    told = blame(data)
+    if not told.costly:
+        return []
+    worst = told.costly[0]
+    lost = told.lost(worst)[1]
+    most = lost >= max(told.lost(worker)[1] for worker in told.costly)
+    title, there = "Costs the others most" if most else "Late again and again", []
+    if told.is_once(worst):
+        step, lost_there, share = told.worst_step(worst)
+        title = "Late once"
+        there = [
+            METRICS.figure("worst_lost_ns", lost_there, f"Lost in step {step}"),
+            METRICS.figure("worst_lost_share", share),
+        ]
+    return [
+        METRICS.figure("worker", data.names[worst], title),
+        *there,
+        METRICS.figure("lost_ns", lost, "Lost a step"),
+        METRICS.figure("lost_share", lost / told.mean_ns),
+        METRICS.figure("step_total_ns", round(told.mean_ns), "Step"),
+        METRICS.figure("late_cause", str(why(told, worst).get("late_cause") or "not known")),
+    ]
+
+
+def _fast(operations: Frame) -> list[Figure]:
+    """The bus bandwidth of the operation that moves most, of those that have one."""
+    collective, bandwidth = largest(operations)
+    return (
+        [METRICS.figure("bus_bandwidth", bandwidth, f"Bus bandwidth of {collective}, mean")]
+        if bandwidth is not None
+        else []
+    )
+
+
+def _size(data: Together) -> Figure:
+    at_least = data.world_size is None and data.size is not None
+    return METRICS.figure("world_size", data.size, "World size, at least" if at_least else "")
+
+
+def _bars(
+    data: Together,
+    rows: list[Row],
+    name: str,
+    title: str,
+    parts: tuple[tuple[str, str], ...],
+    titles: Mapping[str, str] = MappingProxyType({}),
+) -> Series:
+    """A bar per worker: mean of the chosen steps."""
+    steps = np.maximum(data.step_counts, 1).tolist()
+    lines = [
+        Line(
+            METRICS.metric(key, titles.get(key, ""), window="mean of the chosen steps"),
+            category,
+            [_mean(row[key], n) for row, n in zip(rows, steps, strict=True)],
+        )
+        for key, category in parts
+    ]
+    note = "mean step"
+    if name == "overlap" and data.alone:
+        note += "; communication includes wait"
+    return Series(name, title, note, METRICS.metric("worker"), list(data.names), lines, "stacked_bars")
+
+
+def _mean(value: object, count: int) -> float | None:
+    return value / count if isinstance(value, int) else None

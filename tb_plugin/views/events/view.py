@@ -1,0 +1,405 @@
+"""Events: the calls behind a row of a table, and everything recorded about one event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view, bounds_of
+from tb_plugin.analysis.collective_names import collective_name
+from tb_plugin.analysis.demangle import readable_names
+from tb_plugin.analysis.filters import EVENT, event_of, matching
+from tb_plugin.analysis.graphs.attribution import operator_names
+from tb_plugin.analysis.graphs.node_detail import ORIGIN, Origin
+from tb_plugin.analysis.kernel_classes import named_kernels, word_of
+from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
+from tb_plugin.analysis.range_patterns import module_label
+from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.track_names import track_names
+from tb_plugin.model.trace.order import touching
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort, Table, View
+
+METRICS = SHARED.adding(
+    ORIGIN,
+    define(
+        "",
+        "code",
+        {
+            "module_path": (
+                "Modules",
+                "Calls of nn.Module that were open when it began, on a device when its launch did, outermost first; "
+                "in the backward pass those of its forward operator.",
+            ),
+        },
+    ),
+    define(
+        CHOSEN,
+        "ns",
+        {
+            "launch_delay_ns": ("Launch to start", "From the begin of the launching call to the begin on the device."),
+        },
+    ),
+)
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+BINS = 40
+INSTANCES = 10_000
+"""Longest calls kept for the list of instances; the distribution is over all."""
+
+
+class Events(Detail):
+    """The calls behind a number."""
+
+    id = "events"
+    traits = replace(Detail.traits, whole="")
+    title = "Events"
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the steps, the phase, the filters, the range and the one event."""
+        return (*params.chosen, params.where, *(params.get(key) for key in ("event", "start_ns", "end_ns")))
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns one event's facts, or the calls that match ``where``. Raises BadRequest for an unknown filter or event."""
+        selection = select_rows(trace, *params.chosen)
+        if params.get("event"):
+            payloads = _one(trace, event_of(trace, params.get("event")))
+            return Part(selection.coverage, payloads=payloads, layout=tuple(payloads))
+        rows = np.flatnonzero(matching(trace, selection.rows, params.where, params.pattern))
+        if params.get("start_ns") or params.get("end_ns"):
+            rows = rows[touching(trace.start_ns[rows], trace.ends(rows), *bounds_of(trace, params))]
+        frame = _instances(trace, rows)
+        payloads = {"summary": _summary(trace, rows), "distribution": _distribution(trace.dur_ns[rows])}
+        layout = (*payloads, "instances")
+        return Part(selection.coverage, {}, {"instances": frame}, payloads, layout, searched=True)
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or its list of instances."""
+        return answer_view(self, parts[0], params)
+
+
+def _instances(trace: TraceTable, rows: Int64) -> Frame:
+    longest = rows[np.argsort(-trace.dur_ns[rows], kind="stable")[:INSTANCES]]
+    threads = [name.label for name in track_names(trace)]
+    data = {
+        "name": trace.strings.take(trace.name[longest]),
+        "dur_ns": pa.array(trace.dur_ns[longest]),
+        "start_ns": pa.array(trace.start_ns[longest]),
+        "thread": pa.array([threads[i] for i in trace.track[longest]], pa.string()),
+        "operator": trace.strings.take(operator_names(trace, longest)),
+        "event": pa.array(longest),
+    }
+    shown = [*METRICS.columns("name", "dur_ns", "start_ns", "thread", "operator"), Column(EVENT, hidden=True)]
+    return Frame("instances", "Instances", shown, pa.table(data), ("event",), "name", Sort("dur_ns", True))
+
+
+def _summary(trace: TraceTable, rows: Int64) -> Figures:
+    dur = trace.dur_ns[rows]
+    figures = [METRICS.figure("calls", len(rows)), METRICS.figure("total_ns", int(dur.sum()))]
+    if len(rows):
+        p50, p99 = np.percentile(dur, (50, 99))
+        figures += [
+            METRICS.figure("min_ns", int(dur.min())),
+            METRICS.figure("p50_ns", float(p50)),
+            METRICS.figure("mean_ns", int(dur.sum()) / len(rows)),
+            METRICS.figure("p99_ns", float(p99)),
+            METRICS.figure("max_ns", int(dur.max())),
+        ]
+    note = f"the {INSTANCES} longest are listed" if len(rows) > INSTANCES else ""
+    return Figures("summary", "Calls", note, figures)
+
+
+def _distribution(dur: Int64) -> Series:
+    """A histogram with logarithmic bins when durations span more than a factor of 20, else linear ones."""
+    edges = _edges(dur)
+    counts = np.histogram(dur, edges)[0] if len(dur) else np.empty(0, np.int64)
+    return Series(
+        name="distribution",
+        title="Distribution of durations",
+        subtitle=f"{len(dur)} calls",
+        x_metric=METRICS.metric("dur_ns"),
+        x=[float(edge) for edge in edges],
+        lines=[Line(METRICS.metric("calls"), "kernel", [int(c) for c in counts])],
+        style="histogram",
+    )
+
+
+def _edges(dur: Int64) -> npt.NDArray[np.float64]:
+    if not len(dur):
+        return np.empty(0, np.float64)
+    low, high = int(dur.min()), int(dur.max())
+    if low == high:
+        return np.array([low - 0.5, high + 0.5])
+    edges = np.geomspace(low, high, BINS + 1) if low > 0 and high > 20 * low else np.linspace(low, high, BINS + 1)
+    edges[0], edges[-1] = low, high
+    return np.asarray(edges, np.float64)
+
+
+def _fact(
+    key: str, title: str, unit: Literal["text", "code", "ns", "count", "bytes", "number"], value: Scalar
+) -> Figure:
+    return Figure(Metric(key, title, unit, "As recorded for this event."), value)
+
+
+def _one(trace: TraceTable, row: int) -> dict[str, Payload]:
+    """Everything recorded about one event, what launched it, and all events of its name."""
+    payloads: dict[str, Payload] = {"event": _about(trace, "event", "Event", row)}
+    # What a replay stands for says more than who launched all of its graph.
+    origin = Origin(trace, row)
+    if origin:
+        payloads["origin"] = origin.figures()
+    for name, (title, other) in _partners(trace, row).items():
+        if other != MISSING:
+            payloads[name] = _about(trace, name, title, other)
+    around = list(_around(trace, row))
+    told = filter(None, (_collective_facts(trace, one) for one in around))
+    if collective := next(told, None) or _collective_word(trace, row):
+        payloads["collective"] = Figures("collective", "Collective", "as recorded on this rank", collective)
+    if modules := origin.modules() or _modules(trace, around):
+        payloads["modules"] = Figures("modules", "Modules", "outermost first", [METRICS.figure("module_path", modules)])
+    captured = origin.stack()
+    stack = captured or _stack(trace, row)
+    if stack:
+        how = "innermost first, of the capture" if captured else "innermost first"
+        payloads["stack"] = Figures("stack", "Call stack", how, [METRICS.figure("call_stack", stack)])
+    same = np.flatnonzero((trace.name == trace.name[row]) & (trace.kind == trace.kind[row]))
+    payloads["same_name"] = _summary(trace, same)
+    return payloads
+
+
+def _partners(trace: TraceTable, row: int) -> dict[str, tuple[str, int]]:
+    """Events that belong to this one, -1 = none: the ends of its arrows, the operator and the Python call around it."""
+    return {
+        "launch": ("Launch", int(trace.launch[row])),
+        "launched": ("Launched", _launched(trace, row)),
+        "operator": ("Operator", int(trace.operator[row])),
+        "forward": ("Forward", int(trace.forward[row])),
+        "backward": ("Backward", _first(trace.forward, row)),
+        "python": ("Python frame", _python(trace, row)),
+    }
+
+
+def _launched(trace: TraceTable, row: int) -> int:
+    """The first work of a device that this call launched, or a call right in this operator; -1 = none."""
+    found = _first(trace.launch, row)
+    work = _work_of(trace, row)
+    return found if found != MISSING or not len(work) else int(work[0])
+
+
+def _work_of(trace: TraceTable, row: int) -> Int64:
+    """What devices did for an operator itself, operators inside of it left out."""
+    if trace.kind[row] != EventKind.OPERATOR:
+        return np.empty(0, np.int64)
+    return np.flatnonzero((trace.operator == row) & of_kind(trace.kind, *DEVICE_WORK))
+
+
+def _first(column: Int32, row: int) -> int:
+    """The first row that points at this one."""
+    found = np.flatnonzero(column == row)
+    return int(found[0]) if len(found) else MISSING
+
+
+def _about(trace: TraceTable, name: str, title: str, row: int) -> Figures:
+    kind = EventKind(int(trace.kind[row])).name.lower()
+    figures = [
+        METRICS.figure("name", trace.strings[int(trace.name[row])]),
+        METRICS.figure("kind", kind),
+        METRICS.figure("category", trace.strings[int(trace.category[row])]),
+        METRICS.figure("start_ns", int(trace.start_ns[row])),
+        METRICS.figure("dur_ns", int(trace.dur_ns[row])),
+        *(METRICS.figure("recorded_dur_ns", int(ns)) for ns in trace.clipped.recorded_ns[trace.clipped.row == row]),
+        METRICS.figure("thread", track_names(trace)[int(trace.track[row])].label),
+        Figure(EVENT, row),
+    ]
+    if trace.launch[row] != MISSING:
+        delay = int(trace.start_ns[row] - trace.start_ns[trace.launch[row]])
+        note = "before its launch: the clocks of host and device differ" if delay < 0 else ""
+        figures.append(METRICS.figure("launch_delay_ns", delay, note=note))
+    if len(work := _work_of(trace, row)):
+        figures.append(METRICS.figure("device_self_ns", int(trace.dur_ns[work].sum())))
+    if trace.correlation[row] > 0:
+        figures.append(_fact("correlation", "Correlation", "text", str(int(trace.correlation[row]))))
+    if trace.external_id[row] > 0:
+        figures.append(_fact("external_id", "External id", "text", str(int(trace.external_id[row]))))
+    figures += (
+        _class_facts(trace, row) + _launch_facts(trace, row) + _operator_facts(trace, row) + _python_facts(trace, row)
+    )
+    figures += _other_facts(trace, row)
+    return Figures(name, title, kind, figures)
+
+
+def _class_facts(trace: TraceTable, row: int) -> list[Figure]:
+    if trace.kind[row] != EventKind.KERNEL:
+        return []
+    named, names = named_kernels(trace), trace.name[row : row + 1]
+    word = word_of(int(named.of(names)[0]))
+    figures = [METRICS.figure("class", word), METRICS.figure("class_by", named.reasons(trace, names)[0])]
+    (readable,) = readable_names([trace.strings[int(names[0])]])
+    return [*([METRICS.figure("readable", readable)] if readable else []), *figures]
+
+
+def _place(section_row: npt.NDArray[np.int32], row: int) -> int:
+    place = int(np.searchsorted(section_row, row))
+    return place if place < len(section_row) and section_row[place] == row else MISSING
+
+
+def _launch_facts(trace: TraceTable, row: int) -> list[Figure]:
+    args = trace.device_args
+    at = _place(args.row, row)
+    if at == MISSING:
+        return []
+    texts = {"stream": args.stream[at], "grid": args.grid[at], "block": args.block[at]}
+    numbers = {"registers": args.registers[at], "shared_memory": args.shared_memory[at], "bytes": args.bytes[at]}
+    reals = {"blocks_per_sm": args.blocks_per_sm[at], "occupancy": args.occupancy[at]}
+    figures = [METRICS.figure(key, trace.strings[int(i)]) for key, i in texts.items() if i != MISSING]
+    figures += [METRICS.figure(key, int(value)) for key, value in numbers.items() if value != MISSING]
+    return figures + [METRICS.figure(key, float(value)) for key, value in reals.items() if not np.isnan(value)]
+
+
+def _operator_facts(trace: TraceTable, row: int) -> list[Figure]:
+    args = trace.operators
+    at = _place(args.row, row)
+    if at == MISSING:
+        return []
+    named = {
+        "shapes": "Input shapes",
+        "types": "Input types",
+        "strides": "Input strides",
+        "concrete": "Concrete inputs",
+    }
+    ids = {key: int(getattr(args, key)[at]) for key in named}
+    figures = [_fact(key, named[key], "code", trace.strings[i]) for key, i in ids.items() if i != MISSING]
+    numbers = {
+        "autograd_sequence": ("Sequence number", args.sequence[at]),
+        "forward_thread": ("Forward thread", args.forward_thread[at]),
+    }
+    return figures + _numbers(numbers)
+
+
+def _python_facts(trace: TraceTable, row: int) -> list[Figure]:
+    args = trace.python
+    at = _place(args.row, row)
+    if at == MISSING:
+        return []
+    numbers = {
+        "python_id": ("Python id", args.python_id[at]),
+        "python_parent_id": ("Python parent id", args.parent_id[at]),
+        "python_module_id": ("Python module id", args.module_id[at]),
+    }
+    return _numbers(numbers)
+
+
+def _other_facts(trace: TraceTable, row: int) -> list[Figure]:
+    """What has no column of its own, under the names of the profile."""
+    figures = []
+    for column in trace.others:
+        at = _place(column.row, row)
+        if at == MISSING:
+            continue
+        title = column.title or column.key
+        value = column.value[at]
+        if column.unit == "ns" and value.dtype.kind == "i":
+            figures.append(_fact(f"args.{column.key}", title, "ns", int(value)))
+            continue
+        title = f"{title} ({column.unit})" if column.unit else title
+        if column.is_text:
+            figures.append(_fact(f"args.{column.key}", title, "code", trace.strings[int(value)]))
+        elif value.dtype.kind == "f":
+            figures.append(_fact(f"args.{column.key}", title, "number", float(value)))
+        else:  # most whole numbers name something, and nobody counts with them
+            figures.append(_fact(f"args.{column.key}", title, "text", str(int(value))))
+    return figures
+
+
+def _numbers(found: dict[str, tuple[str, np.int64]]) -> list[Figure]:
+    """Numbers that name something: nobody counts with them, so they read as they were written."""
+    return [_fact(key, title, "text", str(int(value))) for key, (title, value) in found.items() if value != MISSING]
+
+
+def _collective_word(trace: TraceTable, row: int) -> list[Figure]:
+    """The little that a name says of a collective whose call told nothing. An operator around a call is not the call."""
+    is_call = trace.is_collective[row] and trace.kind[row] != EventKind.OPERATOR
+    known = collective_name(trace.strings[int(trace.name[row])]) if is_call else ""
+    return [_fact("collective_name", "Collective", "code", known)] if known else []
+
+
+def _collective_facts(trace: TraceTable, row: int) -> list[Figure]:
+    """What tells one collective from others: the calls of other ranks are in their traces."""
+    args = trace.collectives
+    at = _place(args.row, row)
+    if at == MISSING:
+        return []
+    figures = []
+    if args.name[at] != MISSING:
+        figures.append(_fact("collective_name", "Collective", "code", trace.strings[int(args.name[at])]))
+    texts = {
+        "dtype": args.dtype[at],
+        "group": args.group_name[at],
+        "group_description": args.group_description[at],
+        "group_ranks": args.group_ranks[at],
+    }
+    figures += [METRICS.figure(key, trace.strings[int(i)]) for key, i in texts.items() if i != MISSING]
+    sizes = {
+        "in_elements": ("Elements in", args.in_elements[at]),
+        "out_elements": ("Elements out", args.out_elements[at]),
+    }
+    figures += [_fact(key, title, "count", int(n)) for key, (title, n) in sizes.items() if n != MISSING]
+    counts = ("group_size", "sequence", "source_rank", "destination_rank")
+    values = {key: int(getattr(args, key)[at]) for key in counts}
+    return figures + [METRICS.figure(key, value) for key, value in values.items() if value != MISSING]
+
+
+def _around(trace: TraceTable, row: int) -> Iterator[int]:
+    """The event, the call that launched it, and the operators around, from the inside."""
+    yield row
+    if trace.launch[row] != MISSING:
+        yield int(trace.launch[row])
+    while (row := int(trace.operator[row])) != MISSING:
+        yield row
+
+
+def _modules(trace: TraceTable, around: list[int]) -> str:
+    """The module calls that were open when an event began, on a device when its launch did; else, for the backward pass,
+    those of the forward operator. ``around`` is what ``_around`` says of the event.
+    """
+    host = [row for row in around if not trace.tracks[trace.track[row]].is_device]
+    forward = next((int(trace.forward[row]) for row in host if trace.forward[row] != MISSING), MISSING)
+    modules = np.flatnonzero(trace.kind == EventKind.MODULE)
+    for row in (*host[:1], forward):
+        if row != MISSING:
+            begin = trace.start_ns[row]
+            still_open = trace.ends(modules) > begin
+            found = modules[(modules < row) & still_open & (trace.track[modules] == trace.track[row])]
+            if len(found):
+                return ";".join(module_label(trace.strings[int(i)]) for i in trace.name[found])
+    return ""
+
+
+def _python(trace: TraceTable, row: int) -> int:
+    """The innermost Python call around an event, else around its operator, else around its launch; -1 = none."""
+    for start in (row, int(trace.operator[row]), int(trace.launch[row])):
+        if start != MISSING and trace.python_parent[start] != MISSING:
+            return int(trace.python_parent[start])
+    return MISSING
+
+
+def _stack(trace: TraceTable, row: int) -> str:
+    """The recorded call stack of the event or of its operator, else the Python calls around it."""
+    source = int(trace.operator[row]) if trace.operator[row] != MISSING else row
+    for candidate in (row, source):
+        at = _place(trace.operators.row, candidate)
+        if at != MISSING and trace.operators.stack[at] != MISSING:
+            return trace.strings[int(trace.operators.stack[at])]
+    frames, around = [], _python(trace, row)
+    while around != MISSING:
+        frames.append(trace.strings[int(trace.name[around])])
+        around = int(trace.python_parent[around])
+    return ";".join(frames)

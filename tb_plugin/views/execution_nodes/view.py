@@ -1,0 +1,251 @@
+"""Nodes of an execution trace: what each operator took and gave, and which operators that ties together.
+
+Ids are given in the order in which nodes begin, so a node is over where the last one inside it is: of two nodes the one comes
+after the other when it begins behind that. A tensor was made by the last node before that gave it, the innermost one where
+several around each other did; it is used by the nodes behind that take it, until another one gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view, whole_number
+from tb_plugin.analysis.groupby import Forest
+from tb_plugin.analysis.metrics import SHARED, define
+from tb_plugin.errors import NotFound
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.execution_trace.table import ExecutionTrace
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Table, View
+
+Int64 = npt.NDArray[np.int64]
+
+MOST_USERS = 100
+"""So many users of a tensor are told."""
+FILE = "the file"
+_ASKED = {"function_id": ("function", "function id"), "node_number": ("node", "id")}
+"""By what one node is asked for, and what that is."""
+_MADE, _USES = "made its input", "uses its output"
+METRICS = SHARED.adding(
+    define(
+        FILE,
+        "count",
+        {
+            "node_number": ("Node", "Id of the node in the file: nodes are numbered as they begin."),
+            "function_id": (
+                "Function id",
+                "Number of the call, stated by a trace of the same recording as well; 0: none.",
+            ),
+            "execution_node_count": ("Nodes", "Nodes of the file: operators, and ranges around them."),
+            "execution_tensor_count": ("Tensors", "Tensors that nodes take or give, each counted once by its id."),
+            "tensors_in": ("Takes", "Tensors that go in."),
+            "tensors_out": ("Gives", "Tensors that come out."),
+            "tensor_id": ("Tensor", "Id of the tensor in the file."),
+            "storage_id": ("Storage", "Id of the memory that the tensor lies in: views share it."),
+            "tensor_position": ("Position", "Position among the operator's values, from 0 on."),
+        },
+    ),
+    define(
+        FILE,
+        "bytes",
+        {"recorded_tensor_bytes": ("Bytes", "Elements of the tensor times the size of one.")},
+    ),
+    define(
+        FILE,
+        "text",
+        {
+            "process_id": ("Process", "Process that was recorded, as stated."),
+            "tensor_side": ("Side", "in: the operator takes it. out: the operator gives it."),
+            "tensor_device": ("Device", "Device on which the tensor lies."),
+            "node_relation": (
+                "Relation",
+                "made its input: gave a tensor that goes in. uses its output: takes a tensor that comes out.",
+            ),
+            "execution_schema": ("Schema", "Version of the format, as stated."),
+        },
+    ),
+    define(
+        FILE,
+        "code",
+        {
+            "tensor_shape": ("Shape", "Sizes of the tensor."),
+            "tensor_strides": ("Strides", "Strides of the tensor, in elements."),
+            "tensor_type": ("Type", "Type of the value, as recorded."),
+            "operator_schema": ("Signature", "Signature of the operator."),
+        },
+    ),
+)
+
+
+class ExecutionNodes:
+    """The view of an execution trace, and of one of its nodes."""
+
+    id = "execution_nodes"
+    title = "Execution trace"
+    model = ExecutionTrace
+    traits = Traits("Work", whole="An execution trace has no phases.")
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: ExecutionTrace) -> Missing | None:
+        """Returns None: it always lists its nodes."""
+        return None
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the node that is asked for."""
+        return tuple(params.get(key) for key in _ASKED)
+
+    def part(self, trace: ExecutionTrace, params: Params) -> Part:
+        """Returns all nodes; with ``function_id`` or ``node_number`` one of them. Raises BadRequest, NotFound."""
+        coverage = CoverageInfo(complete=trace.report.complete)
+        if (row := _asked(trace, params)) is not None:
+            payloads, frames = _one(trace, row)
+            return Part(coverage, frames=frames, payloads=payloads, layout=(*payloads, *frames))
+        nodes = _nodes(trace)
+        tensors = pc.count_distinct(trace.tensors["tensor"]).as_py()
+        figures = [
+            METRICS.figure("execution_node_count", len(trace)),
+            METRICS.figure("execution_tensor_count", tensors),
+            METRICS.figure("process_id", None if trace.process is None else str(trace.process)),
+            METRICS.figure("execution_schema", trace.schema),
+        ]
+        text = (
+            "It has no times: what it knows of tensors stands in the timeline of the trace that was recorded with it."
+        )
+        todo = "Put both into one folder, and choose an operator of that timeline."
+        payloads = {
+            "answer": Notices("answer", "Answer", "answer", [Notice("execution_no_times", "info", text, todo)]),
+            "summary": Figures("summary", "Execution trace", "", figures, "headline"),
+        }
+        facts = {"execution.nodes": len(trace), "execution.tensors": tensors}
+        return Part(coverage, facts, {nodes.name: nodes}, payloads, (*payloads, nodes.name))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page, one node, or a table."""
+        return answer_view(self, parts[0], params)
+
+
+def _nodes(trace: ExecutionTrace) -> Frame:
+    """All nodes in the order in which they begin."""
+    side = trace.tensors["is_output"].to_numpy().astype(np.bool_)
+    row = trace.tensors["row"].to_numpy()
+    data = {
+        "name": trace.nodes["name"].cast(pa.large_string()),
+        "node_number": trace.nodes["node"],
+        "function_id": trace.nodes["function"],
+        "tensors_in": pa.array(np.bincount(row[~side], minlength=len(trace))),
+        "tensors_out": pa.array(np.bincount(row[side], minlength=len(trace))),
+        "operator_schema": trace.nodes["schema"].cast(pa.large_string()),
+    }
+    columns = METRICS.columns(*data)
+    return Frame("execution_nodes", "Nodes", columns, pa.table(data), ("node_number",), "name")
+
+
+def _asked(trace: ExecutionTrace, params: Params) -> int | None:
+    """The place of the node that is asked for, None where none is. Raises BadRequest, NotFound."""
+    for key, (column, what) in _ASKED.items():
+        asked = whole_number(params, key)
+        if asked is None:
+            continue
+        found = np.flatnonzero(trace.nodes[column].to_numpy() == asked)
+        # Number 0 of a call says that there is none.
+        if not len(found) or (column == "function" and not asked):
+            raise NotFound(f"No node has the {what} {asked}.", key, "Was it recorded with this trace?")
+        return int(found[0])
+    return None
+
+
+def _one(trace: ExecutionTrace, row: int) -> tuple[dict[str, Payload], dict[str, Frame]]:
+    """A node, its tensors, and the nodes that these tie it to."""
+    node = trace.nodes.slice(row, 1).to_pylist()[0]
+    figures = [
+        METRICS.figure("name", node["name"]),
+        METRICS.figure("function_id", node["function"]),
+        METRICS.figure("process_id", None if trace.process is None else str(trace.process)),
+        METRICS.figure("operator_schema", node["schema"]),
+    ]
+    frames = {frame.name: frame for frame in (_tensors(trace, row), _links(trace, row))}
+    return {"node": Figures("node", "Node", "", figures)}, frames
+
+
+def _tensors(trace: ExecutionTrace, row: int) -> Frame:
+    mine = trace.tensors.filter(pc.equal(trace.tensors["row"], row))
+    texts = {key: mine[key].cast(pa.large_string()) for key in ("shape", "type", "device", "strides")}
+    number = np.arange(mine.num_rows)
+    data = {
+        "tensor_side": pc.if_else(mine["is_output"], "out", "in"),
+        "tensor_position": mine["position"],
+        "tensor_shape": texts["shape"],
+        "tensor_type": texts["type"],
+        "tensor_device": texts["device"],
+        "recorded_tensor_bytes": pc.multiply(mine["elements"], mine["item_bytes"]),
+        "tensor_id": mine["tensor"],
+        "storage_id": mine["storage"],
+        "tensor_strides": texts["strides"],
+        "row": pa.array(number),
+    }
+    columns = METRICS.columns(*(key for key in data if key != "row"))
+    keys = ("tensor_side", "tensor_position", "tensor_id")
+    return Frame("node_tensors", "Tensors", columns, pa.table(data), keys, "tensor_side")
+
+
+def _links(trace: ExecutionTrace, row: int) -> Frame:
+    """The nodes that made what goes in, and those that use what comes out."""
+    last = last_inside(trace)
+    owner, tensor = trace.tensors["row"].to_numpy(), trace.tensors["tensor"].to_numpy()
+    side = trace.tensors["is_output"].to_numpy().astype(np.bool_)
+    mine = owner == row
+    links: list[tuple[str, int, int]] = []
+    for each in np.unique(tensor[mine & ~side]).tolist():
+        if (maker := _maker(owner[(tensor == each) & side], last, row)) is not None:
+            links.append((_MADE, maker, each))
+    for each in np.unique(tensor[mine & side]).tolist():
+        there = tensor == each
+        users = np.unique(owner[there & ~side & (owner > last[row])])
+        given = owner[there & side & (owner > last[row])]
+        # From where another node has given it on, it is another value.
+        until = int(last[given].min(initial=len(trace)))
+        users = users[users <= until]
+        # Of users inside each other the outermost: what it hands on is its own affair.
+        reach = np.maximum.accumulate(np.append(-1, last[users]))[:-1]
+        links += [(_USES, int(user), each) for user in users[users > reach][:MOST_USERS]]
+    rows = pa.array([link[1] for link in links], pa.int64())
+    data = {
+        "name": trace.nodes["name"].cast(pa.large_string()).take(rows),
+        "node_relation": pa.array([link[0] for link in links], pa.string()),
+        "tensor_id": pa.array([link[2] for link in links], pa.int64()),
+        "function_id": trace.nodes["function"].take(rows),
+        "node_number": trace.nodes["node"].take(rows),
+    }
+    keys = ("node_relation", "node_number", "tensor_id")
+    return Frame("node_links", "Ties", METRICS.columns(*data), pa.table(data), keys, "name")
+
+
+def _maker(givers: Int64, last: Int64, row: int) -> int | None:
+    """Of the nodes that give a tensor the one that did so last before a node began: the innermost; None without any."""
+    over = givers[last[givers] < row]
+    if not len(over):
+        return None
+    end = last[over]
+    latest = over[end == end.max()]
+    return int(latest.max())
+
+
+@remembered
+def last_inside(trace: ExecutionTrace) -> Int64:
+    """Returns for each node the place of the last one inside it, or its own."""
+    node, parent = trace.nodes["node"].to_numpy(), trace.nodes["parent"].to_numpy()
+    last = np.arange(len(node), dtype=np.int64)
+    if not len(node):
+        return last
+    at = np.minimum(np.searchsorted(node, parent), len(node) - 1)
+    # What does not begin before a node is not around it, whatever the file says.
+    around = np.where((node[at] == parent) & (at < last), at, MISSING).astype(np.int32)
+    for rows in reversed(Forest(around).levels[1:]):
+        np.maximum.at(last, around[rows], last[rows])
+    return last

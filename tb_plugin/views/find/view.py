@@ -1,0 +1,294 @@
+"""Find: every event of the trace that a text or a row of a table stands for, and where on the timeline they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view, bounds_of, holding, whole_number
+from tb_plugin.analysis.filters import EVENT, matching
+from tb_plugin.analysis.groupby import ratio, sum_by
+from tb_plugin.analysis.metrics import SHARED, define
+from tb_plugin.analysis.range_patterns import MODULE_PREFIXES
+from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.timeline.lanes import lanes_of
+from tb_plugin.analysis.track_names import track_names
+from tb_plugin.errors import BadRequest
+from tb_plugin.model.trace.order import touching
+from tb_plugin.model.trace.schema import EventKind
+from tb_plugin.model.trace.strings import StringTable
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Column, Figures, Line, Metric, Payload, Series, Sort, Table, View
+
+METRICS = SHARED.adding(
+    define(
+        "",
+        "count",
+        {
+            "found_names": ("Names", "Distinct names among the events found."),
+            "hit_position": (
+                "Position",
+                "Of the first event found that starts at this time or later, in order of time from 0; "
+                "their number when all start before.",
+            ),
+        },
+    ),
+    define(
+        "",
+        "ns",
+        {
+            "first_hit_ns": ("First", "Start of the first event found."),
+            "last_hit_ns": ("Last", "Start of the last event found."),
+        },
+    ),
+)
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+ROW = Metric("row", "Row", "count", "Row of the lane on which the event stands.")
+BINS = 1200
+MOST_BINS = 10_000
+PLACES = ("names", "args", "all", "first")
+"""Where a text is looked for; the last one is the arguments where no name has it."""
+ARGUMENTS = {
+    "operators": ("shapes", "types", "strides", "concrete", "stack"),
+    "device_args": ("stream", "grid", "block"),
+    "collectives": ("name", "dtype", "group_name", "group_description", "group_ranks"),
+}
+"""Texts of the side tables, by section of the trace table."""
+
+
+class Find(Detail):
+    """A search of a whole trace."""
+
+    id = "find"
+    traits = replace(Detail.traits, whole="")
+    title = "Find"
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on all that chooses events; where somebody looks from (``near_ns``) does not."""
+        own = ("in", "exact", "start_ns", "end_ns", "bins")
+        return (*params.chosen, params.search, params.where, *(params.get(key) for key in own))
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns all hits in order of time. Raises BadRequest for a senseless text, filter, range or number."""
+        selection = select_rows(trace, *params.chosen)
+        # A row of a table stands for events that the table counts; a text is looked for in all that is drawn.
+        counted = params.steps is not None or params.where or params.phase
+        rows = selection.rows if counted else np.ones(len(trace), np.bool_)
+        chosen = matching(trace, rows, params.where, params.pattern)
+        place, exact = _one_of(params, "in", PLACES), _one_of(params, "exact", ("0", "1")) == "1"
+        if params.search or exact:
+            found = _found(trace, "names" if place == "first" else place, params.search, exact)
+            if place == "first" and not found.any():
+                found = _found(trace, "args", params.search, exact)
+            chosen &= found
+        if params.get("start_ns") or params.get("end_ns"):
+            chosen &= touching(trace.start_ns, trace.end_ns, *bounds_of(trace, params))
+        hits = _hits(trace, np.flatnonzero(chosen))
+        payloads: dict[str, Payload] = {"summary": _summary(hits), "marks": _marks(trace, hits, _bins(params))}
+        frames = {"names": _by_name(trace, hits), "hits": _in_time(trace, hits)}
+        return Part(selection.coverage, {}, frames, payloads, (*payloads, *frames), searched=True)
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page, with ``near_ns`` also at which hit to go on, or one of its tables."""
+        answer = answer_view(self, parts[0], params)
+        near = whole_number(params, "near_ns")
+        if near is not None and isinstance(answer, View):
+            starts = parts[0].frames["hits"].data["start_ns"].to_numpy()
+            position = int(np.searchsorted(starts, near, side="left"))
+            answer.payloads["near"] = Figures("near", "From here", "", [METRICS.figure("hit_position", position)])
+        return answer
+
+
+def _one_of(params: Params, key: str, choices: tuple[str, ...]) -> str:
+    """One of the view's own parameters, by default the first choice. Raises BadRequest."""
+    value = params.get(key) or choices[0]
+    if value not in choices:
+        raise BadRequest(f"{key} cannot be {value[:40]}.", key, f"Choose one of {', '.join(choices)}.")
+    return value
+
+
+def _bins(params: Params) -> int:
+    bins = whole_number(params, "bins")
+    return BINS if bins is None else min(max(bins, 1), MOST_BINS)
+
+
+def _found(trace: TraceTable, place: str, search: str, exact: bool) -> Bool:
+    """Which events have the text in their names, their arguments, or either. Each distinct text is looked at once."""
+    everywhere: Int64 | slice = slice(None)
+    texts: list[tuple[npt.NDArray[np.integer] | slice, Int32]] = []
+    if place != "args":
+        texts.append((everywhere, trace.name))
+    if place != "names":
+        texts.append((everywhere, trace.category))
+        for section, keys in ARGUMENTS.items():
+            args = getattr(trace, section)
+            texts += [(args.row, getattr(args, key)) for key in keys]
+        texts += [(column.row, column.value) for column in trace.others if column.is_text]
+    hits = _hit_strings(trace.strings, [ids for _, ids in texts], search, exact)
+    found = np.zeros(len(trace), np.bool_)
+    for rows, ids in texts:
+        found[rows] |= hits[ids]
+    for column in trace.others if place != "names" else ():
+        if not column.is_text:
+            found[column.row] |= _numbers_that_are(column.value, search)
+    return found
+
+
+def _numbers_that_are(values: npt.NDArray[np.number], search: str) -> Bool:
+    """Which numbers read as the whole text: digits inside of others would be found everywhere."""
+    distinct, which = np.unique(values, return_inverse=True)
+    hits: Bool = np.array([str(value) == search for value in distinct.tolist()], np.bool_)[which]
+    return hits
+
+
+def _hit_strings(strings: StringTable, columns: Sequence[Int32], search: str, exact: bool) -> Bool:
+    """By string id, and one more for -1: whether it stands in one of the columns and is what is looked for."""
+    used = np.zeros(len(strings) + 1, np.bool_)
+    for ids in columns:
+        used[ids] = True
+    used[-1] = False
+    distinct = np.flatnonzero(used)
+    texts = strings.array.take(pa.array(distinct))
+    if exact:
+        # As the filter by name has it: modules also without their prefix.
+        wanted = pa.array([prefix + search for prefix in ("", *MODULE_PREFIXES)], texts.type)
+        hits = pc.is_in(texts, wanted).to_numpy(zero_copy_only=False)
+    else:
+        hits = holding(texts, search)
+    used[distinct] = hits
+    return used
+
+
+@dataclass(frozen=True, eq=False)
+class _Hits:
+    """n hits in order of time, each of one of k pairs of a name and a kind. Times in nanoseconds."""
+
+    rows: Int64
+    start_ns: Int64
+    dur_ns: Int64
+    pair: Int32
+    """Number of the pair of each hit."""
+    kind: Int64
+    """Kind of each pair."""
+    name: Int32
+    """Place in ``ids`` of the name of each pair."""
+    ids: Int64
+    """Distinct names as string ids."""
+
+
+def _hits(trace: TraceTable, rows: Int64) -> _Hits:
+    # Names are met by hashing once; all else is about the pairs, of which there are few. ``take`` is twice as fast as
+    # brackets where a million rows are gathered.
+    both = trace.name.take(rows).astype(np.int64) * len(EventKind) + trace.kind.take(rows)
+    pairs = pa.array(both).dictionary_encode()
+    name, kind = np.divmod(pairs.dictionary.to_numpy(), len(EventKind))
+    ids, place = np.unique(name, return_inverse=True)
+    indices = pairs.indices.to_numpy()
+    return _Hits(
+        rows,
+        trace.start_ns.take(rows),
+        trace.dur_ns.take(rows),
+        indices,
+        kind,
+        place.ravel().astype(np.int32),
+        ids,
+    )
+
+
+def _summary(hits: _Hits) -> Figures:
+    total, count = int(hits.dur_ns.sum()), len(hits.rows)
+    figures = [
+        METRICS.figure("events", count),
+        METRICS.figure("total_ns", total),
+        METRICS.figure("found_names", len(hits.ids)),
+    ]
+    if count:
+        figures += [
+            METRICS.figure("mean_ns", total / count),
+            METRICS.figure("first_hit_ns", int(hits.start_ns[0])),
+            METRICS.figure("last_hit_ns", int(hits.start_ns[-1])),
+        ]
+    return Figures("summary", "Found", "", figures)
+
+
+def _marks(trace: TraceTable, hits: _Hits, bins: int) -> Series:
+    """How many hits begin in each of so many equal slices of the trace: where to look."""
+    first = trace.coverage.start_ns
+    length = max(trace.coverage.end_ns - first, 1)
+    edges = [first + length * i // bins for i in range(bins + 1)]
+    places = np.searchsorted(hits.start_ns, np.array(edges, np.int64))
+    places[0], places[-1] = 0, len(hits.rows)  # what begins with the end of the trace is in the last slice
+    return Series(
+        name="marks",
+        title="Where",
+        subtitle=f"{len(hits.rows)} events",
+        x_metric=METRICS.metric("start_ns"),
+        x=list(edges),
+        lines=[Line(METRICS.metric("events"), "kernel", np.diff(places).tolist())],
+        style="histogram",
+    )
+
+
+def _coded(codes: npt.NDArray[np.integer], texts: pa.Array) -> pa.DictionaryArray:
+    """A column of few distinct texts: a million rows take bytes each, and their texts are met when a page is cut."""
+    return pa.DictionaryArray.from_arrays(pa.array(codes), texts)
+
+
+def _kinds() -> pa.Array:
+    return pa.array([kind.name.lower() for kind in EventKind], pa.string())
+
+
+def _in_time(trace: TraceTable, hits: _Hits) -> Frame:
+    """All hits in order of time."""
+    labels = [name.label for name in track_names(trace)]
+    threads = sorted(set(labels))
+    number = {label: i for i, label in enumerate(threads)}
+    thread = np.array([number[label] for label in labels], np.int32)
+    data = {
+        "event": pa.array(hits.rows),
+        "lane": pa.array(lanes_of(trace).places(trace, hits.rows)),
+        "row": pa.array(trace.depth.take(hits.rows)),
+        "name": _coded(hits.name.take(hits.pair), trace.strings.take(hits.ids)),
+        "kind": _coded(hits.kind.astype(np.int8).take(hits.pair), _kinds()),
+        "thread": _coded(thread.take(trace.track.take(hits.rows)), pa.array(threads, pa.string())),
+        "start_ns": pa.array(hits.start_ns),
+        "dur_ns": pa.array(hits.dur_ns),
+    }
+    shown = [
+        *(Column(hidden, hidden=True) for hidden in (EVENT, METRICS["lane"], ROW)),
+        *METRICS.columns("name", "kind", "thread", "start_ns", "dur_ns"),
+    ]
+    return Frame("hits", "Hits", shown, pa.table(data), ("event",), "name", Sort("start_ns", False))
+
+
+def _by_name(trace: TraceTable, hits: _Hits) -> Frame:
+    """One row for each name and kind, most time first."""
+    events = np.bincount(hits.pair, minlength=len(hits.kind))
+    total = sum_by(hits.pair, hits.dur_ns, len(hits.kind))
+    data = pa.table(
+        {
+            "name": trace.strings.take(hits.ids[hits.name]),
+            "kind": _kinds().take(pa.array(hits.kind)),
+            "events": pa.array(events),
+            "total_ns": pa.array(total),
+            "mean_ns": pa.array(ratio(total, events)),
+        }
+    )
+    return Frame(
+        name="names",
+        title="Found, by name",
+        columns=METRICS.columns(*data.column_names, share=("total_ns",)),
+        data=data.sort_by([("total_ns", "descending"), ("name", "ascending"), ("kind", "ascending")]),
+        row_key=("name", "kind"),
+        name_column="name",
+        sort=Sort("total_ns", True),
+    )

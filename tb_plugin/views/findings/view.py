@@ -1,0 +1,229 @@
+"""Findings: what to change first, what it would save, and the events that show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.busy_intervals import device_busy
+from tb_plugin.analysis.code_lines import code_lines
+from tb_plugin.analysis.device_time import busy_title
+from tb_plugin.analysis.failure_notices import failed_payloads
+from tb_plugin.analysis.filters import EVENT
+from tb_plugin.analysis.graphs.attribution import operator_names
+from tb_plugin.analysis.metrics import CHOSEN_STEPS, WHOLE, define
+from tb_plugin.analysis.range_traces import has_only_ranges
+from tb_plugin.analysis.reported_steps import STATED_STEP, missing_computation
+from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.step_shares import UNRECORDED, break_down
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Column, Figure, Figures, Notices, Payload, Table, View
+from tb_plugin.rules import RULES
+from tb_plugin.rules._dismissed import LeftOut, left_out, unknown_notices
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._savings import Findings, findings_of
+
+Int64 = npt.NDArray[np.int64]
+
+METRICS = OF_RULES.adding(
+    STATED_STEP,
+    define(
+        "",
+        "count",
+        {
+            "rules": ("All rules", "Rules that there are, those that are left out among them."),
+            "rules_silent": (
+                "Silent rules",
+                "Checks of idle time and overlap that were skipped because kernels are missing.",
+            ),
+        },
+    ),
+    define(
+        "", "text", {"silent_rules": ("Silent", "Titles of the checks that were skipped because kernels are missing.")}
+    ),
+    define(
+        WHOLE,
+        "text",
+        {"not_recorded": ("Not recorded", "What rules look at and the trace does not hold: of it they cannot speak.")},
+    ),
+)
+
+
+class FindingsAnalysis:
+    """What to change first, and what one gains."""
+
+    id = "findings"
+    title = "Findings"
+    model = TraceTable
+    traits = Traits(
+        "Summary",
+        kept=True,
+        whole="A finding says what a step would gain: it looks at whole steps.",
+        tables=("savings",),
+    )
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Returns why no rule can speak about a trace of which nothing but ranges is known."""
+        if has_only_ranges(trace):
+            return Missing("The trace is not one of a training: no rule speaks about it.", "")
+        return None
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Returns the chosen steps and what is left out: nothing else matters."""
+        return (params.steps, left_out(params))
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns the findings and their events. Raises BadRequest for unknown steps."""
+        out = left_out(params)
+        findings = findings_of(trace, params.steps, out)
+        own = [each.table for each in findings.found if each.table is not None]
+        frames = {frame.name: frame for frame in (_table(findings), _events(trace, findings), *own)}
+        payloads: dict[str, Payload] = {
+            "summary": _summary(trace, findings, params.steps),
+            "together": _together(trace, findings, params.steps),
+            "findings": Notices("findings", "Findings", "training", findings.notices),
+            **_left_out(findings, out),
+            **failed_payloads(findings.failures),
+        }
+        coverage = select_rows(trace, params.steps).coverage
+        return Part(coverage, _facts(trace, findings), frames, payloads, (*payloads, *frames))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+def _summary(trace: TraceTable, findings: Findings, chosen: tuple[str, ...] | None) -> Figures:
+    title = "" if trace.steps.recorded else "Recorded time"
+    length = (
+        METRICS.figure("step_time_mean_ns", findings.step_ns or None, title)
+        if missing_computation(trace) is None
+        else METRICS.figure("stated_step_ns", findings.step_ns or None)
+    )
+    unrecorded = break_down(trace, chosen).mean(UNRECORDED)
+    figures = [
+        length,
+        *([METRICS.figure("unrecorded_ns", unrecorded, note="per step", window=CHOSEN_STEPS)] if unrecorded else []),
+        METRICS.figure("findings", len(findings.found)),
+    ]
+    return Figures("summary", "Findings", "", figures, "headline")
+
+
+def _together(trace: TraceTable, findings: Findings, chosen: tuple[str, ...] | None) -> Figures:
+    whole, busy = findings.together, findings.utilization
+    known = "without unrecorded work" if break_down(trace, chosen).parts[UNRECORDED].any() else ""
+    figures = [
+        METRICS.figure("saving_low_ns", whole.low_ns),
+        METRICS.figure("saving_high_ns", whole.high_ns),
+        METRICS.figure("saving_ratio", whole.high_ns / whole.step_ns if whole.step_ns else None),
+        METRICS.figure("rules_looked", findings.looked),
+        METRICS.figure("rules", len(RULES)),
+        METRICS.figure("not_recorded", ", ".join(_not_recorded(trace))),
+        *_silent(findings),
+        *([] if busy is None else [METRICS.figure("utilization", busy, busy_title(trace), known)]),
+    ]
+    return Figures("together", "All findings together", "", figures)
+
+
+def _silent(findings: Findings) -> list[Figure]:
+    """Which rules did not look because kernels are missing; nothing where none are."""
+    if not findings.silent:
+        return []
+    titles = ", ".join(rule.title for rule in findings.silent)
+    return [METRICS.figure("rules_silent", len(findings.silent)), METRICS.figure("silent_rules", titles)]
+
+
+def _not_recorded(trace: TraceTable) -> list[str]:
+    """What several rules look at and the trace does not hold."""
+    held = {
+        "work of a device": bool(device_busy(trace)),
+        "input shapes": bool((trace.operators.shapes != MISSING).any()),
+        "lines of Python": bool((code_lines(trace).of != MISSING).any()),
+        "memory events": len(trace.memory.time_ns) > 0,
+    }
+    return [what for what, is_held in held.items() if not is_held]
+
+
+def _left_out(findings: Findings, out: LeftOut) -> dict[str, Notices]:
+    """What applies and is left out, by who left it out; what the log directory leaves out nobody can dismiss."""
+    ignored = [each.notice for each in findings.left_out if each.rule.id in out.ignored]
+    dismissed = [each.notice for each in findings.left_out if each.rule.id not in out.ignored]
+    told = (
+        Notices("dismissed", "Dismissed", "answer", dismissed),
+        Notices("ignored", "Left out by torch_trace_ignore", "answer", ignored),
+        Notices("data_quality", "About torch_trace_ignore", "data", unknown_notices(out)),
+    )
+    return {notices.name: notices for notices in told if notices.notices}
+
+
+def _facts(trace: TraceTable, findings: Findings) -> dict[str, Number]:
+    """What each rule would save, 0 where it does not apply or is left out; nothing of a file about which no rule speaks.
+
+    Of rules about what only some profiles state, those of profiles that do; none of rules that are silent.
+    """
+    if not trace.report.complete:
+        return {}
+    facts: dict[str, Number] = {
+        "findings.count": len(findings.found),
+        "findings.total_low_ns": findings.together.low_ns,
+        "findings.total_high_ns": findings.together.high_ns,
+    }
+    savings = {each.rule.id: each.notice.saving for each in findings.found}
+    for rule in RULES:
+        if rule.id in findings.counted:
+            saving = savings.get(rule.id)
+            facts[f"findings.{rule.id}.saving_low_ns"] = saving.low_ns if saving else 0.0
+            facts[f"findings.{rule.id}.saving_high_ns"] = saving.high_ns if saving else 0.0
+    return facts
+
+
+def _table(findings: Findings) -> Frame:
+    """A row for each finding."""
+    notices, step = findings.notices, findings.step_ns
+    savings = [notice.saving for notice in notices]
+    data = {
+        "finding": pa.array([notice.title for notice in notices], pa.string()),
+        "rule": pa.array([notice.rule for notice in notices], pa.string()),
+        "severity": pa.array([notice.severity for notice in notices], pa.string()),
+        "confidence": pa.array([notice.confidence or None for notice in notices], pa.string()),
+        "saving_low_ns": pa.array([saving and saving.low_ns for saving in savings], pa.float64()),
+        "saving_high_ns": pa.array([saving and saving.high_ns for saving in savings], pa.float64()),
+        "saving_shared_ns": pa.array([saving and saving.shared_ns for saving in savings], pa.float64()),
+        "saving_ratio": pa.array(
+            [saving.high_ns / step if saving and step else None for saving in savings], pa.float64()
+        ),
+        "evidence": pa.array([each.shown_by for each in findings.found], pa.int64()),
+    }
+    return Frame("savings", "Savings", METRICS.columns(*data), pa.table(data), ("rule",), "finding")
+
+
+def _events(trace: TraceTable, findings: Findings) -> Frame:
+    """The events that show each finding, what matters most first."""
+    rows = np.concatenate([each.events for each in findings.found] or [np.empty(0, np.int64)]).astype(np.int64)
+    rule = [each.rule.id for each in findings.found for _ in range(len(each.events))]
+    launch = trace.launch[rows]
+    lines = code_lines(trace)
+    line = lines.of[np.where(launch == MISSING, rows, launch)].astype(np.int64)
+    operator = operator_names(trace, rows)
+    # As everywhere a row belongs to the step in which it, or its launch, begins on the host.
+    begun = trace.start_ns[np.where(launch == MISSING, rows, launch)]
+    step = trace.steps.at(begun, on_host=True)
+    data = {
+        "rule": pa.array(rule, pa.string()),
+        "name": trace.strings.take(trace.name[rows]),
+        "dur_ns": pa.array(trace.dur_ns[rows]),
+        "start_ns": pa.array(trace.start_ns[rows]),
+        "step": pa.array(trace.steps.label, pa.string()).take(pa.array(step, mask=step == MISSING)),
+        "operator": trace.strings.take(operator),
+        "evidence_line": lines.texts.take(pa.array(line, mask=line == MISSING)),
+        "event": pa.array(rows),
+    }
+    shown = [*METRICS.columns(*(key for key in data if key != EVENT.key)), Column(EVENT, hidden=True)]
+    return Frame("finding_events", "Events", shown, pa.table(data), ("rule", "event"), "name", None)

@@ -1,0 +1,231 @@
+"""Flows: the arrows of a window, or all that one event led to and came from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.base import Detail, Params, Part, answer_view, bounds_of, whole_number
+from tb_plugin.analysis.filters import event_of
+from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.timeline.lanes import lanes_of
+from tb_plugin.analysis.timeline.tiles import CATEGORIES, category_of
+from tb_plugin.errors import BadRequest
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.links import first_in_process
+from tb_plugin.model.trace.numbering import firsts, numbered
+from tb_plugin.model.trace.order import touching
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Flows, Table, View
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+UInt8 = npt.NDArray[np.uint8]
+Bool = npt.NDArray[np.bool_]
+
+KINDS = ("launch", "forward_backward", "sync", "operator", "recorded")
+LAUNCH, AUTOGRAD, SYNC, OPERATOR, RECORDED = range(len(KINDS))
+MOST = 500
+"""Arrows of a window that are still told apart; with more of them none is shown."""
+MOST_ALLOWED = 5000
+CHAIN = 100
+"""Arrows of one event that are shown of each sort: the first ones in time."""
+
+
+class FlowsAnalysis(Detail):
+    """Arrows between events."""
+
+    id = "flows"
+    title = "Flows"
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the event or the window; the steps are said, not applied."""
+        return (params.steps, *(params.get(key) for key in ("event", "start_ns", "end_ns", "kinds", "most")))
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns the chain of ``event``, else the arrows of ``[start_ns, end_ns)``.
+
+        Raises BadRequest for an unknown event or kind and for a senseless range or number.
+        """
+        coverage = select_rows(trace, params.steps).coverage
+        arrows, wanted, text = arrows_of(trace), _kinds(params), params.get("event")
+        if text:
+            event = event_of(trace, text)
+            groups = [group[wanted[arrows.kind[group]]] for group in _chain(trace, arrows, event)]
+            shown = np.concatenate([group[:CHAIN] for group in groups])
+            flows = _payload(trace, arrows, shown, sum(map(len, groups)), [event])
+        else:
+            found = _touching(trace, arrows, *bounds_of(trace, params))
+            found = found[wanted[arrows.kind[found]]]
+            shown = found if len(found) <= _most(params) else found[:0]
+            flows = _payload(trace, arrows, shown, len(found), [])
+        return Part(coverage, payloads={"flows": flows}, layout=("flows",))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the arrows."""
+        return answer_view(self, parts[0], params)
+
+
+def _kinds(params: Params) -> Bool:
+    """Which kinds are asked for, by default all. Raises BadRequest."""
+    names = params.get("kinds").split(",") if params.get("kinds") else KINDS
+    if unknown := set(names) - set(KINDS):
+        raise BadRequest(f"No such arrow: {min(unknown)[:40]}.", "kinds", f"Kinds are {', '.join(KINDS)}.")
+    return np.array([kind in names for kind in KINDS])
+
+
+def _most(params: Params) -> int:
+    most = whole_number(params, "most")
+    return MOST if most is None else min(max(most, 0), MOST_ALLOWED)
+
+
+@dataclass(frozen=True, eq=False)
+class Arrows:
+    """All arrows of a trace, sorted by (tail, head); both are events."""
+
+    tail: Int32
+    head: Int32
+    kind: UInt8
+    name: Int32
+    """String id of what the trace calls it, -1 = nothing."""
+
+
+@remembered
+def arrows_of(trace: TraceTable) -> Arrows:
+    """Returns the arrows of a trace.
+
+    ``launch``: from the call to what it had a device do. ``operator``: from the operator to device work whose launch was
+    not recorded. ``sync``: from the call to what else it made on a device row: a wait, or a node of a graph that
+    does no device work. ``forward_backward``: from an operator to the one that runs in the backward pass for it. Of each of
+    these kinds an event is the head of one arrow at the most.
+    ``recorded``: all other arrows of the trace, under its own names.
+    """
+    alone = of_kind(trace.kind, *DEVICE_WORK) & (trace.launch == MISSING)
+    waits = np.flatnonzero(trace.kind == EventKind.SYNC)
+    calls = np.flatnonzero(trace.kind == EventKind.RUNTIME) if len(waits) else waits
+    columns = {
+        LAUNCH: trace.launch,
+        AUTOGRAD: trace.forward,
+        OPERATOR: np.where(alone, trace.operator, np.int32(MISSING)),
+    }
+    heads = {kind: np.flatnonzero(column != MISSING).astype(np.int32) for kind, column in columns.items()}
+    tails = {kind: columns[kind][rows] for kind, rows in heads.items()}
+    made_by = first_in_process(trace.correlation[calls], calls, trace.correlation[waits], trace.process, waits)
+    heads[SYNC], tails[SYNC] = waits[made_by != MISSING].astype(np.int32), made_by[made_by != MISSING]
+    head, tail = np.concatenate(list(heads.values())), np.concatenate(list(tails.values()))
+    kind = np.repeat(np.array(list(heads), np.uint8), [len(rows) for rows in heads.values()])
+    recorded = trace.arrows
+    name = np.concatenate((np.full(len(kind), MISSING, np.int32), recorded.name))
+    tail, head = np.concatenate((tail, recorded.tail)), np.concatenate((head, recorded.head))
+    kind = np.concatenate((kind, np.full(len(recorded.name), RECORDED, np.uint8)))
+    order = np.lexsort((head, tail))
+    return Arrows(tail[order], head[order], kind[order], name[order])
+
+
+def _touching(trace: TraceTable, arrows: Arrows, start: int, end: int) -> Int64:
+    """Arrows with an end in ``[start, end)``, in order of time of their heads."""
+
+    def inside(rows: Int32) -> Bool:
+        begins = trace.start_ns[rows]
+        return touching(begins, begins + trace.dur_ns[rows], start, end)
+
+    return _by_head(arrows, np.flatnonzero(inside(arrows.tail) | inside(arrows.head)))
+
+
+def _by_head(arrows: Arrows, chosen: Int64) -> Int64:
+    return chosen[np.argsort(arrows.head[chosen], kind="stable")]
+
+
+def _chain(trace: TraceTable, arrows: Arrows, event: int) -> list[Int64]:
+    """Three sorts of arrows, each by time: what ran on devices for the event, its links (between forward and backward, and
+    those recorded), and what ran on devices for the operators at the other ends of the links that are shown.
+    """
+    work = ~_is_link(arrows)
+    if of_kind(trace.kind[[event]], *ON_DEVICE)[0]:
+        own = np.flatnonzero((arrows.head == event) & work)
+        source = int(arrows.tail[own[0]]) if len(own) else MISSING
+        among = np.flatnonzero(~work & ((arrows.head == event) | (arrows.tail == event)))
+    else:
+        beneath = _tails_inside(trace, arrows, np.array([event]))
+        own, source = beneath[work[beneath]], event
+        linked = np.flatnonzero(~work)
+        heads = arrows.head[linked]
+        among = np.union1d(beneath[~work[beneath]], linked[_inside(trace, heads, event)])
+    if not len(among):
+        among, event = _links_around(trace, arrows, source)
+    among = _by_head(arrows, among)
+    shown = among[:CHAIN]
+    ends = np.concatenate((arrows.tail[shown], arrows.head[shown])).astype(np.int64)
+    others = np.unique(ends[~_inside(trace, ends, event)])
+    further = _tails_inside(trace, arrows, others)
+    further = np.setdiff1d(further[work[further]], own)
+    return [_by_head(arrows, own), among, _by_head(arrows, further)]
+
+
+def _is_link(arrows: Arrows) -> Bool:
+    """Whether an arrow joins two pieces of work, rather than a call with what it had a device do."""
+    linked: Bool = (arrows.kind == AUTOGRAD) | (arrows.kind == RECORDED)
+    return linked
+
+
+def _inside(trace: TraceTable, rows: npt.NDArray[np.integer], event: int) -> Bool:
+    """Whether rows are an event or began in it, on its thread: the rule by which work belongs to an operator."""
+    began = (rows > event) & (trace.start_ns[rows] < trace.start_ns[event] + trace.dur_ns[event])
+    inside: Bool = (rows == event) | began & (trace.track[rows] == trace.track[event])
+    return inside
+
+
+def _tails_inside(trace: TraceTable, arrows: Arrows, events: Int64) -> Int64:
+    """Arrows that begin at one of some events or inside it, as ``_inside`` has it; ascending."""
+    # Rows stand by their start: what begins in an event is a stretch of rows, and so of arrows by their tails.
+    after = np.searchsorted(trace.start_ns, trace.ends(events), side="left")
+    low = np.searchsorted(arrows.tail, events, side="left")
+    length = np.searchsorted(arrows.tail, np.maximum(after, events + 1), side="left") - low
+    before = np.cumsum(length) - length
+    found = np.arange(length.sum()) + np.repeat(low - before, length)
+    own = trace.track[arrows.tail[found]] == np.repeat(trace.track[events], length)
+    return np.unique(found[own])
+
+
+def _links_around(trace: TraceTable, arrows: Arrows, row: int) -> tuple[Int64, int]:
+    """Links of the nearest operator around a row that has any, and that operator."""
+    linked = np.flatnonzero(_is_link(arrows))
+    while row != MISSING:
+        found = linked[(arrows.tail[linked] == row) | (arrows.head[linked] == row)]
+        if len(found):
+            return found, row
+        row = int(trace.operator[row])
+    return linked[:0], row
+
+
+def _payload(trace: TraceTable, arrows: Arrows, shown: Int64, total: int, events: list[int]) -> Flows:
+    """Some of the arrows, with the events that they join and ``events``."""
+    tail, head = arrows.tail[shown], arrows.head[shown]
+    points = np.unique(np.concatenate((tail, head, np.array(events, np.int32))))
+    said = arrows.name[shown]
+    texts = np.concatenate((trace.name[points], said[said != MISSING]))
+    number, count = numbered(texts)
+    name, label = number[: len(points)], np.full(len(said), MISSING, np.int64)
+    label[said != MISSING] = number[len(points) :]
+    return Flows(
+        names=[trace.strings[int(i)] for i in texts[firsts(number, count)]],
+        categories=CATEGORIES,
+        kinds=list(KINDS),
+        event=points.tolist(),
+        lane=lanes_of(trace).places(trace, points).tolist(),
+        row=trace.depth[points].tolist(),
+        start_ns=trace.start_ns[points].tolist(),
+        dur_ns=trace.dur_ns[points].tolist(),
+        name=name.tolist(),
+        category=category_of(trace, points).tolist(),
+        from_=np.searchsorted(points, tail).tolist(),
+        to=np.searchsorted(points, head).tolist(),
+        arrow=arrows.kind[shown].tolist(),
+        label=label.tolist(),
+        total=total,
+        hidden=total - len(shown),
+    )

@@ -1,0 +1,374 @@
+"""Gaps: where a device, or one of its streams, stood still, and what the host did meanwhile instead of feeding it.
+
+A gap of a device lies between two moments at which any of its streams works, a gap of a stream between two consecutive
+pieces of its work. What explains it is the call that launched the work after it: was it late, and what was its thread
+busy with, or was it early, and the work waited on the device?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view, bounds_of, whole_number
+from tb_plugin.analysis.busy_intervals import covered_work
+from tb_plugin.analysis.idle.account import idle_account
+from tb_plugin.analysis.idle.causes import Cause
+from tb_plugin.analysis.idle.host_activity import host_of
+from tb_plugin.analysis.idle.metrics import TITLES, word_of
+from tb_plugin.analysis.metrics import SHARED, define
+from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.timeline.lanes import lanes_of
+from tb_plugin.analysis.unrecorded_work import device_occupied
+from tb_plugin.lib.intervals import Ranges, measure_within
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import stable_order
+from tb_plugin.payloads import Column, Figure, Figures, Metric, Table, View
+
+HERE = "the window"
+METRICS = SHARED.adding(
+    define(
+        HERE,
+        "count",
+        {
+            "gaps": (
+                "Gaps of streams",
+                "Times between two pieces of work of a device stream, no shorter than asked for.",
+            ),
+            "device_gaps": (
+                "Gaps",
+                "Times in which no stream of a device works, nor unrecorded work runs, no shorter than asked for.",
+            ),
+            "gaps_listed": (
+                "Listed",
+                "Those that are listed: the longest of devices, then the longest of streams alone.",
+            ),
+        },
+    ),
+    define(
+        HERE,
+        "ns",
+        {
+            "gap_ns": (
+                "In gaps of streams",
+                "Parts of the gaps of streams that lie in the window, added up over the streams.",
+            ),
+            "device_gap_ns": (
+                "In gaps",
+                "Parts of the gaps of devices that lie in the window, added up over the devices.",
+            ),
+            "launched_at_ns": ("Launched at", "When the call that launched the work after the gap began."),
+            "cause_ns": ("In it", "Idle time of the device in the gap that has this cause."),
+            "host_doing_ns": (
+                "In it",
+                "Time of the gap (until the launch, where it was late) in what the host did most.",
+            ),
+        },
+    ),
+    define(
+        HERE,
+        "ratio",
+        {
+            "gap_ratio": (
+                "Share of streams",
+                "Time in gaps of streams over the length of the window times the number of streams that worked.",
+            ),
+            "device_gap_ratio": (
+                "Share",
+                "Time in gaps of devices over the length of the window times the number of devices that worked.",
+            ),
+            "other_busy_ratio": ("Others busy", "Share of the gap in which another stream of the device worked."),
+            "host_doing_ratio": ("Of the gap", "Time in what the host did most over the length of the gap."),
+        },
+    ),
+    define(
+        "",
+        "text",
+        {
+            "gap_of": ("Gap of", "device: no stream of the device works. stream: only this one stands still."),
+            "why": (
+                "Why",
+                "Of a device what its cause comes to, of a stream alone what its launch says. host busy: the launch came "
+                "late, the host did something else. host waits: late, the host waited for a device. launched before: the "
+                "work was launched in time and waited on the device. nothing recorded: no launch, or nothing on its thread.",
+            ),
+        },
+    ),
+    define(
+        "",
+        "code",
+        {
+            "host_doing": (
+                "Host did",
+                "Name that was innermost longest on the thread that launched the work after the gap: until the launch "
+                "where it was late, else in all of the gap; where it had nothing open, on the thread that put the work into "
+                "its queue. Empty: no event was open.",
+            ),
+            "host_operator": (
+                "In operator",
+                "Operator around the longest of the calls that the host spent most time in.",
+            ),
+        },
+    ),
+)
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+SHORTEST_NS = 10_000
+LISTED = 2_000
+"""Longest gaps that are listed; the figures are over all."""
+
+HOST_BUSY, HOST_WAITS, LAUNCHED, UNKNOWN = "host busy", "host waits", "launched before", "nothing recorded"
+_ON_DEVICE = (Cause.LAUNCH_LATENCY, Cause.KERNEL_LATENCY, Cause.DEPENDENCY, Cause.UNEXPLAINED)
+"""Causes that come after the launch had returned."""
+DEVICE, STREAM = "device", "stream"
+
+_NEXT = Metric(
+    "event", "Event", "count", "Number of the event after the gap in order of time, as the timeline knows it."
+)
+_COLUMNS = (
+    "gap_of", "lane", "device", "stream", "start_ns", "dur_ns", "event", "name", "launched_at_ns", "other_busy_ratio",
+    "cause", "cause_ns", "cause_key", "why", "host_doing", "host_operator", "host_doing_ns", "host_doing_ratio",
+)  # fmt: skip
+
+
+class Gaps(Detail):
+    """The view of the gaps of devices and their streams in a window."""
+
+    id = "gaps"
+    title = "Gaps"
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Returns the window and how short a gap may be; the steps are said, not applied."""
+        return (params.steps, *(params.get(key) for key in ("start_ns", "end_ns", "min_ns")))
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns the gaps of at least ``min_ns`` that touch ``[start_ns, end_ns)``, by default all. Raises BadRequest."""
+        coverage = select_rows(trace, params.steps).coverage
+        start, end = bounds_of(trace, params)
+        shortest = whole_number(params, "min_ns")
+        every = _every(trace)
+        found = every.take(
+            (every.end_ns - every.start_ns >= (SHORTEST_NS if shortest is None else shortest))
+            & (every.start_ns < end)
+            & (every.end_ns > start)
+        )
+        listed = _longest(found)
+        summary = Figures("summary", "Gaps", "", [*_figures(trace, found, start, end), _listed(listed)])
+        frames = {"gaps": _frame(trace, found.take(listed))}
+        return Part(coverage, {}, frames, {"summary": summary}, ("summary", "gaps"))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the figures and the first gaps, or a page of the list."""
+        return answer_view(self, parts[0], params)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Gaps as columns. ``next`` is the row of the work after each; ``streams`` counts all streams that worked.
+
+    A gap may be of a stream, of a device or of both.
+    """
+
+    start_ns: Int64
+    end_ns: Int64
+    next: Int64
+    of_stream: Bool
+    of_device: Bool
+    streams: int
+    busy: Mapping[int, Ranges]
+    """When each device worked on any stream, on unrecorded work as well."""
+
+    def take(self, chosen: Int64 | Bool) -> _Found:
+        """Returns some of the gaps."""
+        return _Found(
+            self.start_ns[chosen], self.end_ns[chosen], self.next[chosen], self.of_stream[chosen],
+            self.of_device[chosen], self.streams, self.busy,
+        )  # fmt: skip
+
+
+@remembered
+def _every(trace: TraceTable) -> _Found:
+    """All gaps of a trace: those of streams, and those of devices that are not gaps of a stream."""
+    rows = covered_work(trace)
+    rows = rows[stable_order(trace.track[rows])]
+    track, start, end = trace.track[rows], trace.start_ns[rows], trace.ends(rows)
+    # The latest end so far on a stream: a running maximum of places, which later streams hold the higher ones of.
+    by_end = np.lexsort((end, track))
+    place = np.empty(len(rows), np.int64)
+    place[by_end] = np.arange(len(rows))
+    reach = end[by_end][np.maximum.accumulate(place)]
+    at = np.flatnonzero((track[1:] == track[:-1]) & (start[1:] > reach[:-1])) + 1
+    device = trace.device[rows]
+    order = stable_order(device)
+    _, first = np.unique(device[order], return_index=True)
+    parts = np.split(order, first[1:]) if len(rows) else []
+    busy = device_occupied(trace)
+    begin, close, after = reach[at - 1], start[at], rows[at]
+    of_device = np.zeros(len(begin), np.bool_)
+    for ranges, part in zip(busy.values(), parts, strict=True):
+        first_ns, last_ns, next_row = _of_device(ranges, start[part], rows[part])
+        # Of a device and of a stream at once: the row that ends it ends a gap of its stream that began as early.
+        mine = _place(after, next_row)
+        same = (mine != MISSING) & (np.append(begin, 0)[mine] == first_ns)
+        of_device[mine[same]] = True
+        begin, close = np.append(begin, first_ns[~same]), np.append(close, last_ns[~same])
+        after, of_device = np.append(after, next_row[~same]), np.append(of_device, ~same[~same])
+    of_stream = np.arange(len(begin)) < len(at)
+    return _Found(begin, close, after, of_stream, of_device, len(np.unique(track)), busy)
+
+
+def _place(values: Int64, wanted: Int64) -> Int64:
+    """First place of each wanted one among distinct values, -1 where there is none."""
+    order = np.argsort(values, kind="stable")
+    at = np.searchsorted(values[order], wanted)
+    found = np.append(order, MISSING)[at]
+    return np.where(np.append(values, MISSING)[found] == wanted, found, MISSING)
+
+
+def _of_device(busy: Ranges, start: Int64, rows: Int64) -> tuple[Int64, Int64, Int64]:
+    """Begins and ends of the gaps of a device, and the first row of the work that ends each."""
+    order = np.lexsort((rows, start))
+    return busy.end[:-1], busy.start[1:], rows[order][np.searchsorted(start[order], busy.start[1:], side="left")]
+
+
+def _longest(found: _Found) -> Int64:
+    """Positions of the gaps to list: those of devices, then of streams, the longest first; of equals the earliest."""
+    order: Int64 = np.lexsort((found.next, found.start_ns, found.start_ns - found.end_ns, ~found.of_device))[:LISTED]
+    return order
+
+
+def _figures(trace: TraceTable, found: _Found, start: int, end: int) -> list[Figure]:
+    """How many gaps there are, and how much of the window they take, of devices and of streams."""
+    inside = np.minimum(found.end_ns, end) - np.maximum(found.start_ns, start)
+    length = max(0, min(end, trace.coverage.end_ns) - max(start, trace.coverage.start_ns))
+    figures = []
+    for of, chosen, lanes in (("device_", found.of_device, len(found.busy)), ("", found.of_stream, found.streams)):
+        time = int(inside[chosen].sum())
+        figures += [
+            Figure(METRICS.metric(f"{of}gaps"), int(chosen.sum())),
+            Figure(METRICS.metric(f"{of}gap_ns"), time),
+            Figure(METRICS.metric(f"{of}gap_ratio"), time / (length * lanes) if length * lanes else None),
+        ]
+    return figures
+
+
+def _listed(gaps: Int64) -> Figure:
+    return Figure(METRICS.metric("gaps_listed"), len(gaps))
+
+
+def _frame(trace: TraceTable, gaps: _Found) -> Frame:
+    """The gaps as a table, in their order."""
+    length = gaps.end_ns - gaps.start_ns
+    track, device = trace.track[gaps.next], trace.device[gaps.next]
+    launch = trace.launch[gaps.next]
+    other = np.zeros(len(length), np.int64)
+    for number in np.unique(device).tolist():
+        mine = device == number
+        # The stream itself stands still in its gap: what is busy there is another one.
+        other[mine] = measure_within(gaps.busy[number], gaps.start_ns[mine], gaps.end_ns[mine])
+    did = _host_did(trace, gaps)
+    cause, cause_ns = _causes(trace, gaps)
+    titles = pa.array([*(TITLES[each][0] for each in Cause), None], pa.string())
+    words = pa.array([*(word_of(each) for each in Cause), None], pa.string())
+    ids = pa.array([*(each.id for each in trace.devices), None], pa.string())
+    streams = pa.array([each.tid for each in trace.tracks], pa.string())
+    data = pa.table(
+        {
+            "gap_of": pa.array(np.where(gaps.of_device, DEVICE, STREAM), pa.string()),
+            "lane": pa.array(lanes_of(trace).places(trace, gaps.next)),
+            "device": ids.take(pa.array(np.where(device == MISSING, len(ids) - 1, device))),
+            "stream": streams.take(pa.array(track)),
+            "start_ns": pa.array(gaps.start_ns),
+            "dur_ns": pa.array(length),
+            "event": pa.array(gaps.next),
+            "name": trace.strings.take(trace.name[gaps.next]),
+            "launched_at_ns": pa.array(trace.start_ns[launch], mask=launch == MISSING),
+            "other_busy_ratio": pa.array(other / length, mask=device == MISSING),
+            "cause": titles.take(pa.array(cause)),
+            "cause_ns": pa.array(cause_ns, mask=cause == len(Cause)),
+            "cause_key": words.take(pa.array(cause)),
+            "why": _why(gaps, did, cause),
+            "host_doing": trace.strings.take(did.name),
+            "host_operator": trace.strings.take(did.operator),
+            "host_doing_ns": pa.array(did.time_ns, mask=launch == MISSING),
+            "host_doing_ratio": pa.array(did.time_ns / length, mask=launch == MISSING),
+        }
+    )
+    return Frame(
+        name="gaps",
+        title="Gaps",
+        columns=[
+            Column(_NEXT if key == "event" else METRICS.metric(key, window=HERE), hidden=key == "cause_key")
+            for key in _COLUMNS
+        ],
+        data=data,
+        row_key=("gap_of", "lane", "start_ns"),
+        name_column="name",
+    )
+
+
+def _causes(trace: TraceTable, gaps: _Found) -> tuple[Int64, Int64]:
+    """The cause with most of the device's idle time in each gap, and that time; len(Cause) where the device is never idle."""
+    device = trace.device[gaps.next]
+    cause, time = np.full(len(device), len(Cause), np.int64), np.zeros(len(device), np.int64)
+    for number in np.unique(device).tolist():
+        mine = np.flatnonzero(device == number)
+        parts = idle_account(trace, number).by_cause(gaps.start_ns[mine], gaps.end_ns[mine])
+        spent = np.stack([parts[each] for each in Cause])
+        most = spent.argmax(axis=0)
+        time[mine] = spent[most, np.arange(len(mine))]
+        cause[mine] = np.where(time[mine] > 0, most, len(Cause))
+    return cause, time
+
+
+@dataclass(frozen=True, eq=False)
+class _Did:
+    """What the thread that launched the work after each gap did: the name with most time, and the operator around it.
+
+    Names are string ids (-1 = nothing recorded).
+    """
+
+    launched: Bool
+    late: Bool
+    """At least half of the gap was over when the launch began: looked at is the time until then, else all of it."""
+    waits: Bool
+    """The longest call of the name waits for a device."""
+    name: Int64
+    operator: Int64
+    time_ns: Int64
+
+
+def _host_did(trace: TraceTable, gaps: _Found) -> _Did:
+    launch = trace.launch[gaps.next]
+    begun = np.clip(trace.start_ns[launch], gaps.start_ns, gaps.end_ns) if len(trace) else gaps.end_ns
+    launched = launch != MISSING
+    late = launched & (2 * (begun - gaps.start_ns) >= gaps.end_ns - gaps.start_ns)
+    until = np.where(late, begun, gaps.end_ns)
+    host = host_of(trace)
+    name, time, longest = host.did_before(gaps.next, gaps.start_ns, until)
+    around = np.append(trace.operator, np.int32(MISSING))[longest]
+    operator = np.append(trace.name, np.int32(MISSING))[around].astype(np.int64)
+    return _Did(launched, late, np.append(host.waits, False)[longest], name, operator, time)
+
+
+def _why(gaps: _Found, did: _Did, cause: Int64) -> pa.Array:
+    """Of a gap of a device its cause decides, so that the two never say different things; of a stream alone the launch."""
+    silent = did.name == MISSING
+    of_stream = (did.launched & ~did.late, ~did.launched | silent, did.waits)
+    of_device = (
+        np.isin(cause, _ON_DEVICE) | ((cause == Cause.GRAPH) & ~did.late),
+        (cause == Cause.NOT_RECORDED) | ((cause == Cause.PYTHON) & silent),
+        cause == Cause.SYNCHRONISATION,
+    )
+    cases = [np.where(gaps.of_device, *both) for both in zip(of_device, of_stream, strict=True)]
+    says = (LAUNCHED, UNKNOWN, HOST_WAITS, HOST_BUSY)
+    return pa.array(says, pa.string()).take(pa.array(np.select(cases, range(3), default=3)))

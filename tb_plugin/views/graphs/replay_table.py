@@ -1,0 +1,157 @@
+"""Chosen replays one by one, and what is known of each piece of their work."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.graphs.coverage import Tie, ties
+from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.graphs.replays import Replays, replays_of
+from tb_plugin.analysis.groupby import sum_by
+from tb_plugin.analysis.unrecorded_work import device_occupied
+from tb_plugin.lib.intervals import measure_by, measure_within
+from tb_plugin.model.trace.graph_capture import Scopes
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, of_kind
+from tb_plugin.model.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+UInt8 = npt.NDArray[np.uint8]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """Chosen replayed work in the order of replays and nodes; -1 = absent."""
+
+    row: Int64
+    of: Int64
+    """Position of its replay in ``Account``."""
+    graph: Int64
+    node: Int32
+    """As ``Replays.node``."""
+    dur_ns: Int64
+    tie: UInt8
+    """What tells an operator, module or phase behind it: ``Tie``."""
+    operator: Int32
+    """Position in ``scopes`` of the operator behind it."""
+    module: Int32
+    """The same of its module or annotated region."""
+
+
+@dataclass(frozen=True, eq=False)
+class Account:
+    """Chosen replays by time; columns by replay. Nanoseconds; -1 = absent."""
+
+    replays: Replays
+    graph: Int64
+    call: Int64
+    start_ns: Int64
+    end_ns: Int64
+    nodes: Int64
+    device_ns: Int64
+    node_gaps_ns: Int64
+    gap_ns: Int64
+    """Since the replay before."""
+    launch_ns: Int64
+    work: Work
+    scopes: Scopes
+
+    def __len__(self) -> int:
+        return len(self.graph)
+
+
+def account_of(trace: TraceTable, chosen: Bool) -> Account:
+    """Returns the replays of which any work is chosen, with that work."""
+    replays = replays_of(trace)
+    size = np.diff(replays.begin)
+    every = np.repeat(np.arange(len(replays)), size)
+    keep = np.flatnonzero(chosen[replays.work])
+    numbers, of = np.unique(every[keep], return_inverse=True)
+    row = replays.work[keep].astype(np.int64)
+    work, scopes = _known(trace, replays, keep, row, of.astype(np.int64), every)
+    count = len(numbers)
+    start = np.full(count, np.iinfo(np.int64).max)
+    end = np.zeros(count, np.int64)
+    np.minimum.at(start, of, trace.start_ns[row])
+    np.maximum.at(end, of, trace.ends(row))
+    busy = measure_by(of.astype(np.int64), trace.start_ns[row], trace.ends(row), count)
+    call = replays.call[numbers].astype(np.int64)
+    return Account(
+        replays=replays,
+        graph=replays.graph[numbers].astype(np.int64),
+        call=call,
+        start_ns=start,
+        end_ns=end,
+        nodes=np.bincount(of, minlength=count).astype(np.int64),
+        device_ns=sum_by(of, trace.dur_ns[row], count),
+        node_gaps_ns=end - start - busy,
+        gap_ns=_gaps(trace, row, of, start, end),
+        launch_ns=np.where(call == MISSING, MISSING, trace.dur_ns[call]) if len(call) else call,
+        work=work,
+        scopes=scopes,
+    )
+
+
+def _known(
+    trace: TraceTable, replays: Replays, keep: Int64, row: Int64, of: Int64, every: Int64
+) -> tuple[Work, Scopes]:
+    origins = origins_of(trace)
+    place = np.searchsorted(origins.work, row)
+    scope = origins.scope[place]
+    scopes = origins.scopes
+    work = Work(
+        row=row,
+        of=of,
+        graph=replays.graph[every[keep]].astype(np.int64),
+        node=replays.node[keep],
+        dur_ns=trace.dur_ns[row],
+        tie=ties(trace, row)[2],
+        operator=scopes.nearest(EventKind.OPERATOR)[scope],
+        module=scopes.nearest(EventKind.MODULE, EventKind.ANNOTATION)[scope],
+    )
+    return work, scopes
+
+
+def _gaps(trace: TraceTable, row: Int64, of: Int64, start: Int64, end: Int64) -> Int64:
+    """How long the device of each replay ran nothing since the replay before on it, -1 = it is the first."""
+    found = np.full(len(start), MISSING, np.int64)
+    device = np.full(len(start), MISSING, np.int64)
+    device[of[::-1]] = trace.device[row[::-1]]
+    for number, busy in device_occupied(trace).items():
+        mine = np.flatnonzero(device == number)
+        mine = mine[np.argsort(start[mine], kind="stable")]
+        if len(mine) > 1:
+            before = np.minimum(np.maximum.accumulate(end[mine])[:-1], start[mine[1:]])
+            found[mine[1:]] = start[mine[1:]] - before - measure_within(busy, before, start[mine[1:]])
+    return found
+
+
+def usual_launch_ns(trace: TraceTable) -> int | None:
+    """Returns the median duration of the calls that launch one piece of work each, None where there are none."""
+    launched = trace.launch[of_kind(trace.kind, *DEVICE_WORK) & (trace.launch != MISSING)]
+    calls, count = np.unique(launched, return_counts=True)
+    calls = calls[(count == 1) & ~trace.calls_that(CallRole.GRAPH)[calls]]
+    if not len(calls):
+        return None
+    return int(np.sort(trace.dur_ns[calls])[(len(calls) - 1) // 2])
+
+
+def labels_of(replays: Replays) -> list[str]:
+    """Returns what each graph is called: by its recorded id where no other has it."""
+    recorded = replays.graphs.recorded.tolist()
+    times = Counter(recorded)
+    return [
+        str(number) if number != MISSING and times[number] == 1 else f"#{place + 1}"
+        for place, number in enumerate(recorded)
+    ]
+
+
+def tied_times(work: Work) -> dict[Tie, int]:
+    """Returns the device time by what tells an operator, module or phase behind it; the parts sum to all of it."""
+    total = sum_by(work.tie, work.dur_ns, len(Tie))
+    return {tie: int(total[tie]) for tie in Tie if tie != Tie.LAUNCHED}

@@ -1,0 +1,255 @@
+"""Tables of graphs: one row a graph, a node, a replay, and a recording that does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.annotations import annotation_around
+from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.code_lines import code_lines
+from tb_plugin.analysis.demangle import readable_names
+from tb_plugin.analysis.filters import EVENT
+from tb_plugin.analysis.graphs.attribution_payload import WAYS
+from tb_plugin.analysis.graphs.coverage import Tie
+from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.groupby import Groups, group, ratio, sum_by
+from tb_plugin.analysis.range_patterns import module_label
+from tb_plugin.analysis.unattributed_kernels import module_around
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Column, Sort
+from tb_plugin.views.graphs.metrics import METRICS
+from tb_plugin.views.graphs.repeated_parts import Repeated, repeated_part
+from tb_plugin.views.graphs.replay_table import Account, labels_of, usual_launch_ns
+
+Int64 = npt.NDArray[np.int64]
+
+TIES: Mapping[Tie, str] = MappingProxyType(
+    {Tie(way): title.lower() for way, (title, _) in WAYS.items()} | {Tie.NONE: "nothing"}
+)
+OWN = "this trace"
+FIRST: Mapping[str, str] = MappingProxyType({"start_ns": "First at", "dur_ns": "First takes"})
+Parts = Mapping[int, Repeated | None]
+"""What repeats in each graph, by its number."""
+
+
+def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
+    """Returns one row a graph with chosen replays, most device time first."""
+    groups = group(account.graph)
+    number = account.graph[groups.first]
+    labels = labels_of(account.replays)
+    replays, device = groups.count(), groups.sum(account.device_ns)
+    has_call = account.call != MISSING
+    most, tied = _most(account, len(labels))
+    repeated = [parts[each] for each in number.tolist()]
+    usual = usual_launch_ns(trace)
+    gaps, span = groups.sum(account.node_gaps_ns), groups.sum(account.end_ns - account.start_ns)
+    nodes = np.zeros(len(groups), np.int64)
+    np.maximum.at(nodes, groups.of, account.nodes)
+    first = account.start_ns[groups.first]
+    phase, module, frame = _around(trace, account, groups)
+    agreements = origins_of(trace).agreements
+    agreeing = [str(agreements[each]) if each in agreements else None for each in number.tolist()]
+    agreement = {"graph_agreement": pa.array(agreeing, pa.string())} if agreements else {}
+    data = {
+        "captured_graph": pa.array([labels[each] for each in number.tolist()], pa.string()),
+        "launch_phase": phase,
+        "replays": pa.array(replays),
+        "graph_nodes": pa.array(nodes),
+        "graph_device_ns": pa.array(device),
+        "graph_mean_ns": pa.array(device / np.maximum(replays, 1)),
+        "graph_tied_ratio": pa.array(ratio(tied[number], device)),
+        "graph_way": pa.array([TIES[Tie(most[each])] for each in number.tolist()], pa.string()),
+        **agreement,
+        "node_gaps_ns": pa.array(gaps),
+        "node_gaps_ratio": pa.array(ratio(gaps, span)),
+        "replay_gaps_ns": pa.array(
+            groups.sum(np.maximum(account.gap_ns, 0)), mask=~groups.any(account.gap_ns != MISSING)
+        ),
+        "graph_launch_ns": pa.array(groups.sum(np.where(has_call, account.launch_ns, 0)), mask=~groups.any(has_call)),
+        "separate_launch_ns": pa.array(
+            groups.sum(account.nodes) * (usual or 0), mask=np.full(len(groups), usual is None)
+        ),
+        "graph_repeats": pa.array([part and part.count for part in repeated], pa.int64()),
+        "repeat_nodes": pa.array([part and part.length for part in repeated], pa.int64()),
+        "repeat_ratio": _in_repeats(account, number, repeated, device),
+        "launch_module": module,
+        "launch_frame": frame,
+        "start_ns": pa.array(first),
+        "dur_ns": pa.array(account.end_ns[groups.first] - first),
+    }
+    if trace.captured.source:
+        told = [trace.captured.source if most[each] == Tie.CAPTURE_TRACE else None for each in number.tolist()]
+        data["graph_source"] = pa.array(told, pa.string())
+    hidden = ("dur_ns", "repeat_nodes", "repeat_ratio", "node_gaps_ratio")
+    shown = [key for key in data if data[key].null_count < max(1, len(groups))]
+    columns = METRICS.columns(*shown, hidden=hidden, share=("graph_device_ns",), titles=FIRST)
+    event = {EVENT.key: pa.array(account.work.row[_firsts(account.work.of, len(account))][groups.first])}
+    table = pa.table(data | event).sort_by([("graph_device_ns", "descending"), ("captured_graph", "ascending")])
+    return Frame(
+        "graphs", "Graphs", [*columns, Column(EVENT, hidden=True)], table, ("captured_graph",), "captured_graph",
+        Sort("graph_device_ns", True),
+    )  # fmt: skip
+
+
+def parts_of(account: Account) -> Parts:
+    """Returns what repeats in each chosen graph."""
+    graphs, of_node = account.replays.graphs, _node_times(account)
+    found: dict[int, Repeated | None] = {}
+    for graph in np.unique(account.graph).tolist():
+        nodes = graphs.nodes(graph)
+        token = group(graphs.kind[nodes].astype(np.int64), graphs.name[nodes].astype(np.int64)).of
+        found[graph] = repeated_part(token, of_node[nodes])
+    return found
+
+
+def nodes_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
+    """Returns the nodes of the graphs in their order, with what they came to over all replays that are alike."""
+    work = account.work
+    known = np.flatnonzero(work.node != MISSING)
+    groups = group(work.node[known])
+    order = np.argsort(work.node[known][groups.first], kind="stable")
+    first = known[groups.first][order]
+    graph, node = work.graph[first], work.node[first]
+    total, count = groups.sum(work.dur_ns[known])[order], groups.count()[order]
+    labels = labels_of(account.replays)
+    all_of = sum_by(work.graph, work.dur_ns, len(labels))
+    names = trace.strings.take(trace.name[work.row[first]].astype(np.int64))
+    place = node - account.replays.graphs.begin[graph]
+    data = {
+        "captured_graph": pa.array([labels[each] for each in graph.tolist()], pa.string()),
+        "graph_node": pa.array(place + 1),
+        "name": names,
+        "node_operator": _scope_names(trace, account, work.operator[first]),
+        "node_module": _modules(_scope_names(trace, account, work.module[first])),
+        "node_mean_ns": pa.array(total / np.maximum(count, 1)),
+        "node_total_ns": pa.array(total),
+        "node_share": pa.array(ratio(total, all_of[graph])),
+        "node_replays": pa.array(count),
+        "node_repeat": _repeat_of(account, parts, node),
+        "node_way": pa.array([TIES[Tie(each)] for each in work.tie[first].tolist()], pa.string()),
+        "start_ns": pa.array(trace.start_ns[work.row[first]]),
+        "dur_ns": pa.array(work.dur_ns[first]),
+        EVENT.key: pa.array(work.row[first]),
+    }
+    readable = pa.array(readable_names(names.to_pylist()), pa.large_string())
+    if readable.null_count < len(readable):
+        data["readable"] = readable
+    shown = [key for key in data if key != EVENT.key and data[key].null_count < max(1, len(first))]
+    columns = [*METRICS.columns(*shown, hidden=("readable", *FIRST), titles=FIRST), Column(EVENT, hidden=True)]
+    return Frame("graph_nodes", "Nodes of graphs", columns, pa.table(data), ("captured_graph", "graph_node"), "name")
+
+
+def replays_table(account: Account) -> Frame:
+    """Returns every chosen replay, by time."""
+    labels = labels_of(account.replays)
+    known = account.call != MISSING
+    data = {
+        "captured_graph": pa.array([labels[each] for each in account.graph.tolist()], pa.string()),
+        "start_ns": pa.array(account.start_ns),
+        "dur_ns": pa.array(account.end_ns - account.start_ns),
+        "graph_device_ns": pa.array(account.device_ns),
+        "graph_nodes": pa.array(account.nodes),
+        "replay_node_gaps_ns": pa.array(account.node_gaps_ns),
+        "replay_gap_ns": pa.array(account.gap_ns, mask=account.gap_ns == MISSING),
+        "graph_launch_ns": pa.array(account.launch_ns, mask=~known),
+        EVENT.key: pa.array(account.work.row[_firsts(account.work.of, len(account))]),
+    }
+    titles = {"graph_launch_ns": "Launch", "dur_ns": "Takes"}
+    columns = METRICS.columns(*(key for key in data if key != EVENT.key), titles=titles)
+    return Frame(
+        "graph_replays", "Replays", [*columns, Column(EVENT, hidden=True)], pa.table(data), ("event",), "captured_graph",
+        Sort("start_ns", False),
+    )  # fmt: skip
+
+
+def refusals_table(trace: TraceTable, account: Account) -> Frame:
+    """Returns why recordings that could have told do not fit the graphs that were replayed."""
+    labels, shown = labels_of(account.replays), set(account.graph.tolist())
+    refused = [each for each in origins_of(trace).refusals if each.graph in shown]
+    data = {
+        "captured_graph": pa.array([labels[each.graph] for each in refused], pa.string()),
+        "refused_source": pa.array([each.source or OWN for each in refused], pa.string()),
+        "graph_node": pa.array([each.position + 1 for each in refused], pa.int64()),
+        "refusal": pa.array([each.text for each in refused], pa.large_string()),
+    }
+    # A recording may be refused twice: as captures, and as work that ran without a graph.
+    key = ("captured_graph", "refused_source", "refusal")
+    columns = METRICS.columns(*data)
+    return Frame("graph_refusals", "Recordings that do not fit", columns, pa.table(data), key, "captured_graph")
+
+
+def _firsts(of: Int64, count: int) -> Int64:
+    found = np.zeros(count, np.int64)
+    found[of[::-1]] = np.arange(len(of))[::-1]
+    return found
+
+
+def _most(account: Account, count: int) -> tuple[npt.NDArray[np.intp], Int64]:
+    """The tie of most of each graph's device time, and its time with known operators."""
+    work = account.work
+    tied = sum_by(work.graph, np.where(work.operator != MISSING, work.dur_ns, 0), count)
+    by_tie = np.zeros((count, len(Tie)), np.int64)
+    np.add.at(by_tie, (work.graph, work.tie), work.dur_ns)
+    return by_tie.argmax(axis=1), tied
+
+
+def _around(trace: TraceTable, account: Account, groups: Groups) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """What was open around most launches of each graph: phase, module, line of Python."""
+    call = account.call.astype(np.int32)
+    lines = code_lines(trace)
+    phase = trace.strings.take(_commonest(groups, annotation_around(trace, call)))
+    module = trace.strings.take(_commonest(groups, module_around(trace, call)))
+    line = _commonest(groups, lines.of[call])
+    return phase, _modules(module), lines.texts.take(pa.array(line, mask=line == MISSING))
+
+
+def _commonest(groups: Groups, values: npt.NDArray[np.integer]) -> Int64:
+    """The value that most rows of each group have, of equally many the first."""
+    pairs = group(groups.of, values.astype(np.int64))
+    order = np.lexsort((-pairs.first, pairs.count()))
+    found = np.full(len(groups), MISSING, np.int64)
+    found[groups.of[pairs.first[order]]] = values[pairs.first[order]]
+    return found
+
+
+def _scope_names(trace: TraceTable, account: Account, scope: npt.NDArray[np.integer]) -> pa.Array:
+    names = np.append(account.scopes.name, np.int32(MISSING))[scope]
+    return trace.strings.take(names.astype(np.int64))
+
+
+def _modules(names: pa.Array) -> pa.Array:
+    return pa.array([None if each is None else module_label(each) for each in names.to_pylist()], pa.large_string())
+
+
+def _node_times(account: Account) -> Int64:
+    """Device time of each node of all graphs."""
+    return sum_by(account.work.node, account.work.dur_ns, len(account.replays.graphs.kind))
+
+
+def _in_repeats(account: Account, number: Int64, repeated: list[Repeated | None], device: Int64) -> pa.Array:
+    """Part of each graph's device time in what repeats."""
+    begin = account.replays.graphs.begin
+    until = np.append(0, np.cumsum(_node_times(account)))
+    found: list[float | None] = []
+    for graph, part, whole in zip(number.tolist(), repeated, device.tolist(), strict=True):
+        at = int(begin[graph])
+        inside = 0 if part is None else int(until[at + part.end] - until[at + part.begin])
+        found.append(None if part is None or not whole else inside / whole)
+    return pa.array(found, pa.float64())
+
+
+def _repeat_of(account: Account, parts: Parts, node: npt.NDArray[np.integer]) -> pa.Array:
+    """The number of the repeat that each node stands in."""
+    begin = account.replays.graphs.begin
+    found = np.zeros(len(account.replays.graphs.kind), np.int64)
+    for graph, part in parts.items():
+        if part is not None:
+            at = int(begin[graph]) + part.begin
+            found[at : at + part.length * part.count] = np.repeat(np.arange(part.count) + 1, part.length)
+    return pa.array(found[node], mask=found[node] == 0)

@@ -1,0 +1,157 @@
+"""Graphs: how much of the device time captured graphs replay, what stands behind it, and where their time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from tb_plugin.analysis.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.graphs.coverage import Tie
+from tb_plugin.analysis.graphs.replays import has_replays, replays_of
+from tb_plugin.analysis.selection import Selection, select_rows
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Breakdown, Figures, Metric, Notice, Notices, Payload, Slice, Table, View
+from tb_plugin.views.graphs.metrics import METRICS
+from tb_plugin.views.graphs.replay_table import Account, account_of, tied_times
+from tb_plugin.views.graphs.tables import TIES, graphs_table, nodes_table, parts_of, refusals_table, replays_table
+
+_TOLD: Mapping[Tie, str] = MappingProxyType(
+    {
+        Tie.ANNOTATION: "Annotations beside the work name regions or operators.",
+        Tie.CAPTURE: "The trace holds the capture, launch by launch.",
+        Tie.CAPTURE_TRACE: "A recording of the capture, or of the same work run eagerly, lies beside the trace or was named.",
+        Tie.EAGER: "The same kernels with equal grids and blocks ran in the trace without a graph, at least 8 in a row.",
+        Tie.GRAPH: "Only what was open around the launch of the graph is known.",
+        Tie.NONE: "Nothing was open around the launch of the graph, or the launch is not recorded.",
+    }
+)
+LITTLE_KNOWN = 0.5
+"""Part of the replayed device time with operators below which it is said how to have more."""
+_CATEGORIES = {tie: f"slice{place}" for place, tie in enumerate(_TOLD)} | {Tie.NONE: "other"}
+
+
+class GraphsAnalysis:
+    """The tables of graphs, their nodes and replays."""
+
+    id = "graphs"
+    title = "Graphs"
+    model = TraceTable
+    traits = Traits("Work", whole="", tables=("graphs",))
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Needs launches of captured graphs, with work."""
+        if not has_replays(trace):
+            return Missing("The trace launches no captured graph.", "")
+        if len(replays_of(trace)):
+            return None
+        return Missing(
+            "The trace launches captured graphs, but holds no work of theirs on a device.",
+            trace.recorder.todo("view.launches"),
+        )
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the chosen steps and phase."""
+        return params.chosen
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns all tables and what they come to. Raises BadRequest for unknown steps."""
+        selection = select_rows(trace, *params.chosen)
+        account = account_of(trace, selection.rows)
+        facts = _facts(trace, selection, account)
+        parts = parts_of(account)
+        tables = (
+            graphs_table(trace, account, parts),
+            nodes_table(trace, account, parts),
+            replays_table(account),
+            refusals_table(trace, account),
+        )
+        frames = {frame.name: frame for frame in tables}
+        payloads: dict[str, Payload] = {
+            "summary": _summary(facts),
+            "coverage": _coverage(account, facts),
+        }
+        if notes := _notes(trace, account, facts):
+            payloads["graph_notes"] = Notices("graph_notes", "Notes", "data", notes)
+        return Part(selection.coverage, facts, frames, payloads, (*payloads, *frames))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+def _facts(trace: TraceTable, selection: Selection, account: Account) -> dict[str, int | float | None]:
+    work, has_gap = account.work, account.gap_ns != MISSING
+    device = int(account.device_ns.sum())
+    every = int(trace.dur_ns[selection.of(trace, *DEVICE_WORK)].sum())
+    told = {f"graphs.by_{tie.name.lower()}_ns": ns for tie, ns in tied_times(work).items() if tie != Tie.NONE}
+    return {
+        "graphs.count": len(np.unique(account.graph)),
+        "graphs.replays": len(account),
+        "graphs.device_ns": device,
+        "graphs.share": device / every if every else None,
+        "graphs.with_operator_ns": int(work.dur_ns[work.operator != MISSING].sum()),
+        **told,
+        "graphs.untied_ns": tied_times(work)[Tie.NONE],
+        "graphs.node_gaps_ns": int(account.node_gaps_ns.sum()),
+        "graphs.replay_gaps_ns": int(account.gap_ns[has_gap].sum()) if has_gap.any() or not len(account) else None,
+        "graphs.launch_ns": int(account.launch_ns[account.call != MISSING].sum()),
+    }
+
+
+def _summary(facts: Mapping[str, int | float | None]) -> Figures:
+    device = facts["graphs.device_ns"]
+    tied = (facts["graphs.with_operator_ns"] or 0) / device if device else None
+    figures = [
+        METRICS.figure("graph_device_ns", device, "Replayed"),
+        METRICS.figure("replayed_ratio", facts["graphs.share"], "Of all device time"),
+        METRICS.figure("graph_tied_ratio", tied),
+        METRICS.figure("graphs", facts["graphs.count"]),
+        METRICS.figure("replays", facts["graphs.replays"]),
+        METRICS.figure("node_gaps_ns", facts["graphs.node_gaps_ns"]),
+        METRICS.figure("replay_gaps_ns", facts["graphs.replay_gaps_ns"]),
+    ]
+    return Figures("summary", "Graphs", "", figures, "headline")
+
+
+def _coverage(account: Account, facts: Mapping[str, int | float | None]) -> Breakdown:
+    """The replayed device time by what tells what stands behind it; the parts sum to it."""
+    whole, times = METRICS["graph_device_ns"], tied_times(account.work)
+    slices = [
+        Slice(Metric(f"by_{tie.name.lower()}", _title(tie), "ns", what, whole.window), _CATEGORIES[tie], times[tie])
+        for tie, what in _TOLD.items()
+        if times[tie]
+    ]
+    total = int(facts["graphs.device_ns"] or 0)
+    return Breakdown("coverage", "Where the operators of replays are known from", "", "ns", total, slices, "bar")
+
+
+def _title(tie: Tie) -> str:
+    return TIES[tie][0].upper() + TIES[tie][1:]
+
+
+def _notes(trace: TraceTable, account: Account, facts: Mapping[str, int | float | None]) -> list[Notice]:
+    """What to do where operators are not known, and what the tables leave out."""
+    found = []
+    device, known = facts["graphs.device_ns"] or 0, facts["graphs.with_operator_ns"] or 0
+    if trace.captured.source and not trace.captured:
+        source = METRICS.figure("graph_source", trace.captured.source)
+        text = (
+            "{graph_source} holds neither captures nor device work: it tells nothing of the graphs that are replayed."
+        )
+        found.append(Notice("graphs.capture_empty", "medium", text, "Choose another capture, or none.", [source]))
+    elif known < LITTLE_KNOWN * device and not trace.captured.source:
+        text = "A replay runs no operators: they are those of the capture, which is not known here."
+        found.append(Notice("graphs.capture_missing", "low", text, trace.recorder.todo("capture_missing")))
+    unlike = int((account.work.node == MISSING).sum())
+    if unlike:
+        text = f"{unlike} pieces of work are of replays unlike the others of their graph: the table of nodes leaves them out."
+        found.append(Notice("graphs.unlike", "info", text, ""))
+    if account.replays.untied:
+        text = f"{account.replays.untied} pieces of work of graphs say neither who launched them nor what belongs together."
+        found.append(Notice("graphs.untied", "info", text, ""))
+    return found

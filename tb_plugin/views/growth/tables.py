@@ -1,0 +1,164 @@
+"""Tables of growth: by stack over the steps, and the difference of two moments by stack and block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.snapshot.device_levels import Held
+from tb_plugin.analysis.snapshot.growth import change_of, growth_of, live_of
+from tb_plugin.analysis.snapshot.labels import address_texts, changes_of, stack_words, texts_of
+from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.analysis.snapshot.steps import Steps
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.payloads import Sort
+
+Int64 = npt.NDArray[np.int64]
+
+MOST_BLOCKS = 100_000
+"""Rows of the table of blocks, the largest first: nobody reads on, and there may be millions."""
+
+
+def growth_frame(held: Held) -> Frame:
+    """Returns what each stack keeps from step to step, that with most bytes a step times confidence first."""
+    growth = growth_of(held)
+    rows = growth.ranked()
+    words, stack = stack_words(held.snapshot), growth.stack[rows]
+    step_bytes, confidence = growth.step_bytes[rows], growth.confidence[rows]
+    table = pa.table(
+        {
+            "allocation_line": texts_of(words.line, stack),
+            "step_growth_bytes": pa.array(step_bytes),
+            "step_growth_blocks": pa.array(growth.step_blocks[rows]),
+            "leak_confidence": pa.array(confidence),
+            "growing_steps": pa.array(growth.growing[rows]),
+            "counted_steps": pa.array(growth.counted[rows]),
+            "first_step_bytes": pa.array(growth.first_bytes[rows]),
+            "last_step_bytes": pa.array(growth.last_bytes[rows]),
+            "left_blocks": pa.array(growth.left_blocks[rows]),
+            "last_step_blocks": pa.array(growth.last_blocks[rows]),
+            "left_bytes": pa.array(growth.left_bytes[rows]),
+            "growth_score": pa.array(step_bytes * confidence),
+            "allocation_stack": texts_of(words.text, stack),
+            "stack_number": pa.array(stack),
+        }
+    )
+    hidden = (
+        "step_growth_blocks",
+        "counted_steps",
+        "first_step_bytes",
+        "left_bytes",
+        "growth_score",
+        "allocation_stack",
+        "stack_number",
+    )
+    return Frame(
+        name="growth_stacks",
+        title="Growth by stack",
+        columns=METRICS.columns(*table.column_names, hidden=hidden),
+        data=table,
+        row_key=("stack_number",),
+        name_column="allocation_line",
+        sort=Sort("growth_score", True),
+    )
+
+
+def changes_frame(held: Held, first: int, second: int) -> Frame:
+    """Returns what became of the allocated blocks from one moment to another, by stack, the largest change first."""
+    change = change_of(held, first, second)
+    delta = change.second_bytes - change.first_bytes
+    rows = np.lexsort((change.stack, -np.abs(delta)))
+    words, stack = stack_words(held.snapshot), change.stack[rows]
+    table = pa.table(
+        {
+            "allocation_line": texts_of(words.line, stack),
+            "memory_change": changes_of(change.first_bytes[rows], change.second_bytes[rows]),
+            "delta_held_bytes": pa.array(delta[rows]),
+            "delta_held_blocks": pa.array((change.second_blocks - change.first_blocks)[rows]),
+            "earlier_bytes": pa.array(change.first_bytes[rows]),
+            "later_bytes": pa.array(change.second_bytes[rows]),
+            "earlier_blocks": pa.array(change.first_blocks[rows]),
+            "later_blocks": pa.array(change.second_blocks[rows]),
+            "still_blocks": pa.array(change.both_blocks[rows]),
+            "still_bytes": pa.array(change.both_bytes[rows]),
+            "difference_size_bytes": pa.array(np.abs(delta)[rows]),
+            "allocation_stack": texts_of(words.text, stack),
+            "stack_number": pa.array(stack),
+        }
+    )
+    hidden = (
+        "earlier_blocks",
+        "later_blocks",
+        "still_bytes",
+        "difference_size_bytes",
+        "allocation_stack",
+        "stack_number",
+    )
+    return Frame(
+        name="changed_stacks",
+        title="Between two moments, by stack",
+        columns=METRICS.columns(*table.column_names, hidden=hidden),
+        data=table,
+        row_key=("stack_number",),
+        name_column="allocation_line",
+        sort=Sort("difference_size_bytes", True),
+    )
+
+
+def blocks_frame(held: Held, first: int, second: int) -> Frame:
+    """Returns the blocks that are allocated at one of two moments or at both, the largest first."""
+    begin, freed, size = (held.block(column) for column in ("begin", "freed", "size"))
+    one, other = ((begin <= at) & (freed > at) for at in (first, second))
+    rows = np.flatnonzero(one | other)
+    rows = rows[np.argsort(-size[rows], kind="stable")][:MOST_BLOCKS]
+    words, stack = stack_words(held.snapshot), held.block("stack")[rows]
+    state = np.where(one[rows] & other[rows], 0, np.where(one[rows], 1, 2))
+    there = np.array(["still there", "gone", "appears"])[state]
+    table = pa.table(
+        {
+            "allocation_line": texts_of(words.line, stack),
+            "block_change": pa.array(there.tolist(), pa.string()),
+            "block_size_bytes": pa.array(size[rows]),
+            "address": address_texts(held.block("address")[rows]),
+            "begin_event": pa.array(begin[rows], mask=begin[rows] == MISSING),
+            "end_event": pa.array(freed[rows], mask=freed[rows] >= held.count),
+            "allocation_stack": texts_of(words.text, stack),
+            "stack_number": pa.array(stack.astype(np.int64)),
+            "block_row": pa.array(rows),
+        }
+    )
+    return Frame(
+        name="changed_blocks",
+        title="Between two moments, block by block",
+        columns=METRICS.columns(*table.column_names, hidden=("allocation_stack", "stack_number", "block_row")),
+        data=table,
+        row_key=("block_row",),
+        name_column="allocation_line",
+        sort=Sort("block_size_bytes", True),
+    )
+
+
+def steps_frame(held: Held, steps: Steps, labels: Sequence[str]) -> Frame:
+    """Returns the moments of the steps: what is allocated when each begins, and when the last one ends."""
+    live = live_of(held, steps, None) if len(steps) else None
+    none = np.empty(0, np.int64)
+    table = pa.table(
+        {
+            "snapshot_step": pa.array(labels, pa.string()),
+            "event_number": pa.array(steps.moments),
+            "live_bytes_at_step": pa.array(none if live is None else live.bytes),
+            "held_blocks": pa.array(none if live is None else live.blocks),
+        }
+    )
+    return Frame(
+        name="growth_steps",
+        title="Steps",
+        columns=METRICS.columns(*table.column_names),
+        data=table,
+        row_key=("event_number",),
+        name_column="snapshot_step",
+    )

@@ -1,0 +1,161 @@
+"""Growth: what a device holds at the same phase of successive steps, and what changed between two moments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tb_plugin.analysis.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view, whole_number
+from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.snapshot.device_levels import Held, devices_of, held_of, moment_of
+from tb_plugin.analysis.snapshot.growth import WARM_UP, growth_of, live_of, rise_of
+from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
+from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.analysis.snapshot.steps import Steps, steps_of
+from tb_plugin.errors import NotFound
+from tb_plugin.model.snapshot.table import Snapshot
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.payloads import CoverageInfo, Figures, Line, Link, Notice, Notices, Payload, Series, Table, View
+from tb_plugin.views.growth.tables import blocks_frame, changes_frame, growth_frame, steps_frame
+
+OWN = ("device", "stack", "at", "against")
+END = "end"
+"""What the last moment is called: the end of the last step."""
+
+
+class GrowthAnalysis:
+    """What grows, and what is different between two moments."""
+
+    id = "growth"
+    title = "Growth"
+    model = Snapshot
+    traits = Traits("Memory", tables=("growth_stacks",), whole="A snapshot has no phases.")
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, snapshot: Snapshot) -> Missing | None:
+        """Needs a history."""
+        if any(held.count for held in devices_of(snapshot)):
+            return None
+        return Missing("The snapshot holds no history of events.", snapshot.recorder.todo("view.growth"))
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the device, the chosen stack and both moments."""
+        return tuple(params.get(key) for key in OWN)
+
+    def part(self, snapshot: Snapshot, params: Params) -> Part:
+        """Returns growth by stack, the live bytes of the chosen one, and the difference of both moments.
+
+        Raises BadRequest for an unknown device or a moment that is no number, NotFound for an unknown stack.
+        """
+        held = held_of(snapshot, params)
+        steps = steps_of(held)
+        first, second = _moments(held, steps, params)
+        payloads: dict[str, Payload] = {
+            "answer": Notices("answer", "Answer", "answer", [_answer(held, steps)]),
+            "summary": _summary(held, steps),
+        }
+        if len(steps):
+            payloads["live"] = _live(held, steps, params)
+        payloads["compared"] = Figures(
+            "compared",
+            "Compared",
+            "",
+            [METRICS.figure("event_number", event, title) for title, event in (("From", first), ("To", second))],
+        )
+        payloads["devices"] = Figures("devices", "Devices", "", [METRICS.figure("history_events", each.count, each.name)
+                                                                for each in devices_of(snapshot)])  # fmt: skip
+        frames = {
+            "growth_stacks": growth_frame(held),
+            "changed_stacks": changes_frame(held, first, second),
+            "changed_blocks": blocks_frame(held, first, second),
+            "growth_steps": steps_frame(held, steps, [*steps.labels, END] if len(steps) else []),
+        }
+        return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, payloads, (*payloads, *frames))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+def _moments(held: Held, steps: Steps, params: Params) -> tuple[int, int]:
+    """Both moments, the earlier one first: by default after the first step and after the last one, else the whole history."""
+    known = len(steps) > WARM_UP
+    at, against = moment_of(held, params), moment_of(held, params, "against")
+    if at is None:
+        at = int(steps.moments[-1]) if known else held.count - 1
+    if against is None:
+        against = int(steps.moments[WARM_UP]) if known else MISSING
+    return min(at, against), max(at, against)
+
+
+def _summary(held: Held, steps: Steps) -> Figures:
+    growth = growth_of(held)
+    leaks = growth.leaks()
+    live = live_of(held, steps, None).bytes if len(steps) else np.zeros(2, np.int64)
+    change = int(live[-1] - live[WARM_UP]) if len(steps) > WARM_UP else None
+    figures = [
+        METRICS.figure("snapshot_steps", len(steps), note=steps.source),
+        METRICS.figure("delta_live_bytes", change),
+        METRICS.figure("growing_stacks", len(leaks)),
+        METRICS.figure("step_growth_bytes", float(growth.step_bytes[leaks].sum()) if len(steps) else None),
+    ]
+    return Figures("summary", held.name, "", figures, "headline")
+
+
+def _answer(held: Held, steps: Steps) -> Notice:
+    growth = growth_of(held)
+    leaks = growth.leaks()
+    if not len(steps):
+        text = "No steps were recorded. Choose two moments to compare: their difference is below."
+        return Notice("growth", "info", text, "")
+    if not len(leaks):
+        change = _summary(held, steps).figures[1]
+        rise = rise_of(held)
+        if rise is not None:
+            text = "Nothing that stays grows from step to step, but the peaks of the steps rise by {peak_growth_bytes} each, "
+            text += "from {first_peak_bytes} to {last_peak_bytes} in {peak_steps} steps."
+            return Notice("growth", "info", text, "", rise.figures)
+        text = "Nothing grows from step to step."
+        text += (
+            " From the end of the first step to that of the last one the allocated bytes change by {delta_live_bytes}."
+        )
+        return Notice("growth", "info", text if change.value is not None else text.partition(" From")[0], "", [change])
+    row = int(leaks[0])
+    stack = int(growth.stack[row])
+    counted = int(growth.counted[row])
+    text = "{allocation_line} grows by {step_growth_bytes} a step: {left_bytes} in {counted_steps} "
+    text += f"{noun(counted, 'step')}."
+    figures = [
+        METRICS.figure("allocation_line", stack_words(held.snapshot).line[stack].as_py() or NO_STACK),
+        METRICS.figure("step_growth_bytes", float(growth.step_bytes[row])),
+        METRICS.figure("left_bytes", int(growth.left_bytes[row])),
+        METRICS.figure("counted_steps", counted),
+    ]
+    if len(leaks) > 1:
+        text += " It leads {growing_stacks} stacks that grow."
+        figures.append(METRICS.figure("growing_stacks", len(leaks)))
+    return Notice(
+        "growth",
+        "info",
+        text,
+        "",
+        figures,
+        evidence=Link("growth", {"stack": str(stack), "row": str(stack)}, "Show its curve"),
+    )
+
+
+def _live(held: Held, steps: Steps, params: Params) -> Series:
+    """The bytes of the chosen stack (by default that which grows most) at all moments of the steps."""
+    growth = growth_of(held)
+    asked = whole_number(params, "stack")
+    leaks = growth.leaks()
+    stack = asked if asked is not None else int(growth.stack[leaks[0]]) if len(leaks) else None
+    if stack is not None and not (held.block("stack") == stack).any():
+        raise NotFound(f"No block has the stack {stack}.", "stack", "Choose one of the table growth_stacks.")
+    live = live_of(held, steps, stack)
+    words = "all stacks" if stack is None else stack_words(held.snapshot).line[stack].as_py() or NO_STACK
+    metric = METRICS.metric("live_bytes_at_step")
+    return Series("live", "Live at the begin of each step", words, METRICS.metric("snapshot_step"),
+                  [*steps.labels, END], [Line(metric, "kernel", live.bytes.tolist())], "lines")  # fmt: skip

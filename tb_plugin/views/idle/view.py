@@ -1,0 +1,360 @@
+"""Idle time: why devices have nothing to do, by cause and by step, with the longest pieces of each cause."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from msgspec import structs
+
+from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.busy_intervals import device_busy
+from tb_plugin.analysis.code_lines import code_lines
+from tb_plugin.analysis.idle.account import Account, idle_account
+from tb_plugin.analysis.idle.causes import Cause
+from tb_plugin.analysis.idle.host_activity import host_of
+from tb_plugin.analysis.idle.metrics import METRICS, TITLES, idle_slices, word_of
+from tb_plugin.analysis.metrics import CHOSEN_STEPS
+from tb_plugin.analysis.parallelism.roles import WORDS, Role, roles_of
+from tb_plugin.analysis.recomputation import recomputed
+from tb_plugin.analysis.reported_steps import missing_computation
+from tb_plugin.analysis.selection import chosen_steps, select_rows
+from tb_plugin.analysis.unrecorded_work import unrecorded_work
+from tb_plugin.lib.intervals import Ranges, measure_within, union
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import (
+    Breakdown,
+    Column,
+    Figures,
+    Line,
+    Metric,
+    Notice,
+    Notices,
+    Payload,
+    Series,
+    Sort,
+    Table,
+    View,
+)
+
+Int64 = npt.NDArray[np.int64]
+
+AGAIN = "computed again"
+"""The role of forward work that a backward pass repeats."""
+LISTED = 200
+"""So many pieces of each cause are listed: the longest."""
+_NEXT = Metric(
+    "event", "Event", "count", "Number of the event after the gap in order of time, as the timeline knows it."
+)
+_BEGINS_IN = (
+    "Step in which it begins. None: it begins outside of the chosen steps and reaches into them; its time is whole."
+)
+_COLUMNS = ("cause", "dur_ns", "start_ns", "step", "device", "idle_host", "operator", "idle_line", "next_work")
+
+
+class IdleTime:
+    """The view of idle time."""
+
+    id = "idle"
+    title = "Idle time"
+    model = TraceTable
+    traits = Traits("Time", whole="Idle time belongs to devices and steps, not to a phase.", tables=("idle_causes",))
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Needs device work, all of it."""
+        if not device_busy(trace):
+            return Missing("The trace holds no work of a device.", trace.recorder.todo("view.idle"))
+        if missing_computation(trace) is not None:
+            return Missing("Kernels are missing that the profile states: nobody knows when the device was idle.", "")
+        return None
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the chosen steps."""
+        return (params.steps,)
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns the causes of all devices in the chosen steps. Raises BadRequest for unknown steps."""
+        idle = _chosen(trace, params.steps)
+        frames = {frame.name: frame for frame in (_causes(idle), _steps(trace, idle), _pieces(trace, idle))}
+        payloads: dict[str, Payload] = {
+            "summary": _summary(idle),
+            **({"answer": Notices("answer", "Idle time", "answer", [_answer(idle)])} if idle.causes else {}),
+            **({"steps": _series(idle)} if trace.steps.recorded else {}),
+            **({"average_idle": _average(idle)} if idle.causes else {}),
+        }
+        layout = (*payloads, "idle_pieces")
+        return Part(select_rows(trace, params.steps).coverage, {}, frames, payloads, layout)
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """The accounts of the devices in the chosen steps."""
+
+    label: tuple[str, ...]
+    start_ns: Int64
+    end_ns: Int64
+    devices: Mapping[int, Account]
+    by_step: Mapping[int, Mapping[Cause, Int64]]
+    """By device and cause: nanoseconds in each step."""
+    causes: tuple[Cause, ...]
+    """Those that have any time there, most first."""
+    unrecorded: Mapping[int, Int64]
+    """By device: nanoseconds of unrecorded work in each step; it is no idle time."""
+    todo: str
+    """What to do about unrecorded work."""
+    where: str
+    """What the steps are: "the steps", or "the recording" where none are recorded."""
+
+    def total(self, cause: Cause) -> int:
+        """Returns the idle time of a cause in all steps, over all devices."""
+        return sum(int(of[cause].sum()) for of in self.by_step.values())
+
+    @property
+    def idle_ns(self) -> int:
+        """Returns all idle time."""
+        return sum(map(self.total, Cause))
+
+    @property
+    def ratio(self) -> float | None:
+        """Returns the idle time over that of the steps without unrecorded work, over all devices."""
+        length = int((self.end_ns - self.start_ns).sum()) * len(self.devices) - self.unrecorded_ns
+        return self.idle_ns / length if length else None
+
+    @property
+    def unrecorded_ns(self) -> int:
+        """Returns the time in which devices run unrecorded work, over all of them."""
+        return sum(int(of.sum()) for of in self.unrecorded.values())
+
+    @property
+    def windows(self) -> Ranges:
+        """Returns when the chosen steps are."""
+        return union(self.start_ns, self.end_ns)
+
+
+def _chosen(trace: TraceTable, steps: tuple[str, ...] | None) -> _Chosen:
+    at = chosen_steps(trace, steps)
+    start, end = trace.steps.start_ns[at], trace.steps.end_ns[at]
+    devices = {device: idle_account(trace, device) for device in device_busy(trace)}
+    by_step = {device: account.by_cause(start, end) for device, account in devices.items()}
+    label = tuple(trace.steps.label[i] for i in at)
+    unrecorded = {device: measure_within(unrecorded_work(trace, device), start, end) for device in devices}
+    todo = trace.recorder.todo("recording_began_mid_flight")
+    where = "the steps" if trace.steps.recorded else "the recording"
+    found = _Chosen(label, start, end, devices, by_step, (), unrecorded, todo, where)
+    causes = sorted((cause for cause in Cause if found.total(cause)), key=lambda cause: (-found.total(cause), cause))
+    return replace(found, causes=tuple(causes))
+
+
+def _idle_columns(idle: _Chosen, *keys: str, share: tuple[str, ...] = ()) -> list[Column]:
+    """Columns in which idle time has the name and the window that it has on the whole page."""
+    columns = METRICS.columns(*keys, share=share)
+    metric = METRICS.metric("idle_ns", f"Idle in {idle.where}", CHOSEN_STEPS)
+    return [structs.replace(each, metric=metric) if each.metric.key == metric.key else each for each in columns]
+
+
+def _summary(idle: _Chosen) -> Figures:
+    total, window = idle.idle_ns, idle.where
+    figures = [
+        METRICS.figure(
+            "idle_ns",
+            total,
+            f"Idle in {window}",
+            "" if len(idle.devices) == 1 else f"{len(idle.devices)} devices",
+            CHOSEN_STEPS,
+        ),
+        METRICS.figure(
+            "idle_ratio", idle.ratio, f"Of {window}", "without unrecorded work" if idle.unrecorded_ns else ""
+        ),
+        *([METRICS.figure("unrecorded_ns", idle.unrecorded_ns, window=CHOSEN_STEPS)] if idle.unrecorded_ns else ()),
+        *(
+            METRICS.figure(f"idle_{word_of(cause)}_ns", idle.total(cause))
+            for cause in idle.causes[:2]
+            if cause != Cause.UNEXPLAINED  # stands last, as a share
+        ),
+        METRICS.figure("idle_unexplained_ratio", idle.total(Cause.UNEXPLAINED) / total if total else None),
+    ]
+    return Figures("summary", "Idle time", "", figures, "headline")
+
+
+def _answer(idle: _Chosen) -> Notice:
+    """The largest causes in words: those that are at least a tenth of the idle time, two at most."""
+    keys = [f"idle_{word_of(cause)}_ns" for cause in idle.causes]
+    told = [i for i, cause in enumerate(idle.causes[:2]) if not i or 10 * idle.total(cause) >= idle.idle_ns]
+    whiles = [f"{{{keys[i]}}} while {TITLES[idle.causes[i]][1].rstrip('.')}" for i in told]
+    who, runs = ("The device has", "it runs") if len(idle.devices) == 1 else ("The devices have", "they run")
+    earlier = idle.unrecorded_ns
+    rest = "remaining " if earlier else ""
+    more = f" For {{unrecorded_ns}} more {runs} unrecorded work, which is no idle time." if earlier else ""
+    return Notice(
+        rule="idle_time",
+        severity="info",
+        text=f"{who} nothing to do for {{idle_ns}}, {{idle_ratio}} of the {rest}time: {', and '.join(whiles)}.{more}",
+        todo=idle.todo if earlier else "",
+        figures=[
+            METRICS.figure("idle_ns", idle.idle_ns, f"Idle in {idle.where}", window=CHOSEN_STEPS),
+            METRICS.figure("idle_ratio", idle.ratio),
+            *(METRICS.figure(keys[i], idle.total(idle.causes[i])) for i in told),
+            *([METRICS.figure("unrecorded_ns", earlier, window=CHOSEN_STEPS)] if earlier else ()),
+        ],
+    )
+
+
+def _average(idle: _Chosen) -> Breakdown:
+    """The causes of a step's idle time, a mean over the steps."""
+    count = max(len(idle.label), 1)
+    parts = idle_slices({cause: idle.total(cause) for cause in idle.causes}, CHOSEN_STEPS, "idle")
+    shares = [structs.replace(part, value=part.value / count) for part in parts]
+    what = "" if len(idle.devices) == 1 else "all devices added up"
+    title = "Idle time of a step" if len(idle.label) > 1 else "Idle time by cause"
+    return Breakdown("average_idle", title, what, "ns", idle.idle_ns / count, shares, "table")
+
+
+def _series(idle: _Chosen) -> Series:
+    lines = [
+        Line(METRICS.metric(f"idle_{word_of(cause)}_ns"), f"idle_{word_of(cause)}",
+             sum((of[cause] for of in idle.by_step.values()), np.zeros(len(idle.label), np.int64)).tolist())
+        for cause in idle.causes
+    ]  # fmt: skip
+    what = "" if len(idle.devices) == 1 else "all devices added up"
+    return Series(
+        "steps", "Idle time of the steps", what, METRICS.metric("step"), list(idle.label), lines, "stacked_bars"
+    )
+
+
+def _causes(idle: _Chosen) -> Frame:
+    """A row for each cause."""
+    windows, count = idle.windows, max(len(idle.label), 1)
+    pieces, longest = dict.fromkeys(Cause, 0), dict.fromkeys(Cause, 0)
+    for account in idle.devices.values():
+        length = account.end_ns - account.start_ns
+        touches = _touches(windows, account)
+        for cause in idle.causes:
+            mine = touches & (account.cause == cause)
+            pieces[cause] += int(mine.sum())
+            longest[cause] = max(longest[cause], int(length[mine].max(initial=0)))
+    data = {
+        "cause": [TITLES[cause][0] for cause in idle.causes],
+        "idle_ns": [idle.total(cause) for cause in idle.causes],
+        "idle_mean_ns": [idle.total(cause) / count for cause in idle.causes],
+        "idle_pieces": [pieces[cause] for cause in idle.causes],
+        "idle_longest_ns": [longest[cause] for cause in idle.causes],
+        "cause_means": [TITLES[cause][1] for cause in idle.causes],
+    }
+    types = (pa.string(), pa.int64(), pa.float64(), pa.int64(), pa.int64(), pa.string())
+    table = pa.table({key: pa.array(values, kind) for (key, values), kind in zip(data.items(), types, strict=True)})
+    columns = _idle_columns(idle, *data, share=("idle_ns",))
+    return Frame("idle_causes", "Causes", columns, table, ("cause",), "cause", Sort("idle_ns", True))
+
+
+def _touches(windows: Ranges, account: Account) -> npt.NDArray[np.bool_]:
+    place = np.searchsorted(windows.end, account.start_ns, side="right")
+    found: npt.NDArray[np.bool_] = np.append(windows.start, np.iinfo(np.int64).max)[place] < account.end_ns
+    return found
+
+
+def _steps(trace: TraceTable, idle: _Chosen) -> Frame:
+    """A row for each step and device."""
+    keys = [f"idle_{word_of(cause)}_ns" for cause in idle.causes]
+    names = {device: trace.devices[device].id if device != MISSING else "" for device in idle.devices}
+    data = {
+        "step": pa.array([label for label in idle.label for _ in idle.devices], pa.string()),
+        "device": pa.array([names[device] for _ in idle.label for device in idle.devices], pa.string()),
+        "idle_ns": pa.array(_interleaved([sum(of.values(), np.int64(0)) for of in idle.by_step.values()])),
+        **{
+            key: pa.array(_interleaved([of[cause] for of in idle.by_step.values()]))
+            for key, cause in zip(keys, idle.causes, strict=True)
+        },
+        **({"unrecorded_ns": pa.array(_interleaved(list(idle.unrecorded.values())))} if idle.unrecorded_ns else {}),
+    }
+    return Frame(
+        "idle_steps", "Idle time of the steps", _idle_columns(idle, *data), pa.table(data), ("step", "device"), "step"
+    )
+
+
+def _interleaved(columns: Sequence[Int64 | np.int64]) -> Int64:
+    return (
+        np.stack([np.atleast_1d(column) for column in columns], axis=1).ravel().astype(np.int64)
+        if columns
+        else np.empty(0, np.int64)
+    )
+
+
+def _pieces(trace: TraceTable, idle: _Chosen) -> Frame:
+    """The longest pieces of each cause, the longest first."""
+    windows = idle.windows
+    rows = [_listed(trace, device, account, windows) for device, account in idle.devices.items()]
+    device, start, end, cause, following = (
+        np.concatenate([part[i] for part in rows]) if rows else np.empty(0, np.int64) for i in range(5)
+    )
+    order = np.lexsort((device, start, start - end))
+    device, start, end, cause, following = (column[order] for column in (device, start, end, cause, following))
+    name, operator, line = _host(trace, start, end, following)
+    step, chosen = trace.steps.at(start), set(idle.label)
+    labels = pa.array([label if label in chosen else None for label in trace.steps.label], pa.string())
+    ids = pa.array([each.id for each in trace.devices], pa.string())
+    data = {
+        "cause": pa.array([TITLES[Cause(each)][0] for each in cause.tolist()], pa.string()),
+        "dur_ns": pa.array(end - start),
+        "start_ns": pa.array(start),
+        "step": labels.take(pa.array(step, mask=step == MISSING)),
+        "device": ids.take(pa.array(device, mask=device == MISSING)),
+        "idle_host": name,
+        "operator": operator,
+        "idle_line": line,
+        "next_work": trace.strings.take(np.append(trace.name, MISSING)[following]),
+        "event": pa.array(following, mask=following == MISSING),
+    }
+    roles = _roles(trace, following)
+    if roles.null_count < len(roles):
+        data["next_role"] = roles
+    shown = (*_COLUMNS, *(("next_role",) if "next_role" in data else ()))
+    columns = [*METRICS.columns(*shown), Column(_NEXT, hidden=True)]
+    columns[_COLUMNS.index("step")] = Column(structs.replace(METRICS["step"], definition=_BEGINS_IN))
+    return Frame(
+        "idle_pieces", "Longest pieces", columns, pa.table(data), ("device", "start_ns"), "cause", Sort("dur_ns", True)
+    )
+
+
+def _roles(trace: TraceTable, following: Int64) -> pa.Array:
+    """The role of the work that ended each gap, null for none."""
+    roles, words = roles_of(trace), {role: text for text, role in WORDS.items()}
+    found = np.full(len(trace) + 1, MISSING, np.int64)
+    found[recomputed(trace).work] = len(words)
+    found[roles.row] = roles.role
+    texts = pa.array([*(words[role] for role in Role), AGAIN], pa.string())
+    return texts.take(pa.array(found[following], mask=found[following] == MISSING))
+
+
+def _listed(trace: TraceTable, device: int, account: Account, windows: Ranges) -> tuple[Int64, ...]:
+    length = account.end_ns - account.start_ns
+    touches = _touches(windows, account)
+    chosen = []
+    for cause in Cause:
+        mine = np.flatnonzero(touches & (account.cause == cause))
+        chosen.append(mine[np.lexsort((account.start_ns[mine], -length[mine]))[:LISTED]])
+    at = np.concatenate(chosen)
+    return (
+        np.full(len(at), device), account.start_ns[at], account.end_ns[at], account.cause[at].astype(np.int64),
+        account.gaps.next[account.gap[at]],
+    )  # fmt: skip
+
+
+def _host(trace: TraceTable, start: Int64, end: Int64, following: Int64) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """What the thread that launched the next work did longest in each piece, the operator around it, its line of Python."""
+    lines = code_lines(trace)
+    name, _, row = host_of(trace).did_before(following, start, end)
+    around = np.append(trace.operator, MISSING)[row]
+    operator = np.append(trace.name, MISSING)[around].astype(np.int64)
+    line = lines.of[np.where(row == MISSING, len(trace), row)].astype(np.int64)
+    texts = lines.texts.take(pa.array(line, mask=line == MISSING))
+    return trace.strings.take(name), trace.strings.take(operator), texts

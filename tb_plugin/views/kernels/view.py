@@ -1,0 +1,309 @@
+"""Kernels: time by name and by launch properties, and copies and sets with their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.demangle import readable_names
+from tb_plugin.analysis.donuts import donut
+from tb_plugin.analysis.graphs.attribution import is_eligible, operator_names
+from tb_plugin.analysis.groupby import Groups, group, ratio
+from tb_plugin.analysis.kernel_classes import class_slices, class_time, named_kernels, word_of
+from tb_plugin.analysis.kernel_groups import STATISTICS, statistics
+from tb_plugin.analysis.matrix_unit import matrix_time, matrix_units, matrix_uses
+from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
+from tb_plugin.analysis.phrases import capital
+from tb_plugin.analysis.selection import select_rows
+from tb_plugin.errors import BadRequest
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, KernelClass, of_kind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Breakdown, Column, Payload, Slice, Sort, Table, View
+from tb_plugin.views.kernels.reported_kernels import cores, frames_of
+
+METRICS = SHARED.adding(
+    define("", "code", {"direction": ("Direction", "Where the copies go, as recorded beside their name.")}),
+    define(
+        CHOSEN,
+        "ratio",
+        {
+            "mean_occupancy": (
+                "Occupancy",
+                "Estimated achieved occupancy, mean weighted by duration; kernels without a value count as 0.",
+            ),
+        },
+    ),
+    define(
+        CHOSEN,
+        "number",
+        {
+            "mean_blocks_per_sm": (
+                "Blocks per SM",
+                "Blocks of a launch per streaming multiprocessor, mean weighted by duration; no value counts as 0.",
+            ),
+        },
+    ),
+    define(
+        CHOSEN,
+        "bool",
+        {
+            "uses_matrix_unit": (
+                "Matrix units",
+                "The kernel uses matrix units, by its name; unknown where the name does not tell.",
+            ),
+        },
+    ),
+    define(
+        CHOSEN,
+        "bytes_per_second",
+        {
+            "bandwidth": ("Bandwidth", "Bytes over duration."),
+        },
+    ),
+)
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+LAUNCH = ("grid", "block", "registers", "shared_memory")
+
+
+class Kernels:
+    """The kernel tables."""
+
+    id = "kernels"
+    title = "Kernels"
+    model = TraceTable
+    traits = Traits("Work", whole="", tables=("kernels", "kernels_by_launch"))
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Needs device events."""
+        if of_kind(trace.kind, *DEVICE_WORK).any():
+            return None
+        return Missing("The trace holds no device events.", trace.recorder.todo("view.kernels"))
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the chosen steps, and on whether communication counts."""
+        return (*params.chosen, params.get("communication"))
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns all tables. Raises BadRequest for unknown steps."""
+        selection = select_rows(trace, *params.chosen)
+        kernels = _counted(trace, selection.of(trace, EventKind.KERNEL), params)
+        units = matrix_units(trace, kernels)
+        times = class_time(trace, kernels)
+        copies = selection.of(trace, EventKind.MEMCPY, EventKind.MEMSET)
+        frames = {
+            "kernels": _by_name(trace, kernels, units),
+            "kernels_by_launch": _by_launch(trace, kernels, units),
+            "copies": _copies(trace, copies),
+            **frames_of(trace, kernels),
+        }
+        payloads: dict[str, Payload] = {
+            "classes": _classes(times),
+            "kernels_total": donut("kernels_total", "Kernel time", frames["kernels"], "total_ns", view="kernels"),
+        }
+        if "kernels_by_type" in frames:
+            payloads["types"] = donut(
+                "types", "Types", frames["kernels_by_type"], "total_ns", view="kernels", group="kernels_by_type"
+            )
+        if by_core := cores(trace, kernels, linked="kernels_by_type" in frames):
+            payloads["cores"] = by_core
+        if units:
+            payloads["matrix_unit"] = _matrix_unit(trace, kernels, units)
+        facts = {"kernels.calls": len(kernels), "kernels.names": frames["kernels"].data.num_rows}
+        facts |= {f"kernels.{word_of(each)}_ns": ns for each, ns in times.items()}
+        return Part(selection.coverage, facts, frames, payloads, (*payloads, "kernels"))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+def _counted(trace: TraceTable, kernels: Int64, params: Params) -> Int64:
+    """The kernels that count: all, or with ``communication=0`` those that do not communicate. Raises BadRequest."""
+    chosen = params.get("communication", "1")
+    if chosen not in ("0", "1"):
+        raise BadRequest("communication is 0 or 1.", "communication", f"Got {chosen[:40]!r}.")
+    return kernels if chosen == "1" else kernels[~trace.is_collective[kernels]]
+
+
+def _section(trace: TraceTable, column: str, missing: float = MISSING) -> npt.NDArray[np.generic]:
+    """A column of the device section, spread over all rows of the table."""
+    values = getattr(trace.device_args, column)
+    spread = np.full(len(trace), missing, values.dtype)
+    spread[trace.device_args.row] = values
+    return spread
+
+
+def _weighted(groups: Groups, values: Float64, dur: Int64) -> pa.Array:
+    """Mean weighted by duration, absent values as 0; null for every group when no kernel has a value."""
+    if not (values >= 0).any():
+        return pa.nulls(len(groups), pa.float64())
+    weighted = groups.sum_real(np.where(np.isnan(values), 0.0, values) * dur)
+    return pa.array(ratio(weighted, groups.sum(dur)))
+
+
+def _efficiency(trace: TraceTable, kernels: Int64, groups: Groups) -> dict[str, pa.Array]:
+    dur = trace.dur_ns[kernels]
+    blocks = np.asarray(_section(trace, "blocks_per_sm", np.nan)[kernels], np.float64)
+    occupancy = np.asarray(_section(trace, "occupancy", np.nan)[kernels], np.float64)
+    return {
+        "mean_blocks_per_sm": _weighted(groups, blocks, dur),
+        "mean_occupancy": _weighted(groups, occupancy, dur),
+    }
+
+
+def _by_name(trace: TraceTable, kernels: Int64, units: str) -> Frame:
+    groups = group(trace.name[kernels])
+    data = {"name": trace.strings.take(trace.name[kernels][groups.first])}
+    data |= statistics(groups, trace.dur_ns[kernels])
+    data |= _efficiency(trace, kernels, groups)
+    data["uses_matrix_unit"] = matrix_uses(groups, trace.uses_matrix_unit[kernels])
+    data |= _class_columns(trace, trace.name[kernels][groups.first])
+    keys = [
+        "name",
+        "class",
+        *STATISTICS,
+        "mean_blocks_per_sm",
+        "mean_occupancy",
+        "uses_matrix_unit",
+        "class_by",
+        "readable",
+    ]
+    return _frame("kernels", "Kernels", keys, pa.table(data), ("name",), units)
+
+
+def _by_launch(trace: TraceTable, kernels: Int64, units: str) -> Frame:
+    """By name, operator, grid, block, registers and shared memory; what was not recorded is a group of its own."""
+    op_name = operator_names(trace, kernels)
+    launch = {key: np.asarray(_section(trace, key)[kernels], np.int64) for key in LAUNCH}
+    groups = group(trace.name[kernels], op_name, *launch.values())
+    first = groups.first
+    data = {
+        "name": trace.strings.take(trace.name[kernels][first]),
+        "operator": pc.fill_null(trace.strings.take(op_name[first]), NO_OPERATOR),
+        "grid": trace.strings.take(launch["grid"][first]),
+        "block": trace.strings.take(launch["block"][first]),
+        "registers": _known(launch["registers"][first]),
+        "shared_memory": _known(launch["shared_memory"][first]),
+    }
+    data |= statistics(groups, trace.dur_ns[kernels])
+    data |= _efficiency(trace, kernels, groups)
+    data["uses_matrix_unit"] = matrix_uses(groups, trace.uses_matrix_unit[kernels])
+    data["matrix_eligible"] = pa.array(groups.any(is_eligible(trace, kernels)))
+    data |= _class_columns(trace, trace.name[kernels][first])
+    keys = [
+        "name",
+        "class",
+        "operator",
+        *STATISTICS,
+        *LAUNCH,
+        "mean_blocks_per_sm",
+        "mean_occupancy",
+        "uses_matrix_unit",
+    ]
+    row_key = ("name", "operator", *LAUNCH)
+    return _frame(
+        "kernels_by_launch",
+        "Kernels by launch",
+        [*keys, "matrix_eligible", "class_by", "readable"],
+        pa.table(data),
+        row_key,
+        units,
+    )
+
+
+def _class_columns(trace: TraceTable, names: npt.NDArray[np.integer]) -> dict[str, pa.Array]:
+    named = named_kernels(trace)
+    words = pa.array([word_of(each) for each in named.of(names).tolist()], pa.string())
+    return {
+        "class": words,
+        "class_by": pa.array(named.reasons(trace, names), pa.large_string()),
+        "readable": pa.array(readable_names(trace.strings.take(names).to_pylist()), pa.large_string()),
+    }
+
+
+def _known(values: Int64) -> pa.Array:
+    return pa.array(values, mask=values == MISSING)
+
+
+def _copies(trace: TraceTable, copies: Int64) -> Frame:
+    """Memcpy and memset by name, and by direction where one is recorded. Bandwidth counts events whose bytes are known."""
+    direction = np.asarray(_section(trace, "direction")[copies], np.int64)
+    stated = bool((direction != MISSING).any())
+    groups = group(trace.name[copies], trace.kind[copies], direction)
+    dur = trace.dur_ns[copies]
+    size = np.asarray(_section(trace, "bytes")[copies], np.int64)
+    known = size != MISSING
+    total_bytes = groups.sum(np.where(known, size, 0))
+    timed = groups.sum(np.where(known, dur, 0))
+    bandwidth = ratio(total_bytes * 1e9, timed)
+    data = {
+        "name": trace.strings.take(trace.name[copies][groups.first]),
+        "kind": pa.array([EventKind(int(k)).name.lower() for k in trace.kind[copies][groups.first]], pa.string()),
+    }
+    if stated:
+        data["direction"] = pc.fill_null(trace.strings.take(direction[groups.first]), "")
+    data |= statistics(groups, dur)
+    data["bytes"] = pa.array(total_bytes, mask=~groups.any(known))
+    data["bandwidth"] = pa.array(bandwidth, mask=timed == 0)
+    return _frame(
+        "copies",
+        "Copies and sets",
+        ["name", *(["direction"] if stated else []), "kind", *STATISTICS, "bytes", "bandwidth"],
+        pa.table(data),
+        ("name", "kind", "direction") if stated else ("name", "kind"),
+    )
+
+
+def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tuple[str, ...], units: str = "") -> Frame:
+    if not units:  # no device has any: a column of them would say nothing
+        keys = [key for key in keys if key not in ("uses_matrix_unit", "matrix_eligible")]
+    hidden = (
+        "class_by",
+        "readable",
+        "min_ns",
+        "p50_ns",
+        *(("matrix_eligible",) if name == "kernels_by_launch" else ()),
+    )
+    present = [key for key in keys if key in row_key or not _always_null(table[key])]
+    hidden += tuple(key for key in row_key if _always_null(table[key]))
+    shown: list[Column] = METRICS.columns(
+        *present, hidden=hidden, share=("total_ns",), titles={"uses_matrix_unit": capital(units)}
+    )
+    order = [("total_ns", "descending"), *((key, "ascending") for key in row_key)]
+    return Frame(name, title, shown, table.sort_by(order), row_key, "name", Sort("total_ns", True))
+
+
+def _always_null(column: pa.ChunkedArray) -> bool:
+    return len(column) > 0 and column.null_count == len(column)
+
+
+def _classes(times: Mapping[KernelClass, int]) -> Breakdown:
+    subtitle = METRICS.metric("class").definition
+    slices = class_slices(times, METRICS.metric("total_ns"), view="kernels")
+    return Breakdown("classes", "Classes", subtitle, "ns", sum(times.values()), slices, "donut")
+
+
+def _matrix_unit(trace: TraceTable, kernels: Int64, units: str) -> Breakdown:
+    time = matrix_time(trace, kernels)
+    parts = [
+        (f"Using {units}", "matrix", time.used_ns),
+        (f"Not using {units}", "no_matrix", time.total_ns - time.used_ns - time.unknown_ns),
+        ("Unknown", "rest", time.unknown_ns),
+    ]
+    slices = [
+        Slice(METRICS.metric("total_ns", title), category, ns)
+        for title, category, ns in parts
+        if ns or category != "rest"
+    ]
+    subtitle = METRICS.metric("uses_matrix_unit").definition
+    return Breakdown("matrix_unit", capital(units), subtitle, "ns", time.total_ns, slices, "donut")

@@ -1,0 +1,186 @@
+"""Tables of launches: by kernel, by operator, those that begin late, the queues of devices, and repeated sequences."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.busy_intervals import covered_work
+from tb_plugin.analysis.demangle import readable_names
+from tb_plugin.analysis.groupby import Groups, group, ratio
+from tb_plugin.analysis.hardware_streams import hardware_streams
+from tb_plugin.analysis.launches.launch_table import Launched
+from tb_plugin.analysis.launches.metrics import METRICS
+from tb_plugin.analysis.launches.queue_depth import Depth
+from tb_plugin.model.trace.numbering import firsts, numbered
+from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Column, Metric, Sort
+from tb_plugin.views.launches.repeated_sequences import Repeat, repeats
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+LATE_LISTED = 200
+"""So many late launches are listed: the latest."""
+ARROW = " → "
+"""Between the kernels of a sequence."""
+_MEDIANS = ("launch_api_p50_ns", "launch_queue_p50_ns", "launch_latency_p50_ns")
+_EVENT = Metric("event", "Event", "count", "Number of the first work in order of time, as the timeline knows it.")
+
+
+def by_kernel(trace: TraceTable, launches: Launched) -> Frame:
+    """Returns the launches by the name of what they launched."""
+    groups = group(trace.name[launches.row])
+    name = trace.strings.take(trace.name[launches.row[groups.first]])
+    readable = pa.array(readable_names(name.to_pylist()), pa.large_string())
+    extra = {"readable": readable} if readable.null_count < len(readable) else {}
+    return _grouped("launch_kernels", "Launches by kernel", "name", name, launches, groups, extra)
+
+
+def by_operator(trace: TraceTable, launches: Launched) -> Frame:
+    """Returns the launches by the operator that made them."""
+    names = np.append(trace.name, MISSING)[trace.operator[launches.row]].astype(np.int64)
+    groups = group(names)
+    operator = pc.fill_null(trace.strings.take(names[groups.first]), NO_OPERATOR)
+    return _grouped("launch_operators", "Launches by operator", "operator", operator, launches, groups, {})
+
+
+def _grouped(
+    name: str, title: str, key: str, labels: pa.Array, launches: Launched, groups: Groups, extra: dict[str, pa.Array]
+) -> Frame:
+    api_p50, api_p95 = groups.percentiles(launches.api_ns, 0.5, 0.95)
+    queue_p50, queue_p95 = groups.percentiles(launches.queue_ns, 0.5, 0.95)
+    latency_p50, latency_p95 = _latencies(launches, groups)
+    data = {
+        key: labels,
+        "launches": pa.array(groups.count()),
+        "starved_ns": pa.array(groups.sum(launches.starved_ns)),
+        "capture_ns": pa.array(groups.sum(launches.capture_ns)),
+        "short_launches": pa.array(groups.sum(launches.is_short.astype(np.int64))),
+        "empty_queue_launches": pa.array(groups.sum((~launches.is_queued).astype(np.int64))),
+        "launch_api_ns": pa.array(groups.sum(launches.api_ns)),
+        "launch_api_p50_ns": pa.array(api_p50),
+        "launch_queue_p50_ns": pa.array(queue_p50),
+        "launch_latency_p50_ns": latency_p50,
+        "late_launches": pa.array(groups.sum(launches.is_outlier.astype(np.int64))),
+        "launch_api_p95_ns": pa.array(api_p95),
+        "launch_queue_p95_ns": pa.array(queue_p95),
+        "launch_latency_p95_ns": latency_p95,
+        **extra,
+    }
+    # Ten numbers leave no room for the names: half of them wait in the column chooser.
+    shown = (key, "launches", "starved_ns", "capture_ns", "short_launches", *_MEDIANS)
+    hidden = tuple(column for column in data if column not in shown)
+    columns = METRICS.columns(*data, hidden=hidden, share=("starved_ns",))
+    order = [("starved_ns", "descending"), ("launch_api_ns", "descending"), (key, "ascending")]
+    return Frame(name, title, columns, pa.table(data).sort_by(order), (key,), key, Sort("starved_ns", True))
+
+
+def _latencies(launches: Launched, groups: Groups) -> list[pa.Array]:
+    """Median and 95th percentile of the latencies on an empty queue; null for groups without one."""
+    empty = np.flatnonzero(~launches.is_queued)
+    of, count = numbered(groups.of[empty])
+    inner = Groups(of, firsts(of, count))
+    found = []
+    for values in inner.percentiles(launches.latency_ns[empty], 0.5, 0.95):
+        spread: Float64 = np.full(len(groups), np.nan)
+        spread[groups.of[empty[inner.first]]] = values
+        found.append(pa.array(spread, mask=np.isnan(spread)))
+    return found
+
+
+def late(trace: TraceTable, launches: Launched) -> Frame:
+    """Returns the launches on an empty queue that begin unusually late, the latest first."""
+    at = np.flatnonzero(launches.is_outlier)
+    outliers = launches.of(at[np.lexsort((launches.row[at], -launches.latency_ns[at]))[:LATE_LISTED]])
+    operator = np.append(trace.name, MISSING)[trace.operator[outliers.row]].astype(np.int64)
+    returned = trace.start_ns[outliers.call] + outliers.api_ns
+    data = {
+        "name": trace.strings.take(trace.name[outliers.row]),
+        "launch_latency_ns": pa.array(outliers.latency_ns),
+        "latency_limit_ns": pa.array(outliers.limit_ns),
+        "launch_api_ns": pa.array(outliers.api_ns),
+        "operator": trace.strings.take(operator),
+        "device": _devices(trace, trace.device[outliers.row]),
+        "start_ns": pa.array(returned),
+        "dur_ns": pa.array(trace.start_ns[outliers.row] - returned),
+        "event": pa.array(outliers.row),
+    }
+    shown = [key for key in data if key != "event"]
+    columns = [*METRICS.columns(*shown, hidden=("dur_ns",)), Column(_EVENT, hidden=True)]
+    return Frame(
+        "late_launches", "Late launches", columns, pa.table(data), ("event",), "name", Sort("launch_latency_ns", True)
+    )
+
+
+def _devices(trace: TraceTable, device: npt.NDArray[np.integer]) -> pa.Array:
+    ids = pa.array([*(each.id for each in trace.devices), None], pa.string())
+    return ids.take(pa.array(np.where(device == MISSING, len(ids) - 1, device).astype(np.int64)))
+
+
+def queues(trace: TraceTable, depths: list[Depth]) -> Frame:
+    """Returns the queue of each device."""
+    data = {
+        "device": _devices(trace, np.array([each.device for each in depths], np.int64)),
+        "depth_mean": pa.array([each.mean for each in depths], pa.float64()),
+        "depth_p95": pa.array([each.p95 for each in depths], pa.int64()),
+        "starved_ratio": pa.array([each.starved for each in depths], pa.float64()),
+        "shallow_ratio": pa.array([each.shallow for each in depths], pa.float64()),
+        "blocked_ratio": pa.array([each.blocked for each in depths], pa.float64()),
+    }
+    return Frame("queue_depths", "Queues", METRICS.columns(*data), pa.table(data), ("device",), "device")
+
+
+def sequences(trace: TraceTable, chosen: npt.NDArray[np.bool_]) -> Frame:
+    """Returns the sequences of chosen kernels that repeat on a stream, most time in gaps first."""
+    found = repeats(trace, chosen)
+    first = np.array([each.first[0] for each in found], np.int64)
+    last = np.array([each.rows[-1] for each in found], np.int64)
+    kernel = np.array([each.kernel_ns for each in found], np.int64)
+    gaps = np.array([each.gaps_ns for each in found], np.int64)
+    streams = hardware_streams(trace)
+    names = [streams.names[number] for number in streams.of[first].tolist()]
+    data = {
+        "kernel_sequence": pa.array([_names(trace, each) for each in found], pa.large_string()),
+        "repeats": pa.array([len(each.first) for each in found], pa.int64()),
+        "sequence_length": pa.array([each.length for each in found], pa.int64()),
+        "sequence_gaps_ns": pa.array(gaps),
+        "sequence_ns": pa.array(kernel),
+        "stream_ratio": pa.array(ratio(kernel + gaps, _lengths(trace, chosen)[streams.of[first]])),
+        "stream": pa.array(names, pa.string()),
+        "device": _devices(trace, trace.device[first]),
+        "start_ns": pa.array(trace.start_ns[first]),
+        "dur_ns": pa.array(trace.ends(last) - trace.start_ns[first]),
+        "event": pa.array(first),
+    }
+    shown = [key for key in data if key != "event"]
+    one = len(set(trace.device[first].tolist())) < 2
+    hidden = ("dur_ns", *(("device",) if one else ()))
+    titles = {"start_ns": "First at", "dur_ns": "First takes"}
+    columns = METRICS.columns(*shown, hidden=hidden, share=("sequence_gaps_ns",), titles=titles)
+    return Frame(
+        "kernel_sequences", "Repeated sequences", [*columns, Column(_EVENT, hidden=True)], pa.table(data), ("event",),
+        "kernel_sequence", Sort("sequence_gaps_ns", True),
+    )  # fmt: skip
+
+
+def _names(trace: TraceTable, repeat: Repeat) -> str:
+    names = trace.strings.take(trace.name[repeat.rows]).to_pylist()
+    readable = readable_names(names)
+    return ARROW.join(str(better or name) for name, better in zip(names, readable, strict=True))
+
+
+def _lengths(trace: TraceTable, chosen: npt.NDArray[np.bool_]) -> Int64:
+    """From the first chosen kernel of each stream to the end of its last one."""
+    streams = hardware_streams(trace)
+    rows = covered_work(trace)
+    rows = rows[chosen[rows] & (trace.kind[rows] == EventKind.KERNEL)]
+    first, last = np.full(len(streams.names), np.iinfo(np.int64).max), np.zeros(len(streams.names), np.int64)
+    np.minimum.at(first, streams.of[rows], trace.start_ns[rows])
+    np.maximum.at(last, streams.of[rows], trace.ends(rows))
+    length: Int64 = np.maximum(last - first, 0)
+    return length

@@ -1,0 +1,257 @@
+"""Launches: what devices wait for them, in which phases, and which runtime calls cost the host most, and who made them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.groupby import Groups, Spans, group, outermost_of
+from tb_plugin.analysis.launches.launch_table import launched
+from tb_plugin.analysis.launches.queue_depth import queue_depths
+from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
+from tb_plugin.analysis.runtime_calls import callers, runtime_calls
+from tb_plugin.analysis.selection import Selection, chosen_steps, select_rows
+from tb_plugin.lib.intervals import union
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import nest
+from tb_plugin.payloads import Figure, Figures, Payload, Sort, Table, View
+from tb_plugin.views.launches.summary import launch_facts, launch_payloads, totals
+from tb_plugin.views.launches.tables import by_kernel, by_operator, late, queues, sequences
+
+METRICS = SHARED.adding(
+    define(
+        CHOSEN,
+        "ns",
+        {
+            "device_idle_ns": (
+                "Device idle meanwhile",
+                "Part of the calls' host self time in which the device had nothing to do: no kernel, copy or set ran on any "
+                "stream of the devices that the thread launches work on.",
+            ),
+        },
+    ),
+    define(
+        CHOSEN,
+        "count",
+        {
+            "launched": (
+                "Launched",
+                "Kernels, copies and sets that the calls launched, as far as launches are recorded.",
+            ),
+        },
+    ),
+    define(
+        "",
+        "code",
+        {
+            "caller_phase": ("Phase", "Innermost annotation (not a step) open on the thread when the call began."),
+            "caller_frame": (
+                "Python",
+                "Innermost Python function open on the thread when the call began, outside of the framework and the standard "
+                "library where there is one; where no Python calls are recorded, that of the call stack recorded with an "
+                "operator around it.",
+            ),
+        },
+    ),
+)
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+NAMES = ("name",)
+TIMES = ("calls", "device_idle_ns", "host_total_ns", "host_self_ns")
+CALLERS = ("name", "operator", "caller_phase", "caller_frame")
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """The chosen calls, by time: rows of the trace, and numbers of each as in ``RuntimeCalls``."""
+
+    row: Int64
+    spans: Spans
+    nested_in: Int32
+    """Position of the call around each, -1 = none."""
+    device_idle_ns: Int64 | None
+    launched: Int64
+    bytes: Int64
+    keys: Mapping[str, tuple[npt.NDArray[np.integer], pa.Array]]
+    """What rows are told apart by: numbers and the texts that they count into, -1 = none."""
+
+
+class Launches:
+    """The tables of launches, and of runtime and driver calls."""
+
+    id = "launches"
+    title = "Launches"
+    model = TraceTable
+    traits = Traits("Time", whole="", tables=("runtime_calls", "runtime_calls_by_caller"))
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Needs runtime calls."""
+        if (trace.kind == EventKind.RUNTIME).any():
+            return None
+        return Missing("The trace holds no calls of a device's runtime.", trace.recorder.todo("view.launches"))
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the chosen steps and phase."""
+        return params.chosen
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns all tables and what they come to. Raises BadRequest for unknown steps."""
+        selection = select_rows(trace, *params.chosen)
+        calls = _chosen(trace, selection.rows)
+        frames = {
+            "runtime_calls": _frame(trace, calls, "runtime_calls", "Runtime calls", NAMES),
+            "runtime_calls_by_caller": _frame(
+                trace, calls, "runtime_calls_by_caller", "Runtime calls by caller", CALLERS
+            ),
+        }
+        idle = None if calls.device_idle_ns is None else int(calls.device_idle_ns.sum())
+        facts: dict[str, int | None] = {
+            "launches.calls": len(calls.row),
+            "launches.host_ns": int(trace.self_ns[calls.row].sum()),
+            "launches.device_idle_ns": idle,
+        }
+        payloads: dict[str, Payload] = {
+            "summary": Figures("summary", "Runtime calls", "", _summary(facts), "headline"),
+            **_answer(frames),
+        }
+        own = _launches(trace, selection)
+        shown = {**own.payloads, **payloads}
+        return Part(
+            selection.coverage, {**own.facts, **facts}, {**own.frames, **frames}, shown, (*shown, "runtime_calls")
+        )
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+def _launches(trace: TraceTable, selection: Selection) -> Part:
+    """What is said of the launches themselves: those whose call is chosen."""
+    every = launched(trace, selection.steps)
+    chosen = every.of(selection.rows[every.call])
+    at = chosen_steps(trace, selection.steps)
+    depths = queue_depths(trace, union(trace.steps.start_ns[at], trace.steps.end_ns[at]))
+    all_of = totals(chosen)
+    frames = (
+        by_operator(trace, chosen),
+        by_kernel(trace, chosen),
+        late(trace, chosen),
+        queues(trace, depths),
+        sequences(trace, selection.rows),
+    )
+    return Part(
+        selection.coverage,
+        launch_facts(trace, all_of, depths),
+        {frame.name: frame for frame in frames},
+        launch_payloads(chosen, all_of, depths, trace.recorder.todo("recording_began_mid_flight")),
+    )
+
+
+def _chosen(trace: TraceTable, selected: npt.NDArray[np.bool_]) -> _Chosen:
+    every, made_by = runtime_calls(trace), callers(trace)
+    chosen = np.flatnonzero(selected[every.row])
+    rows = every.row[chosen]
+    spans = Spans(trace.track[rows], trace.start_ns[rows], trace.ends(rows))
+    operator = trace.operator[rows]
+    ids = {
+        "name": trace.name[rows],
+        "operator": np.append(trace.name, np.int32(MISSING))[operator],
+        "caller_phase": made_by.phase[chosen],
+    }
+    keys = {key: (values, trace.strings.array) for key, values in ids.items()}
+    keys["caller_frame"] = made_by.frame[chosen], made_by.frames
+    return _Chosen(
+        row=rows,
+        spans=spans,
+        nested_in=nest(spans.track, spans.start, spans.end).parent,
+        device_idle_ns=None if every.device_idle_ns is None else every.device_idle_ns[chosen],
+        launched=every.launched[chosen],
+        bytes=every.bytes[chosen],
+        keys=keys,
+    )
+
+
+def _frame(trace: TraceTable, calls: _Chosen, name: str, title: str, by: tuple[str, ...]) -> Frame:
+    """Calls that agree in all of ``by``; first those in which the device idled longest, else those that took longest."""
+    groups = group(*(calls.keys[key][0] for key in by))
+    texts = {key: _texts(groups, *calls.keys[key]) for key in by}
+    numbers = _numbers(trace, calls, groups)
+    # The times stand before the callers: texts are wide, and these must be in sight.
+    data = {key: texts[key] for key in NAMES} | {key: numbers[key] for key in TIMES if key in numbers} | texts | numbers
+    idle = calls.device_idle_ns is not None and bool(calls.device_idle_ns.any())
+    first = "device_idle_ns" if idle else "host_self_ns"
+    order = [(first, "descending"), ("host_self_ns", "descending"), *((key, "ascending") for key in by)]
+    # Without calls in calls self is total; beside who made the calls there is no room for what stands in the other table.
+    hidden: tuple[str, ...] = () if (calls.nested_in != MISSING).any() else ("host_self_ns",)
+    if by != NAMES:
+        hidden += ("max_ns", "launched", "bytes")
+    present = [key for key in data if key in by or len(data[key]) == 0 or data[key].null_count < len(data[key])]
+    return Frame(
+        name=name,
+        title=title,
+        columns=METRICS.columns(*present, hidden=hidden, share=(first,)),
+        data=pa.table(data).sort_by(order),
+        row_key=by,
+        name_column="name",
+        sort=Sort(first, True),
+    )
+
+
+def _texts(groups: Groups, values: npt.NDArray[np.integer], texts: pa.Array) -> pa.Array:
+    one = values[groups.first].astype(np.int64)
+    return texts.take(pa.array(one, mask=one == MISSING))
+
+
+def _numbers(trace: TraceTable, calls: _Chosen, groups: Groups) -> dict[str, pa.Array]:
+    """The numeric columns; what is unknown of all calls is left out."""
+    dur = trace.dur_ns[calls.row]
+    outermost = outermost_of(groups.of, calls.spans, calls.nested_in)
+    known = calls.bytes != MISSING
+    data = {"calls": pa.array(groups.count())}
+    if calls.device_idle_ns is not None:
+        data["device_idle_ns"] = pa.array(groups.sum(calls.device_idle_ns))
+    data["host_total_ns"] = pa.array(groups.sum(np.where(outermost, dur, 0)))
+    data["host_self_ns"] = pa.array(groups.sum(trace.self_ns[calls.row]))
+    data["max_ns"] = pa.array(groups.max(dur))
+    data["launched"] = pa.array(groups.sum(calls.launched))
+    data["bytes"] = pa.array(groups.sum(np.where(known, calls.bytes, 0)), mask=~groups.any(known))
+    return data
+
+
+def _summary(facts: dict[str, int | None]) -> list[Figure]:
+    """How many calls there are, their time on all threads, and how much of it a device idled."""
+    figures = [
+        METRICS.figure("calls", facts["launches.calls"]),
+        METRICS.figure("host_self_ns", facts["launches.host_ns"], "In runtime calls"),
+    ]
+    idle = facts["launches.device_idle_ns"]
+    return figures if idle is None else [*figures, METRICS.figure("device_idle_ns", idle)]
+
+
+def _answer(frames: dict[str, Frame]) -> dict[str, Payload]:
+    """The call of the first row, and who made most of it."""
+    calls, by_caller = frames["runtime_calls"], frames["runtime_calls_by_caller"]
+    if not calls.data.num_rows:
+        return {}
+    (first,) = calls.data.slice(0, 1).to_pylist()
+    (caller,) = by_caller.data.filter(pc.equal(by_caller.data["name"], first["name"])).slice(0, 1).to_pylist()
+    times = [key for key in ("device_idle_ns", "host_self_ns", "calls", "max_ns") if key in first]
+    most = [METRICS.figure(key, first[key]) for key in ("name", *times)]
+    who = [METRICS.figure(key, caller[key]) for key in (*CALLERS[1:], *times)]
+    idles = calls.sort is not None and calls.sort.key == "device_idle_ns"
+    title = "Costs the host most while the device idles" if idles else "Costs the host most"
+    return {
+        "longest_call": Figures("longest_call", title, "", most),
+        "longest_caller": Figures("longest_caller", "Made more of it than any other caller", "", who),
+    }

@@ -1,0 +1,37 @@
+"""Who did it, in a sentence: the operator of an event, its module and its line of Python, as far as they are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.memory.metrics import METRICS
+from tb_plugin.analysis.memory.tables import Scene, module_names
+from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR
+from tb_plugin.payloads import Figure
+
+Int64 = npt.NDArray[np.int64]
+
+
+def named(scene: Scene, event: int) -> list[Figure]:
+    """Returns the operator of an event of the trace, and its module and line of Python as far as they are known."""
+    at = np.array([event])
+    name = int(scene.owners.names(scene.trace, at)[0])
+    texts = {
+        "name": NO_OPERATOR if name == MISSING else scene.trace.strings[name],
+        "module": module_names(scene.trace, scene.owners.modules(scene.trace, at))[0].as_py(),
+        "allocation_frame": scene.origins.frame.take(at)[0].as_py(),
+    }
+    return [METRICS.figure(key, text) for key, text in texts.items() if text]
+
+
+def sentence_of(who: list[Figure]) -> str:
+    """Returns the end of a sentence that names these figures."""
+    words = {"name": "{name}", "module": " in {module}", "allocation_frame": ", line {allocation_frame}"}
+    return "".join(words[figure.metric.key] for figure in who)
+
+
+def filter_of(who: list[Figure]) -> str:
+    """Returns the filter of a table that the most telling of these figures is: the line, else the operator."""
+    figure = who[-1] if who[-1].metric.key == "allocation_frame" else who[0]
+    return f"{figure.metric.key}:{figure.value}"

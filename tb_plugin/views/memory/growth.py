@@ -1,0 +1,207 @@
+"""What grows from step to step: blocks that every step leaves behind, and caches that are filled and never emptied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.device_memory.records import Device
+from tb_plugin.analysis.groupby import group, sum_by
+from tb_plugin.analysis.memory.metrics import METRICS
+from tb_plugin.analysis.memory.tables import Scene
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.views.memory.attribution_text import filter_of, named, sentence_of
+from tb_plugin.views.memory.surviving_blocks import StepBlocks
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+LEAST_GROWTH = 64 * 1024
+"""Bytes a step. What grows slower does not fill 64 GiB in a million steps: no training ends by it."""
+LEAST_STEPS = 3
+"""The last step is left out, for the next one may release what it got, and one step alone is no growth."""
+STEADY = 0.5
+"""What grows in every step grows by about as much; where the least is below half of the most, it is no rule of each step."""
+REPLACED = 0.5
+"""Where at least half as much from before the trace was released, and all that is allocated grew by less than half: it takes
+the place of the older, as in a queue."""
+SURE_STEPS = 4
+"""From so many steps on growth of about the same size is no chance."""
+SURE_STEADY = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """What stays, in (owner, step) pairs; of the last step nothing, for the next one may still need it."""
+
+    owner: Int64
+    step: Int64
+    """From 0 on."""
+    blocks: Int64
+    bytes: Int64
+    lasted: Int64
+    """So many steps the oldest of them has stayed."""
+    life: Int64
+    """Longest life in steps of what outlived its step and was released, for each owner; 0 where nothing was."""
+    gone: Int64
+    """Blocks that were released, for each owner."""
+    steps: int
+    grew: int
+    """By so many bytes all that is allocated grew in the steps that count for growth."""
+    replaced: int
+    """So many bytes from before the trace were released in them."""
+
+    @property
+    def first(self) -> int:
+        """Returns the first step that counts for growth."""
+        return _first(self.steps)
+
+    def by_owner(self, values: Int64, some: Bool) -> Int64:
+        """Returns sums over the pairs that are meant, for each owner."""
+        return sum_by(self.owner[some], values[some], len(self.gone))
+
+
+def _first(steps: int) -> int:
+    """The first that counts: of three or more steps not the one that also sets up what stays."""
+    return 1 if steps >= LEAST_STEPS else 0
+
+
+def growth_of(scene: Scene, device: Device, of: StepBlocks) -> list[Notice]:
+    """Returns what every step leaves behind, and what some steps add to; nothing where the steps are too few to tell."""
+    steps = _whole_steps(scene)
+    if len(steps) < LEAST_STEPS or not of.stays.any() or not scene.window.is_end_known:
+        return []
+    kept = _kept(scene, device, of, steps)
+    leaks = _leaks(kept)
+    found = {"memory_growth": leaks, "memory_cache": _caches(kept) & ~leaks}
+    return [_notice(scene, device, of, kept, owners, rule) for rule, owners in found.items() if owners.any()]
+
+
+def _whole_steps(scene: Scene) -> Int64:
+    """Positions of the recorded steps that lie in the window from begin to end; none where others lie between them."""
+    steps, window = scene.trace.steps, scene.window
+    if not steps.recorded:
+        return np.empty(0, np.int64)
+    chosen = np.flatnonzero(window.holds(steps.host_start_ns) & window.holds(steps.host_end_ns - 1))
+    return chosen if len(chosen) and chosen[-1] - chosen[0] == len(chosen) - 1 else chosen[:0]
+
+
+def _kept(scene: Scene, device: Device, of: StepBlocks, steps: Int64) -> _Kept:
+    count = len(steps) - 1
+    step = of.step - steps[0]
+    counted = np.flatnonzero((step >= 0) & (step < count) & of.stays)
+    pairs = group(of.owner.of[counted], step[counted])
+    begin, end = scene.trace.steps.host_start_ns[steps][[_first(count), -1]]
+    before, after = device.each_at(np.array([begin, end]) - 1).tolist()
+    blocks = device.blocks
+    older = (blocks.allocation == MISSING) & blocks.paired & (blocks.release > before) & (blocks.release <= after)
+    life = np.zeros(len(of.owner), np.int64)
+    left = of.outlives & ~of.stays
+    np.maximum.at(life, of.owner.of[left], of.lasted[left])
+    return _Kept(
+        owner=of.owner.of[counted][pairs.first],
+        step=step[counted][pairs.first].astype(np.int64),
+        blocks=pairs.count(),
+        bytes=pairs.sum(of.bytes[counted]),
+        lasted=of.lasted[counted][pairs.first],
+        life=life,
+        gone=np.bincount(of.owner.of[~of.stays], minlength=len(of.owner)).astype(np.int64),
+        steps=count,
+        grew=device.level(after) - device.level(before),
+        replaced=int(blocks.bytes[older].sum()),
+    )
+
+
+def _leaks(kept: _Kept) -> Bool:
+    """Owners of which every step keeps about as much."""
+    later = kept.step >= kept.first
+    ones = np.ones(len(kept.step), np.int64)
+    low = np.full(len(kept.gone), np.iinfo(np.int64).max)
+    high = np.zeros(len(kept.gone), np.int64)
+    np.minimum.at(low, kept.owner[later], kept.bytes[later])
+    np.maximum.at(high, kept.owner[later], kept.bytes[later])
+    return _grew(kept, (kept.by_owner(ones, later) == kept.steps - kept.first) & (low >= STEADY * high))
+
+
+def _caches(kept: _Kept) -> Bool:
+    """Owners that keep what the first step got, and more in two later ones, and let go of less than they keep."""
+    ones = np.ones(len(kept.step), np.int64)
+    first, later = kept.step == 0, kept.step > 0
+    stays = kept.by_owner(kept.blocks, first | later)
+    return _grew(kept, (kept.by_owner(ones, first) > 0) & (kept.by_owner(ones, later) > 1) & (stays > kept.gone))
+
+
+def _grew(kept: _Kept, owners: Bool) -> Bool:
+    """Of these owners, those that add to what is allocated instead of replacing what was."""
+    later = kept.step >= kept.first
+    size = kept.by_owner(kept.bytes, later)
+    oldest = np.zeros(len(kept.life), np.int64)
+    np.maximum.at(oldest, kept.owner[later], kept.lasted[later])
+    # What lasts some steps and is released then fills a queue: nothing of it is left that is older than that.
+    owners = owners & _adds(kept, size) & (oldest > kept.life)
+    total = size[owners].sum()
+    enough = total >= LEAST_GROWTH * (kept.steps - kept.first) and _adds(kept, total)
+    return owners if enough else np.zeros_like(owners)
+
+
+def _adds(kept: _Kept, size: Int64) -> Bool:
+    adds: Bool = (REPLACED * size <= kept.grew) | (kept.replaced < REPLACED * size)
+    return adds
+
+
+def _notice(scene: Scene, device: Device, of: StepBlocks, kept: _Kept, owners: Bool, rule: str) -> Notice:
+    """A notice about all such owners, that names the one that grows most."""
+    steps = kept.steps - kept.first
+    meant = owners[kept.owner] & (kept.step >= kept.first)
+    size = kept.by_owner(kept.bytes, meant)
+    largest = int(np.argmax(size))
+    who = named(scene, int(of.event[of.owner.first[largest]]))
+    figures = [
+        METRICS.figure("device", device.name),
+        METRICS.figure("growth_bytes", int(size.sum()) / steps),
+        METRICS.figure("growth_blocks", int(kept.blocks[meant].sum()) / steps),
+        METRICS.figure("growth_steps", steps),
+        *who,
+    ]
+    by = "by "
+    if owners.sum() > 1:
+        figures.append(METRICS.figure("owner_growth_bytes", int(size[largest]) / steps))
+        by = "{owner_growth_bytes} of it by "
+    if rule == "memory_growth":
+        sure = confidence_of(sum_by(kept.step[meant] - kept.first, kept.bytes[meant], steps))
+        figures.append(METRICS.figure("growth_confidence", sure))
+        text = (
+            "Each of {growth_steps} steps leaves {growth_bytes} behind on {device} that nothing releases (blocks: "
+            f"{{growth_blocks}}): {by}{sentence_of(who)}. Confidence that it is a leak: {{growth_confidence}}."
+        )
+    else:
+        sure = "low"
+        figures.append(METRICS.figure("cache_bytes", int(kept.bytes[owners[kept.owner]].sum())))
+        text = (
+            "A cache on {device} is filled and not emptied: what the first step allocated stays, {growth_steps} later ones "
+            f"add {{growth_bytes}} each on average, it holds {{cache_bytes}}: {by}{sentence_of(who)}."
+        )
+    return Notice(
+        rule=rule,
+        severity="low" if sure == "low" else "medium",
+        text=text,
+        todo=scene.trace.recorder.todo(rule),
+        figures=figures,
+        measure="growth_bytes",
+        threshold=LEAST_GROWTH,
+        evidence=Link(
+            "memory", {"device": device.name, "group": "memory_steps", "where": filter_of(who)}, "Show by step"
+        ),
+        references=references_of(scene.trace.recorder, rule),
+    )
+
+
+def confidence_of(by_step: Int64) -> str:
+    """Returns how sure it is that what grew by these bytes in steps is no chance: high, medium or low."""
+    if len(by_step) >= SURE_STEPS and by_step.min() >= SURE_STEADY * by_step.max():
+        return "high"
+    return "medium" if len(by_step) >= LEAST_STEPS else "low"

@@ -1,0 +1,91 @@
+"""What was live at a moment, by who allocated it and from where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.device_memory.records import Device
+from tb_plugin.analysis.groupby import group
+from tb_plugin.analysis.memory.metrics import METRICS
+from tb_plugin.analysis.memory.tables import BEFORE, LOST, Scene, hidden_of, module_names, owner_names
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.payloads import Sort
+
+_LIVE = pa.schema(
+    {"name": pa.large_string(), "outermost_operator": pa.large_string(), "module": pa.large_string(),
+     "allocation_frame": pa.large_string(), "allocation_phase": pa.large_string(), "blocks": pa.int64(),
+     "live_bytes": pa.int64()}
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Live:
+    """What was live on a device after one event: sums by who allocated it, and from where. They sum to ``total``."""
+
+    table: pa.Table
+    total: int
+
+
+def live_at(scene: Scene, device: Device, at: int) -> Live:
+    """Blocks live after the event at a position, and the rest, which was allocated before the trace."""
+    total = device.level(at)
+    blocks = device.blocks
+    alive = np.flatnonzero(blocks.told(at))
+    if not (device.has_addresses and device.has_totals):
+        alive, total = alive[:0], 0
+    event = device.record[blocks.allocation[alive]]
+    owners, trace = scene.owners, scene.trace
+    name, outer, module = (of(trace, event) for of in (owners.names, owners.outermost, owners.modules))
+    frame, phase = scene.origins.frame.of[event], scene.origins.phase.of[event]
+    groups = group(name, outer, module, frame, phase)
+    size = groups.sum(blocks.bytes[alive])
+    first = groups.first
+    table = pa.table(
+        {
+            "name": owner_names(trace, owners, event[first], np.ones(len(groups), np.bool_)),
+            "outermost_operator": trace.strings.take(outer[first]),
+            "module": module_names(trace, module[first]),
+            "allocation_frame": scene.origins.frame.texts_of(frame[first]),
+            "allocation_phase": scene.origins.phase.texts_of(phase[first]),
+            "blocks": pa.array(groups.count()),
+            "live_bytes": pa.array(size),
+        },
+        schema=_LIVE,
+    )
+    rest = total - int(size.sum())
+    if rest:
+        older = blocks.bytes[blocks.live(at) & (blocks.allocation == MISSING)]
+        # Their number is known only if all of them are released in the trace.
+        known = len(older) if int(older.sum()) == rest else None
+        whose = BEFORE if rest > 0 else LOST
+        row = {**{key: [None] for key in _LIVE.names}, "name": [whose], "blocks": [known], "live_bytes": [rest]}
+        table = pa.concat_tables([table, pa.table(row, schema=_LIVE)])
+    table = table.append_column("device", pa.array([device.name] * table.num_rows, pa.string()))
+    return Live(table, total)
+
+
+def live_frame(scene: Scene, found: Sequence[Live], when: str) -> Frame:
+    """Returns what was live at the peak, or at the chosen moment."""
+    keys = ("name", "outermost_operator", "module", "allocation_frame", "allocation_phase")
+    table = pa.concat_tables(
+        [_LIVE.append(pa.field("device", pa.string())).empty_table(), *(one.table for one in found)]
+    )
+    order = [(key, "ascending") for key in ("device", *keys)]
+    return Frame(
+        name="memory_peak",
+        title=f"Live {when}",
+        columns=METRICS.columns(
+            *scene.origins.told((*keys, "device", "blocks", "live_bytes")),
+            hidden=hidden_of(found),
+            share=("live_bytes",),
+        ),
+        data=table.sort_by([("live_bytes", "descending"), *order]),
+        row_key=("device", *scene.origins.told(reversed(keys))),
+        name_column="name",
+        sort=Sort("live_bytes", True),
+    )

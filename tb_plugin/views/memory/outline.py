@@ -1,0 +1,75 @@
+"""Step functions of a device at the level of detail that a screen resolves, and where chosen steps leave gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.device_memory.window import MemoryRange
+from tb_plugin.lib.intervals import subtract, union
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Outline:
+    """Moments to draw: the value at each is that after the event ``at`` (-1: before the first), where it is known."""
+
+    time_ns: Int64
+    at: Int64
+    known: Bool
+
+
+def outline_of(time_ns: Int64, window: MemoryRange, kept: Int64) -> Outline:
+    """Returns the moments of some of the events, and the bounds of each part of a window.
+
+    What does not count (the time between chosen steps that are not adjacent) is unknown at both of its ends.
+    """
+    parts = window.parts
+    gaps = subtract(union(np.array([window.start_ns]), np.array([window.end_ns])), parts)
+
+    def last(times: Int64) -> Int64:
+        return np.searchsorted(time_ns, times, side="right").astype(np.int64) - 1
+
+    # At one moment: the end of a gap, the level at the begin of a part, its events, its end, the begin of a gap.
+    groups = [
+        (gaps.end, None),
+        (parts.start, last(parts.start - 1)),
+        (time_ns[kept], kept),
+        (np.minimum(parts.end, window.end_ns), last(parts.end - 1)),
+        (gaps.start, None),
+    ]
+    time = np.concatenate([times for times, _ in groups])
+    at = np.concatenate([np.zeros(len(times), np.int64) if where is None else where for times, where in groups])
+    drawn = np.concatenate([np.full(len(times), where is not None) for times, where in groups])
+    order = np.argsort(time, kind="stable")
+    return Outline(time[order], at[order], drawn[order])
+
+
+def values_of(values: Int64, known: Bool) -> list[int | float | None]:
+    """Returns values as they go on the wire, null where they are not known."""
+    shown = values.astype(object)
+    shown[~known] = None
+    found: list[int | float | None] = shown.tolist()
+    return found
+
+
+def detail_of(time_ns: Int64, curves: Sequence[Int64], window: MemoryRange, width: int) -> Int64:
+    """Returns positions to draw: first, last, lowest and highest of each of ``width`` columns, for each of the curves."""
+    if len(time_ns) <= 4 * width:
+        return np.arange(len(time_ns))
+    span = max(1, window.end_ns - window.start_ns)
+    # Floats would do for the columns, but integers cannot surprise: spans of days times a width still fit.
+    column = (time_ns - window.start_ns) // (span // width + 1)
+    first = np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1])))
+    of = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(time_ns))))
+    chosen = [first, np.append(first[1:], len(time_ns)) - 1]
+    for values in curves:
+        for extreme in (np.minimum, np.maximum):
+            hits = np.flatnonzero(values == extreme.reduceat(values, first)[of])
+            chosen.append(hits[np.concatenate(([True], of[hits][1:] != of[hits][:-1]))])
+    return np.unique(np.concatenate(chosen))

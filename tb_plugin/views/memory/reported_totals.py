@@ -1,0 +1,139 @@
+"""What of the memory page stands on totals that a profile states itself; nothing where it states none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tb_plugin.analysis.base import Frame, Number, Params, whole_number
+from tb_plugin.analysis.device_memory.records import Device
+from tb_plugin.analysis.device_memory.window import MemoryRange
+from tb_plugin.analysis.memory.metrics import METRICS
+from tb_plugin.analysis.memory.tables import Scene
+from tb_plugin.lib.intervals import union
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Notice, Notices, Payload
+from tb_plugin.views.memory.total_curves import (
+    Totals,
+    chosen_figures,
+    component_facts,
+    components_figures,
+    components_frame,
+    components_of,
+    devices_figures,
+    facts_of,
+    peaks_figures,
+    totals_curve,
+    totals_frame,
+    totals_of,
+)
+
+WIDTH = 800
+
+
+@dataclass(frozen=True, eq=False)
+class Stated:
+    """Facts, payloads and tables of totals that a profile states."""
+
+    facts: Mapping[str, Number] = field(default_factory=dict)
+    payloads: Mapping[str, Payload] = field(default_factory=dict)
+    frames: Mapping[str, Frame] = field(default_factory=dict)
+
+
+def stated_devices(trace: TraceTable) -> set[str]:
+    """Returns the names of the devices of which totals are stated."""
+    return {one.device for one in (*totals_of(trace), *components_of(trace))}
+
+
+def stated_of(trace: TraceTable, params: Params, window: MemoryRange) -> Stated:
+    """Returns the totals of all devices (or of the one asked for), and the curves of one. Raises BadRequest."""
+    totals = _chosen(totals_of(trace), params.get("device"))
+    components = _chosen(components_of(trace), params.get("device"))
+    span = _span(components, params, window)
+    payloads: dict[str, Payload] = {}
+    frames = {}
+    if totals:
+        first = [one for one in totals if one.device == totals[0].device]
+        width = min(max(whole_number(params, "width") or WIDTH, 50), 5000)
+        payloads["allocators"] = peaks_figures(first, window)
+        payloads["allocator_devices"] = devices_figures(totals_of(trace), window)
+        payloads["allocator_peaks"] = chosen_figures(first, params.get("allocator"), window)
+        payloads["allocator_curve"] = totals_curve(first, params.get("allocator"), window, width)
+        frames["memory_allocators"] = totals_frame(window, totals)
+    if components:
+        payloads["component_counts"] = components_figures(components, span)
+        frames["memory_components"] = components_frame(components, span, zeros=bool(params.get("zeros")))
+    return Stated({**facts_of(totals, window), **component_facts(components, span)}, payloads, frames)
+
+
+def stated_notices(scene: Scene, device: Device) -> list[Notice]:
+    """Returns what follows for a device from a profile that names who asked for blocks; nothing where it names nobody."""
+    trace, blocks = scene.trace, device.blocks
+    if not len(trace.stated_memory.name):
+        return []
+    event = device.record[blocks.allocation[blocks.allocation != MISSING]]
+    named = event[trace.stated_memory.name[event] != MISSING]
+    alone = int((scene.owners.operator[named] == MISSING).sum())
+    notices = []
+    if len(named):
+        which = "{blocks} of them have" if alone < len(named) else "They have"
+        more = f" {which} no recorded call of that name: what is around it is not known." if alone else ""
+        figures = [
+            METRICS.figure("allocations", len(named)),
+            *([METRICS.figure("blocks", alone)] if 0 < alone < len(named) else []),
+        ]
+        notices.append(
+            Notice(
+                rule="memory_named",
+                severity="info",
+                text="The profile itself names who asked for {allocations} blocks of {device}, and nobody who released them: "
+                f"all releases stand outside of operators.{more}",
+                todo="",
+                figures=[*figures, METRICS.figure("device", device.name)],
+            )
+        )
+    older = blocks.bytes[blocks.allocation == MISSING]
+    if len(older):
+        notices.append(
+            Notice(
+                rule="memory_older",
+                severity="info",
+                text="{blocks} blocks of {device}, {block_bytes} in all, were allocated before the recording and released in "
+                "it: their recorded sizes are negative, and they count as releases alone.",
+                todo="",
+                figures=[
+                    METRICS.figure("blocks", len(older)),
+                    METRICS.figure("device", device.name),
+                    METRICS.figure("block_bytes", int(older.sum())),
+                ],
+            )
+        )
+    return notices
+
+
+def without_blocks(trace: TraceTable) -> Notices:
+    """Returns that no block is recorded, and how blocks are."""
+    what = " and ".join(
+        word for word, of in (("totals of allocators", trace.totals), ("what components hold", trace.components))
+        if len(of.time_ns)
+    )  # fmt: skip
+    text = f"Only {what} are recorded, and no blocks: what was allocated by whom is not known."
+    notice = Notice(rule="memory_totals_only", severity="info", text=text, todo=trace.recorder.todo("view.memory"))
+    return Notices("data_quality", "About these numbers", "data", [notice])
+
+
+def _chosen(every: Sequence[Totals], device: str) -> list[Totals]:
+    """Those of a device; blocks of another allocator of it are about the device as well."""
+    return [one for one in every if not device or device == one.device or device.startswith(f"{one.device} ")]
+
+
+def _span(components: Sequence[Totals], params: Params, window: MemoryRange) -> MemoryRange:
+    """The time of what components hold, unless a part was asked for: a sampler may begin before everything else."""
+    if not components or params.steps is not None or params.get("start_ns") or params.get("end_ns"):
+        return window
+    times = np.concatenate([one.time_ns for one in components])
+    start, end = int(times.min()), int(times.max())
+    return MemoryRange(start, end, union(np.array([start]), np.array([end + 1])), window.is_end_known)

@@ -1,0 +1,162 @@
+"""Reserved memory, and who is behind it: how much lies idle and why, and whether it comes and goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.device_memory.peaks import Peak, reserved_peak_of
+from tb_plugin.analysis.device_memory.records import Device
+from tb_plugin.analysis.device_memory.reserved import swings_notice, swings_of
+from tb_plugin.analysis.device_memory.window import MemoryRange
+from tb_plugin.analysis.driver_calls import DriverCalls
+from tb_plugin.analysis.groupby import group
+from tb_plugin.analysis.memory.metrics import METRICS
+from tb_plugin.analysis.memory.tables import Scene
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.payloads import Figure, Link, Notice
+from tb_plugin.views.memory.attribution_text import named, sentence_of
+from tb_plugin.views.memory.surviving_blocks import StepBlocks
+from tb_plugin.views.memory.thresholds import least_bytes, severity_near
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+UNUSED_SHARE = 0.2
+"""A share of what is reserved. An allocator that caches holds more than is asked for; a fifth is more than rounding."""
+GAPS_SHARE = 0.5
+"""A share of what lies idle. From here on growth beside enough free bytes explains it."""
+VARYING_SHARE = 0.1
+"""A share of the bytes that steps allocate, in blocks of sizes that not every step has: then shapes change."""
+
+
+def unused_of(device: Device, window: MemoryRange) -> tuple[Peak, int] | None:
+    """Returns the peak of reserved, and how much of it was not allocated at any moment at which as much was reserved.
+
+    None where the trace does not tell.
+    """
+    peak = reserved_peak_of(device, window)
+    if peak is None or peak.value <= 0 or not device.has_totals:
+        return None
+    inside = np.flatnonzero(window.holds(device.time_ns))
+    at = np.concatenate((inside, device.each_at(window.begins - 1)))
+    at = at[np.append(device.reserved, MISSING)[at] == peak.value]
+    used = int(np.append(device.allocated, device.before)[at].max())
+    return peak, max(peak.value - used, 0)
+
+
+@dataclass(frozen=True)
+class _Growth:
+    """How reserved grew in the window."""
+
+    times: int
+    beside_free: int
+    """So often although as many bytes lay free as were asked for."""
+    beside_free_bytes: int
+    last: int
+    """Position of the event with which it came to its peak, -1 = none in the window."""
+
+
+def _growth(device: Device, window: MemoryRange, peak: Peak) -> _Growth:
+    known = np.flatnonzero(device.reserved != MISSING)
+    reserved = device.reserved[known]
+    grew = np.flatnonzero(np.diff(reserved) > 0) + 1
+    grew = grew[window.holds(device.time_ns[known[grew]])]
+    at, more = known[grew], reserved[grew] - reserved[grew - 1]
+    free = reserved[grew - 1] - (device.allocated[at] - device.bytes[at])
+    beside = (device.bytes[at] > 0) & (free >= device.bytes[at])
+    last = at[device.reserved[at] == peak.value]
+    return _Growth(len(at), int(beside.sum()), int(more[beside].sum()), int(last[-1]) if len(last) else MISSING)
+
+
+def fragmentation_of(scene: Scene, device: Device, steps: StepBlocks) -> Notice | None:
+    """Returns how much of what is reserved lies idle, and what it comes from; None where it is not worth a word."""
+    found = unused_of(device, scene.window)
+    if found is None:
+        return None
+    peak, unused = found
+    if unused < UNUSED_SHARE * peak.value or unused < least_bytes(scene.trace, device):
+        return None
+    cause, text, figures = _cause(scene, device, steps, peak, unused)
+    return Notice(
+        rule="memory_fragmentation",
+        severity=severity_near(scene.trace, device, peak.value),
+        text="{unused_reserved_bytes} of the {peak_reserved_bytes} that are reserved on {device} "
+        f"({{unused_reserved_ratio}}) were never allocated while as much was reserved. {text}",
+        todo=scene.trace.recorder.todo(f"memory_fragmentation.{cause}"),
+        figures=[
+            METRICS.figure("unused_reserved_ratio", unused / peak.value),
+            METRICS.figure("device", device.name),
+            METRICS.figure("unused_reserved_bytes", unused),
+            METRICS.figure("peak_reserved_bytes", peak.value),
+            METRICS.figure("fragmentation_cause", CAUSES[cause]),
+            *figures,
+        ],
+        measure="unused_reserved_ratio",
+        threshold=UNUSED_SHARE,
+        evidence=Link("memory", {"device": device.name, "at_ns": str(peak.time_ns)}, "Show what was allocated then"),
+        references=references_of(scene.trace.recorder, "memory_fragmentation"),
+    )
+
+
+CAUSES = {
+    "before": "reserved before",
+    "shapes": "changing sizes",
+    "sizes": "gaps between blocks",
+    "large": "one large block",
+    "other": "more than was asked for",
+}
+
+
+def _cause(scene: Scene, device: Device, steps: StepBlocks, peak: Peak, unused: int) -> tuple[str, str, list[Figure]]:
+    """What it looks like: its name, a sentence, and the figures of that."""
+    growth = _growth(device, scene.window, peak)
+    if growth.last == MISSING:
+        return "before", "It was reserved before, for a higher peak, and the cache has not shrunk since.", []
+    if growth.beside_free_bytes >= GAPS_SHARE * unused:
+        grown = (
+            "{gap_growths} times the allocator asked the driver for more, {gap_growth_bytes} in all, although as much lay "
+            "free as was asked for"
+        )
+        figures = [
+            METRICS.figure("gap_growths", growth.beside_free),
+            METRICS.figure("gap_growth_bytes", growth.beside_free_bytes),
+        ]
+        varying = varying_share(steps)
+        if varying >= VARYING_SHARE:
+            text = f"{grown}: {{varying_sizes_ratio}} of what steps allocate is of sizes that not every step has."
+            return "shapes", text, [*figures, METRICS.figure("varying_sizes_ratio", varying)]
+        sizes = np.unique(device.blocks.bytes[device.blocks.live(peak.at)])
+        text = f"{grown}: the gaps between the blocks, of {{distinct_sizes}} sizes then, were too small."
+        return "sizes", text, [*figures, METRICS.figure("distinct_sizes", len(sizes))]
+    asked = max(int(device.bytes[growth.last]), 0)
+    if asked >= GAPS_SHARE * unused:
+        who = named(scene, int(device.record[growth.last]))
+        text = f"It last grew for {{block_bytes}} at once, by {sentence_of(who)}, which found no room in what lay free."
+        return "large", text, [METRICS.figure("block_bytes", asked), *who]
+    return "other", "It grew by more than what was recorded as asked for.", []
+
+
+def varying_share(steps: StepBlocks) -> float:
+    """Returns the share of the bytes that steps allocate in blocks of sizes that not every one of them allocates."""
+    count = len(np.unique(steps.step))
+    total = int(steps.bytes.sum())
+    if count < 2 or not total:
+        return 0.0
+    pairs = group(steps.bytes, steps.step)
+    sizes = group(steps.bytes[pairs.first])
+    often = sizes.count()[sizes.of] == count
+    return 1 - int(pairs.sum(steps.bytes)[often].sum()) / total
+
+
+def oscillation_of(scene: Scene, device: Device, calls: DriverCalls) -> Notice | None:
+    """Returns the note on that, with who asks for most after a fall; None where there is none."""
+    swings = swings_of(device, scene.window)
+    if swings is None:
+        return None
+    who = named(scene, int(device.record[swings.rises[np.argmax(device.bytes[swings.rises])]]))
+    asks = f"The largest request after a fall is by {sentence_of(who)}."
+    return swings_notice(scene.trace, device, swings, calls, asks, who)

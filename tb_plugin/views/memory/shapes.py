@@ -1,0 +1,191 @@
+"""Input shapes that change from step to step: what is allocated for them, and what the driver was called for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.device_memory.records import Device
+from tb_plugin.analysis.driver_calls import usual_calls
+from tb_plugin.analysis.groupby import Groups, group, sum_by
+from tb_plugin.analysis.memory.metrics import METRICS
+from tb_plugin.analysis.memory.origins import step_at
+from tb_plugin.analysis.memory.tables import Scene, hidden_of
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.lib.intervals import Ranges
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import inherit
+from tb_plugin.payloads import Link, Notice, Sort
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+MOST_CALLS = 0.5
+"""A share of the time of driver calls. From half on the changing shapes are what to look at first."""
+LEAST_CALLS = 3
+"""One or two calls for a shape that comes for the first time are how an allocator that caches works."""
+
+
+@remembered
+def shaped_operator(trace: TraceTable) -> Int32:
+    """Returns for each row the operator with a shape that it is or stands in (the innermost), -1 = none.
+
+    A shape without a number tells nothing: scalars have none.
+    """
+    ids = np.unique(trace.operators.shapes[trace.operators.shapes != MISSING])
+    told = np.zeros(len(trace.strings) + 1, np.bool_)
+    told[ids] = pc.match_substring_regex(trace.strings.take(ids), r"\d").to_numpy(zero_copy_only=False)
+    own = np.full(len(trace), MISSING, np.int32)
+    rows = trace.operators.row[told[trace.operators.shapes]]
+    own[rows] = rows
+    return inherit(own, trace.operator)
+
+
+@dataclass(frozen=True, eq=False)
+class Varying:
+    """Allocations of a device in operators with shapes, in the steps that are compared, by operator and shape."""
+
+    name: Int32
+    """String id of the operator of each pair of operator and shape."""
+    varies: Bool
+    """Not every step has the shape, and every step has the operator."""
+    allocations: Int64
+    bytes: Int64
+    calls: Int64
+    """Driver calls for memory in operators of this name with this shape."""
+    calls_ns: Int64
+    every_call_ns: int
+    """Time of all such calls in these steps."""
+    steps: int
+
+
+def varying_shapes(scene: Scene, device: Device, times: Ranges, alone: bool) -> Varying | None:
+    """Returns the shapes of the whole steps in ``times``; None where the trace has no shapes or too few steps.
+
+    Of three steps or more the first is left out: it also sets up what stays. Driver calls name no device: they are counted
+    where it stands ``alone``.
+    """
+    trace = scene.trace
+    if not trace.steps.recorded or not (trace.operators.shapes != MISSING).any():
+        return None
+    shaped = np.append(shaped_operator(trace), np.int32(MISSING))
+    step = scene.origins.step.of[device.record]
+    seen = np.unique(step[(step != MISSING) & scene.window.holds(device.time_ns)])
+    compared = seen[1:] if len(seen) > 2 else seen
+    if len(compared) < 2:
+        return None
+    owner = np.append(scene.owners.operators, MISSING)[scene.owners.operator[device.record]]
+    row = shaped[owner]
+    counted = (device.bytes > 0) & (row != MISSING) & np.isin(step, compared) & scene.window.holds(device.time_ns)
+    row, step, size = row[counted], step[counted], device.bytes[counted]
+    calls = usual_calls(trace, times) if alone else np.empty(0, np.int64)
+    calls = calls[np.isin(step_at(trace, trace.start_ns[calls]), compared)]
+    within = shaped[trace.operator[calls]]
+    shape = np.full(len(trace) + 1, MISSING, np.int32)
+    shape[trace.operators.row] = trace.operators.shapes
+    # Pairs of operator and shape that allocated; a driver call without an allocation of its own belongs to none.
+    both = np.concatenate((row, within[within != MISSING]))
+    pairs = group(trace.name[both], shape[both]) if len(both) else Groups(*(np.empty(0, np.int64),) * 2)
+    of, called = pairs.of[: len(row)], pairs.of[len(row) :]
+    often = _steps_of(of, step, len(pairs))
+    name = trace.name[both][pairs.first]
+    names = group(name) if len(name) else pairs
+    always = _steps_of(names.of[of], step, len(names)) == len(compared)
+    return Varying(
+        name=name,
+        varies=(often > 0) & (often < len(compared)) & always[names.of],
+        allocations=np.bincount(of, minlength=len(pairs)).astype(np.int64),
+        bytes=sum_by(of, size, len(pairs)),
+        calls=np.bincount(called, minlength=len(pairs)).astype(np.int64),
+        calls_ns=sum_by(called, trace.dur_ns[calls[within != MISSING]], len(pairs)),
+        every_call_ns=int(trace.dur_ns[calls].sum()),
+        steps=len(compared),
+    )
+
+
+def _steps_of(of: Int64, step: Int32, count: int) -> Int64:
+    """In how many steps each of so many groups occurs."""
+    if not len(of):
+        return np.zeros(count, np.int64)
+    once = group(of, step).first
+    return np.bincount(of[once], minlength=count).astype(np.int64)
+
+
+_SUMS = ("shapes", "varying_shapes", "varying_allocations", "varying_bytes", "varying_calls", "varying_calls_ns")
+
+
+def shape_frame(trace: TraceTable, devices: Sequence[Device], every: Sequence[Varying | None]) -> Frame:
+    """Returns a row per operator some of whose shapes not every step has."""
+    schema = pa.schema({"name": pa.large_string(), "device": pa.string(), **dict.fromkeys(_SUMS, pa.int64())})
+    found = [_rows(trace, device, varying, schema) for device, varying in zip(devices, every, strict=True) if varying]
+    order = [("varying_calls_ns", "descending"), ("varying_bytes", "descending")]
+    return Frame(
+        name="memory_shapes",
+        title="Shapes that change",
+        columns=METRICS.columns("name", "device", *_SUMS, hidden=hidden_of(devices), share=("varying_bytes",)),
+        data=pa.concat_tables([schema.empty_table(), *found]).sort_by(
+            [*order, ("device", "ascending"), ("name", "ascending")]
+        ),
+        row_key=("device", "name"),
+        name_column="name",
+        sort=Sort("varying_calls_ns", True),
+    )
+
+
+def _rows(trace: TraceTable, device: Device, of: Varying, schema: pa.Schema) -> pa.Table:
+    some = np.isin(of.name, of.name[of.varies])
+    name, varies = of.name[some], of.varies[some].astype(np.int64)
+    if not len(name):
+        return schema.empty_table()
+    names = group(name)
+    sums = (np.ones(len(name), np.int64), varies, *(values[some] * varies for values in
+            (of.allocations, of.bytes, of.calls, of.calls_ns)))  # fmt: skip
+    data = {
+        "name": trace.strings.take(name[names.first]),
+        "device": pa.repeat(device.name, len(names)),
+        **{key: pa.array(names.sum(values)) for key, values in zip(_SUMS, sums, strict=True)},
+    }
+    return pa.table(data, schema=schema)
+
+
+def shapes_notice(scene: Scene, device: Device, of: Varying | None) -> Notice | None:
+    """Returns that shapes which change are what the driver is called for; None where they are not."""
+    if of is None or device.is_host:
+        return None
+    calls, spent = int(of.calls[of.varies].sum()), int(of.calls_ns[of.varies].sum())
+    if calls < LEAST_CALLS or spent < MOST_CALLS * of.every_call_ns:
+        return None
+    names = group(of.name)
+    worst = int(np.argmax(names.sum(of.calls_ns * of.varies)))
+    mine = names.of == worst
+    name = scene.trace.strings[int(of.name[names.first[worst]])]
+    return Notice(
+        rule="memory_shapes",
+        severity="low",
+        text="{varying_calls} of the driver's calls for memory ({varying_calls_ns}, {varying_calls_ratio} of their time) are "
+        "made in operators whose input shapes change from step to step, most in {name}, with {shapes} shapes in "
+        "{growth_steps} steps.",
+        todo=scene.trace.recorder.todo("memory_shapes"),
+        figures=[
+            METRICS.figure("varying_calls_ratio", spent / of.every_call_ns),
+            METRICS.figure("device", device.name),
+            METRICS.figure("varying_calls", calls),
+            METRICS.figure("varying_calls_ns", spent),
+            METRICS.figure("name", name),
+            METRICS.figure("shapes", int(mine.sum())),
+            METRICS.figure("growth_steps", of.steps),
+        ],
+        measure="varying_calls_ratio",
+        threshold=MOST_CALLS,
+        evidence=Link("operators", {"group": "operators_by_shape", "where": f"name:{name}"}, "Show its shapes"),
+        references=references_of(scene.trace.recorder, "driver_memory_calls"),
+    )

@@ -1,0 +1,89 @@
+"""A peak that one short-lived block makes: whose it is, and how high the rest would be."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.device_memory.peaks import Peak, peak_without
+from tb_plugin.analysis.device_memory.records import Device
+from tb_plugin.analysis.memory.metrics import METRICS
+from tb_plugin.analysis.memory.tables import Scene
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.payloads import Link, Notice
+from tb_plugin.views.memory.attribution_text import named, sentence_of
+from tb_plugin.views.memory.thresholds import least_bytes, severity_near
+
+Int64 = npt.NDArray[np.int64]
+
+SHORT_LIFE = 0.1
+"""A share of a step. What lives longer is no temporary: the step is built on it."""
+SPIKE_SHARE = 0.1
+"""A peak that is lower by less than that allows hardly another sample in a batch of ten."""
+MOST_TRIED = 4
+"""So many of the largest blocks are tried: with more of one size at the peak, none of them makes it alone."""
+
+
+def spike_of(scene: Scene, device: Device, peak: Peak) -> Notice | None:
+    """Returns the block without whose like the peak would be clearly lower; None where there is none."""
+    blocks = device.blocks
+    if not device.has_totals or peak.from_before or peak.value <= 0:
+        return None
+    least = max(SPIKE_SHARE * peak.value, least_bytes(scene.trace, device))
+    life = np.append(device.time_ns, 0)[blocks.release] - np.append(device.time_ns, 0)[blocks.allocation]
+    there = blocks.paired & (blocks.allocation != MISSING) & (blocks.release != MISSING) & blocks.live(peak.at)
+    found = np.flatnonzero(there & (blocks.bytes >= least) & (life <= SHORT_LIFE * _step_ns(scene)))
+    found = found[np.argsort(-blocks.bytes[found], kind="stable")][:MOST_TRIED]
+    rest = [(_rest(scene, device, peak, int(block)), int(block)) for block in found]
+    lower, block = min(rest, default=(peak.value, MISSING))
+    if peak.value - lower < least:
+        return None
+    who = named(scene, int(device.record[blocks.allocation[block]]))
+    return Notice(
+        rule="memory_spike",
+        severity=severity_near(scene.trace, device, peak.value),
+        text="One temporary block makes the peak of {device}: {block_bytes} for {lifetime_ns}, allocated by "
+        f"{sentence_of(who)}. Without it (and those like it) the peak of {{peak_allocated_bytes}} would be "
+        "{peak_without_bytes}, {peak_drop_ratio} lower.",
+        todo=scene.trace.recorder.todo("memory_spike"),
+        figures=[
+            METRICS.figure("peak_drop_ratio", 1 - lower / peak.value),
+            METRICS.figure("device", device.name),
+            METRICS.figure("block_bytes", int(blocks.bytes[block])),
+            METRICS.figure("lifetime_ns", int(life[block])),
+            METRICS.figure("peak_allocated_bytes", peak.value),
+            METRICS.figure("peak_without_bytes", lower),
+            *who,
+        ],
+        measure="peak_drop_ratio",
+        threshold=SPIKE_SHARE,
+        evidence=Link(
+            "memory",
+            {"device": device.name, "group": "memory_events", "where": f"block_number:{block}"},
+            "Show the block",
+        ),
+        references=references_of(scene.trace.recorder, "memory_spike"),
+    )
+
+
+def _step_ns(scene: Scene) -> float:
+    """How long a step takes, of a recording without steps all of it."""
+    steps, window = scene.trace.steps, scene.window
+    if not steps.recorded or not len(steps.host_start_ns):
+        return float(window.end_ns - window.start_ns)
+    return float((steps.host_end_ns - steps.host_start_ns).mean())
+
+
+def _rest(scene: Scene, device: Device, peak: Peak, block: int) -> int:
+    """The peak without this block and those like it: of the same size, operator, module and line. No two may make it."""
+    blocks, trace = device.blocks, scene.trace
+    same = np.flatnonzero((blocks.bytes == blocks.bytes[block]) & (blocks.allocation != MISSING) & blocks.paired)
+    event = device.record[blocks.allocation[same]]
+    owners = (scene.owners.names(trace, event), scene.owners.modules(trace, event), scene.origins.frame.of[event])
+    alike = np.all([values == values[same == block] for values in owners], axis=0)
+    like = np.zeros(len(blocks.bytes), np.bool_)
+    like[same[alike]] = True
+    if (like & blocks.live(peak.at)).sum() > 1:
+        return peak.value
+    return peak_without(device, scene.window, like).value

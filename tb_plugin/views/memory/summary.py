@@ -1,0 +1,233 @@
+"""The figures of a device, the driver's share, what was live as bars, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Number
+from tb_plugin.analysis.device_memory.peaks import Peak, reserved_peak_of
+from tb_plugin.analysis.device_memory.records import Device
+from tb_plugin.analysis.device_memory.reserved import room_of
+from tb_plugin.analysis.device_memory.window import MemoryRange
+from tb_plugin.analysis.donuts import SLICES
+from tb_plugin.analysis.driver_calls import DriverCalls
+from tb_plugin.analysis.memory.metrics import METRICS
+from tb_plugin.analysis.memory.tables import BEFORE, LOST, Scene, module_names
+from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Breakdown, Figure, Figures, Link, Metric, Notice, Notices, Slice
+from tb_plugin.views.memory.live_blocks import Live
+
+_NOBODY = {
+    "module": "no module", "allocation_frame": "no line of Python", "allocation_phase": "no phase"
+}  # fmt: skip
+"""What is left of a bar where nobody of a kind is known to have allocated it."""
+
+
+def peak_names(scene: Scene, device: Device, peak: Peak) -> tuple[str, str]:
+    """Returns the operator that led to the peak, with the outermost around it, and its module ("" = none)."""
+    if peak.from_before:
+        return BEFORE if peak.at < 0 else "(before the window)", ""
+    event = device.record[[peak.at]]
+    name = scene.owners.names(scene.trace, event)[0]
+    module = module_names(scene.trace, scene.owners.modules(scene.trace, event))[0].as_py()
+    if name == MISSING:
+        return NO_OPERATOR, module or ""
+    inner, outer = (scene.trace.strings[int(each)] for each in (name, scene.owners.outermost(scene.trace, event)[0]))
+    return (inner if outer == inner else f"{inner} in {outer}"), module or ""
+
+
+def counts_of(device: Device, window: MemoryRange) -> tuple[int, int]:
+    """Allocations in the window, and bytes that they got and that were never given back."""
+    inside = window.holds(device.time_ns)
+    blocks = device.blocks
+    kept = (blocks.allocation != MISSING) & (blocks.end == MISSING) & blocks.paired
+    kept[kept] = inside[blocks.allocation[kept]]
+    return int((inside & (device.bytes > 0)).sum()), int(blocks.bytes[kept].sum())
+
+
+def facts_of(device: Device, window: MemoryRange, peak: Peak) -> Mapping[str, Number]:
+    """Returns the device's lines of the report."""
+    allocations, unreleased = counts_of(device, window)
+    reserved = reserved_peak_of(device, window)
+    facts: dict[str, Number] = {
+        "peak_allocated_bytes": peak.value if device.has_totals else None,
+        "peak_reserved_bytes": reserved.value if reserved else None,
+        "peak_time_ns": peak.time_ns if device.has_totals else None,
+        "allocations": allocations,
+        "unreleased_bytes": unreleased if device.has_addresses and window.is_end_known else None,
+    }
+    return {f"memory.{device.name}.{key}": value for key, value in facts.items()}
+
+
+def is_levels_only(device: Device) -> bool:
+    """Returns whether only levels are recorded, and no allocations."""
+    return device.has_totals and not device.bytes.any()
+
+
+def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
+    """Returns the headline of a device."""
+    facts = {key.rpartition(".")[2]: value for key, value in facts_of(device, scene.window, peak).items()}
+    if is_levels_only(device):
+        whose = "machine" if device.is_host else "device"
+        figures = [
+            METRICS.figure("in_use_bytes", facts["peak_allocated_bytes"], note="by all programs together"),
+            METRICS.figure("peak_time_ns", facts["peak_time_ns"]),
+        ]
+        return Figures("summary", device.name, f"of the whole {whose}, whoever uses it", figures, "headline")
+    name, module = peak_names(scene, device, peak)
+    entering = int(device.each_at(scene.window.begins[:1] - 1)[0])
+    figures = [
+        METRICS.figure(
+            "peak_allocated_bytes", facts["peak_allocated_bytes"], note=f"by {name}" if device.has_totals else ""
+        ),
+        METRICS.figure("peak_time_ns", facts["peak_time_ns"]),
+    ]
+    reserved = reserved_peak_of(device, scene.window)
+    if reserved and (device.reserved > 0).any():
+        there = int(device.reserved[peak.at]) if peak.at >= 0 else MISSING
+        share = 1 - peak.value / there if there > 0 and device.has_totals else None
+        figures += [
+            METRICS.figure("peak_reserved_bytes", reserved.value),
+            METRICS.figure("peak_reserved_time_ns", reserved.time_ns),
+            METRICS.figure("fragmentation", share),
+        ]
+    room = room_of(scene.trace, device, scene.window)
+    figures += [
+        *([METRICS.figure("room_bytes", room[1])] if room else []),
+        METRICS.figure("allocations", facts["allocations"]),
+        METRICS.figure("unreleased_bytes", facts["unreleased_bytes"]),
+        METRICS.figure("live_before_bytes", device.level(entering) if device.has_totals else None),
+    ]
+    return Figures("summary", device.name, module, figures, "headline")
+
+
+def live_bars(scene: Scene, device: Device, live: Live, when: str) -> dict[str, Breakdown]:
+    """Returns what was live by operator and outermost operator, and as far as known by module, line and phase.
+
+    Each sums to the total.
+    """
+    outermost = _bar("live_outermost", f"Live {when} by outermost operator", "outermost_operator", device, live)
+    bars = {
+        "live_operators": _bar("live_operators", f"Live {when} by operator", "name", device, live),
+        "live_outermost": outermost,
+    }
+    known = {
+        "module": ("live_modules", (scene.owners.module != MISSING).any()),
+        "allocation_frame": ("live_frames", scene.origins.frame.known),
+        "allocation_phase": ("live_phases", scene.origins.phase.known),
+    }
+    for key, (name, there) in known.items():
+        if there:
+            bars[name] = _bar(name, f"Live {when} by {_NOBODY[key].removeprefix('no ')}", key, device, live)
+    return bars
+
+
+def _bar(name: str, title: str, key: str, device: Device, live: Live) -> Breakdown:
+    sums = live.table.group_by(key).aggregate([("live_bytes", "sum")])
+    sums = sums.sort_by([("live_bytes_sum", "descending"), (key, "ascending")])
+    rows = [(row[key], row["live_bytes_sum"]) for row in sums.to_pylist()]
+    definition = METRICS["live_bytes"]
+    nobody = live.table.filter(pc.is_in(live.table["name"], pa.array([BEFORE, LOST], pa.large_string()))).to_pylist()
+    outside = sum(row["live_bytes"] for row in nobody)
+    parts, left = [], live.total - outside
+    named = [(text, value) for text, value in rows if text not in (None, BEFORE, LOST)]
+    for i, (text, value) in enumerate(named[:SLICES]):
+        link = Link("memory", {"group": "memory_peak", "where": f"{key}:{text}"}, text)
+        parts.append(Slice(Metric(text, text, "bytes", definition.definition), f"slice{i}", value, link))
+        left -= value
+    if left:
+        none = _NOBODY.get(key, NO_OPERATOR.strip("()"))
+        text = f"{len(named) - SLICES} others" if len(named) > SLICES else none
+        parts.append(Slice(Metric("rest", text, "bytes", "All others."), "rest", left))
+    if outside:
+        about = METRICS["live_before_bytes"].definition if outside > 0 else "The recorded total less what is above."
+        text = nobody[0]["name"].strip("()")
+        parts.append(Slice(Metric("outside", text, "bytes", about), "idle", outside))
+    return Breakdown(name, title, device.name, "bytes", live.total, parts, "bar")
+
+
+def states_bar(device: Device, blocks: pa.Table) -> Breakdown:
+    """Returns how many blocks of the device are in each state: what the page offers to filter them by."""
+    states = blocks["block_state"].filter(pc.equal(blocks["device"], device.name))
+    counts = [(row["values"], row["counts"]) for row in pc.value_counts(states.combine_chunks()).to_pylist()]
+    about = METRICS["block_state"].definition
+    parts = [
+        Slice(
+            Metric(state, state, "count", about),
+            f"slice{i}",
+            count,
+            Link("memory", {"group": "memory_events", "where": f"block_state:{state}"}, state),
+        )
+        for i, (state, count) in enumerate(sorted(counts, key=lambda pair: (-pair[1], pair[0])))
+    ]
+    return Breakdown("block_states", "Blocks by state", device.name, "count", len(states), parts, "bar")
+
+
+def devices_figures(devices: list[Device], peaks: list[Peak]) -> Figures:
+    """Returns which devices there are, each with its peak: what a picker offers."""
+    about = METRICS["peak_allocated_bytes"]
+    figures = [
+        Figure(Metric(f"device.{d.name}", d.name, "bytes", about.definition, about.window),
+               p.value if d.has_totals else None)
+        for d, p in zip(devices, peaks, strict=True)
+    ]  # fmt: skip
+    return Figures("devices", "Devices", "", figures)
+
+
+def driver_figures(calls: DriverCalls) -> Figures:
+    """Returns how often the allocator asked the driver."""
+    keys = ["malloc_calls", "malloc_ns", "free_calls", "free_ns"]
+    if calls.setup_calls:
+        keys += ["setup_calls", "setup_ns"]
+    where = "inside steps" if calls.recorded else "while recording"
+    return Figures("driver_calls", f"Driver calls {where}", "", [METRICS.figure(k, getattr(calls, k)) for k in keys])
+
+
+def data_notices(trace: TraceTable, device: Device, window: MemoryRange) -> Notices:
+    """Returns what the trace or the window leaves out."""
+    notices = []
+    start = trace.steps.host_start_ns
+    apart = int(((start >= window.start_ns) & (start < window.end_ns) & ~window.holds(start)).sum())
+    if apart and trace.steps.recorded:
+        notices.append(
+            Notice(
+                rule="steps_apart",
+                severity="info",
+                text="Steps shown but not chosen: {affected}. The curve is left out there, and no number counts them.",
+                todo="",
+                figures=[METRICS.figure("affected", apart, "Steps")],
+            )
+        )
+    missing = [
+        text for text, there in (("totals", device.has_totals), ("addresses", device.has_addresses)) if not there
+    ]
+    if is_levels_only(device):
+        whose = "the machine" if device.is_host else "the device"
+        notices.append(
+            Notice(
+                rule="memory_levels_only",
+                severity="info",
+                text=f"Of {device.name} only levels are recorded, and no allocations: what is in use of all memory of "
+                f"{whose}, also by others.",
+                todo=trace.recorder.todo("memory_levels_only"),
+            )
+        )
+    elif missing:
+        lost = {
+            "totals": "the curve shows the change since the first event",
+            "addresses": "allocations cannot be matched with releases",
+        }
+        notices.append(
+            Notice(
+                rule="memory_incomplete",
+                severity="info",
+                text=f"The memory events of {device.name} hold no {' and no '.join(missing)}: "
+                f"{', and '.join(lost[key] for key in missing)}.",
+                todo=trace.recorder.todo("memory_incomplete"),
+            )
+        )
+    return Notices("data_quality", "About these numbers", "data", notices)

@@ -1,0 +1,274 @@
+"""Totals that a profile states for each of several allocators: their curves, their peaks, and what software holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from msgspec import structs
+
+from tb_plugin.analysis.allocator import HOST_TYPE
+from tb_plugin.analysis.base import Frame, Number
+from tb_plugin.analysis.device_memory.records import name_in
+from tb_plugin.analysis.device_memory.window import MemoryRange
+from tb_plugin.analysis.memory.metrics import METRICS
+from tb_plugin.analysis.memory.tables import hidden_of
+from tb_plugin.errors import BadRequest
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.extra_columns import ONLY_RELEASED, AllocatorTotals
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Figure, Figures, Line, Metric, Series, Sort
+from tb_plugin.views.memory.outline import detail_of, outline_of, values_of
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+LEVELS = {"allocated": "kernel", "active": "slice1", "reserved": "memcpy"}
+"""What is stated of an allocator, and the colour of its curve."""
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """Totals of one allocator, or of one part of the software, on a device, by time."""
+
+    name: str
+    device: str
+    time_ns: Int64
+    levels: Mapping[str, Int64]
+    """By the keys of LEVELS, those that it has: -1 = not stated then."""
+
+    def peak(self, key: str, window: MemoryRange) -> tuple[int | None, int | None]:
+        """Returns the most in a window and when it was first reached there; None where nothing is stated of it."""
+        values = self.levels.get(key)
+        if values is None:
+            return None, None
+        known = np.flatnonzero(values >= 0)
+        time, values = self.time_ns[known], values[known]
+        before = np.searchsorted(time, window.begins, side="left") - 1
+        entering = before >= 0
+        inside = np.flatnonzero(window.holds(time))
+        every = np.concatenate((values[before[entering]], values[inside]))
+        if not len(every):
+            return None, None
+        times = np.concatenate((window.begins[entering], time[inside]))
+        most = int(every.max())
+        return most, int(times[every == most].min())
+
+
+@remembered
+def totals_of(trace: TraceTable) -> tuple[Totals, ...]:
+    """Returns the totals of each device and allocator, what reserved most first on each device."""
+    return tuple(_totals(trace, trace.totals))
+
+
+@remembered
+def components_of(trace: TraceTable) -> tuple[Totals, ...]:
+    """Returns what parts of the software of each device hold, in the order of the file."""
+    return tuple(_totals(trace, trace.components))
+
+
+def _totals(trace: TraceTable, of: AllocatorTotals) -> list[Totals]:
+    key = (of.device_type.astype(np.int64) << 32) + of.device_id
+    order = np.lexsort((np.arange(len(key)), of.time_ns, of.allocator, key))
+    starts = np.flatnonzero(np.append(True, np.diff(key[order]) | np.diff(of.allocator[order]))[: len(order)])
+    found = []
+    for rows in np.split(order, starts[1:]) if len(order) else ():
+        first = int(rows[0])
+        allocator, kind, number = int(of.allocator[first]), int(of.device_type[first]), int(of.device_id[first])
+        levels = {each: getattr(of, each)[rows] for each in LEVELS}
+        found.append(
+            Totals(
+                trace.strings[allocator] if allocator != MISSING else "(no name)",
+                name_in(trace, kind, MISSING if kind == HOST_TYPE else number),
+                of.time_ns[rows],
+                {each: values for each, values in levels.items() if (values != MISSING).any()},
+            )
+        )
+    most = {id(one): max((int(v.max()) for v in one.levels.values()), default=0) for one in found}
+    return sorted(found, key=lambda one: (one.device, -most[id(one)], one.name))
+
+
+def _devices(every: Sequence[Totals]) -> list[str]:
+    return sorted({one.device for one in every})
+
+
+def totals_frame(window: MemoryRange, every: Sequence[Totals]) -> Frame:
+    """Returns a row per device and allocator: its peaks, and when each was first reached."""
+    peaks = {key: [one.peak(key, window) for one in every] for key in LEVELS}
+    data = {
+        "allocator": pa.array([one.name for one in every], pa.large_string()),
+        "device": pa.array([one.device for one in every], pa.string()),
+    }
+    for key in LEVELS:
+        data[f"stated_peak_{key}_bytes"] = pa.array([value for value, _ in peaks[key]], pa.int64())
+        data[f"stated_peak_{key}_at_ns"] = pa.array([when for _, when in peaks[key]], pa.int64())
+    data["stated_samples"] = pa.array([int(window.holds(one.time_ns).sum()) for one in every], pa.int64())
+    return Frame(
+        name="memory_allocators",
+        title="Peaks by allocator",
+        columns=METRICS.columns(*data, hidden=hidden_of(_devices(every)), share=()),
+        data=pa.table(data),
+        row_key=("device", "allocator"),
+        name_column="allocator",
+    )
+
+
+def components_frame(every: Sequence[Totals], window: MemoryRange, *, zeros: bool) -> Frame:
+    """Returns a row per device and part of the software: most that it held, and when that was first reached.
+
+    ``zeros``: also of those that never held anything.
+    """
+    found = [(one, one.peak("reserved", window)) for one in every]
+    found = [(one, peak) for one, peak in found if zeros or peak[0] != 0]
+    found.sort(key=lambda pair: (pair[1][0] is None, -(pair[1][0] or 0)))
+    rows = [one for one, _ in found]
+    released = [int((one.levels["reserved"] == ONLY_RELEASED).sum()) if one.levels else 0 for one in rows]
+    data = {
+        "component": pa.array([one.name for one in rows], pa.large_string()),
+        "device": pa.array([one.device for one in rows], pa.string()),
+        "stated_peak_reserved_bytes": pa.array([peak[0] for _, peak in found], pa.int64()),
+        "stated_peak_reserved_at_ns": pa.array([peak[1] for _, peak in found], pa.int64()),
+        "stated_samples": pa.array([int(window.holds(one.time_ns).sum()) for one in rows], pa.int64()),
+        "stated_release_samples": pa.array(released, pa.int64()),
+    }
+    return Frame(
+        name="memory_components",
+        title="Memory by component",
+        columns=METRICS.columns(
+            *data,
+            hidden=hidden_of(_devices(every)) + (() if any(released) else ("stated_release_samples",)),
+        ),
+        data=pa.table(data),
+        row_key=("device", "component"),
+        name_column="component",
+        sort=Sort("stated_peak_reserved_bytes", True),
+    )
+
+
+def components_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
+    """Returns how many parts of the software held anything, held nothing, or were only seen to release."""
+    peaks = [one.peak("reserved", window)[0] for one in every]
+    only = sum(bool(one.levels) and bool((one.levels["reserved"] == ONLY_RELEASED).all()) for one in every)
+    zero = sum(peak == 0 for peak in peaks)
+    return Figures(
+        "component_counts",
+        "Components",
+        "",
+        [
+            METRICS.figure("components", len(every)),
+            METRICS.figure("zero_components", zero),
+            METRICS.figure("release_components", only),
+        ],
+    )
+
+
+def facts_of(every: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
+    """Returns the peaks of the allocators."""
+    return {
+        f"memory.{one.device}.allocator.{one.name}.peak_{key}_bytes": one.peak(key, window)[0]
+        for one in every
+        for key in one.levels
+    }
+
+
+def component_facts(components: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
+    """Returns the peaks of those parts of the software that held anything."""
+    peaks = {one: one.peak("reserved", window)[0] for one in components}
+    return {
+        f"memory.{one.device}.component.{one.name}.peak_reserved_bytes": most
+        for one, most in peaks.items()
+        if most is not None and most > 0
+    }
+
+
+def peaks_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
+    """Returns the largest of each allocator's levels that is stated: what a picker of allocators offers."""
+    figures = []
+    for one in every:
+        key = "reserved" if "reserved" in one.levels else "allocated"
+        about = METRICS[f"stated_peak_{key}_bytes"]
+        figures.append(
+            Figure(Metric(f"allocator.{one.name}", one.name, "bytes", about.definition, about.window),
+                   one.peak(key, window)[0], key)
+        )  # fmt: skip
+    return Figures("allocators", "Allocators", every[0].device if every else "", figures)
+
+
+def devices_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
+    """Returns which devices totals are stated of, each with the most that any of its allocators reserved."""
+    about = METRICS["stated_peak_reserved_bytes"]
+    figures = []
+    for device in _devices(every):
+        peaks = [one.peak("reserved", window)[0] for one in every if one.device == device]
+        most = max((peak for peak in peaks if peak is not None), default=None)
+        figures.append(Figure(Metric(f"device.{device}", device, "bytes", about.definition, about.window), most))
+    return Figures("allocator_devices", "Devices", "", figures)
+
+
+def chosen_figures(every: Sequence[Totals], chosen: str, window: MemoryRange) -> Figures:
+    """Returns the peaks of one allocator and when they were reached, or what each of all reserved at most."""
+    device = every[0].device if every else ""
+    if not chosen:
+        return structs.replace(peaks_figures(every, window), name="allocator_peaks", title="Peaks", subtitle=device)
+    figures = []
+    for one in every:
+        for key in one.levels if one.name == chosen else ():
+            most, when = one.peak(key, window)
+            figures += [
+                METRICS.figure(f"stated_peak_{key}_bytes", most),
+                METRICS.figure(f"stated_peak_{key}_at_ns", when),
+            ]
+    return Figures("allocator_peaks", f"Peaks of {chosen}", device, figures)
+
+
+def totals_curve(every: Sequence[Totals], chosen: str, window: MemoryRange, width: int) -> Series:
+    """Returns the curves of one allocator, or what each of all has reserved. Raises BadRequest for an unknown one.
+
+    Every extreme of every pixel column is kept.
+    """
+    some = [one for one in every if not chosen or one.name == chosen]
+    if not some:
+        known = ", ".join(one.name for one in every)
+        raise BadRequest(
+            f"No totals are stated of an allocator {chosen[:40]}.", "allocator", f"Of these they are: {known}."
+        )
+    lines = [
+        (one, key)
+        for one in some
+        for key in LEVELS
+        if key in one.levels and (bool(chosen) or key == "reserved" or "reserved" not in one.levels)
+    ]
+    time = np.concatenate([one.time_ns for one in some])
+    owner = np.repeat(np.arange(len(some)), [len(one.time_ns) for one in some])
+    place = np.concatenate([np.arange(len(one.time_ns)) for one in some])
+    order = np.argsort(time, kind="stable")
+    time, owner, place = time[order], owner[order], place[order]
+    levels = [_latest(some.index(one), owner, place, one.levels[key]) for one, key in lines]
+    inside = np.flatnonzero(window.holds(time))
+    kept = inside[detail_of(time[inside], [level[inside] for level in levels], window, width)]
+    drawn = outline_of(time, window, kept)
+    made = []
+    for i, ((one, key), level) in enumerate(zip(lines, levels, strict=True)):
+        values = np.append(level, MISSING)[drawn.at]
+        colour = LEVELS[key] if chosen else f"slice{i}"
+        made.append(Line(_title(one, key, chosen), colour, values_of(values, drawn.known & (values >= 0))))
+    title = f"{chosen} over time" if chosen else "Reserved by each allocator"
+    return Series(
+        "allocator_curve", title, some[0].device, METRICS.metric("moment_ns"), drawn.time_ns.tolist(), made, "lines"
+    )
+
+
+def _latest(mine: int, owner: Int64, place: Int64, values: Int64) -> Int64:
+    """The last stated value of one among the rows of several, after each of these rows; -1 before the first."""
+    at = np.where((owner == mine) & (values[np.where(owner == mine, place, 0)] >= 0), np.arange(len(owner)), -1)
+    last = np.maximum.accumulate(at) if len(at) else at
+    return np.where(last < 0, MISSING, values[np.where(last < 0, 0, place[last])])
+
+
+def _title(one: Totals, key: str, chosen: str) -> Metric:
+    about = METRICS[f"stated_{key}_bytes"]
+    return about if chosen else Metric(f"{one.name}.{key}", one.name, "bytes", about.definition, about.window)

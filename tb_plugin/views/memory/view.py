@@ -1,0 +1,197 @@
+"""Memory: what was allocated and reserved on each device, by whom, for how long, and what was live at the peak."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from msgspec import structs
+
+from tb_plugin.analysis.base import (
+    OWN_ONLY,
+    Frame,
+    Missing,
+    Number,
+    Params,
+    Part,
+    Scope,
+    Traits,
+    answer_view,
+    whole_number,
+)
+from tb_plugin.analysis.device_memory.peaks import Peak, peak_of
+from tb_plugin.analysis.device_memory.records import Device, allocators_of
+from tb_plugin.analysis.device_memory.window import window_of
+from tb_plugin.analysis.driver_calls import DriverCalls, driver_calls, step_time
+from tb_plugin.analysis.memory.categories import category_bar
+from tb_plugin.analysis.memory.origins import Origins, origins_of
+from tb_plugin.analysis.memory.owners import Owners, owners_of
+from tb_plugin.analysis.memory.tables import Scene, operator_frame, outermost_frame
+from tb_plugin.analysis.out_of_memory import Failures, failures_of, marks_of
+from tb_plugin.analysis.selection import select_rows
+from tb_plugin.errors import BadRequest
+from tb_plugin.lib.intervals import intersect
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
+from tb_plugin.views.memory import summary
+from tb_plugin.views.memory.blocks import block_frame, every_block
+from tb_plugin.views.memory.curve import curve_of
+from tb_plugin.views.memory.findings import findings_of
+from tb_plugin.views.memory.live_blocks import live_at, live_frame
+from tb_plugin.views.memory.reported_totals import stated_devices, stated_notices, stated_of, without_blocks
+from tb_plugin.views.memory.shapes import Varying, shape_frame, varying_shapes
+from tb_plugin.views.memory.surviving_blocks import StepBlocks, step_blocks, step_frame
+
+WIDTH = 800
+"""Columns of the curve unless the client names another width."""
+_WINDOW = ("device", "start_ns", "end_ns")
+OWN = (*_WINDOW, "at_ns", "width", "allocator", "zeros")
+
+
+class Memory:
+    """The memory view."""
+
+    id = "memory"
+    title = "Memory"
+    model = TraceTable
+    traits = Traits("Memory", whole="Memory is held beyond the phase that asks for it.")
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Needs allocator events, or totals of allocators or components."""
+        if len(trace.memory.time_ns) or len(trace.totals.time_ns) or len(trace.components.time_ns):
+            return None
+        return Missing("The trace holds no memory events.", trace.recorder.todo("view.memory"))
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the chosen steps, the device, the window, the moment, the width, the allocator and ``zeros``."""
+        return (params.steps, *(params.get(key) for key in OWN))
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Tables of all devices (or of the one asked for), curve and bars of one. Raises BadRequest."""
+        asked = tuple((key, params.get(key)) for key in _WINDOW)
+        seen = _seen(trace, Params(steps=params.steps, extra=asked))
+        scene, every, devices = seen.scene, seen.every, seen.devices
+        peaks = seen.peaks
+        facts: dict[str, Number] = {}
+        for device, peak in zip(devices, peaks, strict=True):
+            facts |= summary.facts_of(device, scene.window, peak) if not device.allocator else {}
+        moment = whole_number(params, "at_ns")
+        at = [p.at if moment is None else d.at(moment) for d, p in zip(devices, peaks, strict=True)]
+        live = [live_at(scene, device, position) for device, position in zip(devices, at, strict=True)]
+        when = "at the peak" if moment is None else "at the chosen moment"
+        payloads: dict[str, Payload] = {}
+        if devices:
+            width = min(max(whole_number(params, "width") or WIDTH, 50), 5000)
+            payloads["summary"] = summary.summary_of(scene, devices[0], peaks[0])
+            payloads["curve"] = curve_of(devices[0], scene.window, width)
+            failures = _failures(trace, seen)
+            if len(failures.row):
+                payloads["out_of_memory"] = marks_of(trace, failures)
+            if devices[0].bytes.any():  # else levels alone are recorded
+                payloads |= summary.live_bars(scene, devices[0], live[0], when)
+                payloads |= category_bar(scene, devices[0], at[0], when)
+                payloads["block_states"] = summary.states_bar(devices[0], seen.frames["memory_events"].data)
+            payloads["driver_calls"] = summary.driver_figures(seen.calls)
+            payloads["advice"] = findings_of(scene, devices, peaks, seen.steps, seen.shapes, seen.calls, failures)
+            notes = summary.data_notices(trace, devices[0], scene.window)
+            told = (*notes.notices, *stated_notices(scene, devices[0]))
+            payloads["data_quality"] = structs.replace(notes, notices=list(told))
+            payloads["devices"] = summary.devices_figures(every, [peak_of(d, scene.window) for d in every])
+        frames = {**seen.frames, "memory_peak": live_frame(scene, live, when)}
+        stated = stated_of(trace, params, scene.window)
+        facts |= stated.facts
+        payloads |= stated.payloads
+        if stated.frames and not devices:
+            payloads["data_quality"] = without_blocks(trace)
+        frames |= stated.frames
+        changing = ["memory_shapes"] if frames["memory_shapes"].data.num_rows else []
+        # Of levels alone nobody knows a block: tables of them would be empty.
+        is_bare = all(map(summary.is_levels_only, devices)) and (devices or stated.frames)
+        tables = [] if is_bare else ["memory_operators", *changing]
+        return Part(seen.coverage, facts, frames, payloads, (*payloads, *tables, *stated.frames))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page of one device (the first unless one is named), or one of its tables."""
+        first = parts[0].payloads.get("summary")
+        if params.table is None and isinstance(first, Figures):
+            # Curve and table of a page speak of one device.
+            params = replace(params, where=(*params.where, ("device", first.title)))
+        return answer_view(self, parts[0], params)
+
+
+def _failures(trace: TraceTable, seen: _Seen) -> Failures:
+    """The failed requests of the shown device, and of those without a curve of their own."""
+    charted = {device.name for device in seen.every} - {seen.devices[0].name}
+    failures = failures_of(trace)
+    apart = np.array([name in charted for name in failures.device], np.bool_)
+    return failures.of(seen.scene.window.holds(trace.start_ns[failures.row]) & ~apart)
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What does not change when somebody points at another moment of the curve."""
+
+    coverage: CoverageInfo
+    scene: Scene
+    every: list[Device]
+    devices: list[Device]
+    peaks: list[Peak]
+    frames: Mapping[str, Frame]
+    steps: list[StepBlocks]
+    shapes: list[Varying | None]
+    calls: DriverCalls
+
+
+@remembered
+def _records(trace: TraceTable) -> tuple[Owners, Origins, list[Device], pa.Table]:
+    """What depends on the trace alone."""
+    owners, devices = owners_of(trace), allocators_of(trace)
+    origins = origins_of(trace, owners)
+    return owners, origins, devices, every_block(trace, owners, origins, devices)
+
+
+@remembered
+def _seen(trace: TraceTable, params: Params) -> _Seen:
+    """``params`` has the steps and what _WINDOW names, nothing else. Raises BadRequest."""
+    owners, origins, every, blocks = _records(trace)
+    devices = _chosen(trace, every, params.get("device"))
+    scene = Scene(trace, owners, origins, window_of(trace, params))
+    peaks = [peak_of(device, scene.window) for device in devices]
+    steps = [step_blocks(scene, device) for device in devices]
+    frames = {
+        "memory_operators": operator_frame(scene, devices),
+        "memory_operators_outermost": outermost_frame(scene, devices),
+        "memory_events": block_frame(scene.window, origins, blocks, devices),
+        "memory_steps": step_frame(scene, devices, steps),
+    }
+    times = intersect(step_time(trace.steps), scene.window.parts)
+    calls = driver_calls(trace, times)
+    alone = sum(not device.is_host for device in every) == 1
+    shapes = [varying_shapes(scene, device, times, alone and not device.is_host) for device in devices]
+    frames["memory_shapes"] = shape_frame(trace, devices, shapes)
+    return _Seen(
+        coverage=select_rows(trace, params.steps).coverage,
+        scene=scene,
+        every=every,
+        devices=devices,
+        peaks=peaks,
+        frames=frames,
+        steps=steps,
+        shapes=shapes,
+        calls=calls,
+    )
+
+
+def _chosen(trace: TraceTable, devices: list[Device], name: str) -> list[Device]:
+    if not name:
+        return devices
+    found = [device for device in devices if device.name == name]
+    if not found and name not in (stated := stated_devices(trace)):
+        known = ", ".join(sorted({device.name for device in devices} | stated)) or "none"
+        raise BadRequest(f"The trace has no memory events of {name[:40]}.", "device", f"It has them of: {known}.")
+    return found

@@ -1,0 +1,48 @@
+"""Names of tensors taken apart: scopes, operator, and the numbers that tell repeated calls apart."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.memory_flow.table import MemoryFlow
+
+Int64 = npt.NDArray[np.int64]
+
+NO_NAME = "(no name)"
+_NUMBERS = re.compile(r"\[\d+\]|:\d+\Z")
+
+
+@dataclass(frozen=True, eq=False)
+class Origins:
+    """Who made the tensors. Places of texts are by tensor."""
+
+    producers: list[str]
+    producer: Int64
+    operators: list[str]
+    operator: Int64
+
+
+@remembered
+def origins_of(flow: MemoryFlow) -> Origins:
+    """Returns producers and operators, those whose tensors took most memory for most time first."""
+    used = np.unique(flow.name)
+    producers = [_NUMBERS.sub("", flow.strings[i]) or NO_NAME for i in used.tolist()]
+    operators = [text.rpartition(".")[2] for text in producers]
+    place = np.searchsorted(used, flow.name)
+    weight = flow.size.astype(np.float64) * (flow.end_ns - flow.start_ns)
+    found: list[tuple[list[str], Int64]] = []
+    for texts in (producers, operators):
+        kinds = sorted(set(texts))
+        number = {text: i for i, text in enumerate(kinds)}
+        of = np.array([number[text] for text in texts], np.int64)[place]
+        total = np.bincount(of, weight, len(kinds))
+        order = np.argsort(-total, kind="stable")
+        rank = np.empty(len(kinds), np.int64)
+        rank[order] = np.arange(len(kinds))
+        found.append(([kinds[i] for i in order.tolist()], rank[of]))
+    return Origins(*found[0], *found[1])

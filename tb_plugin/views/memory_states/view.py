@@ -1,0 +1,54 @@
+"""Memory states: how much a rank holds of parameters, gradients and optimizer state, for views that compare ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view
+from tb_plugin.analysis.device_memory.records import devices_of
+from tb_plugin.analysis.memory.categories import block_categories
+from tb_plugin.analysis.memory.owners import owners_of
+from tb_plugin.analysis.replicas import states_frame
+from tb_plugin.analysis.selection import select_rows
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Table, View
+
+
+class MemoryStates(Detail):
+    """The states of the training on the accelerator of a rank with most allocator events; without any on the host."""
+
+    id = "memory_states"
+    title = "Memory states"
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on nothing but the trace; the steps are said, not applied."""
+        return (params.steps,)
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns the blocks of each state by size; none where their categories are not known."""
+        frame = _frame(trace)
+        return Part(select_rows(trace, params.steps).coverage, {}, {frame.name: frame}, layout=(frame.name,))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or its table."""
+        return answer_view(self, parts[0], params)
+
+
+def _frame(trace: TraceTable) -> Frame:
+    none = np.empty(0, np.int64)
+    devices = devices_of(trace)
+    # Accelerators stand first.
+    device = max(devices, key=lambda one: (not one.is_host, len(one.record)), default=None)
+    if device is None or not device.has_addresses:
+        return states_frame(none, none, none, none)
+    found = block_categories(trace, owners_of(trace), device)
+    if not found.any_pass:
+        return states_frame(none, none, none, none)
+    blocks = device.blocks
+    # What contradicts itself may be gone.
+    told = (blocks.allocation == MISSING) | blocks.paired | (blocks.end != MISSING)
+    end = np.where(blocks.end == MISSING, len(device.record), blocks.end)
+    return states_frame(found.of[told], blocks.begin[told], end[told], blocks.bytes[told])

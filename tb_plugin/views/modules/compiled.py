@@ -1,0 +1,151 @@
+"""What of modules ran as compiled code, and the table of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.compiled.calls import called_of
+from tb_plugin.analysis.compiled.regions import regions_of, wrapped_calls
+from tb_plugin.analysis.groupby import Groups, group
+from tb_plugin.analysis.host_calls import HostCalls, host_calls, sums_of
+from tb_plugin.analysis.range_patterns import GRAPH, REGION, module_label
+from tb_plugin.analysis.selection import Selection
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import innermost
+from tb_plugin.payloads import Sort
+from tb_plugin.views.modules.metrics import METRICS
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+TIMES = ("device_total_ns", "backward_device_total_ns", "host_total_ns", "backward_host_total_ns")
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """The chosen calls of compiled regions, and how module calls have to do with them.
+
+    ``owner``: of each region's call the innermost module call around it; ``wrapper``: of each module call the call of the
+    wrapper that stands for it; positions, -1 = none.
+    """
+
+    calls: HostCalls
+    """Their key is the region's name (string id)."""
+    code: Int32
+    graph: Int32
+    backward: Int32
+    owner: Int32
+    wrapper: Int32
+
+    def __bool__(self) -> bool:
+        return bool((self.owner != MISSING).any() or (self.wrapper != MISSING).any())
+
+
+def compiled_in(trace: TraceTable, selection: Selection, modules: HostCalls) -> Compiled:
+    """Returns the chosen calls of compiled code, and in which of the module calls they ran."""
+    every = regions_of(trace)
+    at = np.flatnonzero(selection.rows[every.row])
+    row = every.row[at]
+    # What was replayed has no time: calls of the trace alone stand around one.
+    ran = np.flatnonzero(~modules.is_replayed)
+    spans = modules.spans
+    track, start, end, parent = spans.track[ran], spans.start[ran], spans.end[ran], modules.parent[ran]
+    return Compiled(
+        calls=host_calls(trace, selection, called_of(trace, row)),
+        code=every.code[at],
+        graph=every.graph[at],
+        backward=every.backward[at],
+        owner=innermost(track, start, end, parent, trace.track[row], trace.start_ns[row]),
+        wrapper=wrapped_calls(trace, modules.row[ran], parent),
+    )
+
+
+def told_of(trace: TraceTable, modules: HostCalls, compiled: Compiled, groups: Groups) -> dict[str, list[str | None]]:
+    """Returns for groups of module calls what was compiled and which regions ran: ``compiled_code`` and ``regions``."""
+    if not compiled:
+        return {}
+    ran = np.flatnonzero(compiled.owner != MISSING)
+    outer = compiled.wrapper[compiled.owner[ran]]
+    # A region of a wrapped module is the wrapper's as well.
+    call = np.concatenate((compiled.owner[ran], outer[outer != MISSING]))
+    region = np.concatenate((ran, ran[outer != MISSING]))
+    node, name = groups.of[call], compiled.calls.key[region]
+    regions: dict[int, list[str]] = {}
+    code: dict[int, str] = {}
+    for one in np.sort(group(node, name).first).tolist() if len(node) else []:
+        regions.setdefault(int(node[one]), []).append(_number(trace, int(name[one])))
+        if (source := int(compiled.code[region[one]])) != MISSING:
+            code.setdefault(int(node[one]), trace.strings[source])
+    stood = np.flatnonzero(compiled.wrapper != MISSING)
+    places = groups.of[compiled.wrapper[stood]]
+    # What a wrapper stands for says more than the code of its region.
+    for one in group(places).first.tolist() if len(stood) else []:
+        code[int(places[one])] = module_label(trace.strings[int(trace.name[modules.row[stood[one]]])])
+    return {
+        "compiled_code": [code.get(place) for place in range(len(groups))],
+        "regions": [", ".join(regions[place]) if place in regions else None for place in range(len(groups))],
+    }
+
+
+def _number(trace: TraceTable, name: int) -> str:
+    return trace.strings[name].removeprefix(REGION)
+
+
+def regions_frame(trace: TraceTable, modules: HostCalls, compiled: Compiled) -> Frame:
+    """Returns the compiled code by region: what was compiled, in which modules it ran, and which graphs it called."""
+    calls = compiled.calls
+    groups = group(calls.key)
+    sums = sums_of(calls, groups)
+    data: dict[str, object] = {
+        "region": [_number(trace, int(name)) for name in calls.key[groups.first]],
+        "compiled_code": trace.strings.take(_first_known(compiled.code, groups)),
+        "region_modules": _modules_of(trace, modules, compiled, groups),
+        "calls": sums["calls"],
+        **({"replayed_calls": sums["replayed_calls"]} if len(calls.held) else {}),
+        **{key: sums[key] for key in TIMES if sums[key].any() or key == "host_total_ns"},
+        "graph": _graphs(trace, _first_known(compiled.graph, groups)),
+        "backward_graph": _graphs(trace, _first_known(compiled.backward, groups)),
+    }
+    first = "device_total_ns" if "device_total_ns" in data else "host_total_ns"
+    table = pa.table({name: pa.array(values) for name, values in data.items()})
+    return Frame(
+        name="compiled",
+        title="Compiled code",
+        columns=METRICS.columns(*data, share=(first,)),
+        data=table.sort_by([(first, "descending"), ("region", "ascending")]),
+        row_key=("region",),
+        name_column="region",
+        sort=Sort(first, True),
+    )
+
+
+def _first_known(values: Int32, groups: Groups) -> Int64:
+    """The first value of each group that is not -1, if there is any."""
+    found = np.full(len(groups), MISSING, np.int64)
+    known = np.flatnonzero(values != MISSING)[::-1]
+    found[groups.of[known]] = values[known]
+    return found
+
+
+def _modules_of(trace: TraceTable, modules: HostCalls, compiled: Compiled, groups: Groups) -> pa.Array:
+    """The names of the modules in which each group of regions ran, in order of execution; null: in none."""
+    ran = np.flatnonzero(compiled.owner != MISSING)
+    call = compiled.owner[ran]
+    names: dict[int, list[str]] = {}
+    for one in np.sort(group(groups.of[ran], modules.key[call]).first).tolist() if len(ran) else []:
+        name = module_label(trace.strings[int(modules.name[call[one]])])
+        names.setdefault(int(groups.of[ran[one]]), []).append(name)
+    texts = [", ".join(names[place]) if place in names else None for place in range(len(groups))]
+    return pa.array(texts, pa.large_string())
+
+
+def _graphs(trace: TraceTable, names: Int64) -> pa.Array:
+    """The keys of graphs; null where none was called."""
+    found = [GRAPH.match(trace.strings[int(name)]) if name != MISSING else None for name in names]
+    return pa.array([match and match[1] for match in found], pa.string())

@@ -1,0 +1,96 @@
+"""What of a module ran as compiled code, as nodes of the tree beneath it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.groupby import Forest, Groups, Spans, group, sum_by
+from tb_plugin.analysis.host_calls import Called, HostCalls, host_calls, sums_of
+from tb_plugin.analysis.selection import Selection
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.views.modules.compiled import Compiled
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class RegionNodes:
+    """Places at which regions ran, beneath the nodes of modules that ran them.
+
+    The times of a node are those of its calls outside of the modules that they call: these are nodes of their own.
+    """
+
+    name: Int64
+    """Name of the region (string id)."""
+    parent: Int64
+    """Node of a module, or, counted on from these, a node before."""
+    first: Int64
+    """Row of the first call."""
+    code: Int64
+    """Name of the first Python call in it, -1: not known."""
+    sums: dict[str, Int64]
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
+def region_nodes(
+    trace: TraceTable, selection: Selection, modules: HostCalls, nodes: Groups, compiled: Compiled
+) -> RegionNodes:
+    """Returns the nodes of the regions whose calls lie in calls of modules; ``nodes`` are those of the modules' calls."""
+    inside = np.flatnonzero(compiled.owner != MISSING)
+    none = np.empty(0, np.int64)
+    if not len(inside):
+        return RegionNodes(none, none, none, none, {})
+    # What was replayed has no time on the host: it is nobody's part.
+    rows = np.union1d(modules.row[~modules.is_replayed], compiled.calls.row[~compiled.calls.is_replayed])
+    scopes = len(origins_of(trace).scopes)
+    every = host_calls(trace, selection, Called(rows, rows, np.zeros(scopes, np.bool_), np.zeros(scopes, np.int64)))
+    at = np.searchsorted(rows, compiled.calls.row[inside])
+    place = np.full(len(rows) + 1, MISSING, np.int64)
+    place[at] = np.arange(len(at))
+    parent = place[every.parent[at]].astype(np.int32)
+    forest = Forest(parent)
+    # Of the time of a call that of what it calls goes: regions bring theirs back, modules have it themselves.
+    own = every.host_total_ns - sum_by(
+        every.parent[every.parent != MISSING], every.host_total_ns[every.parent != MISSING], len(rows)
+    )
+    owner = nodes.of[compiled.owner[inside]]
+    name = compiled.calls.key[inside]
+    groups = group(forest.paths(name, owner))
+    spans = Spans(every.spans.track[at], every.spans.start[at], every.spans.end[at])
+    calls = replace(
+        every,
+        row=rows[at],
+        is_replayed=every.is_replayed[at],
+        name=every.name[at],
+        spans=spans,
+        parent=parent,
+        key=name,
+        host_self_ns=every.host_self_ns[at],
+        host_total_ns=forest.sums(own[at]),
+        device=every.device[at],
+        backward_device=every.backward_device[at],
+        recomputed=every.recomputed[at],
+        backward_host=every.backward_host[at],
+        operators=every.operators[at],
+        in_backward=every.in_backward[at],
+    )
+    first = groups.first
+    above = parent[first]
+    code = np.full(len(groups), MISSING, np.int64)
+    known = np.flatnonzero(compiled.code[inside] != MISSING)[::-1]
+    code[groups.of[known]] = compiled.code[inside][known]
+    return RegionNodes(
+        name=name[first],
+        parent=np.where(above == MISSING, owner[first], len(nodes) + groups.of[above]),
+        first=rows[at][first],
+        code=code,
+        sums=sums_of(calls, groups),
+    )

@@ -1,0 +1,232 @@
+"""Modules: host and device time of each nn.Module, forward and backward, where it stands in the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.compiled.graph_breaks import number_of
+from tb_plugin.analysis.compiled.regions import has_regions
+from tb_plugin.analysis.graphs.attribution_payload import ways_told
+from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.groupby import NODES_SENT, Forest, cut, group, preorder
+from tb_plugin.analysis.host_calls import Apart, Called, HostCalls, host_calls, sums_of
+from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.range_patterns import module_label
+from tb_plugin.analysis.selection import Selection, select_rows
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Notice, Notices, Payload, Scalar, Sort, Table, Tree, View
+from tb_plugin.views.modules.compiled import Compiled, compiled_in, regions_frame, told_of
+from tb_plugin.views.modules.metrics import METRICS
+from tb_plugin.views.modules.region_nodes import region_nodes
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+RECOMPUTED = " (recomputed)"
+"""Stands behind the name of a call that repeats a forward call inside the backward pass."""
+COMPILED = "compiled region "
+"""Stands before the number of a region, in the name of a node that is compiled code."""
+_TEXTS = ("module", "compiled_code", "regions")
+TIMES = (
+    "device_total_ns",
+    "device_self_ns",
+    "backward_device_total_ns",
+    "backward_device_self_ns",
+    "host_total_ns",
+    "host_self_ns",
+    "backward_host_total_ns",
+)
+
+
+class Modules:
+    """The module tree."""
+
+    id = "modules"
+    title = "Modules"
+    model = TraceTable
+    traits = Traits("Work", whole="", tables=("modules", "compiled"))
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Returns why a trace without module calls and compiled code has no such view, else None."""
+        modules = (trace.kind == EventKind.MODULE).any() or (origins_of(trace).scopes.kind == EventKind.MODULE).any()
+        if modules or has_regions(trace):
+            return None
+        return Missing("The trace holds no calls of nn.Module.", trace.recorder.todo("view.modules"))
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Returns the chosen steps: nothing else matters."""
+        return params.chosen
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns the tree and the table over all places. Raises BadRequest for unknown steps."""
+        selection = select_rows(trace, *params.chosen)
+        rows = selection.of(trace, EventKind.MODULE)
+        calls = host_calls(trace, selection, _called(trace, rows))
+        compiled = compiled_in(trace, selection, calls)
+        keys = [*_columns(calls), *(("compiled_code", "regions") if compiled else ())]
+        frames = {"modules": _totals(trace, calls, compiled, keys)}
+        payloads: dict[str, Payload] = {}
+        if len(calls.row):
+            payloads["tree"] = _tree(trace, selection, calls, compiled, keys)
+            if calls.apart.operators:
+                notices = [_apart_notice(calls.apart)]
+                payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notices)
+            if told := ways_told(trace, selection.of(trace, *DEVICE_WORK), EventKind.MODULE):
+                payloads["replayed"] = told
+        if len(compiled.calls.row):
+            frames["compiled"] = regions_frame(trace, calls, compiled)
+        return Part(
+            coverage=selection.coverage,
+            facts={
+                "modules.calls": int((~calls.is_replayed).sum()),
+                "modules.names": frames["modules"].data.num_rows,
+                "modules.backward_apart": calls.apart.operators,
+                "modules.backward_apart_untied": calls.apart.untied,
+                "modules.backward_apart_ns": calls.apart.host_ns,
+            },
+            frames=frames,
+            payloads=payloads,
+            layout=(*payloads, *(name for name in frames if name != "modules" or payloads)),
+        )
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or its table."""
+        return answer_view(self, parts[0], params)
+
+
+def _called(trace: TraceTable, rows: Int64) -> Called:
+    """What modules are called by, in the trace by these rows, and in captures: name and id.
+
+    Captures in other traces tell no ids: there the name stands for a module of that name here, else for one of its own.
+    """
+    scopes = origins_of(trace).scopes
+    number = np.full(len(trace) + 1, MISSING, np.int64)
+    number[trace.python.row] = trace.python.module_id
+    ids = number[scopes.row]
+    if (elsewhere := np.flatnonzero(scopes.row == MISSING)).size:
+        of_name = np.full(len(trace.strings), MISSING, np.int64)
+        every = np.flatnonzero(trace.kind == EventKind.MODULE)[::-1]
+        of_name[trace.name[every]] = number[every]
+        ids[elsewhere] = of_name[scopes.name[elsewhere]]
+    keys = group(np.concatenate((trace.name[rows], scopes.name)), np.concatenate((number[rows], ids))).of
+    return Called(rows, keys[: len(rows)], scopes.kind == EventKind.MODULE, keys[len(rows) :])
+
+
+def _columns(calls: HostCalls) -> list[str]:
+    """Columns that say something: device ones with a device, backward ones with a recorded backward pass."""
+    backward = bool(calls.backward_host.any() or calls.backward_device.any())
+    keys = ["module", "calls", *(["replayed_calls"] if len(calls.held) else [])]
+    if calls.device.any() or calls.backward_device.any():
+        keys += ["device_total_ns", "device_self_ns"]
+        keys += ["backward_device_total_ns", "backward_device_self_ns"] if backward else []
+        keys += ["recomputed_device_ns"] if calls.recomputed.any() else []
+    keys += ["host_total_ns", "host_self_ns"]
+    return [*keys, *(["backward_host_total_ns"] if backward else []), "operators"]
+
+
+def _apart_notice(apart: Apart) -> Notice:
+    """Says how much of the backward pass no row holds, and why."""
+    figures = [METRICS.figure("backward_apart", apart.operators), METRICS.figure("backward_apart_ns", apart.host_ns)]
+    who = noun(apart.operators, "backward operator counts", "backward operators count")
+    text = f"{{backward_apart}} {who} for no module ({{backward_apart_ns}} on the host): "
+    if apart.untied < apart.operators:
+        text += "the forward operator ran outside of modules"
+    if 0 < apart.untied < apart.operators:
+        text += ", or is not known ({backward_apart_untied})"
+    elif apart.untied:
+        text += "the forward operator is not known"
+    if apart.untied:
+        figures.append(METRICS.figure("backward_apart_untied", apart.untied))
+    return Notice(rule="backward_apart", severity="info", text=f"{text}.", todo="", figures=figures)
+
+
+def _recomputed(calls: HostCalls) -> tuple[Bool, Int32]:
+    """Which calls repeat a forward call of their module inside the backward pass, and the parents of all calls then.
+
+    One that stands in no other call goes under the last forward call of its module before it.
+    """
+    above = calls.parent
+    outermost = calls.in_backward & ((above == MISSING) | ~calls.in_backward[above])
+    again = np.flatnonzero(outermost)
+    first = np.flatnonzero(~calls.in_backward)
+    # Positions are in order of time: of equal modules the last one before.
+    key = np.sort(calls.key[first] * len(outermost) + first)
+    at = np.searchsorted(key, calls.key[again] * len(outermost) + again) - 1
+    found = np.append(key, MISSING)[at]
+    same = (at >= 0) & (found // max(len(outermost), 1) == calls.key[again])
+    flags = np.zeros(len(outermost), np.bool_)
+    flags[again[same]] = True
+    roots = same & (above[again] == MISSING)
+    parent = above.copy()
+    parent[again[roots]] = found[roots] % max(len(outermost), 1)
+    return flags, parent
+
+
+def _tree(trace: TraceTable, selection: Selection, calls: HostCalls, compiled: Compiled, keys: list[str]) -> Tree:
+    """Calls at the same place (path of modules) are one node; its totals hold everything beneath it.
+
+    What of a module is compiled code is a node beneath it, and leaves the module's own numbers as they are.
+    """
+    again, above = _recomputed(calls)
+    nodes = group(Forest(above).paths(calls.key, again.astype(np.int64)))
+    moved = above != calls.parent
+    data = sums_of(replace(calls, parent=above), nodes)
+    # What was moved ran at another time: no duration above it holds its own.
+    apart = np.where(moved, calls.host_total_ns, 0)
+    data["host_total_ns"] = data["host_total_ns"] + nodes.sum(Forest(above).sums(apart) - apart)
+    above = above[nodes.first]
+    regions = region_nodes(trace, selection, calls, nodes, compiled)
+    parent = np.concatenate((np.where(above == MISSING, MISSING, nodes.of[above]), regions.parent))
+    # What only captures hold comes behind, in the order in which they have it.
+    first = np.where(calls.is_replayed, len(trace) + np.arange(len(calls.row)), calls.row)[nodes.first]
+    order = preorder(parent, -np.concatenate((first, regions.first)).astype(np.int64))  # in order of execution
+    order, above_of = cut(order, parent, NODES_SENT)
+    names = [
+        module_label(trace.strings[int(name)]) + RECOMPUTED * repeats
+        for name, repeats in zip(calls.name[nodes.first], again[nodes.first].tolist(), strict=True)
+    ]
+    told: dict[str, list[str | None]] = told_of(trace, calls, compiled, nodes)
+    if len(regions):
+        numbers = [number_of(trace, int(name)) for name in regions.name]
+        names += [f"{COMPILED}{number}" for number in numbers]
+        told["compiled_code"] = told["compiled_code"] + trace.strings.take(regions.code).to_pylist()
+        told["regions"] = [*told["regions"], *([None] * len(regions))]
+        told["region"] = [*([None] * len(nodes)), *numbers]
+        data = {key: np.concatenate((values, regions.sums[key])) for key, values in data.items()}
+        keys = [*keys, "region"]
+    sent: list[dict[str, Scalar]] = [
+        {"module": names[node], **{key: told[key][node] if key in told else int(data[key][node]) for key in keys[1:]}}
+        for node in order
+    ]
+    widths = [key for key in TIMES if key in keys]
+    shown = METRICS.columns(*keys, hidden=("region",))
+    return Tree("tree", "Module tree", shown, above_of, sent, "module", widths, len(parent))
+
+
+def _totals(trace: TraceTable, calls: HostCalls, compiled: Compiled, keys: list[str]) -> Frame:
+    """One row a module, over all places where it is called."""
+    groups = group(calls.key)
+    data: dict[str, object] = dict(sums_of(calls, groups))
+    data["module"] = [module_label(trace.strings[int(i)]) for i in calls.name[groups.first]]
+    data |= told_of(trace, calls, compiled, groups)
+    first = "device_total_ns" if "device_total_ns" in keys else "host_total_ns"
+    table = pa.table({key: pa.array(data[key], pa.string() if key in _TEXTS else None) for key in keys})
+    return Frame(
+        name="modules",
+        title="Modules",
+        columns=METRICS.columns(*keys, share=("device_self_ns", "host_self_ns")),
+        data=table.sort_by([(first, "descending"), ("module", "ascending")]),
+        row_key=("module",),
+        name_column="module",
+        sort=Sort(first, True),
+    )

@@ -1,0 +1,365 @@
+"""Operators: host and device time by name, by name and input shapes, and by call stack.
+
+All tables are made from one set of calls (``operator_calls``); what has no operator is in ``no_operator``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.donuts import donut
+from tb_plugin.analysis.graphs.attribution_payload import REPLAYED, ways_told
+from tb_plugin.analysis.groupby import Groups, group, outermost_of, ratio, shares
+from tb_plugin.analysis.matrix_unit import matrix_units
+from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
+from tb_plugin.analysis.operator_calls import Calls, operator_calls, stated_calls
+from tb_plugin.analysis.phrases import capital
+from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.unattributed_kernels import kernels_without, reason_breakdown, reason_times
+from tb_plugin.model.trace.reported_operators import stated_operators
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, of_kind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Figures, Payload, Sort, Table, View
+
+METRICS = SHARED.adding(
+    REPLAYED,
+    define(
+        CHOSEN,
+        "ratio",
+        {
+            "core_self_ratio": (
+                "Counted cores, self",
+                "Share of device self in kernels that ran there, by what the trace says of each.",
+            ),
+            "core_total_ratio": ("Counted cores, total", "The same of device total."),
+            "matrix_self_ratio": (
+                "On matrix units, self",
+                "Share of the operator's own kernel time that ran in kernels known (by name) to use matrix units.",
+            ),
+            "matrix_total_ratio": ("On matrix units, total", "The same over the kernels of nested operators as well."),
+            "runtime_ratio": (
+                "Runtime calls",
+                "Share of runtime and driver calls made directly by it in host self and them together.",
+            ),
+        },
+    ),
+    define(
+        CHOSEN,
+        "ns",
+        {
+            "runtime_self_ns": (
+                "In runtime calls",
+                "Time on the host in runtime and driver calls made directly by it, which host self leaves out.",
+            ),
+            "core_self_ns": ("On counted cores, self", "Time of its own kernels that ran there."),
+            "core_total_ns": ("On counted cores, total", "The same over the kernels of nested operators as well."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "bool",
+        {
+            "core_eligible": ("Counted cores eligible", "A kernel of it or of anything nested in it ran there."),
+            "has_stack": ("Stack", "A call stack is known for at least one call."),
+        },
+    ),
+)
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+_SHARED_TOTALS = ("device_total_ns", "device_total_share", "host_total_ns", "host_total_share")
+_CORES = ("core_eligible", "core_self_ns", "core_self_ratio", "core_total_ns", "core_total_ratio")
+TIMES = ("host_self_ns", "host_total_ns", "device_self_ns", "device_total_ns")
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """Which columns say something about a trace."""
+
+    device: bool
+    units: str
+    """What the matrix units of its devices are called, "" when they have none."""
+    cores: str
+    """What the parts of the device are called whose time the tool counts apart, "" where it does not."""
+    runtime: bool
+    """Whether operators made runtime calls."""
+    replayed: bool
+    """Whether the work of operators was replayed."""
+
+
+class Operators:
+    """The operator tables."""
+
+    id = "operators"
+    title = "Operators"
+    model = TraceTable
+    traits = Traits("Work", whole="", tables=("operators", "operators_by_shape"))
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Needs host operators, or device time that could have had one."""
+        if of_kind(trace.kind, EventKind.OPERATOR, *DEVICE_WORK).any() or stated_operators(trace.stated) is not None:
+            return None
+        return Missing("The trace holds no operators.", trace.recorder.todo("view.operators"))
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the chosen steps."""
+        return params.chosen
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns all tables. Raises BadRequest for unknown steps."""
+        selection = select_rows(trace, *params.chosen)
+        stated = stated_calls(trace)
+        calls = operator_calls(trace, selection) if stated is None else stated
+        has_device = bool(calls.device_total_ns.any() or calls.no_operator_ns)
+        units = matrix_units(trace, selection.of(trace, EventKind.KERNEL)) if stated is None else ""
+        cores = trace.recorder.kernels.counted_word if has_device else ""
+        shown = _Shown(has_device, units, cores, bool(calls.runtime_self_ns.any()), bool(len(calls.held)))
+        frames = {
+            "operators": _by_name(calls, shown),
+            "operators_by_shape": _by_shape(calls, shown),
+            "operators_outermost": _outermost(calls, shown),
+            "stacks": _by_stack(calls, shown),
+        }
+        payloads = _donuts(frames["operators"], frames["operators_outermost"], has_device)
+        facts = {"operators.calls": int((~calls.is_replayed).sum()), "operators.names": len(np.unique(calls.name))}
+        if has_device:
+            times = reason_times(trace, calls.no_operator)
+            facts |= {f"operators.no_operator_{reason.name.lower()}_ns": ns for reason, ns in times.items()}
+        if calls.no_operator_ns:
+            frames["no_operator"] = kernels_without(trace, calls.no_operator)
+            payloads["no_operator"] = reason_breakdown(times, METRICS.metric("device_self_ns"))
+        if told := ways_told(trace, selection.of(trace, *DEVICE_WORK), EventKind.OPERATOR):
+            payloads["replayed"] = told
+        if shown.runtime:
+            payloads["left_out"] = _left_out(calls)
+        return Part(
+            coverage=selection.coverage,
+            facts=facts,
+            frames=frames,
+            payloads=payloads,
+            layout=(*payloads, "operators"),
+        )
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+def _by_name(calls: Calls, shown: _Shown) -> Frame:
+    groups = group(calls.name)
+    data = _sums(calls, groups, outermost_of(calls.name, calls.spans, calls.parent))
+    data["name"] = calls.texts.take(calls.name[groups.first])
+    data["has_stack"] = pa.array(groups.any(calls.stack != MISSING))
+    table = _with_rest(data, calls.no_operator_ns)
+    keys = _columns("name", shown=shown)
+    return _frame("operators", "Operators", keys, table, ("name",), shown)
+
+
+def _by_shape(calls: Calls, shown: _Shown) -> Frame:
+    groups = group(calls.name, calls.shape)
+    data = _sums(calls, groups, outermost_of(groups.of, calls.spans, calls.parent))
+    data["name"] = calls.texts.take(calls.name[groups.first])
+    data["input_shape"] = calls.texts.take(calls.shape[groups.first])
+    data["has_stack"] = pa.array(groups.any(calls.stack != MISSING))
+    table = _with_rest(data, calls.no_operator_ns)
+    keys = _columns("name", "input_shape", shown=shown)
+    return _frame("operators_by_shape", "Operators by input shapes", keys, table, ("name", "input_shape"), shown)
+
+
+def _outermost(calls: Calls, shown: _Shown) -> Frame:
+    """Calls without an operator around them, by name: each piece of device and host time stands in one row."""
+    # Of calls that are only stated nobody knows which are outermost.
+    roots = np.flatnonzero((calls.parent == MISSING) & ((calls.row != MISSING) | calls.is_replayed))
+    groups = group(calls.name[roots])
+    data = {
+        "name": calls.texts.take(calls.name[roots][groups.first]),
+        "outer_calls": pa.array(groups.sum((~calls.is_replayed[roots]).astype(np.int64))),
+        "replayed_calls": pa.array(_in_replays(calls, groups, roots)),
+        "device_total_ns": pa.array(groups.sum(calls.device_total_ns[roots])),
+        "host_total_ns": pa.array(groups.sum(calls.host_total_ns[roots])),
+    }
+    table = _with_shares(_with_rest(data, calls.no_operator_ns), "device_total_ns", "host_total_ns")
+    replayed = ["replayed_calls"] if shown.replayed else []
+    keys = [
+        "name",
+        "outer_calls",
+        *replayed,
+        *(key for key in _SHARED_TOTALS if shown.device or key.startswith("host")),
+    ]
+    first = "device_total_ns" if shown.device else "host_total_ns"
+    order = [(first, "descending"), ("host_total_ns", "descending"), ("name", "ascending")]
+    columns = METRICS.columns(*keys, share=("device_total_ns", "host_total_ns"))
+    sort = Sort(first, True)
+    return Frame("operators_outermost", "Outermost operators", columns, table.sort_by(order), ("name",), "name", sort)
+
+
+def _by_stack(calls: Calls, shown: _Shown) -> Frame:
+    """Calls with a known stack, by name, shapes and stack; totals leave out calls nested in one of the same name."""
+    known = calls.stack != MISSING
+    groups = group(calls.name[known], calls.shape[known], calls.stack[known])
+    data = _sums(calls, groups, outermost_of(calls.name, calls.spans, calls.parent), known)
+    data["name"] = calls.texts.take(calls.name[known][groups.first])
+    data["input_shape"] = calls.texts.take(calls.shape[known][groups.first])
+    texts = pa.array(calls.stacks, pa.large_string())
+    data["call_stack"] = texts.take(pa.array(calls.stack[known][groups.first]))
+    keys = ["name", "input_shape", "call_stack", *_columns(shown=shown)]
+    keys.remove("has_stack")
+    return _frame("stacks", "Call stacks", keys, pa.table(data), ("name", "input_shape", "call_stack"), shown)
+
+
+def _columns(*names: str, shown: _Shown) -> list[str]:
+    device = ["device_self_ns", "device_self_share", "device_total_ns"] if shown.device else []
+    runtime = ["runtime_self_ns", "runtime_ratio"] if shown.runtime else []
+    cores = [*_CORES] if shown.cores else []
+    matrix = ["matrix_eligible", "matrix_self_ratio", "matrix_total_ratio"] if shown.units else []
+    return [
+        *names,
+        "calls",
+        *(["replayed_calls"] if shown.replayed else []),
+        *device,
+        "host_self_ns",
+        "host_self_share",
+        "host_total_ns",
+        *runtime,
+        *cores,
+        *matrix,
+        "has_stack",
+    ]
+
+
+def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = None) -> dict[str, pa.Array]:
+    """The numeric columns. ``counted`` marks calls whose totals count; ``chosen`` the calls that were grouped."""
+    some: Bool | slice = slice(None) if chosen is None else chosen
+    once = counted[some]
+
+    def self_sum(values: Int64) -> Int64:
+        # Many columns are empty: what no device did, what ran on no matrix unit.
+        return groups.sum(values[some]) if values.any() else np.zeros(len(groups), np.int64)
+
+    def total_sum(values: Int64) -> Int64:
+        return groups.sum(np.where(once, values[some], 0)) if values.any() else np.zeros(len(groups), np.int64)
+
+    host_self, runtime = self_sum(calls.host_self_ns), self_sum(calls.runtime_self_ns)
+    device_self, device_total = self_sum(calls.device_self_ns), total_sum(calls.device_total_ns)
+    core_self, core_total = self_sum(calls.core_self_ns), total_sum(calls.core_total_ns)
+    data = {
+        "calls": groups.sum((~calls.is_replayed[some]).astype(np.int64)),
+        "replayed_calls": _in_replays(calls, groups, some),
+        "host_self_ns": host_self,
+        "host_total_ns": total_sum(calls.host_total_ns),
+        "runtime_self_ns": runtime,
+        "runtime_ratio": ratio(runtime, host_self + runtime),
+        "device_self_ns": device_self,
+        "device_total_ns": device_total,
+        "core_self_ns": core_self,
+        "core_total_ns": core_total,
+        "core_eligible": groups.any(calls.core_total_ns[some] > 0),
+        "core_self_ratio": ratio(core_self, device_self),
+        "core_total_ratio": ratio(core_total, device_total),
+        "matrix_eligible": groups.any(calls.eligible[some]),
+        "matrix_self_ratio": ratio(self_sum(calls.matrix_self_ns), self_sum(calls.kernel_self_ns)),
+        "matrix_total_ratio": ratio(total_sum(calls.matrix_total_ns), total_sum(calls.kernel_total_ns)),
+    }
+    return {key: pa.array(values) for key, values in data.items()}
+
+
+def _in_replays(calls: Calls, groups: Groups, grouped: Int64 | Bool | slice) -> Int64:
+    """How many replays have work of the calls of each group; ``grouped`` says which calls the groups are of."""
+    of = np.full(len(calls.row), MISSING, np.int64)
+    of[grouped] = groups.of
+    return calls.held.count(of, len(groups))
+
+
+def _with_rest(data: dict[str, pa.Array], no_operator_ns: int) -> pa.Table:
+    """The table, with a row for device time that has no operator."""
+    table = pa.table(data)
+    if not no_operator_ns:
+        return table
+    rest = {"name": NO_OPERATOR, "calls": 0, "device_self_ns": no_operator_ns, "device_total_ns": no_operator_ns}
+    rest |= {
+        "outer_calls": 0,
+        "replayed_calls": 0,
+        "host_self_ns": 0,
+        "host_total_ns": 0,
+        "runtime_self_ns": 0,
+        "has_stack": False,
+    }
+    row = pa.table({f.name: pa.array([rest.get(f.name)], f.type) for f in table.schema})
+    return pa.concat_tables([table, row])
+
+
+def _with_shares(table: pa.Table, *keys: str) -> pa.Table:
+    """The table with the part that each row has of the sum of these columns."""
+    for key in keys:
+        table = table.append_column(key.replace("_ns", "_share"), pa.array(shares(table[key].to_numpy())))
+    return table
+
+
+def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tuple[str, ...], shown: _Shown) -> Frame:
+    table = _with_shares(table, "device_self_ns", "host_self_ns")
+    first = "device_self_ns" if shown.device else "host_self_ns"
+    order = [(first, "descending"), ("host_self_ns", "descending"), *((key, "ascending") for key in row_key)]
+    hidden: tuple[str, ...] = ("runtime_self_ns", "matrix_eligible", "matrix_total_ratio", "has_stack")
+    hidden += ("core_eligible", "core_self_ns", "core_total_ns", "core_total_ratio")
+    hidden += ("matrix_self_ratio",) if shown.cores else ()
+    share = tuple(key for key in keys if key in ("device_self_ns", "host_self_ns"))
+    units, cores = capital(shown.units), shown.cores
+    titles = {
+        "matrix_eligible": f"{units} eligible",
+        "matrix_self_ratio": f"{units} self",
+        "matrix_total_ratio": f"{units} total",
+        "core_eligible": f"{cores} eligible",
+        "core_self_ns": f"On {cores}, self",
+        "core_total_ns": f"On {cores}, total",
+        "core_self_ratio": f"{cores} self",
+        "core_total_ratio": f"{cores} total",
+    }
+    return Frame(
+        name=name,
+        title=title,
+        columns=METRICS.columns(*keys, hidden=hidden, share=share, titles=titles),
+        data=table.sort_by(order),
+        row_key=row_key,
+        name_column="name",
+        sort=Sort(first, True),
+    )
+
+
+def _left_out(calls: Calls) -> Figures:
+    """What Host self of all operators leaves out of runtime calls."""
+    runtime, own = int(calls.runtime_self_ns.sum()), int(calls.host_self_ns.sum())
+    figures = [METRICS.figure("runtime_self_ns", runtime), METRICS.figure("runtime_ratio", runtime / (runtime + own))]
+    return Figures("left_out", "Host self leaves out", "", figures)
+
+
+def _donuts(by_name: Frame, outermost: Frame, has_device: bool) -> dict[str, Payload]:
+    """Self times of all operators, and total times of the outermost ones: both add up to the whole.
+
+    Total times of all operators do not, since nested operators are part of those around them.
+    """
+    titles = {
+        "device_self_ns": "Device self time",
+        "device_total_ns": "Device total time of outermost operators",
+        "host_self_ns": "Host self time",
+        "host_total_ns": "Host total time of outermost operators",
+    }
+    shown = [key for key in titles if has_device or key.startswith("host")]
+    found: dict[str, Payload] = {}
+    for key in shown:
+        if key.endswith("_self_ns"):
+            found[key[:-3]] = donut(key[:-3], titles[key], by_name, key, view="operators")
+        elif (
+            outermost.data.num_rows or not by_name.data.num_rows
+        ):  # of calls that are only stated nobody knows which are outermost
+            found[key[:-3]] = donut(key[:-3], titles[key], outermost, key, "operators", outermost.name)
+    return found

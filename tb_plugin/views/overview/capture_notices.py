@@ -1,0 +1,66 @@
+"""What is to know of the recording that was to tell of replayed graphs: where it tells nothing, and why."""
+
+from __future__ import annotations
+
+from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Notice
+from tb_plugin.views.overview.metrics import METRICS
+
+
+def capture_notices(trace: TraceTable) -> list[Notice]:
+    """Returns why the capture of a trace tells nothing of some graphs, or not of all their nodes; none without captures."""
+    return [*_partial(trace), *_refused(trace)]
+
+
+def _partial(trace: TraceTable) -> list[Notice]:
+    """How far captures agree with graphs that have other nodes behind."""
+    agreements = [*origins_of(trace).agreements.values()]
+    if not agreements:
+        return []
+    agreeing, nodes = (sum(getattr(each, key) for each in agreements) for key in ("agreeing", "nodes"))
+    sources = {each.source for each in agreements}
+    source = sources.pop() or "this trace"
+    return [
+        Notice(
+            "capture_partial",
+            "low",
+            f"The profiler lost work: of {nodes:,} nodes in {{affected}} replayed graphs only the first {agreeing:,} agree "
+            "with {capture}.",
+            "The nodes behind a lost one have no operator. Record the capture and the replays again to have them.",
+            [
+                METRICS.figure("capture", trace.captured.source if sources else source),
+                METRICS.figure("affected", len(agreements), "Graphs"),
+            ],
+        )
+    ]
+
+
+def _refused(trace: TraceTable) -> list[Notice]:
+    captured = trace.captured
+    if not captured.source:
+        return []
+    source = METRICS.figure("capture", captured.source)
+    if not captured:
+        text = "{capture} holds neither captures nor device work: it tells nothing of the graphs that are replayed."
+        return [Notice("capture_empty", "medium", text, "Choose another capture, or none.", [source])]
+    refused = [each for each in origins_of(trace).refusals if each.source]
+    if not refused:
+        return []
+    # Of several recordings the one that is meant, where it is one alone.
+    sources = {each.source for each in refused}
+    source = METRICS.figure("capture", captured.source if len(sources) > 1 else sources.pop())
+    return [
+        Notice(
+            "capture_refused",
+            "medium",
+            "{capture} does not tell of {affected} of the graphs that are replayed: {capture_difference}",
+            "What is told of these graphs is what the trace itself tells. Choose the capture of this process: that of "
+            "another model, version or batch has other kernels.",
+            [
+                source,
+                METRICS.figure("affected", len({each.graph for each in refused}), "Graphs"),
+                METRICS.figure("capture_difference", refused[0].text),
+            ],
+        )
+    ]

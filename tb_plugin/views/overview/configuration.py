@@ -1,0 +1,175 @@
+"""Configuration: software, hardware and profiler options as the file states them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from tb_plugin.analysis.device_time import DeviceRatios, DeviceTime
+from tb_plugin.analysis.matrix_unit import NEUTRAL
+from tb_plugin.analysis.range_traces import has_only_ranges
+from tb_plugin.model.trace.hardware import DeviceInfo
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Figure, Figures, Metric
+from tb_plugin.views.overview.metrics import METRICS
+
+VERSIONS = {
+    "cuda_runtime_version": "CUDA runtime",
+    "cuda_driver_version": "CUDA driver",
+    "cupti_version": "CUPTI",
+    "hip_runtime_version": "HIP runtime",
+    "hip_driver_version": "HIP driver",
+    "rocprofiler-sdk_version": "rocprofiler",
+    "roctracer_version": "roctracer",
+}
+OPTIONS = ("record_shapes", "profile_memory", "with_stack", "with_modules", "with_flops")
+PLAIN = {
+    "torch_version": "PyTorch",
+    "pytorch_version": "PyTorch",
+    "Framework": "Framework",
+    "host_name": "Host",
+    "trace_id": "Trace id",
+    "PT_PROFILER_JOB_NAME": "Job",
+    "PT_PROFILER_JOB_VERSION": "Job version",
+    "PT_PROFILER_JOB_ATTEMPT_INDEX": "Job attempt",
+}
+_ELSEWHERE = (
+    "schemaVersion", "deviceProperties", "distributedInfo", "displayTimeUnit", "baseTimeNanoseconds", "traceName",
+    "stackFrames", "file_info", "file_process",
+)  # fmt: skip
+"""Keys whose content stands in other places of the page, or is about the file and not about the run."""
+_MOST = 100
+"""Further settings that are shown; beyond them their number."""
+LONGEST = 300
+"""Characters of a setting that are shown; metadata is free text and may be anything."""
+
+
+def _setting(key: str, title: str, value: object) -> Figure:
+    definition = f"Top-level key {key} of the trace file."
+    return Figure(Metric(key, title, "text", definition, "the trace file"), str(value)[:LONGEST])
+
+
+def configuration(trace: TraceTable) -> Figures:
+    """Returns what the file says about the machine, the software, the process group and the profiler's options."""
+    figures = _software(trace.metadata)
+    options = _options(trace.metadata)
+    if options or not has_only_ranges(trace):
+        figures.append(_setting("profiler_options", "Profiler options", options or "none recorded"))
+    figures += _rest(trace.metadata)
+    return Figures("configuration", "Configuration", "as the file states it", figures)
+
+
+def _rest(data: Mapping[str, object]) -> list[Figure]:
+    """What else the file says of itself, under its own names; of objects each member."""
+    told = {*PLAIN, *VERSIONS, *OPTIONS, *_ELSEWHERE}
+    found: list[Figure] = []
+    for key, value in data.items():
+        if key in told:
+            continue
+        members = (
+            {f"{key}.{name}": member for name, member in value.items()} if isinstance(value, dict) else {key: value}
+        )
+        found += [_setting(name, name[:LONGEST], _text(member)) for name, member in members.items()]
+    if len(found) > _MOST:
+        definition = "Settings of the trace file that are not listed here."
+        more = Metric("further_settings", "Further settings", "count", definition, "the trace file")
+        return [*found[:_MOST], Figure(more, len(found) - _MOST)]
+    return found
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def head_settings(head: Mapping[str, object]) -> list[Figure]:
+    """Returns what is known before any event was read: keys may follow the events, so that what is missing is not said."""
+    figures = [_setting("deviceProperties", "Devices", devices)] if (devices := _devices(head)) else []
+    figures += _software(head)
+    if on := _options(head):
+        figures.append(_setting("profiler_options", "Profiler options", on))
+    return figures
+
+
+def _software(data: Mapping[str, object]) -> list[Figure]:
+    figures = [_setting(key, title, data[key]) for key, title in PLAIN.items() if key in data]
+    figures += [_setting(key, title, _version(key, data[key])) for key, title in VERSIONS.items() if key in data]
+    return figures + _distributed(data.get("distributedInfo"))
+
+
+def _options(data: Mapping[str, object]) -> str:
+    return ", ".join(option for option in OPTIONS if data.get(option))
+
+
+def _devices(data: Mapping[str, object]) -> str:
+    """Names of the devices of the machine, with their number: 8 × Tesla V100-SXM2-16GB."""
+    listed = data.get("deviceProperties")
+    names = [str(item.get("name", "")) for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+    counts = Counter(filter(None, names))
+    return ", ".join(f"{count} × {name}" if count > 1 else name for name, count in counts.items())
+
+
+def _version(key: str, value: object) -> str:
+    """12080 is CUDA 12.8: thousands are the major version, tens the minor one. HIP packs 7 digits instead."""
+    if (
+        key.startswith(("cuda", "cupti"))
+        and isinstance(value, int)
+        and 1000 < value < 1_000_000
+        and key != "cupti_version"
+    ):
+        return f"{value // 1000}.{value % 1000 // 10}"
+    if key.startswith("hip") and isinstance(value, int) and value > 10_000_000:
+        return f"{value // 10_000_000}.{value // 100_000 % 100}.{value % 100_000}"
+    return str(value)
+
+
+def _distributed(info: object) -> list[Figure]:
+    if not isinstance(info, dict):
+        return []
+    titles = {
+        "backend": "Backend",
+        "rank": "Rank",
+        "world_size": "World size",
+        "nccl_version": "NCCL",
+        "pg_count": "Groups",
+    }
+    return [_setting(f"distributedInfo.{key}", title, info[key]) for key, title in titles.items() if key in info]
+
+
+def _matrix(device: DeviceInfo, ratios: DeviceRatios) -> list[Figure]:
+    units = device.matrix_unit or NEUTRAL
+    figures = [Figure(METRICS.metric("tensor_core_ratio", f"Kernel time on {units}"), ratios.tensor_core_ratio)]
+    if ratios.matrix_unknown_ratio:
+        title = f"Kernel time that may be on {units}"
+        figures.append(Figure(METRICS.metric("matrix_unknown_ratio", title), ratios.matrix_unknown_ratio))
+    return figures
+
+
+def _title(device: DeviceInfo, text: str) -> str:
+    """A title with the vendor's word for its multiprocessors, "" when there is none."""
+    return text.format(device.multiprocessor) if device.multiprocessor else ""
+
+
+def device_card(
+    device: DeviceInfo, ratios: DeviceRatios | None, time: DeviceTime | None, window: str, more: Sequence[Figure] = ()
+) -> Figures:
+    """Returns one device: what it is, and how well it was used; ``window`` says which steps, where not all recorded ones.
+
+    ``more`` are figures of its family.
+    """
+    figures = [
+        Figure(METRICS.metric("memory_bytes"), device.memory_bytes),
+        Figure(METRICS.metric("capability"), device.capability),
+        Figure(METRICS.metric("sm_count", _title(device, "{}s")), device.sm_count),
+    ]
+    if ratios is not None:
+        figures += [
+            Figure(METRICS.metric("utilization", "Utilization", window), ratios.utilization),
+            Figure(METRICS.metric("sm_efficiency", _title(device, "Est. {} efficiency"), window), ratios.sm_efficiency),
+            Figure(METRICS.metric("achieved_occupancy", "", window), ratios.occupancy),
+            *_matrix(device, ratios),
+        ]
+    if time is not None:
+        figures.append(Figure(METRICS.metric("no_operator_ns"), time.no_operator_ns))
+    known = [f for f in [*figures, *more] if f.value is not None]
+    return Figures(f"device_{device.id}", f"Device {device.id}", device.name or "", known)

@@ -1,0 +1,137 @@
+"""On which kinds of cores the kernels of a device ran, and how fast these were."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.base import Number
+from tb_plugin.analysis.core_frequency import core_frequency
+from tb_plugin.analysis.device_facts import are_stated, facts_of
+from tb_plugin.analysis.groupby import sum_by
+from tb_plugin.analysis.kernel_facts import stated_text
+from tb_plugin.analysis.metrics import WHOLE, define
+from tb_plugin.lib.intervals import intersect, measure, union
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.hardware import DeviceFacts
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Breakdown, Figure, Metric, Slice
+from tb_plugin.rules.low_frequency import METRICS as OF_RULE
+
+Int64 = npt.NDArray[np.int64]
+
+METRICS = OF_RULE.adding(
+    define(
+        WHOLE,
+        "ns",
+        {"core_ns": ("Cores", "Durations of the kernels that ran on this kind of cores; several may run at once.")},
+    ),
+    define(
+        WHOLE,
+        "hertz",
+        {"core_hertz": ("Frequency of cores", "Mean over the time in which kernels other than communication run.")},
+    ),
+)
+UNKNOWN = "Not stated"
+_REST = "Other cores"
+_MOST = 9
+"""So many kinds of cores are told apart; real devices have eight."""
+_COLOURS = 10
+_SLUG = re.compile(r"[^a-z0-9]+")
+
+
+@remembered
+def core_time(trace: TraceTable, device: int) -> dict[str, int]:
+    """Returns the durations of a device's kernels by the kind of cores they ran on, most first; {} where none is stated.
+
+    Kinds that have one name on pages are one.
+    """
+    facts = facts_of(trace)
+    if facts is None or not are_stated(trace, trace.recorder.kernels.core):
+        return {}
+    rows = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.device == device))
+    if not len(rows):
+        return {}
+    kind, of = np.unique(stated_text(trace, trace.recorder.kernels.core, rows), return_inverse=True)
+    time = sum_by(of, trace.dur_ns[rows], len(kind))
+    titles = dict(facts.cores)
+    order = np.argsort(-time, kind="stable").tolist()
+    found: dict[str, int] = {}
+    for place in order:
+        word = trace.strings[int(kind[place])]
+        title = UNKNOWN if kind[place] == MISSING else titles.get(word, word)
+        title = title if title in found or len(found) < _MOST else _REST
+        found[title] = found.get(title, 0) + int(time[place])
+    return found
+
+
+def cores_breakdown(trace: TraceTable, device: int) -> Breakdown | None:
+    """Returns the kernel time of a device by kind of cores; None where nothing is stated."""
+    times = core_time(trace, device)
+    if not sum(times.values()) or times.keys() == {UNKNOWN}:
+        return None
+    facts = facts_of(trace)
+    name, plain = trace.devices[device].id, METRICS["core_ns"]
+    parts = [
+        Slice(
+            Metric(f"core_{_slug(title)}", title, plain.unit, plain.definition, plain.window),
+            _colour(title, facts),
+            time,
+        )
+        for title, time in times.items()
+    ]
+    return Breakdown(
+        f"device_cores_{name}",
+        "Kernel time by kind of cores",
+        f"device {name}, durations summed, communication included",
+        "ns",
+        sum(times.values()),
+        parts,
+        "bar",
+    )
+
+
+def _colour(title: str, facts: DeviceFacts | None) -> str:
+    """The colour of a kind of cores: the same on all pages."""
+    known = list(dict.fromkeys(name for _, name in facts.cores)) if facts else []
+    if title in (UNKNOWN, _REST):
+        return "rest"
+    return f"slice{known.index(title) % _COLOURS}" if title in known else title
+
+
+def _slug(text: str) -> str:
+    return _SLUG.sub("_", text.lower()).strip("_") or "unnamed"
+
+
+def frequency_of(trace: TraceTable, device: int) -> Mapping[str, float]:
+    """Returns the mean frequency of a device's cores while its kernels run, and the share of that time in which it is low."""
+    frequency = core_frequency(trace, device)
+    if frequency is None:
+        return {}
+    rows = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.device == device) & ~trace.is_collective)
+    work = union(trace.start_ns[rows], trace.ends(rows))
+    mean = frequency.mean(work)
+    if mean is None:
+        return {}
+    return {"core_hertz": mean, "low_frequency_ratio": measure(intersect(work, frequency.low)) / measure(work)}
+
+
+def frequency_figures(trace: TraceTable, device: int) -> list[Figure]:
+    """Returns the same as figures of the device's card."""
+    return [METRICS.figure(key, value, window=WHOLE) for key, value in frequency_of(trace, device).items()]
+
+
+def core_facts(trace: TraceTable, device: int) -> dict[str, Number]:
+    """Returns kernel time by kind of cores, those that are not known as one, and the frequency of cores."""
+    name, stated = trace.devices[device].id, facts_of(trace)
+    known = {UNKNOWN, *(title for _, title in (stated.cores if stated else ()))}
+    facts: dict[str, Number] = {}
+    for title, time in core_time(trace, device).items():
+        # Text of a file makes no name of a fact.
+        key = f"device.{name}.core.{_slug(title if title in known else _REST)}_ns"
+        facts[key] = int(facts.get(key) or 0) + time
+    return facts | {f"device.{name}.{key}": value for key, value in frequency_of(trace, device).items()}

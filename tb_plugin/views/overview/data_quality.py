@@ -1,0 +1,448 @@
+"""Notices about the quality of the data.
+
+In one file: the notices share their helpers, and the last table gives their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.allocator import HOST_TYPE
+from tb_plugin.analysis.annotations import looked_into, named_ranges
+from tb_plugin.analysis.device_time import without_operator
+from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.graphs.replays import has_replays
+from tb_plugin.analysis.range_patterns import named
+from tb_plugin.analysis.range_traces import has_only_ranges
+from tb_plugin.analysis.reported_steps import missing_computation
+from tb_plugin.analysis.selection import window_info
+from tb_plugin.lib.isolation import Isolation
+from tb_plugin.model.trace.overflow import CODE as OVERFLOWED
+from tb_plugin.model.trace.report import Issue, ReadReport
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.model.trace.steps.annotations import marking
+from tb_plugin.model.trace.steps.repetition import BEGIN, LAYER, RARE
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Figure, Link, Notice, Severity
+from tb_plugin.views.overview.capture_notices import capture_notices
+from tb_plugin.views.overview.metrics import METRICS
+
+Int64 = npt.NDArray[np.int64]
+
+
+def data_notices(trace: TraceTable, parts: Isolation | None = None) -> list[Notice]:
+    """Returns what to know about the trace itself, most consequential first."""
+    run = (parts or Isolation()).run
+    notices = [notice for title, look in _LOOKS.items() for notice in run(title, partial(look, trace), list[Notice]())]
+    order: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2, "info": 3}
+    return sorted(notices, key=lambda notice: order[notice.severity])
+
+
+def _notice(rule: str, severity: Severity, text: str, todo: str, *figures: Figure, view: str = "") -> Notice:
+    evidence = Link(view, {}, f"Show {view}") if view else None
+    return Notice(rule=rule, severity=severity, text=text, todo=todo, figures=list(figures), evidence=evidence)
+
+
+def _count(number: int, title: str = "Affected") -> Figure:
+    return METRICS.figure("affected", int(number), title)
+
+
+RULES, PATTERN = "class_rules", "step_pattern"
+_SERVER_STEPS = "steps_missing.server"
+"""Codes of the issues that a person's rule about classes of kernels, or pattern of steps, is none."""
+_READING: dict[str, tuple[str, Severity, str]] = {
+    "dropped": (
+        "events_dropped",
+        "high",
+        "Numbers leave these events out. Record again if they matter.",
+    ),
+    "quarantined": ("events_quarantined", "medium", "Numbers leave these events out; they moved no window."),
+    "repaired": ("events_repaired", "low", "The events count like all others; a name may differ from the original."),
+    "unknown": ("unknown_category", "info", "They are drawn on the timeline and count in no sum."),
+    "note": ("reading_note", "info", "Nothing to do."),
+}
+
+
+def _reading(trace: TraceTable) -> list[Notice]:
+    # Durations that were cut have a notice that says how long they were, the others in OWN_WORDS words of their own.
+    notices = [OWN_WORDS.get(issue.code, _issue)(issue) for issue in trace.report.issues if issue.code != OVERFLOWED]
+    if not trace.report.complete:
+        notices.append(
+            _notice(
+                "truncated",
+                "high",
+                _cut(trace.report),
+                "Wait until the job has written the whole file, or record again: numbers cover only what was written.",
+                _count(trace.report.events_kept, "Events read"),
+            )
+        )
+    return notices
+
+
+def _cut(report: ReadReport) -> str:
+    """Which file ends early, where the profile has several."""
+    names = ", ".join(report.cut_files).replace("{", "(").replace("}", ")")
+    if names:
+        return f"Cut off: {names}. What follows there is missing; of the profile {{affected}} events were read."
+    return "The file is cut off after {affected} events; what follows is missing."
+
+
+def _window(trace: TraceTable) -> list[Notice]:
+    window = window_info(trace)
+    if window is None:
+        return []
+    figures = [
+        METRICS.figure("window_start_ns", window.start_ns),
+        METRICS.figure("window_end_ns", window.end_ns),
+        METRICS.figure("trace_ns", window.trace_ns),
+        METRICS.figure("window_events", window.events),
+        METRICS.figure("trace_events", window.trace_events),
+    ]
+    what, why = "Only a part of the trace was opened", ""
+    if window.steps:
+        what = "Of {trace_steps} steps only {first_step} to {last_step} were opened"
+        figures += [METRICS.figure("first_step", window.first_step), METRICS.figure("last_step", window.last_step)]
+        figures.append(METRICS.figure("trace_steps", window.trace_steps))
+    if window.need_bytes > window.budget_bytes:
+        why = " All of it would take about {need_bytes} of memory, and {budget_bytes} are allowed."
+        figures += [
+            METRICS.figure("need_bytes", window.need_bytes),
+            METRICS.figure("budget_bytes", window.budget_bytes),
+        ]
+    times = "from {window_start_ns} to {window_end_ns} of {trace_ns}, {window_events} of {trace_events} events."
+    todo = (
+        "No number is about anything outside. Choose another window above the view, or raise TORCH_TRACE_MEMORY_MB and "
+        "start again to open all of it."
+    )
+    return [_notice("window", "high", f"{what}: {times}{why}", todo, *figures)]
+
+
+def _missing_kernels(trace: TraceTable) -> list[Notice]:
+    """Computation that the profile states, and of which most kernels are not recorded."""
+    missing = missing_computation(trace)
+    if missing is None:
+        return []
+    return [
+        _notice(
+            "kernels_missing",
+            "high",
+            "The profile states {stated_compute_ns} of computation, and its kernels compute for {recorded_compute_ns}.",
+            "Only the stated times of steps tell when the device was idle, and what hides communication. Files of the "
+            "profile are missing, or cut off.",
+            METRICS.figure("stated_compute_ns", missing[1]),
+            METRICS.figure("recorded_compute_ns", missing[0]),
+        )
+    ]
+
+
+def _clipped(trace: TraceTable) -> list[Notice]:
+    """Durations that were not believed."""
+    cut = trace.clipped
+    if not len(cut.row):
+        return []
+    return [
+        _notice(
+            "durations_clipped",
+            "medium",
+            "{affected} pieces of device work last longer (up to {recorded_dur_ns}) than all of the trace, though their "
+            "streams went on meanwhile.",
+            "Such durations overflowed in the recorder. All numbers take them as ended where the next work of their stream "
+            "began; a chosen event shows what was recorded.",
+            _count(len(cut.row)),
+            METRICS.figure("recorded_dur_ns", int(cut.recorded_ns.max())),
+            view="timeline",
+        )
+    ]
+
+
+def _issue(issue: Issue) -> Notice:
+    rule, severity, todo = _READING[issue.outcome]
+    text = (f"{issue.file}: {issue.text}" if issue.file else issue.text).replace("{", "(").replace("}", ")")
+    return _notice(rule, severity, "{affected} × " + text, todo, _count(issue.count))
+
+
+def _rules(issue: Issue) -> Notice:
+    text = issue.text.replace("{", "(").replace("}", ")")
+    todo = "That line counts for nothing. Mend it and start again: the rules are read once."
+    return _notice(RULES, "medium", text, todo, _count(issue.count))
+
+
+def _pattern(issue: Issue) -> Notice:
+    text = issue.text.replace("{", "(").replace("}", ")")
+    return _notice(PATTERN, "medium", text, "Steps are found without it. Mend it and start again.", _count(issue.count))
+
+
+def _unfinished(issue: Issue) -> Notice:
+    return _notice(
+        "ranges_unfinished",
+        "medium",
+        "{affected} ranges begin and never end, as where a recording is cut off: they last to the end of the trace; where "
+        "one thread has very many, the later ones until the next begins.",
+        "Their durations are the longest that they can have, and they seem to lie inside of those that began before them.",
+        _count(issue.count, "Ranges"),
+    )
+
+
+def _lost_recording(issue: Issue) -> Notice:
+    rule, severity, _ = _READING[issue.outcome]
+    todo = "Export each recording to a file of its own. Split this file at its documents to see the others."
+    return _notice(rule, severity, "{affected} × " + issue.text, todo, _count(issue.count))
+
+
+def _legacy(issue: Issue) -> Notice:
+    todo = "The timeline draws them; no page sums them."
+    return _notice("unknown_category", "medium", "{affected} " + issue.text + ".", todo, _count(issue.count))
+
+
+OWN_WORDS = {
+    RULES: _rules,
+    PATTERN: _pattern,
+    "unfinished_range": _unfinished,
+    "legacy_device_rows": _legacy,
+    "second_event_list": _lost_recording,
+    "trailing_events": _lost_recording,
+}
+"""Issues by code whose notice says more than what became of some events."""
+
+
+def _device_events(trace: TraceTable) -> list[Notice]:
+    notices = []
+    work = of_kind(trace.kind, *DEVICE_WORK)
+    if not work.any():
+        if trace.coverage.whole is not None or not trace.report.complete:
+            return []  # there may be some outside the window, or in what was cut off
+        if (trace.kind == EventKind.RUNTIME).any() or trace.metadata.get("deviceProperties"):
+            notices.append(
+                _notice(
+                    "device_events_missing",
+                    "high",
+                    "The trace names a device but holds no kernel, copy or set.",
+                    trace.recorder.todo("device_events_missing"),
+                )
+            )
+        return notices
+    unlaunched = work & (trace.launch == MISSING)
+    if unlaunched.any():
+        notices.append(
+            _notice(
+                "unlaunched",
+                "medium",
+                "{unlaunched} of the device events came without a recorded launch: they belong to no operator unless their "
+                "external id names one.",
+                trace.recorder.todo("unlaunched"),
+                METRICS.figure("unlaunched", int(unlaunched.sum())),
+            )
+        )
+    alone = without_operator(trace, np.flatnonzero(work))
+    if len(alone):
+        notices.append(
+            _notice(
+                "no_operator",
+                "low",
+                "{no_operator_ns} of device time has no operator around its launch.",
+                _why_without(trace, alone),
+                METRICS.figure("no_operator_ns", int(trace.dur_ns[alone].sum())),
+                view="operators",
+            )
+        )
+    if trace.external_disagreements:
+        notices.append(
+            _notice(
+                "external_ids_disagree",
+                "info",
+                "The external id of {affected} device events names another operator than the one around the launch.",
+                trace.recorder.todo("external_ids_disagree"),
+                _count(trace.external_disagreements),
+            )
+        )
+    return notices
+
+
+def _why_without(trace: TraceTable, rows: Int64) -> str:
+    """What device work without an operator is, and what to do where most of it is replayed."""
+    dur = trace.dur_ns[rows]
+    if has_replays(trace) and 2 * int(dur[np.isin(rows, origins_of(trace).work)].sum()) > int(dur.sum()):
+        return f"Most of it is of replays of captured graphs. {trace.recorder.todo('capture_missing')}".rstrip()
+    return "It is counted in the row (no operator): launches from graphs, custom extensions or bare runtime calls."
+
+
+def _device_numbers(trace: TraceTable) -> list[Notice]:
+    """Where rows and allocator events call one device by different numbers."""
+    used = [device for i, device in enumerate(trace.devices) if (trace.device == i).any()]
+    memory = trace.memory
+    allocating = np.unique(memory.device_id[(memory.device_type != HOST_TYPE) & (memory.device_id >= 0)])
+    other = [d for d in used if d.ordinal is not None and d.id != str(d.ordinal) and not d.is_named]
+    unknown = [d for d in used if d.ordinal is None]
+    notices = [
+        _notice(
+            "device_numbers",
+            "info",
+            "Kernels and copies name device {device} what allocator events and the list of devices name {ordinal}.",
+            "Both are shown as recorded; rules about memory compare the two as one device.",
+            METRICS.figure("device", device.id),
+            METRICS.figure("ordinal", device.ordinal),
+        )
+        for device in other
+    ]
+    if unknown and len(allocating):
+        notices.append(
+            _notice(
+                "device_numbers_unmatched",
+                "info",
+                "Kernels and copies number {affected} devices otherwise than allocator events do, and the file does not say "
+                "which is which.",
+                "Both are shown as recorded; no rule compares the memory of a device with its size.",
+                _count(len(unknown), "Devices"),
+            )
+        )
+    return notices
+
+
+_UNANSWERED = {
+    RARE: " None were inferred: no sequence of launches comes four times and fills half of it.",
+    LAYER: " None were inferred: what repeats may be a layer of the network as well as a step.",
+    BEGIN: " None were inferred: launches repeat, but nothing tells where a step begins.",
+}
+"""Why nothing that repeats was taken for steps."""
+
+
+def _steps(trace: TraceTable) -> list[Notice]:
+    notices = []
+    stepped = trace.steps.recorded or (trace.coverage.whole and trace.coverage.whole.steps)
+    if not stepped and not has_only_ranges(trace):
+        notices.append(
+            _notice(
+                "steps_missing",
+                "medium",
+                f"The trace has no steps: the whole recording counts as one.{_UNANSWERED.get(trace.steps.unanswered, '')}",
+                trace.recorder.todo(_SERVER_STEPS if named(trace, trace.recorder.iterating).any() else "steps_missing"),
+            )
+        )
+    notices += _unread_marks(trace)
+    if trace.steps.dropped:
+        notices.append(
+            _notice(
+                "steps_incomplete",
+                "low",
+                "Steps left out at the end because their device work was cut off: {affected}.",
+                trace.recorder.todo("steps_incomplete"),
+                _count(len(trace.steps.dropped), "Steps"),
+            )
+        )
+    return notices
+
+
+def _unread_marks(trace: TraceTable) -> list[Notice]:
+    """Names the marks of a server that no pattern reads."""
+    names = trace.strings.take(np.unique(trace.name[trace.kind == EventKind.ANNOTATION]))
+    unread = names.filter(pa.array(~marking(names, trace.recorder.steps)))
+    return [
+        _notice(
+            "server_steps_unread",
+            "medium",
+            f"{{affected}} names of {framework} mark steps in an unknown form: {{unread_mark}}.",
+            trace.recorder.todo(_SERVER_STEPS),
+            _count(len(found)),
+            METRICS.figure("unread_mark", str(found[0].as_py())),
+        )
+        for framework, pattern in trace.recorder.marks
+        if len(found := unread.filter(pc.match_substring_regex(unread, pattern)))
+    ]
+
+
+def _lost(trace: TraceTable, option: str, what: str) -> str:
+    """What is said in place of how to record something: it was recorded, or may stand in what is missing of the file."""
+    if trace.metadata.get(option):
+        return f"The file says that {what} were recorded ({option}), and what was read of it holds none."
+    return "" if trace.report.complete else f"What was read of the file holds no {what}."
+
+
+def _options(trace: TraceTable) -> list[Notice]:
+    operators = trace.kind == EventKind.OPERATOR
+    if not operators.any() or trace.coverage.whole is not None:
+        return []  # of a window nobody knows what there is outside
+    notices = []
+    if not (trace.operators.shapes != MISSING).any():
+        notices.append(
+            _notice("shapes_missing", "info", "No input shapes were recorded.", trace.recorder.todo("shapes_missing"))
+        )
+    stacked = (trace.operators.stack != MISSING).any() or (trace.kind == EventKind.PYTHON).any()
+    if not stacked:
+        lost, todo = _lost(trace, "with_stack", "call stacks"), trace.recorder.todo("stacks_missing")
+        notices.append(_notice("stacks_missing", "info", lost or "No call stacks were recorded.", "" if lost else todo))
+    if not len(trace.memory.time_ns):
+        lost, todo = _lost(trace, "profile_memory", "memory events"), trace.recorder.todo("memory_missing")
+        notices.append(
+            _notice("memory_missing", "info", lost or "No memory events were recorded.", "" if lost else todo)
+        )
+    return [notice for notice in notices if trace.recorder.todo(notice.rule)]  # other recorders have no such options
+
+
+def crossings(trace: TraceTable) -> int:
+    """Returns how many host events cross another of their thread, Python calls left out: that these do is usual."""
+    is_python = trace.kind == EventKind.PYTHON
+    is_python[trace.python.row] = True  # calls of modules that were recorded as Python calls
+    return int((trace.overlaps & ~is_python).sum())
+
+
+def _structure(trace: TraceTable) -> list[Notice]:
+    crossing = crossings(trace)
+    if not crossing:
+        return []
+    return [
+        _notice(
+            "partial_overlaps",
+            "info",
+            "Host events that overlap another of their thread in part, neither enclosing the other: {affected}.",
+            "Each keeps its full time, has a row of its own on the timeline, and is nested in what encloses it whole.",
+            _count(crossing),
+            view="timeline",
+        )
+    ]
+
+
+def _format(trace: TraceTable) -> list[Notice]:
+    recorder = trace.recorder
+    if not recorder.lacks:
+        return []
+    text = f"A file of this format never holds {recorder.lacks}."
+    return [_notice("format_lacks", "info", text, recorder.todo("format_lacks"))]
+
+
+def _phases(trace: TraceTable) -> list[Notice]:
+    """Annotations beyond the bound: what lies in them is not looked for, in Phases and where a view is limited to one."""
+    deep = int((named_ranges(trace) & ~looked_into(trace)).sum())
+    if not deep:
+        return []
+    return [
+        _notice(
+            "phases_deep",
+            "low",
+            "Annotations so deep inside others that nothing is looked for inside of them: {affected}.",
+            "They have calls and host time in Phases, and no device time; a view that is limited to a phase leaves them out.",
+            _count(deep, "Annotations"),
+            view="phases",
+        )
+    ]
+
+
+_LOOKS: dict[str, Callable[[TraceTable], list[Notice]]] = {
+    "Notice about the window": _window,
+    "Notices about reading": _reading,
+    "Notices about device events": _device_events,
+    "Notices about captures": capture_notices,
+    "Notice about missing kernels": _missing_kernels,
+    "Notices about steps": _steps,
+    "Notice about clipped durations": _clipped,
+    "Notices about numbers of the device": _device_numbers,
+    "Notices about options": _options,
+    "Notices about structure": _structure,
+    "Notices about the format": _format,
+    "Notices about phases": _phases,
+}

@@ -1,0 +1,301 @@
+"""What each device does in a step: computed from its kernels, and beside that as the profile states it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import Frame, Number
+from tb_plugin.analysis.busy_intervals import covered_work
+from tb_plugin.analysis.device_facts import facts_of
+from tb_plugin.analysis.metrics import SHARED, STEP, define
+from tb_plugin.analysis.reported_steps import missing_computation, stated_steps
+from tb_plugin.lib.intervals import Ranges, intersect, join, measure_within, subtract, union
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import EventKind
+from tb_plugin.model.trace.table import Steps, TraceTable
+from tb_plugin.payloads import Breakdown, Column, Slice
+
+Int64 = npt.NDArray[np.int64]
+
+MEAN = "mean of the steps"
+MOST_DEVICES = 64
+"""Devices whose stated steps are shown, at most."""
+METRICS = SHARED.adding(
+    define(
+        STEP,
+        "ns",
+        {
+            "step_preparing_ns": (
+                "Preparing",
+                "From the begin of the step to the first kernel that runs on the device in it.",
+            ),
+            "step_free_ns": (
+                "Free",
+                "No kernel runs between the first one and the last one of the step on the device; copies and sets may.",
+            ),
+            "step_finishing_ns": (
+                "Finishing",
+                "From the end of the last kernel of the step on the device to the step's end.",
+            ),
+            "step_exposed_rest_ns": ("Exposed, not receiving", "Exposed communication without the bubble."),
+            "step_receiving_ns": (
+                "Bubble",
+                "The part of exposed communication in which the device receives what another rank sends.",
+            ),
+        },
+    ),
+    define(
+        "the step, as the profile states it",
+        "ns",
+        {
+            "stated_computing_ns": ("Computing", "Kernels other than communication run."),
+            "stated_exposed_ns": ("Exposed communication", "Communication that no computation hides."),
+            "stated_overlapped_ns": ("Overlap", "Communication that computation hides."),
+            "stated_communication_ns": ("Communication", "Communication, hidden or not."),
+            "stated_free_ns": ("Free", "Neither computation nor communication."),
+            "stated_stage_ns": ("Stage", "From the first work to the end of the last, without the bubble."),
+            "stated_bubble_ns": ("Bubble", "Receiving what another rank sends."),
+            "stated_exposed_without_receive_ns": (
+                "Exposed, not receiving",
+                "Exposed communication without the bubble.",
+            ),
+            "stated_preparing_ns": (
+                "Preparing",
+                "From the begin of the step on the host to its first work on the device, also while that still works for the "
+                "step before.",
+            ),
+            "stated_difference_ns": (
+                "Parts less whole",
+                "Computing, exposed communication (Not Overlapped) and free less stage and bubble: 0 but for rounding where "
+                "the statement is consistent.",
+            ),
+        },
+    ),
+)
+PARTS = (
+    ("step_preparing_ns", "wait"),
+    ("compute_alone_ns", "compute"),
+    ("overlap_ns", "overlap"),
+    ("exposed_communication_ns", "communication"),
+    ("step_free_ns", "idle"),
+    ("step_finishing_ns", "rest"),
+)
+"""What a step falls into on a device, and their colours."""
+_RECEIVING = (("step_exposed_rest_ns", "communication"), ("step_receiving_ns", "transfer_in"))
+"""What exposed communication falls into where a device receives."""
+_STATED_PARTS = (
+    ("compute_alone_ns", "compute"),
+    ("overlap_ns", "overlap"),
+    ("exposed_communication_ns", "communication"),
+    ("step_free_ns", "idle"),
+)
+_COLUMNS = ("step_total_ns", "compute_ns", *(key for key, _ in PARTS), "step_receiving_ns")
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceSteps:
+    """What a device did in steps: by key a time of each. The parts sum to ``step_total_ns`` exactly."""
+
+    label: tuple[str, ...]
+    times: Mapping[str, Int64]
+
+    def mean(self, key: str) -> float:
+        """Returns the mean over the steps."""
+        return float(self.times[key].mean())
+
+
+def device_steps(trace: TraceTable, device: int, steps: Steps) -> DeviceSteps | None:
+    """Returns what device number ``device`` does in each of these steps; None without kernels or steps."""
+    kernels = _kernels(trace, device)
+    if kernels is None or not len(steps.label):
+        return None
+    start, end = steps.start_ns, steps.end_ns
+    busy = join(kernels.compute, kernels.communication)
+    first, last = _bounds(busy, start, end)
+    both = intersect(kernels.compute, kernels.communication)
+    alone = subtract(kernels.communication, kernels.compute)
+    compute, overlap, exposed = (measure_within(each, start, end) for each in (kernels.compute, both, alone))
+    return DeviceSteps(
+        steps.label,
+        {
+            "step_total_ns": end - start,
+            "compute_ns": compute,
+            "step_preparing_ns": first - start,
+            "compute_alone_ns": compute - overlap,
+            "overlap_ns": overlap,
+            "exposed_communication_ns": exposed,
+            "step_free_ns": last - first - compute - exposed,
+            "step_finishing_ns": end - last,
+            "step_receiving_ns": measure_within(intersect(kernels.receiving, alone), start, end),
+        },
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Kernels:
+    """When kernels of a device run."""
+
+    compute: Ranges
+    communication: Ranges
+    receiving: Ranges
+
+
+@remembered
+def _kernels(trace: TraceTable, device: int) -> _Kernels | None:
+    rows = covered_work(trace)
+    rows = rows[(trace.device[rows] == device) & (trace.kind[rows] == EventKind.KERNEL)]
+    if not len(rows):
+        return None
+    facts = facts_of(trace)
+    pattern = re.compile(facts.receiving) if facts and facts.receiving else None
+    receives = trace.strings.where(lambda text: bool(pattern and pattern.search(text)))[trace.name[rows]]
+    talks = trace.is_collective[rows]
+
+    def when(chosen: npt.NDArray[np.bool_]) -> Ranges:
+        return union(trace.start_ns[rows[chosen]], trace.ends(rows[chosen]))
+
+    return _Kernels(when(~talks), when(talks), when(talks & receives))
+
+
+def _bounds(busy: Ranges, start: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """When a device first and last works in each window; both its end where it does not."""
+    after = np.searchsorted(busy.end, start, side="right")
+    before = np.searchsorted(busy.start, end, side="left") - 1
+    none = after > before
+    first = np.append(busy.start, 0)[after]
+    last = np.append(busy.end, 0)[before]
+    return np.where(none, end, np.maximum(first, start)), np.where(none, end, np.minimum(last, end))
+
+
+def steps_breakdown(device: str, found: DeviceSteps, title: str) -> Breakdown:
+    """Returns the mean step of a device as a bar of its parts."""
+    means = {key: found.mean(key) for key in found.times}
+    means["step_exposed_rest_ns"] = means["exposed_communication_ns"] - means["step_receiving_ns"]
+    shown = list(PARTS)
+    if means["step_receiving_ns"]:
+        at = [key for key, _ in PARTS].index("exposed_communication_ns")
+        shown[at : at + 1] = _RECEIVING
+    parts = [Slice(METRICS.metric(key, window=MEAN), category, means[key]) for key, category in shown]
+    return Breakdown(
+        f"device_steps_{device}",
+        title,
+        f"device {device}, its kernels on all streams; the parts sum exactly",
+        "ns",
+        found.mean("step_total_ns"),
+        parts,
+        "bar",
+    )
+
+
+def stated_breakdowns(means: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, Breakdown]]:
+    """Returns the mean step of each device, by its id, as the profile states it."""
+    for device, mean in means.items():
+        if not {"computing_ns", "exposed_ns", "free_ns"} <= mean.keys():
+            continue
+        both = min(mean.get("overlapped_ns", 0.0), mean["computing_ns"])
+        values = (mean["computing_ns"] - both, both, mean["exposed_ns"], mean["free_ns"])
+        parts = [
+            Slice(METRICS.metric(key, window=MEAN), category, value)
+            for (key, category), value in zip(_STATED_PARTS, values, strict=True)
+        ]
+        title, subtitle = "Device time of a step, as the profile states it", "its kernels are not all recorded"
+        yield (
+            device,
+            Breakdown(f"device_steps_{device}", title, f"device {device}; {subtitle}", "ns", sum(values), parts, "bar"),
+        )
+
+
+def stated_means(trace: TraceTable, table: pa.Table) -> dict[str, dict[str, float]]:
+    """Returns the means over the steps of what is stated, by device; rows that name none are about the only one."""
+    keys = _times_in(table)
+    only = trace.devices[0].id if len(trace.devices) == 1 else "0"
+    rows = table.group_by("device").aggregate([(key, "mean") for key in keys]).sort_by("device").slice(0, MOST_DEVICES)
+    return {
+        only if row["device"] is None else str(row["device"]): {
+            key: row[f"{key}_mean"] for key in keys if row[f"{key}_mean"] is not None
+        }
+        for row in rows.to_pylist()
+    }
+
+
+def _times_in(table: pa.Table) -> list[str]:
+    return [name for name in table.column_names if name.endswith("_ns")]
+
+
+def steps_frame(found: Mapping[str, DeviceSteps]) -> Frame:
+    """Returns what devices did in steps, a row for each device and step."""
+    data = {
+        "device": pa.array([device for device, each in found.items() for _ in each.label], pa.string()),
+        "step": pa.array([label for each in found.values() for label in each.label], pa.string()),
+        **{key: pa.array(np.concatenate([each.times[key] for each in found.values()])) for key in _COLUMNS},
+    }
+    table = pa.table(data)
+    # Compute less overlap: the bar has it.
+    columns = [Column(METRICS.metric(key, window=STEP), hidden=key == "compute_alone_ns") for key in data]
+    return Frame("steps_of_devices", "Steps on the device", columns, table, ("device", "step"), "step")
+
+
+def stated_frame(table: pa.Table) -> Frame:
+    """Returns the times of steps as the profile states them."""
+    data = {
+        "device": pc.cast(table["device"], pa.string()),
+        "step": table["step"],
+        **{f"stated_{name}": table[name] for name in _times_in(table)},
+    }
+    stated = pc.add(pc.add(table["computing_ns"], table["exposed_ns"]), table["free_ns"])
+    data["stated_difference_ns"] = pc.subtract(stated, pc.add(table["stage_ns"], table["bubble_ns"]))
+    shown = pa.table(data)
+    columns = [Column(METRICS.metric(key)) for key in data]
+    return Frame("stated_steps", "Steps as the profile states them", columns, shown, ("device", "step"), "step")
+
+
+def steps_facts(found: Mapping[str, DeviceSteps], stated: Mapping[str, Mapping[str, float]]) -> dict[str, Number]:
+    """Returns means over the steps, by device."""
+    facts: dict[str, Number] = {
+        f"device.{device}.step.{key.removeprefix('step_').removesuffix('_ns')}_mean_ns": each.mean(key)
+        for device, each in found.items()
+        for key in _COLUMNS
+    }
+    return facts | {
+        f"device.{device}.stated.{key.removesuffix('_ns')}_mean_ns": mean
+        for device, means in stated.items()
+        for key, mean in means.items()
+    }
+
+
+@dataclass(frozen=True)
+class OfDevices:
+    """What the page tells about steps on devices whose profiles state more than all do; nothing about others."""
+
+    bars: Mapping[str, Breakdown]
+    """By the id of the device."""
+    frames: Mapping[str, Frame]
+    facts: dict[str, Number]
+
+
+def steps_of_devices(trace: TraceTable, steps: Steps, chosen: Sequence[str] | None) -> OfDevices:
+    """Returns what devices did in steps: computed where their kernels are recorded, else as the profile states it."""
+    stated = stated_steps(trace, chosen)
+    found = {}
+    if missing_computation(trace) is None:
+        for i, device in enumerate(trace.devices):
+            if (len(stated) or device.facts is not None) and (each := device_steps(trace, i, steps)) is not None:
+                found[device.id] = each
+    title = "Device time of a step" if steps.recorded else "Device time of the recording"
+    if steps.recorded and len(steps.label) > 1:
+        title += f", mean of {len(steps.label)} steps"
+    bars = {device: steps_breakdown(device, each, title) for device, each in found.items()}
+    # Grouping loads parts of Arrow that most traces never need: 10 MB.
+    means = stated_means(trace, stated) if len(stated) else {}
+    bars |= {device: bar for device, bar in stated_breakdowns(means) if device not in bars}
+    if not bars and not len(stated):
+        return OfDevices({}, {}, {})
+    frames = [*([steps_frame(found)] if found else []), stated_frame(stated)]
+    return OfDevices(bars, {frame.name: frame for frame in frames}, steps_facts(found, means))

@@ -1,0 +1,383 @@
+"""The first sentence of the Overview: what limits the program, and the name and line with most of that time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.annotations import named_ranges, phases_of
+from tb_plugin.analysis.blocking_calls import held_by_profiler
+from tb_plugin.analysis.busy_intervals import device_busy
+from tb_plugin.analysis.code_lines import code_lines
+from tb_plugin.analysis.device_time import busy_title
+from tb_plugin.analysis.graphs.attribution import operator_names
+from tb_plugin.analysis.groupby import sum_by
+from tb_plugin.analysis.host_threads import threads_of
+from tb_plugin.analysis.kernel_classes import TITLES
+from tb_plugin.analysis.out_of_memory import chosen_failures, sentence_of
+from tb_plugin.analysis.phrases import capital
+from tb_plugin.analysis.reported_steps import stated_length, stated_steps
+from tb_plugin.analysis.selection import Chosen
+from tb_plugin.analysis.stack_frames import thread_numbers
+from tb_plugin.analysis.step_shares import active_rows, shares
+from tb_plugin.analysis.timeline_links import at_event
+from tb_plugin.analysis.unrecorded_work import unrecorded_work
+from tb_plugin.lib.intervals import Ranges, intersect, measure, measure_within, subtract, union
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
+from tb_plugin.model.trace.table import Steps, TraceTable
+from tb_plugin.model.trace.tree import nest
+from tb_plugin.payloads import Figure, Link, Notice
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._savings import Findings
+from tb_plugin.rules._verdict import MIN_SHARE, Verdict
+from tb_plugin.views.overview.metrics import METRICS
+
+Int64 = npt.NDArray[np.int64]
+
+_PART = "{largest_ns} of {step_time_mean_ns} per step ({largest_share})"
+_TEXTS: dict[Limit, str] = {
+    Limit.DATA_LOADING: f"Data loading takes {_PART}",
+    Limit.CPU: f"CPU overhead: the device idles for {_PART}",
+    Limit.INITIALISATION: f"Initialisation (context creation, code loading) takes {_PART}",
+    Limit.CAPTURE: f"Graph capture takes {_PART}",
+    Limit.COPIES: f"Copies not overlapped with kernels take {_PART}",
+    Limit.COMMUNICATION: f"Communication not overlapped with compute takes {_PART}",
+    Limit.CPU_ONLY: f"CPU-only program: operators take {_PART}",
+    Limit.PROFILER: f"The program waits for the profiler itself for {_PART}",
+    Limit.GPU_NOT_RECORDED: "Device work is missing: only {sampled_share} of the recorded launches have a recorded kernel",
+    Limit.RECORDING: "The recording holds only {sampled_share} of the operators, so what limits the program is unknown",
+    Limit.UNKNOWN_KERNELS: f"Kernels take {_PART}. "
+    "No check covers {unknown_share} of the kernel time: kernels of unknown type",
+    Limit.CPU_NOT_RECORDED: f"The device idles for {_PART}. CPU work is not recorded, so the cause is unknown",
+    Limit.TRUNCATED: "The file is truncated, so what limits the program is unknown",
+}
+_ONCE = {
+    Limit.INITIALISATION: "A process does this once: it is outside of the steady state",
+    Limit.CAPTURE: "Captured launches run later, when the graph is replayed",
+}
+_WITHOUT_NAME = (Limit.NOTHING, Limit.UNKNOWN_KERNELS, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)
+_SLOW_LAUNCHES = ": each launch costs the host {launch_every_ns}, half of the kernels take at most {kernel_median_ns}"
+_FUSIBLE = "Fusing {run_classes} kernels could save up to {saving_high_ns} of {step_time_mean_ns} per step"
+MIN_EARLIER = 0.1
+_LARGEST = 3
+"""Groups of kernel classes in the first sentence."""
+_CLASSES = {
+    KernelClass.OTHER: "unknown",
+    KernelClass.COPY: "elementwise and copy",
+    KernelClass.ELEMENTWISE: "elementwise and copy",
+}
+_TABLES: dict[EventKind, tuple[str, dict[str, str]]] = {
+    EventKind.KERNEL: ("kernels", {}),
+    EventKind.MEMCPY: ("kernels", {"group": "copies"}),
+    EventKind.MEMSET: ("kernels", {"group": "copies"}),
+    EventKind.OPERATOR: ("operators", {}),
+}
+"""View, and what of it, that has rows of a kind in a table."""
+_WAITS = ("runtime", "dataloader", "other")
+"""Categories of which one event on the timeline says more than a table: what the device waits for."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One of the categories that a step is made of; nanoseconds over all steps together."""
+
+    category: str
+    part_ns: int
+    name: int
+    """String of the name with the largest share of the part, each moment counted for the innermost row; MISSING: no row."""
+    name_ns: int
+    caller: int
+    """String of the operator that launched or made most of what has that name; MISSING where none is known."""
+    line: str | None
+    """The line of Python that most of it was launched or made under; None where none is known."""
+    row: int
+    """The row of that name that covers most of the part; MISSING: none does."""
+
+
+def _part(trace: TraceTable, category: str) -> Ranges:
+    """When a category counts; "other" is the rest of the recording."""
+    if category != "other":
+        return shares(trace)[category]
+    rest = Ranges(np.array([trace.coverage.start_ns]), np.array([trace.coverage.end_ns]))
+    for covered in shares(trace).values():
+        rest = subtract(rest, covered)
+    return rest
+
+
+def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chosen: Chosen) -> Cost | None:
+    """Returns what most of the limiting time goes to; None where no category limits."""
+    if verdict is None or not verdict.category:
+        return None
+    category, part_ns = verdict.category, verdict.part_ns
+    within = intersect(union(steps.start_ns, steps.end_ns), _part(trace, category))
+    if category == "other":
+        # An idle thread (a progress bar's, a watchdog) does not hold up the training.
+        rows = np.flatnonzero(trace.kind == EventKind.PYTHON)
+        idle = [thread.number for thread in threads_of(trace, chosen) if thread.idle]
+        rows = rows[~np.isin(thread_numbers(trace, rows), idle)]
+    else:
+        within = subtract(within, held_by_profiler(trace))
+        rows = np.flatnonzero(active_rows(trace, category))
+    own = _own_time(trace, rows, within)
+    name, name_ns = _most(trace.name[rows], own)
+    named = trace.name[rows] == name
+    caller, _ = _most(_operators(trace, rows[named]), own[named])
+    row = int(rows[named][own[named].argmax()]) if name != MISSING else MISSING
+    # Rows that run side by side make no part larger than it is.
+    return Cost(category, part_ns, name, min(name_ns, part_ns), caller, _line(trace, rows[named], own[named]), row)
+
+
+def _line(trace: TraceTable, rows: Int64, time: Int64) -> str | None:
+    """The line of Python with most of the time of these rows, or of their launches; Python itself needs none.
+
+    None where the line of most of that time is not known: another line would be blamed for it.
+    """
+    if of_kind(trace.kind[rows], EventKind.PYTHON).all():
+        return None
+    lines = code_lines(trace)
+    on_device = of_kind(trace.kind[rows], *DEVICE_WORK)
+    of = lines.of[np.where(on_device, trace.launch[rows], rows)]
+    if 2 * time[of == MISSING].sum() > time.sum():
+        return None
+    line, _ = _most(of, time)
+    text: str | None = lines.texts[line].as_py() if line != MISSING else None
+    return text
+
+
+def _own_time(trace: TraceTable, rows: Int64, within: Ranges) -> Int64:
+    """How much of ``within`` each row covers and none of the rows inside it; nanoseconds."""
+    covered = measure_within(within, trace.start_ns[rows], trace.ends(rows))
+    if of_kind(trace.kind[rows], *DEVICE_WORK).any():
+        return covered  # device rows do not nest
+    parent = nest(thread_numbers(trace, rows), trace.start_ns[rows], trace.ends(rows)).parent
+    own: Int64 = np.maximum(covered - sum_by(parent, covered, len(rows)), 0)
+    return own
+
+
+def _most(names: npt.NDArray[np.integer], time: Int64) -> tuple[int, int]:
+    """The name with most time and that time; MISSING where no named row has any. Of equal ones the first string."""
+    known = names != MISSING
+    if not time[known].any():
+        return MISSING, 0
+    unique, inverse = np.unique(names[known], return_inverse=True)
+    total = sum_by(inverse, time[known], len(unique))
+    first = int(total.argmax())
+    return int(unique[first]), int(total[first])
+
+
+def _operators(trace: TraceTable, rows: Int64) -> npt.NDArray[np.integer]:
+    """Names of the operators that launched or made the rows."""
+    return operator_names(trace, rows)
+
+
+def cost_notices(
+    trace: TraceTable, steps: Steps, cost: Cost | None, findings: Findings, chosen: tuple[str, ...] | None
+) -> list[Notice]:
+    """Returns the sentence that says what limits the program; nothing without a verdict."""
+    verdict = findings.verdict
+    if verdict is None:
+        return []
+    if verdict.limit is Limit.MEMORY:
+        return [_failure(trace, chosen)]
+    earlier = _mid_flight(trace, steps, verdict)
+    if verdict.limit is Limit.STARTED_LATE:
+        return earlier
+    count = max(len(steps.label), 1)
+    figures = [
+        METRICS.figure("largest_ns", verdict.part_ns / count),
+        METRICS.figure("step_time_mean_ns", verdict.total_ns / count),
+        METRICS.figure("largest_share", verdict.part_ns / verdict.total_ns),
+        METRICS.figure("limit", verdict.limit.value),
+    ]
+    gpu = findings.utilization
+    word = busy_title(trace).removesuffix(" busy").replace("Device", "device")
+    if gpu is not None:
+        figures.append(METRICS.figure("utilization", gpu, busy_title(trace)))
+    if verdict.mix:
+        figures.append(METRICS.figure("class_mix", _mix(verdict)))
+    if verdict.recorded < 1:
+        figures.append(METRICS.figure("sampled_share", verdict.recorded))
+    if verdict.limit is Limit.UNKNOWN_KERNELS:
+        unknown = verdict.mix[KernelClass.OTHER] / sum(verdict.mix.values())
+        figures.append(METRICS.figure("unknown_share", unknown))
+    fusible = _fusible(verdict, findings)
+    if verdict.limit is Limit.NOTHING:
+        figures.append(METRICS.figure("rules_looked", findings.looked))
+        text = f"{capital(word)} {{utilization}} busy: {{class_mix}}. No problem found ({{rules_looked}} checks)"
+    elif fusible:
+        figures += fusible
+        text = f"{capital(word)}-bound. Kernel time: {{class_mix}}. {_FUSIBLE}"
+    elif verdict.limit is Limit.GPU:
+        text = f"{capital(word)}-bound. Kernels take {_PART}: {{class_mix}}"
+    elif verdict.limit is Limit.CPU_NOT_RECORDED and not device_busy(trace):
+        text = (
+            "The recording holds no operator and no device work, so what took {step_time_mean_ns} per step is unknown"
+        )
+    else:
+        text = _TEXTS[verdict.limit].replace("the device", f"the {word}")
+        if verdict.category == "other":
+            text = text.replace("operators take", "code outside operators takes")
+    if not steps.recorded:
+        text = text.replace("{step_time_mean_ns} per step", "the recorded {step_time_mean_ns}")
+    evidence = Link("timeline", {}, "Show evidence")
+    if verdict.limit is Limit.PROFILER:
+        text, own = f"{text}: {{held_name}}", _profiler(trace, steps)
+        name = trace.strings[int(trace.name[own])]
+        figures.append(METRICS.figure("held_name", name))
+        evidence = Link("timeline", {"search": name, **at_event(trace, own)}, "Show evidence")
+    elif cost is not None:
+        more, named = _mostly(trace, cost, count)
+        evidence = _evidence(trace, cost)
+        figures += named
+        if verdict.limit not in _WITHOUT_NAME and not fusible:
+            launching = _launching(findings) if verdict.limit is Limit.CPU else []
+            text = f"{text}{_SLOW_LAUNCHES if launching else ''}{more}"
+            figures += launching
+    if verdict.limit in _ONCE:
+        text += f". {_ONCE[verdict.limit]}"
+    if verdict.limit is Limit.DATA_LOADING and gpu is not None:
+        text += f". The {word} is {{utilization}} busy"
+    sentence = Notice("largest_cost", "info", f"{text}.", "", figures, measure="largest_share", evidence=evidence)
+    return [sentence, *earlier]
+
+
+_STATED: dict[Limit, tuple[str, str]] = {
+    Limit.COMMUNICATION: ("exposed_ns", _TEXTS[Limit.COMMUNICATION]),
+    Limit.GPU_NOT_RECORDED: ("free_ns", f"The device idles for {_PART}"),
+    Limit.GPU: ("computing_ns", f"Computation takes {_PART}"),
+}
+"""Parts of stated times of steps by what limits a program whose idle time has no known cause."""
+
+
+def stated_cost(trace: TraceTable, chosen: tuple[str, ...] | None) -> list[Notice]:
+    """Returns the sentence that says what limits the program by the times of steps that the profile states; none without."""
+    table = stated_steps(trace, chosen)
+    length = stated_length(table)
+    if not length:
+        return []
+    means = {limit: pc.mean(table[key]).as_py() or 0.0 for limit, (key, _) in _STATED.items()}
+    waits = {limit: time for limit, time in means.items() if limit is not Limit.GPU and time >= MIN_SHARE * length}
+    limit = max(waits, key=lambda each: waits[each], default=Limit.GPU)
+    figures = [
+        METRICS.figure("largest_ns", means[limit]),
+        METRICS.figure("step_time_mean_ns", length),
+        METRICS.figure("largest_share", means[limit] / length),
+        METRICS.figure("limit", limit.value),
+    ]
+    text = f"{_STATED[limit][1]}, as the profile states. Most kernels are missing from the recording."
+    return [Notice("largest_cost", "info", text, "", figures, measure="largest_share")]
+
+
+def _failure(trace: TraceTable, chosen: tuple[str, ...] | None) -> Notice:
+    failures = chosen_failures(trace, chosen)
+    text, figures = sentence_of(trace, failures)
+    figures.append(METRICS.figure("limit", Limit.MEMORY.value))
+    evidence = Link("timeline", at_event(trace, int(failures.row[0])), "Show evidence")
+    return Notice("largest_cost", "info", text, "", figures, measure="failed_bytes", evidence=evidence)
+
+
+def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notice]:
+    """Says how long devices run work that was launched before the recording, where that is a tenth of the steps or more."""
+    time, count = measure(verdict.earlier), max(len(steps.label), 1)
+    if time < MIN_EARLIER * verdict.total_ns:
+        return []
+    figures = [
+        METRICS.figure("earlier_work_ns", time / count),
+        METRICS.figure("step_time_mean_ns", verdict.total_ns / count),
+        METRICS.figure("earlier_work_share", time / verdict.total_ns),
+        METRICS.figure("limit", verdict.limit.value),
+    ]
+    whole = "{step_time_mean_ns} per step" if steps.recorded else "the recorded {step_time_mean_ns}"
+    runs = _that_run(trace) if len(device_busy(trace)) > 1 else "the device runs"
+    text = f"For {{earlier_work_ns}} of {whole} {runs} work launched before the recording started."
+    todo = trace.recorder.todo("recording_began_mid_flight")
+    return [Notice("largest_cost", "info", text, todo, figures, measure="earlier_work_share")]
+
+
+def _fusible(verdict: Verdict, findings: Findings) -> list[Figure]:
+    """What fusing kernels saves, and which; nothing where the GPU does not limit, or another finding comes first."""
+    first = findings.found[0] if findings.found else None
+    if verdict.limit is not Limit.GPU or first is None or first.rule.id != "unfused_kernels" or not first.notice.saving:
+        return []
+    classes = [each for each in first.notice.figures if each.metric.key == "run_classes"]
+    return [*classes, METRICS.figure("saving_high_ns", first.notice.saving.high_ns)]
+
+
+def _that_run(trace: TraceTable) -> str:
+    """The devices that run unrecorded work, in words, with the verb."""
+    ids = [trace.devices[each].id for each in device_busy(trace) if len(unrecorded_work(trace, each))]
+    named = ", ".join(ids[:_LARGEST]) + (", ..." if len(ids) > _LARGEST else "")
+    return f"device {named} runs" if len(ids) == 1 else f"{len(ids)} devices ({named}) run"
+
+
+def _launching(findings: Findings) -> list[Figure]:
+    """Time of a launch and of the median kernel, where launches are slower than kernels."""
+    keys = ("launch_every_ns", "kernel_median_ns")
+    return [
+        figure
+        for each in findings.found
+        if each.rule.id == "launch_bound"
+        for figure in each.notice.figures
+        if figure.metric.key in keys
+    ]
+
+
+def _mix(verdict: Verdict) -> str:
+    """Kernel time by class, the largest first: ``61.0 % elementwise and copy, 28.0 % GEMM``."""
+    groups: dict[str, int] = {}
+    for each, time in verdict.mix.items():
+        title = _CLASSES.get(each, _title(each))
+        groups[title] = groups.get(title, 0) + time
+    total = sum(groups.values())
+    largest = sorted(groups, key=lambda each: (-groups[each], each))[:_LARGEST]
+    return ", ".join(f"{100 * groups[each] / total:.0f} % {each}" for each in largest)
+
+
+def _title(kernel_class: KernelClass) -> str:
+    title = TITLES[kernel_class]
+    return title if title.isupper() or kernel_class is KernelClass.MOE else title.lower()
+
+
+def _profiler(trace: TraceTable, steps: Steps) -> int:
+    """The row of the profiler's own work that the program waits for longest."""
+    own = np.flatnonzero(trace.kind == EventKind.OVERHEAD)
+    within = intersect(held_by_profiler(trace), union(steps.start_ns, steps.end_ns))
+    return int(own[measure_within(within, trace.start_ns[own], trace.ends(own)).argmax()])
+
+
+def _mostly(trace: TraceTable, cost: Cost, count: int) -> tuple[str, list[Figure]]:
+    """The name with most of the time, its caller and its line: in words, and as figures."""
+    text, figures = "", []
+    if cost.name != MISSING:
+        share = ", mostly" if 2 * cost.name_ns >= cost.part_ns else "; longest:"
+        text = f"{share} {{largest_name}} ({{largest_name_ns}})"
+        figures.append(METRICS.figure("largest_name", trace.strings[cost.name]))
+        figures.append(METRICS.figure("largest_name_ns", cost.name_ns / count))
+    if cost.caller != MISSING:
+        on_device = cost.category in ("kernel", "memcpy", "memset", "communication")
+        text += f", {'launched' if on_device else 'called'} by {{largest_caller}}"
+        figures.append(METRICS.figure("largest_caller", trace.strings[cost.caller]))
+    if cost.line is not None:
+        text += " at {largest_line}"
+        figures.append(METRICS.figure("largest_line", cost.line))
+    return text, figures
+
+
+def _evidence(trace: TraceTable, cost: Cost) -> Link:
+    """Where the rows of the name stand: a range that somebody named is a phase, no operator, nor work of a device."""
+    text = "Show evidence"
+    if cost.row == MISSING:
+        return Link("timeline", {}, text)
+    name, kind = trace.strings[cost.name], EventKind(int(trace.kind[cost.row]))
+    if cost.category in _WAITS or not (kind in _TABLES or named_ranges(trace)[cost.row]):
+        return Link("timeline", {"search": name, **at_event(trace, cost.row)}, text)
+    if kind in _TABLES:
+        view, params = _TABLES[kind]
+        return Link(view, {**params, "search": name}, text)
+    phases = phases_of(trace)
+    # What the page was limited to, or how its names were made, is not what this speaks of.
+    label = phases.labels[phases.of[cost.name]]
+    return Link("phases", {"form": "table", "search": label, "phase": "", "pattern": ""}, text)

@@ -1,0 +1,100 @@
+"""How well the trace was recorded, in figures, and what it holds outside of its steps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_plugin.analysis.graphs.attribution import has_operator
+from tb_plugin.analysis.range_traces import has_only_ranges
+from tb_plugin.analysis.reported_steps import missing_computation
+from tb_plugin.analysis.step_shares import StepShares
+from tb_plugin.lib.intervals import intersect, measure, union
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Figure, Figures
+from tb_plugin.views.overview.data_quality import crossings
+from tb_plugin.views.overview.metrics import METRICS
+
+WORTH = 0.01
+"""Share of the steps' time from which idle time outside of them is spoken of."""
+_GROUPS = (
+    ("Python calls", (EventKind.PYTHON, EventKind.MODULE)),
+    ("operators", (EventKind.OPERATOR,)),
+    ("runtime calls", (EventKind.RUNTIME,)),
+    ("device work", DEVICE_WORK),
+    ("annotations", (EventKind.ANNOTATION,)),
+    ("instants", (EventKind.INSTANT,)),
+    ("parts of asynchronous operations", (EventKind.ASYNC,)),
+)
+
+
+def trace_health(trace: TraceTable, breakdown: StepShares, window: str) -> Figures:
+    """Returns the card of what the numbers can be trusted for; what says how to record better is in its notes.
+
+    ``window`` says which steps are meant where these are not all recorded ones.
+    """
+    figures = [*_links(trace), *_edges(trace)]
+    total = int(breakdown.total.sum())
+    if total and not has_only_ranges(trace) and missing_computation(trace) is None:
+        figures.append(METRICS.figure("unexplained_ratio", int(breakdown.parts["other"].sum()) / total, window=window))
+    report = trace.report
+    figures += [
+        METRICS.figure("lost_events", report.events_dropped + report.events_quarantined),
+        METRICS.figure("odd_times", crossings(trace) + len(trace.clipped.row)),
+    ]
+    return Figures("trace_health", "Trace health", "", [*figures, *_largest_group(trace)], "list")
+
+
+def _links(trace: TraceTable) -> list[Figure]:
+    work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
+    if not len(work):
+        return []
+    linked = trace.launch[work] != MISSING
+    time, owned = int(trace.dur_ns[work].sum()), int(trace.dur_ns[work][has_operator(trace, work)].sum())
+    figures = [
+        METRICS.figure(
+            "linked_ratio", float(linked.mean()), note="" if linked.all() else trace.recorder.todo("unlaunched")
+        )
+    ]
+    if time:
+        figures.append(METRICS.figure("owned_ratio", owned / time))
+    return figures
+
+
+def _edges(trace: TraceTable) -> list[Figure]:
+    """How far the recordings of host and device are apart at both ends."""
+    work = of_kind(trace.kind, *DEVICE_WORK)
+    host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME)
+    if not work.any() or not host.any():
+        return []
+    return [
+        METRICS.figure("device_lag_ns", int(trace.start_ns[work].min() - trace.start_ns[host].min())),
+        METRICS.figure("device_tail_ns", int(trace.ends(work).max() - trace.ends(host).max())),
+    ]
+
+
+def _largest_group(trace: TraceTable) -> list[Figure]:
+    """What most of the events are."""
+    counts = [(int(of_kind(trace.kind, *kinds).sum()), name) for name, kinds in _GROUPS]
+    count, name = max(counts, key=lambda pair: pair[0])
+    if not count:
+        return []
+    note = f"{name}. {trace.recorder.todo('health.python')}" if name == _GROUPS[0][0] else name
+    return [METRICS.figure("largest_group_ratio", count / len(trace), note=note.strip())]
+
+
+def outside_steps(trace: TraceTable) -> Figures | None:
+    """Returns what was recorded outside of the steps; None without recorded steps, or where it is next to nothing."""
+    steps = trace.steps
+    within = union(steps.start_ns, steps.end_ns)
+    length = trace.coverage.end_ns - trace.coverage.start_ns - measure(within)
+    work = of_kind(trace.kind, *DEVICE_WORK)
+    busy = union(trace.start_ns[work], trace.ends(work))
+    outside = measure(busy) - measure(intersect(busy, within))
+    if not steps.recorded or not (outside or length > WORTH * measure(within)):
+        return None
+    figures = [METRICS.figure("outside_ns", length)]
+    if outside:
+        figures.append(METRICS.figure("outside_device_ns", outside))
+        figures.append(METRICS.figure("outside_device_ratio", outside / measure(busy)))
+    return Figures("outside_steps", "Outside of the steps", "in no figure about steps", figures, "list")

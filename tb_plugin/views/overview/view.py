@@ -1,0 +1,344 @@
+"""Overview: what a step costs, what the device did meanwhile, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+import numpy as np
+import pyarrow as pa
+
+from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.device_time import (
+    DeviceRatios,
+    DeviceTime,
+    busy_title,
+    device_ratios,
+    device_time,
+    without_operator,
+)
+from tb_plugin.analysis.failure_notices import failed_payloads
+from tb_plugin.analysis.metrics import CHOSEN_STEPS, NO_STEPS
+from tb_plugin.analysis.phrases import counted
+from tb_plugin.analysis.range_traces import has_only_ranges
+from tb_plugin.analysis.reported_steps import missing_computation, stated_length, stated_steps
+from tb_plugin.analysis.selection import Selection, select_rows, steps_of
+from tb_plugin.analysis.step_shares import UNRECORDED, StepShares, active_rows, break_down
+from tb_plugin.lib.isolation import Isolation
+from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
+from tb_plugin.model.trace.table import Steps, TraceTable
+from tb_plugin.payloads import (
+    Breakdown,
+    Column,
+    Figures,
+    Line,
+    Link,
+    Metric,
+    Notice,
+    Notices,
+    Payload,
+    Series,
+    Slice,
+    Table,
+    View,
+)
+from tb_plugin.rules._dismissed import LeftOut, left_out, unknown_notices
+from tb_plugin.rules._savings import Findings, findings_of
+from tb_plugin.rules._verdict import verdict_of
+from tb_plugin.views.overview.configuration import configuration
+from tb_plugin.views.overview.core_kinds import core_facts
+from tb_plugin.views.overview.data_quality import crossings, data_notices
+from tb_plugin.views.overview.device_cards import cards_of_devices, idle_facts
+from tb_plugin.views.overview.device_steps import OfDevices, steps_of_devices
+from tb_plugin.views.overview.first_sentence import cost_notices, largest_cost, stated_cost
+from tb_plugin.views.overview.health import outside_steps, trace_health
+from tb_plugin.views.overview.metrics import METRICS
+from tb_plugin.views.overview.range_overview import ranges_payloads
+
+EVIDENCE = {
+    "kernel": ("kernels", {}),
+    "memcpy": ("kernels", {"group": "copies"}),
+    "memset": ("kernels", {"group": "copies"}),
+    "runtime": ("launches", {}),
+    "cpu": ("operators", {}),
+}
+"""View, and what of it, that shows what stands behind a category; the timeline for the others."""
+
+TOTAL = Metric("total_ns", "Total", "ns", METRICS["step_total_ns"].definition, METRICS["step_total_ns"].window)
+
+
+class Overview:
+    """The first page."""
+
+    id = "overview"
+    title = "Overview"
+    model = TraceTable
+    traits = Traits(
+        "Summary", kept=True, whole="Its figures are those of whole steps and of devices.", tables=("steps",)
+    )
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Returns None: the overview applies to every trace."""
+        return None
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Returns the chosen steps and what is left out of the findings: nothing else matters."""
+        return (params.steps, left_out(params))
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns all numbers of the page. Raises BadRequest for unknown steps."""
+        steps = steps_of(trace, params.steps)
+        breakdown = break_down(trace, params.steps)
+        times = {d.id: t for i, d in enumerate(trace.devices) if (t := device_time(trace, i)) is not None}
+        selection = select_rows(trace, params.steps)
+        meant = NO_STEPS if not trace.steps.recorded else CHOSEN_STEPS if params.steps else ""
+        ratios = {d.id: device_ratios(trace, i, params.steps) for i, d in enumerate(trace.devices) if d.id in times}
+        with_kernels = {device: ratio for device, ratio in ratios.items() if times[device].kernels}
+        parts = Isolation()
+        run, nothing, no_facts = parts.run, dict[str, Payload](), dict[str, Number]()
+        facts = run("Facts", lambda: _facts(trace, breakdown, times, ratios), no_facts)
+        if has_only_ranges(trace):
+            return _of_ranges(trace, breakdown, selection, facts, parts)
+        # Where kernels are missing nobody knows when a device had nothing to do.
+        known = missing_computation(trace) is None
+        whole, shown = trace.report.complete and known, times if known else {}
+        on_devices = run(
+            "Device time of a step", lambda: steps_of_devices(trace, steps, params.steps), OfDevices({}, {}, {})
+        )
+        out = left_out(params)
+
+        def headline() -> dict[str, Payload]:
+            used = with_kernels if whole else {}
+            of = _headline(trace, breakdown, used, meant) if known else _stated_headline(trace, params)
+            return {"headline": of}
+
+        # The cost comes first: it takes most memory, and findings leave much that is remembered.
+        verdict = run("Verdict", lambda: verdict_of(trace, params.steps) if known else None, None)
+        cost = run("Largest costs", lambda: largest_cost(trace, steps, verdict, selection.chosen), None)
+        findings = run("Findings", lambda: findings_of(trace, params.steps, out), None)
+
+        def largest() -> dict[str, Payload]:
+            costs = (
+                cost_notices(trace, steps, cost, findings or Findings.without(verdict), params.steps)
+                if known
+                else stated_cost(trace, params.steps)
+            )
+            return {"largest_costs": Notices("largest_costs", "Largest costs", "answer", costs)} if costs else {}
+
+        def outside() -> dict[str, Payload]:
+            return {"outside_steps": card} if (card := outside_steps(trace)) else {}
+
+        def found() -> dict[str, Payload]:
+            if findings is None:
+                return {}
+            parts.failures += findings.failures
+            told: dict[str, Payload] = {"findings": Notices("findings", "Findings", "training", findings.notices)}
+            if findings.left_out:
+                told["left_out"] = _left_out(findings, out)
+            return told
+
+        payloads: dict[str, Payload] = {
+            **run("Headline", headline, nothing),
+            **run("Largest costs", largest, nothing),
+            **run("Steps", lambda: {"steps": _steps_series(breakdown, bool(times))} if steps.recorded else {}, nothing),
+            **run(
+                "Average step",
+                lambda: {"average_step": _average(breakdown, bool(times), _step_title(steps))} if known else {},
+                nothing,
+            ),
+            **run("Outside of steps", outside, nothing),
+            **run("Findings", found, nothing),
+            **{f"device_steps_{device}": bar for device, bar in on_devices.bars.items()},
+            **cards_of_devices(trace, times, shown, ratios if known else {}, meant, parts),
+            **_about(trace, breakdown, meant, parts, lambda: unknown_notices(out)),
+        }
+        facts = facts | run("Idle time", lambda: idle_facts(trace, steps, times), no_facts) | on_devices.facts
+        payloads |= failed_payloads(parts.failures)
+        return Part(
+            coverage=selection.coverage,
+            facts=facts,
+            frames={"steps": _frame(breakdown), **on_devices.frames},
+            payloads=payloads,
+            layout=(*payloads, *(name for name, frame in on_devices.frames.items() if len(frame.data))),
+        )
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or its table of steps."""
+        return answer_view(self, parts[0], params)
+
+
+def _of_ranges(
+    trace: TraceTable, breakdown: StepShares, selection: Selection, facts: dict[str, Number], parts: Isolation
+) -> Part:
+    """The page of a trace without anything that a training has: no rule speaks about it."""
+    nothing: tuple[dict[str, Payload], dict[str, Frame]] = ({}, {})
+    said, frames = parts.run("Ranges", lambda: ranges_payloads(trace), nothing)
+    about = _about(trace, breakdown, NO_STEPS, parts)
+    about |= failed_payloads(parts.failures)
+    layout = (*said, *frames, *about)
+    return Part(selection.coverage, facts, {"steps": _frame(breakdown), **frames}, {**said, **about}, layout)
+
+
+def _about(
+    trace: TraceTable,
+    breakdown: StepShares,
+    window: str,
+    parts: Isolation,
+    more: Callable[[], list[Notice]] = list,
+) -> dict[str, Payload]:
+    """Cards about the trace itself."""
+    nothing = dict[str, Payload]()
+    notices = [*data_notices(trace, parts), *parts.run("About torch_trace_ignore", more, list[Notice]())]
+    return {
+        **parts.run("Trace health", lambda: {"trace_health": trace_health(trace, breakdown, window)}, nothing),
+        **parts.run("Configuration", lambda: {"configuration": configuration(trace)}, nothing),
+        "data_quality": Notices("data_quality", "About this trace", "data", notices),
+    }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _left_out(findings: Findings, out: LeftOut) -> Figures:
+    """How many findings are not told, by who left them out."""
+    ignored = sum(each.rule.id in out.ignored for each in findings.left_out)
+    figures = [
+        METRICS.figure("findings_dismissed", len(findings.left_out) - ignored),
+        METRICS.figure("findings_ignored", ignored),
+    ]
+    return Figures("left_out", "Left out of the findings", "", figures)
+
+
+def _step_title(steps: Steps) -> str:
+    if not steps.recorded:
+        return "Whole recording"
+    return "Average step" if len(steps.label) != 1 else f"Step {steps.label[0]}"
+
+
+def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, DeviceRatios], window: str) -> Figures:
+    """Figures that mean something for this trace: waiting for input where there is a loader, communication where any was."""
+    recorded, count = trace.steps.recorded, len(breakdown.label)
+    total = float(breakdown.total.mean()) if count else None
+    subtitle = counted(count, "step") if recorded else "no steps recorded"
+    of = ("of the step" if count == 1 else "of the steps") if recorded else "of the recording"
+    note = subtitle if recorded else ""
+    figures = [METRICS.figure("step_time_mean_ns", total, "" if recorded else "Recorded time", note, window)]
+    if count > 1:
+        figures.append(METRICS.figure("step_time_p95_ns", float(np.percentile(breakdown.total, 95)), window=window))
+    unrecorded = _share(breakdown, UNRECORDED)
+    if unrecorded:
+        note = "per step" if count > 1 else of
+        figures.append(METRICS.figure("unrecorded_ns", breakdown.mean(UNRECORDED), "", note, window))
+    if ratios:
+        known = f"{of} without unrecorded work" if unrecorded else of
+        note = f"{known}, mean of {len(ratios)} devices" if len(ratios) > 1 else known
+        mean = _mean([ratio.utilization for ratio in ratios.values()])
+        figures.append(METRICS.figure("utilization", mean, busy_title(trace, *ratios), note, window))
+    if active_rows(trace, "dataloader").any():
+        figures.append(METRICS.figure("waiting_for_input", _share(breakdown, "dataloader"), "", of, window))
+    if trace.report.complete and trace.is_collective.any():
+        figures.append(METRICS.figure("communication_exposed", _share(breakdown, "communication"), "", of, window))
+    return Figures("headline", "Headline", subtitle, figures, "headline")
+
+
+def _stated_headline(trace: TraceTable, params: Params) -> Figures:
+    """What the profile states, where steps cannot be told from what was recorded."""
+    length = stated_length(stated_steps(trace, params.steps))
+    figures = [METRICS.figure("stated_step_ns", length, window=CHOSEN_STEPS if params.steps else "")]
+    return Figures("headline", "Headline", "as the profile states it", figures, "headline")
+
+
+def _share(breakdown: StepShares, category: str) -> float | None:
+    total = int(breakdown.total.sum())
+    return int(breakdown.parts[category].sum()) / total if total else None
+
+
+def _categories(breakdown: StepShares, has_device: bool) -> list[str]:
+    """Categories to show: device ones when there is a device, communication and the data loader when there is any."""
+    device = ("kernel", "memcpy", "memset", "runtime")
+    return [
+        c
+        for c in breakdown.shown
+        if (has_device or c not in device or breakdown.parts[c].any())
+        and (c not in ("communication", "dataloader") or breakdown.parts[c].any())
+    ]
+
+
+def _steps_series(breakdown: StepShares, has_device: bool) -> Series:
+    lines = [
+        Line(METRICS.metric(f"{c}_ns"), c, [int(v) for v in breakdown.parts[c]])
+        for c in _categories(breakdown, has_device)
+    ]
+    return Series(
+        name="steps",
+        title="Steps",
+        subtitle="host start to last device event",
+        x_metric=METRICS.metric("step"),
+        x=list(breakdown.label),
+        lines=lines,
+        style="stacked_bars",
+    )
+
+
+def _average(breakdown: StepShares, has_device: bool, title: str) -> Breakdown:
+    count = max(len(breakdown.total), 1)
+    # A view of launches that there is none of would have nothing to show.
+    views = {c: view for c, view in EVIDENCE.items() if c != "runtime" or breakdown.parts[c].any()}
+    parts = [
+        Slice(
+            metric=METRICS.metric(f"{c}_ns", window="mean of the steps"),
+            category=c,
+            value=int(breakdown.parts[c].sum()) / count,
+            link=Link(*views.get(c, ("timeline", {})), "Show evidence"),
+        )
+        for c in _categories(breakdown, has_device)
+    ]
+    total = int(breakdown.total.sum()) / count
+    return Breakdown("average_step", title, "", "ns", total, parts, "table")
+
+
+def _frame(breakdown: StepShares) -> Frame:
+    data = {"step": pa.array(breakdown.label, pa.string())}
+    data |= {f"{c}_ns": pa.array(breakdown.parts[c]) for c in breakdown.shown}
+    data["total_ns"] = pa.array(breakdown.total)
+    return Frame(
+        name="steps",
+        title="Steps",
+        columns=[*METRICS.columns("step", *(f"{c}_ns" for c in breakdown.shown)), Column(TOTAL)],
+        data=pa.table(data),
+        row_key=("step",),
+        name_column="step",
+    )
+
+
+def _facts(
+    trace: TraceTable, breakdown: StepShares, times: dict[str, DeviceTime], ratios: dict[str, DeviceRatios]
+) -> dict[str, Number]:
+    """The flat facts of the machine interface (docs/metrics.md)."""
+    operator_category = trace.strings.where(lambda text: text.lower() in ("cpu_op", "operator"))[trace.category]
+    facts: dict[str, Number] = {
+        "trace.events": len(trace),
+        "trace.cpu_ops": int(operator_category.sum()),
+        "trace.runtime_calls": int((trace.kind == EventKind.RUNTIME).sum()),
+        "trace.python_functions": int(of_kind(trace.kind, EventKind.PYTHON, EventKind.MODULE).sum()),
+        "trace.memory_events": len(trace.memory.time_ns),
+        "trace.partial_overlaps": crossings(trace),
+        "trace.external_id_disagreements": trace.external_disagreements,
+        "overview.steps": len(breakdown.label),
+        "overview.step_time_mean_ns": float(breakdown.total.mean()) if len(breakdown.total) else None,
+    }
+    facts |= {f"overview.breakdown.{c}_mean_ns": breakdown.mean(c) for c in breakdown.shown}
+    for device, time in times.items():
+        facts |= {
+            f"device.{device}.{key}": value for key, value in asdict(time).items() if key != "unrecorded_ns" or value
+        }
+        facts |= {f"device.{device}.{key}": value for key, value in asdict(ratios[device]).items()}
+    for i in range(len(trace.devices)):
+        facts |= core_facts(trace, i)
+    work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
+    facts["trace.no_operator_ns"] = int(trace.dur_ns[without_operator(trace, work)].sum())
+    return facts

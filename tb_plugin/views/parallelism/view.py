@@ -1,0 +1,201 @@
+"""Parallelism: what sharding, a pipeline, offloading and experts take of the device, and how much of it nothing hides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.groupby import sum_by
+from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
+from tb_plugin.analysis.parallelism.experts import dispatched
+from tb_plugin.analysis.parallelism.roles import METHODS, PIPELINE, WORDS, Role, exposed_ns, roles_of
+from tb_plugin.analysis.range_patterns import named
+from tb_plugin.analysis.selection import Selection, select_rows, steps_of
+from tb_plugin.model.trace.schema import EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Figures, Payload, Sort, Table, View
+
+Int64 = npt.NDArray[np.int64]
+
+METRICS = SHARED.adding(
+    define(
+        "",
+        "text",
+        {
+            "method": ("Method", "What the work serves: sharding, a pipeline, offloading, or experts."),
+            "role": (
+                "Role",
+                "What the work does for it. Of experts: route sorts tokens by expert, dispatch sends them to the ranks that "
+                "have these experts, combine brings the results back.",
+            ),
+        },
+    ),
+    define(
+        CHOSEN,
+        "ns",
+        {
+            "role_device_ns": ("Device", "Time of the work with this role. Concurrent streams add up."),
+            "role_exposed_ns": (
+                "Exposed",
+                "Of communication: time in which nothing else computed or copied; of offloading copies: time in which "
+                "nothing else ran. Concurrent streams count once. Other roles have none.",
+            ),
+            "stage_bubble_ns": (
+                "Waits of the pipeline (bubble)",
+                "Time in which the device does nothing but send to other stages of the pipeline, or receive: waiting for "
+                "them, and moving data.",
+            ),
+            "sharding_exposed_ns": ("Sharding, exposed", "Communication of shards that nothing hides."),
+            "offload_exposed_ns": ("Offload, exposed", "Offloading copies beside which nothing else runs."),
+        },
+    ),
+    define(CHOSEN, "bytes", {"role_bytes": ("Bytes", "What work with this role moves, where it is stated.")}),
+    define(
+        CHOSEN,
+        "count",
+        {
+            "micro_batches": (
+                "Micro-batches",
+                "Ranges of one micro-batch in one stage of a pipeline, forward and backward.",
+            ),
+            "dispatches_untold": (
+                "Dispatches without sizes",
+                "Dispatches of tokens of which no sizes are recorded, or only the first of them.",
+            ),
+        },
+    ),
+    define(
+        CHOSEN,
+        "number",
+        {
+            "expert_imbalance": (
+                "Imbalance of experts",
+                "What the rank that gets most tokens gets over the mean of all ranks, by the time of the experts' products "
+                "behind each dispatch; 1 is even.",
+            )
+        },
+    ),
+)
+
+
+class Parallelism:
+    """The view of device work with a role."""
+
+    id = "parallelism"
+    title = "Parallelism"
+    model = TraceTable
+    traits = Traits("Work", hidden=True, whole="", tables=("roles",))
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Needs work with a role."""
+        if len(roles_of(trace)):
+            return None
+        return Missing("Nothing in the trace shards, hands on, offloads or serves experts.", "")
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the chosen steps and phase."""
+        return params.chosen
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns the table of roles and what follows from it. Raises BadRequest for unknown steps."""
+        selection = select_rows(trace, *params.chosen)
+        data = _totals(trace, selection)
+        facts = _facts(trace, selection, data)
+        frame = _frame(data)
+        steps = steps_of(trace, params.steps)
+        count = len(steps.label) if steps.recorded else 0
+        payloads: dict[str, Payload] = {"summary": _summary(facts, count)}
+        return Part(selection.coverage, facts, {"roles": frame}, payloads, ("summary", "roles"))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or its table."""
+        return answer_view(self, parts[0], params)
+
+
+def _totals(trace: TraceTable, selection: Selection) -> dict[str, Int64]:
+    """Sums by role."""
+    roles = roles_of(trace)
+    mine = selection.rows[roles.row]
+    row, role = roles.row[mine], roles.role[mine].astype(np.int64)
+    moved = roles.bytes[mine]
+    return {
+        "calls": sum_by(role, np.ones(len(row), np.int64), len(Role)),
+        "role_device_ns": sum_by(role, trace.dur_ns[row], len(Role)),
+        "role_exposed_ns": np.array([exposed_ns(trace, mine & roles.among(one)) for one in Role], np.int64),
+        "role_bytes": sum_by(role, np.maximum(moved, 0), len(Role)),
+    }
+
+
+def _frame(data: dict[str, Int64]) -> Frame:
+    """One row a role, methods together."""
+    order = [role for roles in METHODS.values() for role in roles if data["calls"][role]]
+    method = {role: name for name, roles in METHODS.items() for role in roles}
+    hides = np.array([role in (Role.ROUTE, Role.EXPERTS, Role.COPY_IN, Role.COPY_OUT) for role in order], np.bool_)
+    at = np.array(order, np.int64)
+    words = {role: text for text, role in WORDS.items()}
+    columns: dict[str, pa.Array] = {
+        "role": pa.array([words[role] for role in order], pa.string()),
+        "method": pa.array([method[role] for role in order], pa.string()),
+        "calls": pa.array(data["calls"][at]),
+        "role_device_ns": pa.array(data["role_device_ns"][at]),
+        "role_exposed_ns": pa.array(data["role_exposed_ns"][at], mask=hides),
+        "role_bytes": pa.array(data["role_bytes"][at], mask=data["role_bytes"][at] == 0),
+    }
+    shown = METRICS.columns(*columns, share=("role_device_ns",))
+    table = pa.table(columns).sort_by([("role_device_ns", "descending"), ("role", "ascending")])
+    return Frame("roles", "Roles", shown, table, ("role",), "role", Sort("role_device_ns", True))
+
+
+def _facts(trace: TraceTable, selection: Selection, data: dict[str, Int64]) -> dict[str, Number]:
+    """What each method takes, of methods that are there; the imbalance where any sizes are recorded."""
+    facts: dict[str, Number] = {}
+    every = roles_of(trace)
+    chosen = selection.rows[every.row]
+    for name, roles in METHODS.items():
+        at = np.array(roles, np.int64)
+        if data["calls"][at].any():
+            facts[f"parallelism.{name}_ns"] = int(data["role_device_ns"][at].sum())
+            facts[f"parallelism.{name}_exposed_ns"] = exposed_ns(trace, chosen & every.among(*roles))
+    if np.any(data["calls"][np.array(PIPELINE)]):
+        ranges = named(trace, trace.recorder.parallel.micro_batch) & (trace.kind == EventKind.ANNOTATION)
+        if ranges.any():
+            facts["parallelism.micro_batches"] = int((ranges & selection.rows).sum())
+    if data["calls"][Role.DISPATCH]:
+        sent = dispatched(trace)
+        mine = selection.rows[sent.row]
+        facts["parallelism.dispatches_untold"] = int(data["calls"][Role.DISPATCH]) - int(mine.sum())
+        if sent.experts_ns[mine].sum():
+            facts["parallelism.expert_imbalance"] = float(np.average(sent.ratio[mine], weights=sent.experts_ns[mine]))
+    return facts
+
+
+_SHOWN = {
+    "sharding_exposed_ns": "sharding_exposed_ns",
+    "stage_bubble_ns": "pipeline_exposed_ns",
+    "micro_batches": "micro_batches",
+    "offload_exposed_ns": "offload_exposed_ns",
+    "expert_imbalance": "expert_imbalance",
+    "dispatches_untold": "dispatches_untold",
+}
+"""Figures of the headline, and the facts that they show."""
+
+
+def _summary(facts: dict[str, Number], steps: int) -> Figures:
+    """Returns the figures; times are of all steps, which stands beside them."""
+    told = {key: facts[f"parallelism.{fact}"] for key, fact in _SHOWN.items() if f"parallelism.{fact}" in facts}
+    figures = [
+        METRICS.figure(
+            key,
+            value,
+            note=f"in {steps} steps" if steps > 1 and key.endswith("_ns") else "",
+        )
+        for key, value in told.items()
+        if key != "dispatches_untold" or value
+    ]
+    return Figures("summary", "Parallelism", "", figures, "headline")

@@ -1,0 +1,144 @@
+"""Phases: what every annotation of the training took on the host and on the device, where it stands, and step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tb_plugin.analysis.annotations import COUNTERS, named_ranges
+from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.groupby import NODES_SENT, Forest, Groups, cut, group, preorder
+from tb_plugin.analysis.range_traces import has_only_ranges
+from tb_plugin.analysis.selection import chosen_steps, select_rows
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Figures, Payload, Scalar, Sort, Table, Tree, View
+from tb_plugin.views.phases.calls import PhaseCalls, phase_calls, sums_of
+from tb_plugin.views.phases.metrics import METRICS
+from tb_plugin.views.phases.steps import bars, by_step, steps_table
+
+PHASES_DRAWN = 200
+"""Phases that have bars, those with most time."""
+
+
+class PhasesAnalysis:
+    """The phases as a tree and as a table."""
+
+    id = "phases"
+    title = "Phases"
+    model = TraceTable
+    traits = Traits("Time", whole="", tables=("phases", "phase_steps"))
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Returns why a trace without annotations has no such view, else None."""
+        if named_ranges(trace).any():
+            return None
+        if has_only_ranges(trace):
+            return Missing("The trace holds no ranges that the program named.", "")
+        return Missing("The trace holds no annotations.", trace.recorder.todo("view.phases"))
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Returns the chosen steps, the phase and the pattern."""
+        return params.chosen
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns the tree, the table and the bars. Raises BadRequest for unknown steps and a pattern that is none."""
+        selection = select_rows(trace, *params.chosen)
+        found = phase_calls(trace, selection, params.pattern)
+        keys = _columns(found)
+        steps = by_step(trace, found, chosen_steps(trace, params.steps))
+        frames = {"phases": _table(found, keys), "phase_steps": steps_table(found, steps)}
+        shown = frames["phases"].data["phase"].slice(0, PHASES_DRAWN).to_pylist()
+        payloads: dict[str, Payload] = {"names": _names(trace, found, params), "tree": _tree(found, keys)}
+        if len(steps.labels) > 1:
+            payloads |= {key.removesuffix("_ns"): bars(found, steps, shown, key) for key in steps.times}
+        return Part(
+            coverage=selection.coverage,
+            facts={"phases.calls": len(found.of), "phases.names": frames["phases"].data.num_rows},
+            frames=frames,
+            payloads=payloads,
+            layout=(*payloads, "phases"),
+        )
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+def _names(trace: TraceTable, found: PhaseCalls, params: Params) -> Figures:
+    """How names became phases."""
+    figures: dict[str, Scalar] = {
+        "phase_pattern": params.pattern or COUNTERS,
+        "phase_names": len(np.unique(trace.name[found.calls.row])),
+        "phases": len(np.unique(found.of)),
+    }
+    if todo := trace.recorder.todo("view.phases"):
+        figures["phase_naming"] = todo
+    return Figures("names", "Names", "", [METRICS.figure(key, value) for key, value in figures.items()])
+
+
+def _columns(found: PhaseCalls) -> list[str]:
+    """Columns that say something: device ones with a device, others where there is any."""
+    keys = ["phase", "calls", "host_total_ns", "phase_step_ratio"]
+    if len(found.busy):
+        keys += ["phase_device_ns", "phase_device_ratio"]
+        keys += ["phase_backward_ns"] if len(found.backward.item) else []
+        keys += ["phase_idle_ns"]
+    keys += ["phase_communication_ns"] if len(found.talking) or found.collective[found.device.item].any() else []
+    keys += ["phase_backward_host_ns"] if len(found.roots.item) else []
+    return [*keys, "phase_threads"]
+
+
+def _table(found: PhaseCalls, keys: list[str]) -> Frame:
+    """One row a phase, over all places where it is called."""
+    groups = group(found.of)
+    data: dict[str, object] = {"phase": _labels(found, groups), **sums_of(found, groups)}
+    if not len(found.busy):  # where no device works, none idles either
+        del data["phase_idle_ns"], data["phase_device_ratio"]
+    table = pa.table({key: pa.array(values, pa.string() if key == "phase" else None) for key, values in data.items()})
+    return Frame(
+        name="phases",
+        title="Phases",
+        columns=METRICS.columns(*keys, hidden=_hidden(found, groups), titles=_titles(found)),
+        data=table.sort_by([("host_total_ns", "descending"), ("phase", "ascending")]),
+        row_key=("phase",),
+        name_column="phase",
+        sort=Sort("host_total_ns", True),
+    )
+
+
+def _hidden(found: PhaseCalls, groups: Groups) -> tuple[str, ...]:
+    """Threads say something where a phase ran on several, the host's backward pass where there is no device."""
+    several = len(group(groups.of, found.calls.track)) > len(groups)
+    return (*(() if several else ("phase_threads",)), *(("phase_backward_host_ns",) if len(found.busy) else ()))
+
+
+def _titles(found: PhaseCalls) -> dict[str, str]:
+    return {} if found.recorded else {"phase_step_ratio": "Of the trace"}
+
+
+def _labels(found: PhaseCalls, groups: Groups) -> list[str]:
+    return [found.phases.labels[number] for number in found.of[groups.first].tolist()]
+
+
+def _tree(found: PhaseCalls, keys: list[str]) -> Tree:
+    """Calls at the same place (path of phases) are one node; places in the order of their first calls."""
+    above = found.calls.parent
+    nodes = group(Forest(above).paths(found.of))
+    data = sums_of(found, nodes)
+    over = above[nodes.first]
+    parent = np.where(over == MISSING, MISSING, nodes.of[over])
+    first = nodes.min(found.calls.start)
+    order, sent_above = cut(preorder(parent, -first), parent, NODES_SENT)
+    names = _labels(found, nodes)
+    numbers = {key: data[key].tolist() for key in keys if key != "phase"}
+    sent: list[dict[str, Scalar]] = [
+        {"phase": names[node], **{key: values[node] for key, values in numbers.items()}} for node in order
+    ]
+    widths: list[str] = [key for key in ("phase_device_ns", "host_total_ns") if key in keys]
+    columns = METRICS.columns(*keys, hidden=_hidden(found, nodes), titles=_titles(found))
+    return Tree("tree", "Phase tree", columns, sent_above, sent, "phase", widths, len(nodes))

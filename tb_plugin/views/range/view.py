@@ -1,0 +1,207 @@
+"""Range: what ran in a stretch of time that somebody marked on the timeline, event by event cut at its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view, bounds_of
+from tb_plugin.analysis.groupby import group, ratio
+from tb_plugin.analysis.metrics import SHARED, WHOLE, define
+from tb_plugin.analysis.range_traces import has_only_ranges
+from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.stack_frames import FRAMES, own_times, thread_numbers
+from tb_plugin.lib.intervals import measure, union
+from tb_plugin.model.trace.numbering import numbered, places_of
+from tb_plugin.model.trace.order import touching
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKind, of_kind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import self_time, side_by_side
+from tb_plugin.payloads import Column, Figure, Figures, Sort, Table, View
+
+HERE = "the marked range"
+METRICS = SHARED.adding(
+    define(
+        WHOLE,
+        "ns",
+        {
+            "busy_ns": ("Busy", "Length of the union of all kernels, copies and sets."),
+        },
+    ),
+    define(
+        HERE,
+        "ns",
+        {
+            "range_length_ns": ("Length", "From the begin of the range to its end."),
+            "inside_ns": (
+                "Inside",
+                "Of the events what lies in the range, summed up; of events of one name on one thread that cover a time "
+                "together it counts once. Concurrent threads and streams add up.",
+            ),
+            "inside_self_ns": (
+                "Self inside",
+                "Inside, less what lies in the calls beneath: of operators and runtime calls those of the operator tree, of "
+                "Python calls other Python calls. Annotations only lie around others and have none, but in a trace with "
+                "nothing but ranges, where it is the time in which no later one is open.",
+            ),
+        },
+    ),
+    define(
+        HERE,
+        "ratio",
+        {
+            "inside_ratio": (
+                "Of the range",
+                "Inside over the length of the range; above 1 where events ran side by side.",
+            ),
+            "busy_ratio": ("Busy share", "Busy over the length of the range."),
+        },
+    ),
+)
+
+Int64 = npt.NDArray[np.int64]
+
+_PYTHON = (EventKind.PYTHON, EventKind.MODULE)
+_AROUND = (
+    EventKind.DEVICE_ANNOTATION, EventKind.WINDOW, EventKind.UNKNOWN, EventKind.ASYNC, EventKind.INSTANT,
+)  # fmt: skip
+"""Kinds that only lie around others, or have no time: none is their own. So are annotations, unless there is nothing else."""
+_ON_THREADS = (*FRAMES["both"], EventKind.OVERHEAD)
+"""Kinds of which those of one name on one thread lie inside each other: a call of a call of it."""
+
+
+class Range(Detail):
+    """Statistics of a range of time."""
+
+    id = "range"
+    title = "Range"
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the range; the steps are said, not applied."""
+        return (params.steps, params.get("start_ns"), params.get("end_ns"))
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns tables by name and by device of ``[start_ns, end_ns)``, by default of everything. Raises BadRequest."""
+        coverage = select_rows(trace, params.steps).coverage
+        start, end = bounds_of(trace, params)
+        rows = np.flatnonzero(touching(trace.start_ns, trace.end_ns, start, end))
+        begins, ends = np.maximum(trace.start_ns[rows], start), np.minimum(trace.ends(rows), end)
+        frames = {
+            "range": _by_name(trace, rows, begins, ends, end - start),
+            "range_devices": _by_device(trace, rows, begins, ends, end - start),
+        }
+        figures = [
+            Figure(METRICS.metric("range_length_ns"), end - start),
+            Figure(METRICS.metric("events", window=HERE), len(rows)),
+        ]
+        summary = Figures("summary", "Range", "", figures)
+        return Part(coverage, {}, frames, {"summary": summary}, ("summary", "range_devices", "range"))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+def _by_name(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_ns: int) -> Frame:
+    """One row for each name and kind."""
+    kind = trace.kind[rows]
+    groups = group(trace.name[rows], kind)
+    dur = trace.dur_ns[rows]
+    inside = groups.sum(_once(trace, rows, groups.of, begins, ends))
+    around = _AROUND if has_only_ranges(trace) else (*_AROUND, EventKind.ANNOTATION)
+    count = groups.count()
+    kinds = pa.array([one.name.lower() for one in EventKind], pa.string())
+    data = pa.table(
+        {
+            "name": trace.strings.take(trace.name[rows][groups.first]),
+            "kind": kinds.take(pa.array(kind[groups.first])),
+            "events": pa.array(count),
+            "inside_ns": pa.array(inside),
+            "inside_ratio": pa.array(inside / length_ns),
+            "inside_self_ns": pa.array(
+                groups.sum(_self_inside(trace, rows, begins, ends)), mask=of_kind(kind[groups.first], *around)
+            ),
+            "mean_ns": pa.array(ratio(groups.sum(dur), count)),
+            "min_ns": pa.array(groups.min(dur)),
+            "max_ns": pa.array(groups.max(dur)),
+        }
+    )
+    order = [
+        ("inside_self_ns", "descending"),
+        ("inside_ns", "descending"),
+        ("name", "ascending"),
+        ("kind", "ascending"),
+    ]
+    return Frame(
+        name="range",
+        title="In the range, by name",
+        columns=[_column(key, share=key == "inside_self_ns") for key in data.column_names],
+        data=data.sort_by(order),
+        row_key=("name", "kind"),
+        name_column="name",
+        sort=Sort("inside_self_ns", True),
+    )
+
+
+def _once(trace: TraceTable, rows: Int64, name: Int64, begins: Int64, ends: Int64) -> Int64:
+    """Time inside the range, of events of one name on one thread without what an earlier one of them covers."""
+    inside = ends - begins
+    among = np.flatnonzero(of_kind(trace.kind[rows], *_ON_THREADS))
+    key, _ = numbered(name[among] * len(trace.tracks) + trace.track[rows[among]])
+    first, last = side_by_side((key, begins[among]), (key, ends[among]))
+    order = np.lexsort((-last, first))
+    reach = np.maximum.accumulate(last[order])
+    # Of each event the one before it that lasts longest, where it is of the same name and thread.
+    longest = np.maximum.accumulate(np.where(last[order] == reach, np.arange(len(order)), 0))[:-1]
+    here, before = among[order[1:]], among[order[longest]]
+    same = key[order[1:]] == key[order[longest]]
+    inside[here[same]] = np.maximum(ends[here] - np.maximum(begins[here], ends[before]), 0)[same]
+    return inside
+
+
+def _self_inside(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64) -> Int64:
+    """Time inside the range less that of the calls beneath: of Python calls other Python calls, else of the operator tree."""
+    own = ends - begins
+    if has_only_ranges(trace):
+        among = np.flatnonzero(of_kind(trace.kind[rows], *FRAMES["both"]))
+        own[among] = own_times(thread_numbers(trace, rows[among]), begins[among], ends[among])
+        return own
+    for kinds, parents, owners in (
+        (OP_TREE, trace.parent, OP_TREE),
+        (_PYTHON, trace.python_parent, (EventKind.PYTHON,)),
+    ):
+        among = np.flatnonzero(of_kind(trace.kind[rows], *kinds))
+        chosen = rows[among]
+        parent = places_of(chosen, len(trace))[parents[chosen]]
+        alone = self_time(begins[among], ends[among], parent, trace.overlaps[chosen])
+        counted = of_kind(trace.kind[chosen], *owners)
+        own[among[counted]] = alone[counted]
+    return own
+
+
+def _by_device(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_ns: int) -> Frame:
+    """How long each device that worked in the range was busy."""
+    work = of_kind(trace.kind[rows], *DEVICE_WORK) & (trace.device[rows] != MISSING)
+    found = []
+    for device in np.unique(trace.device[rows[work]]).tolist():
+        mine = work & (trace.device[rows] == device)
+        busy = measure(union(begins[mine], ends[mine]))
+        found.append((trace.devices[device].id, int(mine.sum()), busy, length_ns - busy, busy / length_ns))
+    keys = ("device", "events", "busy_ns", "idle_ns", "busy_ratio")
+    types = (pa.string(), pa.int64(), pa.int64(), pa.int64(), pa.float64())
+    data = {key: pa.array([row[i] for row in found], types[i]) for i, key in enumerate(keys)}
+    return Frame(
+        name="range_devices",
+        title="Devices in the range",
+        columns=[_column(key) for key in keys],
+        data=pa.table(data),
+        row_key=("device",),
+        name_column="device",
+    )
+
+
+def _column(key: str, share: bool = False) -> Column:
+    return Column(METRICS.metric(key, "Idle in the range" if key == "idle_ns" else "", HERE), share=share)

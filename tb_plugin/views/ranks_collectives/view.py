@@ -1,0 +1,308 @@
+"""Collectives of all ranks: who did not call one, who called another than the others, and who waits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.flight_recorder.calls import calls_of, columns_of, group_text, members_of, ranks_text, unneeded
+from tb_plugin.analysis.flight_recorder.headline import answered
+from tb_plugin.analysis.flight_recorder.metrics import METRICS
+from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.skipped_workers import left_out
+from tb_plugin.model.flight_recorder.table import Flight
+from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Table, View
+from tb_plugin.views.ranks_collectives.matching import (
+    DIFFERS,
+    FINISHED,
+    NOT_CALLED,
+    UNFINISHED,
+    VERDICTS,
+    Matched,
+    differences,
+    matched,
+    named,
+)
+
+Int64 = npt.NDArray[np.int64]
+
+_PART = ("record_number", "group", "group_description", "sequence", "collective", "call_input_sizes", "call_output_sizes",
+         "call_types", "call_finished", "called_at_ns", "call_line")  # fmt: skip
+_CALLS = "rank_calls"
+_MEMBERS = "group_members"
+_OVERWRITTEN = "flight.overwritten_calls"
+_TOLD = 1000
+"""Of so many collectives that are not alike it is said in what, and on which ranks."""
+FINISHED_HERE = "finished here"
+"""In place of finished where the group has members without a dump."""
+_Group = tuple[str | None, str | None]
+"""Name and description of a process group."""
+_RANK = re.compile(r"rank(\d{1,6})\Z")
+
+
+class RanksCollectives:
+    """The view of the flight recorders of all ranks of a run."""
+
+    id = "ranks_collectives"
+    title = "Ranks"
+    model = Flight
+    traits = Traits(
+        "Ranks", whole="A flight recorder knows no phases.", tables=("matched_collectives", "rank_progress")
+    )
+    scope: Scope = "workers"
+    borrows = OWN_ONLY
+
+    def missing(self, flight: Flight) -> Missing | None:
+        """Returns None: also one rank has collectives."""
+        return None
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Returns nothing to tell parts apart."""
+        return ()
+
+    def part(self, flight: Flight, params: Params) -> Part:
+        """Returns the collectives of one rank, with the times of its clock, and who the members of its groups are."""
+        data = calls_of(flight)
+        data = data.append_column("called_at_ns", pc.add(data["call_created_ns"], flight.origin_ns)).select(_PART)
+        data = data.filter(pc.is_valid(data["sequence"]))
+        members = [(*key, rank) for key, ranks in members_of(flight).items() for rank in ranks]
+        columns = list(zip(*members, strict=True)) or [(), (), ()]
+        known = pa.table(
+            {
+                "group": pa.array(columns[0], pa.large_string()),
+                "group_description": pa.array(columns[1], pa.large_string()),
+                "source_rank": pa.array(columns[2], pa.int64()),
+            }
+        )
+        frames = {
+            _CALLS: Frame(_CALLS, "Collectives", METRICS.columns(*_PART), data, ("record_number",), "collective"),
+            _MEMBERS: Frame(
+                _MEMBERS, "Members", METRICS.columns(*known.column_names), known, tuple(known.column_names), "group"
+            ),
+        }
+        facts = {_OVERWRITTEN: flight.overwritten}
+        return Part(CoverageInfo(complete=flight.report.complete), facts, frames, {}, (_CALLS,))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page of all ranks, or one of its tables."""
+        workers = [part.worker for part in parts]
+        place = {int(match[1]): i for i, worker in enumerate(workers) if (match := _RANK.search(worker))}
+        members, without = _members(parts, place)
+        found = matched([part.frames[_CALLS].data for part in parts], members)
+        gone = _gone(found, without)
+        absent = tuple(sorted(set().union(*without.values())))
+        frames = {each.name: each for each in (_collectives(found, workers, gone), _progress(found, workers))}
+        payloads: dict[str, Payload] = {}
+        if params.table is None:
+            payloads["answer"] = answered([*_answer(found, workers, gone)])
+            payloads["headline"] = _headline(found, workers, absent)
+            if notes := [*left_out(params, METRICS), *_notes(workers, absent)]:
+                payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notes)
+        coverage = CoverageInfo(complete=all(each.coverage.complete for each in parts))
+        return answer_view(self, Part(coverage, {}, frames, payloads, (*payloads, *frames)), params)
+
+
+def _members(parts: Sequence[Part], place: dict[int, int]) -> tuple[dict[_Group, Int64], dict[_Group, tuple[int, ...]]]:
+    """Positions of the workers of each group whose buffers lost nothing, and its ranks without a dump."""
+    ranks: dict[_Group, set[int]] = {}
+    for part in parts:
+        data = part.frames[_MEMBERS].data
+        for *key, rank in zip(*(column.to_pylist() for column in data.columns), strict=True):
+            ranks.setdefault((key[0], key[1]), set()).add(rank)
+    # A rank whose ring has turned may have called what it does not hold.
+    whole = {i for i, part in enumerate(parts) if not part.facts[_OVERWRITTEN]}
+    found = {
+        key: np.array(sorted(place[rank] for rank in each if rank in place and place[rank] in whole), np.int64)
+        for key, each in ranks.items()
+    }
+    return found, {key: tuple(sorted(each - place.keys())) for key, each in ranks.items() if place}
+
+
+def _gone(found: Matched, without: Mapping[_Group, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+    """Ranks without a dump by the number of their group."""
+    codes, first = np.unique(found.group, return_index=True)
+    calls = found.calls.take(pa.array(found.usual[first]))
+    names = zip(*(calls[key].to_pylist() for key in ("group", "group_description")), strict=True)
+    return {code: without.get(name, ()) for code, name in zip(codes.tolist(), names, strict=True)}
+
+
+def _collectives(found: Matched, workers: Sequence[str], gone: Mapping[int, tuple[int, ...]]) -> Frame:
+    """All collectives: those that are not alike first, by time, then by when they were called, the last one first."""
+    rank = {DIFFERS: 0, NOT_CALLED: 0, UNFINISHED: 1, FINISHED: 2}
+    severity = np.array([rank[code] for code in range(len(VERDICTS))])[found.verdict]
+    at = np.arange(len(found))
+    order = np.lexsort((np.where(severity == 2, -at, at), severity))
+    usual = found.calls.take(pa.array(found.usual[order]))
+    told = order[severity[order] == 0][:_TOLD].tolist()
+    rest: list[str | None] = [None] * (len(order) - len(told))
+    texts = {
+        "differs_in": [differences(found, row) or None for row in told],
+        "missing_names": [named(workers, found.missing_ranks(row)) or None for row in told],
+        "differing_names": [named(workers, found.differing_ranks(row)) or None for row in told],
+    }
+    absent = [gone[code] for code in found.group[order].tolist()]
+    verdicts = [
+        FINISHED_HERE if code == FINISHED and ranks else VERDICTS[code]
+        for code, ranks in zip(found.verdict[order].tolist(), absent, strict=True)
+    ]
+    begin = int(found.first_ns[found.first_ns > 0].min(initial=np.iinfo(np.int64).max))
+    known = found.first_ns[order] > 0
+    columns = {
+        "group": usual["group"],
+        "group_description": usual["group_description"],
+        "sequence": usual["sequence"],
+        "call_part": pa.array(found.part[order]),
+        "collective": usual["collective"],
+        "call_verdict": pa.array(verdicts, pa.large_string()),
+        **{key: pa.array([*each, *rest], pa.large_string()) for key, each in texts.items()},
+        "absent_names": pa.array([ranks_text(ranks) or None for ranks in absent], pa.large_string()),
+        "ranks_called": pa.array(found.called[order]),
+        "ranks_finished": pa.array(found.finished[order]),
+        "ranks_missing": pa.array(found.missing[order]),
+        "ranks_differing": pa.array(found.differing[order]),
+        "first_called_ns": pa.array(found.first_ns[order] - begin, mask=~known),
+        "arrival_spread_ns": pa.array(found.last_ns[order] - found.first_ns[order], mask=~known),
+        "call_line": usual["call_line"],
+        "call_input_sizes": usual["call_input_sizes"],
+        "call_output_sizes": usual["call_output_sizes"],
+        "call_types": usual["call_types"],
+    }
+    hidden = (*unneeded(found.calls), "call_part", "call_output_sizes", "ranks_missing", "ranks_differing")
+    data, keys = pa.table(columns), ("group", "group_description", "sequence", "call_part")
+    return Frame("matched_collectives", "Collectives", columns_of(data, hidden), data, keys, "collective")
+
+
+def _progress(found: Matched, workers: Sequence[str]) -> Frame:
+    """How far each rank came in each group: those that are furthest behind first."""
+    lag = found.progress
+    groups = int(lag.group.max(initial=-1)) + 1
+    top, bottom = np.full(groups, -1, np.int64), np.full(groups, np.iinfo(np.int64).max)
+    np.maximum.at(top, lag.group, lag.last)
+    called = lag.first >= 0
+    np.minimum.at(bottom, lag.group[called], lag.first[called])
+    # A rank that called nothing misses all numbers that anybody recorded.
+    behind = top[lag.group] - np.where(lag.last < 0, bottom[lag.group] - 1, lag.last)
+    order = np.lexsort((lag.rank, lag.group, -behind))
+    usual = found.calls.take(pa.array(lag.call[order]))
+    last, finished, first = lag.last[order], lag.finished[order], lag.first[order]
+    columns = {
+        "worker": pa.array([workers[rank] for rank in lag.rank[order].tolist()], pa.large_string()),
+        "group": usual["group"],
+        "group_description": usual["group_description"],
+        "behind_sequences": pa.array(behind[order]),
+        "last_sequence": pa.array(last, mask=last < 0),
+        "finished_sequence": pa.array(finished, mask=finished < 0),
+        "unfinished_calls": pa.array(lag.unfinished[order]),
+        "first_sequence": pa.array(first, mask=first < 0),
+    }
+    data, keys = pa.table(columns), ("worker", "group", "group_description")
+    return Frame("rank_progress", "Ranks", columns_of(data, unneeded(found.calls)), data, keys, "worker")
+
+
+def _headline(found: Matched, workers: Sequence[str], absent: tuple[int, ...]) -> Figures:
+    wrong = int(np.isin(found.verdict, (NOT_CALLED, DIFFERS)).sum())
+    figures = [
+        METRICS.figure("workers", len(workers), "Ranks"),
+        METRICS.figure("matched_count", len(found)),
+        METRICS.figure("wrong_collectives", wrong),
+        METRICS.figure("unfinished_collectives", int((found.finished < found.called).sum())),
+    ]
+    if absent:
+        figures.append(METRICS.figure("ranks_absent", len(absent)))
+    return Figures("headline", "All ranks", "", figures, "headline")
+
+
+def _answer(found: Matched, workers: Sequence[str], gone: Mapping[int, tuple[int, ...]]) -> Iterator[Notice]:
+    """What the job hangs in: the first collective that is not alike and that somebody waits in, else what is not finished."""
+    waiting = found.called - found.finished
+    wrong = np.isin(found.verdict, (NOT_CALLED, DIFFERS))
+    for rows in (wrong & (waiting > 0), found.verdict == UNFINISHED, wrong):
+        if rows.any():
+            row = int(np.flatnonzero(rows)[0])
+            yield _said(found, row, workers, gone[int(found.group[row])])
+            return
+    if len(found):
+        text = (
+            "All {matched_count} collectives were called alike and are finished on the {workers} ranks that are here."
+        )
+        figures = [METRICS.figure("matched_count", len(found)), METRICS.figure("workers", len(workers))]
+        yield Notice("flight_alike", "info", text if len(workers) > 1 else _ALONE, "", figures)
+
+
+_ALONE = "All {matched_count} collectives of the one rank whose dump is here are finished."
+_GROUP = "{collective} number {sequence} of group {group}"
+
+
+def _said(found: Matched, row: int, workers: Sequence[str], gone: tuple[int, ...]) -> Notice:
+    """What is to say of a collective; ``gone`` are the ranks of its group without a dump."""
+    call = found.calls.take(pa.array([found.usual[row]])).to_pylist()[0]
+    waiting = int(found.called[row] - found.finished[row])
+    figures = [
+        METRICS.figure("collective", call["collective"]),
+        METRICS.figure("sequence", int(found.sequence[row])),
+        METRICS.figure("group", group_text(call)),
+        METRICS.figure("ranks_waiting", waiting),
+    ]
+    waits = f"; {{ranks_waiting}} {noun(waiting, 'rank waits', 'ranks wait')}" if waiting else ""
+    line = ""
+    if call["call_line"]:
+        figures.append(METRICS.figure("call_line", call["call_line"]))
+        line = ", which others called in {call_line}"
+    unknown = ""
+    if gone:
+        figures.append(METRICS.figure("absent_names", ranks_text(gone)))
+        unknown = f" There is no dump of {noun(len(gone), 'rank', 'ranks')} {{absent_names}}: nobody knows whether "
+        unknown += f"{noun(len(gone), 'it', 'they')} called it."
+    verdict = int(found.verdict[row])
+    if verdict == NOT_CALLED:
+        ranks = found.missing_ranks(row)
+        figures += [METRICS.figure("missing_names", named(workers, ranks))]
+        text = f"{{missing_names}} did not call {_GROUP}{line}{waits}.{unknown}"
+        if waiting:
+            todo = "Find out what these ranks did instead: their own pages say what they called last."
+            return Notice("flight_missing", "high", text, todo, figures)
+        text = f"{{missing_names}} had not called {_GROUP} when the dump was written; nobody waits for it."
+        return Notice("flight_missing", "info", text, "", figures)
+    if verdict == DIFFERS:
+        ranks = found.differing_ranks(row)
+        other = found.calls.take(pa.array(np.flatnonzero((found.of == row) & found.differs)[:1])).to_pylist()[0]
+        figures += [
+            METRICS.figure("differing_names", named(workers, ranks)),
+            METRICS.figure("differs_in", differences(found, row)),
+            METRICS.figure("other_call", _shape_of(other)),
+        ]
+        text = f"{{differing_names}} called {{other_call}} where most ranks called {_GROUP}{line}: they differ in "
+        text += f"{{differs_in}}{waits}.{unknown}"
+        return Notice(
+            "flight_differs", "high", text, "Ranks must call the same collectives in the same order.", figures
+        )
+    line = line.replace("others", "they")
+    who = "All ranks that are here" if gone else "All ranks"
+    text = f"{who} called {_GROUP}{line}, and it is not finished on {{ranks_waiting}} of them."
+    if gone:
+        todo = "Find that dump, or what that rank did last: it may be the one that all others wait for."
+        return Notice("flight_unfinished_everywhere", "high", f"{text}{unknown}", todo, figures)
+    todo = (
+        "No rank is missing: look at devices and network of these ranks, and at what runs before it on their streams."
+    )
+    return Notice("flight_unfinished_everywhere", "high", text, todo, figures)
+
+
+def _shape_of(call: dict[str, object]) -> str:
+    return " ".join(str(call[key]) for key in ("collective", "call_input_sizes", "call_types") if call[key])
+
+
+def _notes(workers: Sequence[str], absent: tuple[int, ...]) -> Iterator[Notice]:
+    if absent:
+        text = f"{{ranks_absent}} {noun(len(absent), 'rank has', 'ranks have')} no dump here: {ranks_text(absent)}."
+        todo = "Put their dumps into the same folder: a rank that wrote none may be the one that hangs or ended."
+        yield Notice("flight_absent", "high", text, todo, [METRICS.figure("ranks_absent", len(absent))])
+    elif len(workers) == 1:
+        text = "Only one worker is here: nothing can be compared."
+        yield Notice("one_worker", "info", text, "Put the dumps of all ranks into one run folder.")

@@ -1,0 +1,398 @@
+"""Rank kernels: of which kernel the duration differs most from rank to rank, and which rank is the slow one."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view, coverage_of
+from tb_plugin.analysis.groupby import group, ratio
+from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
+from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.skipped_workers import left_out
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Column, Line, Metric, Notice, Notices, Payload, Series, Sort, Table, View
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+MOST_GROUPS = 2000
+"""So many kinds of kernels of a rank are kept, those with most time; the others are counted."""
+DRAWN = 12
+"""So many kinds of kernels are rows of the map."""
+_SHAPES, _TYPES = "Input Shapes", "Input Data Types"
+"""Facts of kernels that some profiles record; others have shapes and types of the operator that launched it."""
+_LEFT_OUT, _LEFT_OUT_NS = "left_out_kernels", "left_out_kernels_ns"
+_REST = "left_out"
+_KEY = ("name", "input_shape", "kernel_types")
+_OF_RANK, _ACROSS = "kernels_by_rank", "kernels_across_ranks"
+
+METRICS = SHARED.adding(
+    define("", "code", {
+        "kernel_types": ("Input types", "Types of the inputs: the kernel's, else those of the operator that launched it."),
+    }),
+    define("", "text", {
+        "slowest_worker": ("Slowest", "Worker with the largest mean duration."),
+        "fastest_worker": ("Fastest", "Worker with the smallest mean duration."),
+        "longest_worker": ("Most time on", "Worker with the largest total a step."),
+        "only_worker": ("Only on", "Worker on which alone it ran, where no other one may have left it out."),
+    }),
+    define(CHOSEN, "count", {
+        "kernel_workers": ("Workers", "Workers on which it ran."),
+        "slowest_kinds": ("Slowest at", "Kinds of kernels of which the worker has the largest mean duration."),
+        "shared_kinds": ("Of all workers", "Kinds of kernels that ran on all workers and take not as long on each."),
+        "lone_kinds": ("On one worker alone", "Kinds of kernels that ran on one worker alone."),
+        "left_out_kernels": ("Left out", f"Kinds of kernels beyond the {MOST_GROUPS:,} with most time of each worker."),
+    }),
+    define(CHOSEN, "ns", {
+        "ranks_deviation_ns": (
+            "Deviation of ranks",
+            "Root of the variance across workers: of the mean duration on each, around the mean of these means.",
+        ),
+        "rank_deviation_ns": ("Deviation", "Root of the variance of the durations on the worker."),
+        "mean_of_ranks_ns": ("Mean", "Mean of the mean durations of the workers."),
+        "slowest_mean_ns": ("Slowest mean", "Largest mean duration of a worker."),
+        "fastest_mean_ns": ("Fastest mean", "Smallest mean duration of a worker."),
+        "total_apart_ns": (
+            "Totals apart",
+            "Largest total a step of a worker less the smallest; that of a worker on which it did not run is 0.",
+        ),
+        "longest_total_ns": ("Largest total", "Largest total a step of a worker."),
+        "shortest_total_ns": ("Smallest total", "Smallest total a step of a worker, 0 of one on which it did not run."),
+        "left_out_kernels_ns": ("Time left out", "Their durations, of all workers."),
+    }),
+    define(CHOSEN, "ratio", {
+        "slowest_ratio": ("Slower by", "Slowest mean less fastest mean, over the fastest mean."),
+    }),
+)  # fmt: skip
+
+
+class RanksKernels:
+    """The view of the kernels of all workers of a run and span."""
+
+    id = "ranks_kernels"
+    title = "Rank kernels"
+    model = TraceTable
+    traits = Traits(
+        "Ranks", "picture", hidden=True, whole="It compares steps of all workers.", tables=(_ACROSS, _OF_RANK)
+    )
+    scope: Scope = "workers"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Returns None where a kernel ran that is no communication."""
+        if len(_kernels(trace, np.arange(len(trace)))):
+            return None
+        return Missing("The trace holds no kernels.", trace.recorder.todo("view.kernels"))
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the chosen steps: kernels are summed up for them."""
+        return (params.steps,)
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns the kinds of kernels of one worker with most time. Raises BadRequest for unknown steps."""
+        selection = select_rows(trace, params.steps)
+        data, left_out, left_out_ns = _kinds(trace, _kernels(trace, selection.of(trace, EventKind.KERNEL)))
+        frame = Frame(_OF_RANK, "Kernels", METRICS.columns(*data.column_names), data, _KEY, "name")
+        rest = pa.table({_LEFT_OUT: pa.array([left_out]), _LEFT_OUT_NS: pa.array([left_out_ns])}).slice(
+            0, bool(left_out)
+        )
+        others = Frame(_REST, "Left out", METRICS.columns(*rest.column_names), rest, (_LEFT_OUT,), _LEFT_OUT)
+        labels = tuple(trace.steps.label) if trace.steps.recorded else ()
+        return Part(selection.coverage, {}, {_OF_RANK: frame, _REST: others}, {}, (_OF_RANK,), steps=labels)
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page of all workers, or one of its tables."""
+        kinds = sorted(_across(parts, params), key=lambda kind: (-kind.variance, kind.key))
+        frames = {frame.name: frame for frame in (_frame_across(kinds), _frame_of_ranks(parts))}
+        payloads: dict[str, Payload] = {}
+        if params.table is None:
+            payloads["answer"] = Notices("answer", "Answer", "answer", [*_answer(kinds, len(parts))])
+            if told := [kind for kind in kinds[:DRAWN] if len(kind.workers) > 1]:
+                payloads["slower_map"] = _map(told, [part.worker for part in parts])
+            if notes := [*left_out(params, METRICS), *_notes(parts)]:
+                payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notes)
+        return answer_view(self, Part(coverage_of(parts, params), {}, frames, payloads, (*payloads, *frames)), params)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Kernels of one name, shapes and types; ``means`` and totals are of the workers on which they ran."""
+
+    key: tuple[str, str, str]
+    workers: list[str]
+    calls: int
+    means: list[float]
+    total_ns: int
+    per_step: list[float]
+    """Total a step of each worker."""
+    absent: bool = False
+    """Whether there is a worker on which it did not run."""
+    only: str | None = None
+    """The worker on which alone it ran; None of several, and where another one may have left it out."""
+
+    @property
+    def variance(self) -> float:
+        """Returns the variance across workers of their mean durations, 0 of one worker."""
+        middle = sum(self.means) / len(self.means)
+        return sum((mean - middle) ** 2 for mean in self.means) / len(self.means)
+
+    @property
+    def slowest(self) -> int:
+        """Returns the place of the worker with the largest mean."""
+        return max(range(len(self.means)), key=lambda place: self.means[place])
+
+    @property
+    def fastest(self) -> int:
+        """Returns the place of the worker with the smallest mean."""
+        return min(range(len(self.means)), key=lambda place: self.means[place])
+
+    @property
+    def longest(self) -> int:
+        """Returns the place of the worker with the largest total a step."""
+        return max(range(len(self.per_step)), key=lambda place: self.per_step[place])
+
+    @property
+    def shortest_ns(self) -> float:
+        """Returns the smallest total a step, 0 where it did not run on a worker."""
+        return 0.0 if self.absent else min(self.per_step)
+
+    @property
+    def apart_ns(self) -> float:
+        """Returns the largest total a step less the smallest."""
+        return max(self.per_step) - self.shortest_ns
+
+    @property
+    def slower(self) -> float | None:
+        """Returns by which part the slowest is slower than the fastest; None where that took no time."""
+        low = self.means[self.fastest]
+        return self.means[self.slowest] / low - 1 if low > 0 else None
+
+
+def _kernels(trace: TraceTable, rows: Int64) -> Int64:
+    """Kernels that compute: how long communication lasts is up to the other ranks."""
+    found: Int64 = rows[(trace.kind[rows] == EventKind.KERNEL) & ~trace.is_collective[rows]]
+    return found
+
+
+def _kinds(trace: TraceTable, rows: Int64) -> tuple[pa.Table, int, int]:
+    """The kinds of kernels with most time, and number and time of the others."""
+    shapes, types = _facts(trace)
+    groups = group(trace.name[rows], shapes[rows], types[rows])
+    dur = trace.dur_ns[rows]
+    calls, total = groups.count(), groups.sum(dur)
+    mean = ratio(total, calls)
+    deviation = np.sqrt(ratio(groups.sum_real((dur - mean[groups.of]) ** 2), calls))
+    order = np.argsort(-total, kind="stable")
+    kept, first = order[:MOST_GROUPS], rows[groups.first[order[:MOST_GROUPS]]]
+    data = pa.table(
+        {
+            "name": trace.strings.take(trace.name[first]),
+            "input_shape": trace.strings.take(shapes[first]),
+            "kernel_types": trace.strings.take(types[first]),
+            "calls": pa.array(calls[kept]),
+            "total_ns": pa.array(total[kept]),
+            "mean_ns": pa.array(mean[kept]),
+            "min_ns": pa.array(groups.min(dur)[kept]),
+            "max_ns": pa.array(groups.max(dur)[kept]),
+            "rank_deviation_ns": pa.array(deviation[kept]),
+        }
+    )
+    return data, len(order) - len(kept), int(total[order[MOST_GROUPS:]].sum())
+
+
+def _facts(trace: TraceTable) -> tuple[Int32, Int32]:
+    """Texts of shapes and types of each row: the kernel's own, else those of the operator that launched it."""
+    operator = trace.operator
+    found = []
+    for key, of_operators in ((_SHAPES, trace.operators.shapes), (_TYPES, trace.operators.types)):
+        text = np.full(len(trace) + 1, MISSING, np.int32)
+        text[trace.operators.row] = of_operators
+        own = text[operator]  # -1 is the last place: no operator, no text
+        for column in trace.others:
+            if column.key == key and column.is_text:
+                own[column.row] = column.value
+        found.append(own)
+    return found[0], found[1]
+
+
+def _across(parts: Sequence[Part], params: Params) -> list[Kind]:
+    found: dict[tuple[str, str, str], list[tuple[str, int, int, float]]] = defaultdict(list)
+    # Of a worker without any kernel they were not recorded: nobody knows that these did not run.
+    parts = [part for part in parts if part.frames[_OF_RANK].data.num_rows]
+    for part in parts:
+        data, steps = part.frames[_OF_RANK].data, max(len({*(params.steps or part.steps)}), 1)
+        for *key, calls, total in zip(*(data[name].to_pylist() for name in (*_KEY, "calls", "total_ns")), strict=True):
+            name, shape, types = (text or "" for text in key)
+            found[name, shape, types].append((part.worker, calls, total, total / steps))
+    # A worker that left kinds out may have run what it does not list.
+    lists_all = {part.worker for part in parts if not part.frames[_REST].data.num_rows}
+    kinds = []
+    for kind, rows in found.items():
+        workers = [worker for worker, _, _, _ in rows]
+        alone = len(workers) == 1 < len(parts) and len(lists_all - {*workers}) == len(parts) - 1
+        kinds.append(
+            Kind(
+                kind,
+                workers,
+                sum(row[1] for row in rows),
+                [row[2] / row[1] for row in rows],
+                sum(row[2] for row in rows),
+                [row[3] for row in rows],
+                len(workers) < len(parts),
+                workers[0] if alone else None,
+            )
+        )
+    return kinds
+
+
+def _frame_across(kinds: Sequence[Kind]) -> Frame:
+    kinds = sorted(kinds, key=lambda kind: (-kind.apart_ns, -kind.variance, kind.key))
+    columns = {
+        **_texts([kind.key for kind in kinds]),
+        "total_apart_ns": pa.array([kind.apart_ns for kind in kinds], pa.float64()),
+        "longest_worker": pa.array([kind.workers[kind.longest] for kind in kinds], pa.string()),
+        "only_worker": pa.array([kind.only for kind in kinds], pa.string()),
+        "ranks_deviation_ns": pa.array([sqrt(kind.variance) for kind in kinds], pa.float64()),
+        "slowest_ratio": pa.array([kind.slower for kind in kinds], pa.float64()),
+        "slowest_worker": pa.array([kind.workers[kind.slowest] for kind in kinds], pa.string()),
+        "slowest_mean_ns": pa.array([kind.means[kind.slowest] for kind in kinds], pa.float64()),
+        "fastest_worker": pa.array([kind.workers[kind.fastest] for kind in kinds], pa.string()),
+        "fastest_mean_ns": pa.array([kind.means[kind.fastest] for kind in kinds], pa.float64()),
+        "mean_of_ranks_ns": pa.array([sum(kind.means) / len(kind.means) for kind in kinds], pa.float64()),
+        "kernel_workers": pa.array([len(kind.workers) for kind in kinds], pa.int64()),
+        "calls": pa.array([kind.calls for kind in kinds], pa.int64()),
+        "total_ns": pa.array([kind.total_ns for kind in kinds], pa.int64()),
+    }
+    order = Sort("total_apart_ns", descending=True)
+    data = pa.table(columns)
+    return Frame(_ACROSS, "Kernels", _columns(data), data, _KEY, "name", order)
+
+
+def _frame_of_ranks(parts: Sequence[Part]) -> Frame:
+    tables = []
+    for part in parts:
+        own = part.frames[_OF_RANK].data
+        tables.append(own.add_column(0, "worker", pa.repeat(pa.scalar(part.worker), own.num_rows)))
+    data = pa.concat_tables(tables)
+    return Frame(_OF_RANK, "Kernels of each worker", _columns(data), data, ("worker", *_KEY), "name")
+
+
+def _columns(data: pa.Table) -> list[Column]:
+    """Columns with the long texts behind the numbers; types where somebody asks for them."""
+    texts = {*_KEY[1:], "only_worker"} & {*data.column_names}
+    empty = tuple(key for key in texts if not any(data[key].to_pylist()))
+    keys = [key for key in data.column_names if key not in _KEY[1:]]
+    return METRICS.columns(*keys, *_KEY[1:], hidden=(*empty, "kernel_types"))
+
+
+def _texts(keys: Sequence[tuple[str, str, str]]) -> Mapping[str, pa.Array]:
+    columns = zip(*keys, strict=True) if keys else ((),) * len(_KEY)
+    named = zip(_KEY, columns, strict=True)
+    return {name: pa.array([text or None for text in texts], pa.large_string()) for name, texts in named}
+
+
+def _answer(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
+    """Which kernel takes most more time on one worker than on another, and which one's mean duration differs most."""
+    if workers < 2 or not kinds:
+        return
+    yield from _apart(kinds)
+    kind = kinds[0]
+    if len(kind.workers) < 2:
+        return
+    slower = kind.slower
+    if not kind.variance or slower is None:
+        text = "Every kernel takes as long on all {workers} workers."
+        yield Notice("kernels_alike", "info", text, "", [METRICS.figure("workers", workers)])
+        return
+    figures = [
+        METRICS.figure("name", kind.key[0]),
+        METRICS.figure("slowest_worker", kind.workers[kind.slowest]),
+        METRICS.figure("slowest_mean_ns", kind.means[kind.slowest]),
+        METRICS.figure("fastest_worker", kind.workers[kind.fastest]),
+        METRICS.figure("fastest_mean_ns", kind.means[kind.fastest]),
+        METRICS.figure("slowest_ratio", slower),
+    ]
+    text = (
+        "The duration of {name} differs by most time: on {slowest_worker} it takes {slowest_mean_ns}, {slowest_ratio} "
+    )
+    text += "longer than the {fastest_mean_ns} on {fastest_worker}."
+    yield Notice("kernels_differ", "info", text, "", figures)
+    yield from _often(kinds, workers)
+
+
+def _apart(kinds: Sequence[Kind]) -> Iterator[Notice]:
+    """Which kernel's total differs most, and how much runs on one worker alone."""
+    kind = min(kinds, key=lambda kind: (-kind.apart_ns, kind.key))
+    if not kind.apart_ns:
+        return
+    figures = [METRICS.figure("name", kind.key[0]), METRICS.figure("longest_total_ns", max(kind.per_step))]
+    if kind.only is not None:
+        figures.append(METRICS.figure("only_worker", kind.only))
+        text = "{name} takes {longest_total_ns} a step and runs only on {only_worker}, of the workers with kernels."
+    else:
+        worker = METRICS.figure("longest_worker", kind.workers[kind.longest])
+        figures += [worker, METRICS.figure("shortest_total_ns", kind.shortest_ns)]
+        text = (
+            "{name} takes {longest_total_ns} a step on {longest_worker}, and {shortest_total_ns} where it takes least: "
+            "no total differs more."
+        )
+    if (lone := sum(each.only is not None for each in kinds)) > 1:
+        figures.append(METRICS.figure("lone_kinds", lone))
+        text += " {lone_kinds} kinds of kernels run on one worker alone."
+    yield Notice("kernels_apart", "info", text, "", figures)
+
+
+def _often(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
+    """Which worker is the slowest at most kernels, where one is at more than half of those that all of them ran."""
+    shared = [kind for kind in kinds if len(kind.workers) == workers and kind.variance]
+    counts = Counter(kind.workers[kind.slowest] for kind in shared)
+    worker, count = counts.most_common(1)[0] if counts else ("", 0)
+    if workers > 2 and 2 * count > len(shared) > 1:
+        figures = [
+            METRICS.figure("slowest_worker", worker),
+            METRICS.figure("slowest_kinds", count),
+            METRICS.figure("shared_kinds", len(shared)),
+        ]
+        text = "{slowest_worker} is the slowest at {slowest_kinds} of {shared_kinds} kinds of kernels that all workers ran."
+        yield Notice("kernels_slow_rank", "info", text, "", figures)
+
+
+def _map(kinds: Sequence[Kind], workers: Sequence[str]) -> Series:
+    """A line a kind of kernels: by which part each worker is slower than the fastest one."""
+    lines = []
+    for number, kind in enumerate(kinds):
+        low = kind.means[kind.fastest]
+        mine = dict(zip(kind.workers, kind.means, strict=True))
+        values = [mine[worker] / low - 1 if worker in mine and low > 0 else None for worker in workers]
+        metric = METRICS["slowest_ratio"]
+        title = kind.key[0] if not kind.key[1] else f"{kind.key[0]} {kind.key[1]}"
+        lines.append(
+            Line(Metric(f"kind_{number}", title, metric.unit, metric.definition, metric.window), "compute", values)
+        )
+    return Series(
+        "slower_map",
+        "Longer than on the fastest worker",
+        f"mean duration, the {len(lines)} kernels that differ most",
+        METRICS.metric("worker", " "),
+        [*workers],
+        lines,
+        "lines",
+    )
+
+
+def _notes(parts: Sequence[Part]) -> Iterator[Notice]:
+    rest = pa.concat_tables([part.frames[_REST].data for part in parts])
+    left_out, time = (sum(rest[key].to_pylist()) for key in (_LEFT_OUT, _LEFT_OUT_NS))
+    if left_out:
+        figures = [METRICS.figure(_LEFT_OUT, left_out), METRICS.figure(_LEFT_OUT_NS, time)]
+        text = f"Beyond the {MOST_GROUPS:,} kinds with most time of each worker {{left_out_kernels}} were left out, "
+        yield Notice("kernels_left_out", "info", text + "{left_out_kernels_ns} in all.", "", figures)

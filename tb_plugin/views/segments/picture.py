@@ -1,0 +1,139 @@
+"""A moment as the page draws it."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.snapshot.labels import address_texts, pool_texts, stack_words, stream_texts, texts_of
+from tb_plugin.analysis.snapshot.moment import Moment
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.payloads import MapGroup, MemoryMap
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+MOST_PIECES = 30_000
+"""Pieces of one answer: about 2 MB of JSON, a tenth of it packed."""
+
+
+def picture_of(moment: Moment, in_way: Bool) -> MemoryMap:
+    """Returns the map of a moment; ``in_way`` says which of its blocks stood in the way of a request."""
+    held, rows = moment.held, moment.rows
+    snapshot = held.snapshot
+    of, keys = _groups(moment)
+    first, cell = _pieces(moment)
+    end = np.append(first, len(moment.block))[1:]
+    count = end - first
+    largest = _largest(moment.size, first, count)
+    block = moment.block[largest]
+    row = moment.row[first] if len(first) else first
+    known = held.block("requested")[block]
+    single = (count == 1) & (known != MISSING)
+    words = stack_words(snapshot)
+    stack = held.block("stack")[block]
+    lines, line = _distinct(texts_of(words.line, stack))
+    return MemoryMap(
+        event=moment.event,
+        groups=_told(moment, of, keys),
+        row_address=address_texts(rows.address).to_pylist(),
+        row_bytes=rows.size.tolist(),
+        row_group=of.tolist(),
+        row_is_large=rows.is_large.tolist(),
+        row_is_expandable=rows.is_expandable.tolist(),
+        row_used_bytes=moment.by_row(moment.size, moment.row).tolist(),
+        row_first=np.searchsorted(row, np.arange(len(rows) + 1)).tolist(),
+        piece_offset=(moment.start[first] - rows.first[row]).tolist(),
+        piece_span=((moment.start + moment.size)[end - 1] - moment.start[first]).tolist(),
+        piece_bytes=_sums(moment.size, first).tolist(),
+        piece_blocks=count.tolist(),
+        piece_block=block.tolist(),
+        piece_is_pending=moment.is_pending[first].tolist(),
+        piece_line=line.tolist(),
+        piece_unused=np.where(single, moment.size[largest] - known, MISSING).tolist(),
+        piece_begin=held.block("begin")[block].tolist(),
+        piece_in_way=in_way[largest].tolist(),
+        lines=lines,
+        cell_bytes=cell,
+    )
+
+
+def _groups(moment: Moment) -> tuple[Int64, list[tuple[int, int]]]:
+    """The group of each row, and stream and pool of each group: the shared pool first, in it the default stream."""
+    pairs = list(zip(moment.rows.pool.tolist(), moment.rows.stream.tolist(), strict=True))
+    snapshot = moment.held.snapshot
+
+    def rank(pair: tuple[int, int]) -> tuple[object, ...]:
+        pool, stream = pair
+        return (
+            snapshot.pools[pool] if pool != MISSING else (0, 0),
+            snapshot.streams[stream] if stream != MISSING else 0,
+        )
+
+    keys = sorted(set(pairs), key=rank)
+    number = {pair: i for i, pair in enumerate(keys)}
+    return np.array([number[pair] for pair in pairs], np.int64), keys
+
+
+def _told(moment: Moment, of: Int64, keys: list[tuple[int, int]]) -> list[MapGroup]:
+    snapshot, rows = moment.held.snapshot, moment.rows
+    pool = pool_texts(snapshot, np.array([pair[0] for pair in keys], np.int64)).to_pylist()
+    stream = stream_texts(snapshot, np.array([pair[1] for pair in keys], np.int64)).to_pylist()
+
+    def sums(values: Int64, where: Int64) -> list[int]:
+        total = np.zeros(len(keys), np.int64)
+        np.add.at(total, where, values)
+        return total.tolist()
+
+    allocated, pending = ~moment.is_pending, moment.is_pending
+    columns = (
+        sums(rows.size, of),
+        sums(moment.size[allocated], of[moment.row[allocated]]),
+        sums(moment.size[pending], of[moment.row[pending]]),
+        sums(moment.gaps.size, of[moment.gaps.row]),
+    )
+    return [MapGroup(a or "unknown", b or "unknown", *c) for a, b, *c in zip(stream, pool, *columns, strict=True)]
+
+
+def _pieces(moment: Moment) -> tuple[Int64, int]:
+    """Numbers of the blocks that begin a piece, and the size of a cell in which small neighbours of one kind are one."""
+    cell = 0
+    first = np.arange(len(moment.block))
+    while len(first) > MOST_PIECES:
+        cell = cell * 2 if cell else 1024
+        of = (moment.start - moment.rows.first[moment.row]) // cell
+        small = moment.size < cell
+        same = np.zeros(len(of), np.bool_)
+        same[1:] = (
+            (of[1:] == of[:-1])
+            & (moment.row[1:] == moment.row[:-1])
+            & (moment.is_pending[1:] == moment.is_pending[:-1])
+            & small[1:]
+            & small[:-1]
+        )
+        first = np.flatnonzero(~same)
+        if cell > moment.reserved:
+            break  # as many rows as pieces: nothing is left to be joined
+    return first, cell
+
+
+def _largest(size: Int64, first: Int64, count: Int64) -> Int64:
+    """The largest block of each piece, the first of equal ones."""
+    if len(first) == len(size):
+        return first
+    piece = np.repeat(np.arange(len(first)), count)
+    order = np.lexsort((np.arange(len(size)), -size, piece))
+    found: Int64 = order[np.diff(piece[order], prepend=-1) != 0]
+    return found
+
+
+def _sums(size: Int64, first: Int64) -> Int64:
+    return np.add.reduceat(size, first) if len(first) else size
+
+
+def _distinct(texts: pa.Array) -> tuple[list[str], Int64]:
+    """Distinct texts, and the place of each among them; -1 for null."""
+    encoded = texts.dictionary_encode()
+    places = encoded.indices.fill_null(MISSING).to_numpy(zero_copy_only=False).astype(np.int64)
+    return encoded.dictionary.to_pylist(), places

@@ -1,0 +1,125 @@
+"""The figures of a moment, and where it lies in the history."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.phrases import counted
+from tb_plugin.analysis.snapshot.device_levels import Held
+from tb_plugin.analysis.snapshot.labels import address_texts, stack_words, texts_of
+from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.analysis.snapshot.moment import Moment, stuck_of
+from tb_plugin.analysis.snapshot.out_of_memory import RunningOut, figures_of
+from tb_plugin.model.snapshot.table import Action
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.payloads import Figure, Figures, Series
+from tb_plugin.payloads.series import Line
+
+Int64 = npt.NDArray[np.int64]
+
+KINDS: dict[str, tuple[Action, ...]] = {
+    "alloc": (Action.ALLOC,),
+    "free": (Action.FREE_REQUESTED, Action.FREE_COMPLETED),
+    "segment": (Action.SEGMENT_ALLOC, Action.SEGMENT_FREE, Action.SEGMENT_MAP, Action.SEGMENT_UNMAP),
+    "oom": (Action.OOM,),
+}
+"""Kinds of events that one steps along."""
+_CHUNK = 1 << 20
+
+
+def usual_request(moment: Moment, oom: RunningOut | None) -> int:
+    """Returns the size that gaps are measured against unless one is chosen."""
+    return oom.asked if oom else int(moment.size.max(initial=0))
+
+
+def summary_of(moment: Moment) -> Figures:
+    """Returns the headline of a moment."""
+    held, free, largest = moment.held, moment.free, moment.largest_gap
+    outside = held.block("size")[moment.outside]
+    requested = held.block("requested")[moment.block]
+    known = (requested != MISSING) & ~moment.is_pending
+    figures = [
+        METRICS.figure("segment_bytes", moment.reserved, note=counted(len(moment.rows), "segment")),
+        METRICS.figure("allocated_now_bytes", moment.allocated, note=counted(int((~moment.is_pending).sum()), "block")),
+        *([METRICS.figure("pending_now_bytes", moment.pending)] if moment.pending else []),
+        METRICS.figure("free_now_bytes", free, note=f"in {counted(len(moment.gaps.size), 'gap')}"),
+        METRICS.figure("widest_gap_bytes", largest),
+        METRICS.figure("scattered_ratio", 1 - largest / free if free else None),
+        METRICS.figure("stuck_bytes", int(stuck_of(moment).sum())),
+        METRICS.figure(
+            "rounding_bytes",
+            int((moment.size - requested)[known].sum()) if known.any() else None,
+            note=f"of {counted(int(known.sum()), 'block')}",
+        ),
+    ]
+    if len(outside):
+        figures.append(METRICS.figure("unknown_place_bytes", int(outside.sum()), note=counted(len(outside), "block")))
+    return Figures("moment", held.name, "", figures, "headline")
+
+
+def oom_of(one: RunningOut) -> Figures:
+    """Returns what an event met at which memory ran out."""
+    return Figures("oom", "Out of memory", "", figures_of(one))
+
+
+def place_of(held: Held, at: int) -> Figures:
+    """Returns the chosen event and the next and previous one of each kind: what one steps along."""
+    figures = [METRICS.figure("event_number", at), METRICS.figure("history_events", held.count)]
+    if at >= 0:
+        events, row = held.snapshot.events, held.events.start + at
+        is_oom = events.action[row] == Action.OOM
+        words = stack_words(held.snapshot)
+        figures += [
+            METRICS.figure("event_action", Action(int(events.action[row])).name.lower()),
+            METRICS.figure("asked_bytes" if is_oom else "event_bytes", int(events.size[row])),
+            METRICS.figure("address", None if is_oom else address_texts(events.address[row : row + 1])[0].as_py()),
+            METRICS.figure("allocation_line", texts_of(words.line, events.stack[row : row + 1])[0].as_py()),
+            METRICS.figure("event_ns", int(events.time_ns[row]) if held.snapshot.has_times else None),
+        ]
+    for kind, actions in KINDS.items():
+        figures.append(_step("previous_event", kind, _before(held, at, actions)))
+        figures.append(_step("next_event", kind, _after(held, at, actions)))
+    return Figures("place", "Chosen event", "", figures)
+
+
+def _step(key: str, kind: str, event: int | None) -> Figure:
+    return METRICS.figure(key, event, title=kind)
+
+
+def _after(held: Held, at: int, actions: tuple[Action, ...]) -> int | None:
+    action = held.action
+    for low in range(at + 1, held.count, _CHUNK):
+        found = np.flatnonzero(np.isin(action[low : low + _CHUNK], actions))
+        if len(found):
+            return low + int(found[0])
+    return None
+
+
+def _before(held: Held, at: int, actions: tuple[Action, ...]) -> int | None:
+    action = held.action
+    for high in range(max(at, 0), 0, -_CHUNK):
+        low = max(high - _CHUNK, 0)
+        found = np.flatnonzero(np.isin(action[low:high], actions))
+        if len(found):
+            return low + int(found[-1])
+    return None
+
+
+def gap_sizes_of(moment: Moment) -> tuple[Series, Series]:
+    """Returns the bytes of the gaps by their size, in powers of two, and how many they are."""
+    size = moment.gaps.size
+    power = np.frexp(size.astype(np.float64))[1] - 1  # exact: sizes are below 2**53
+    low, high = (int(power.min()), int(power.max())) if len(size) else (9, 9)
+    bins = high - low + 1
+    total = np.zeros(bins, np.int64)
+    np.add.at(total, power - low, size)
+    count = np.bincount(power - low, minlength=bins).astype(np.int64)
+    edges: list[int | float | str] = [1 << p for p in range(low, high + 2)]
+    x = METRICS.metric("gap_from_bytes")
+    return (
+        Series("gap_sizes", "Free bytes by size of the gap", "", x, edges,
+               [Line(METRICS.metric("gaps_bytes"), "memcpy", [*total.tolist()])], "histogram"),
+        Series("gap_counts", "Gaps by size", "", x, edges,
+               [Line(METRICS.metric("gaps_now"), "kernel", [*count.tolist()])], "histogram"),
+    )  # fmt: skip

@@ -1,0 +1,182 @@
+"""Tables of a moment: segments, pools, blocks, and the blocks that keep memory from going back to the driver."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.snapshot.labels import address_texts, pool_texts, stack_words, stream_texts, texts_of
+from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.analysis.snapshot.moment import Moment, pinned_by, stuck_of
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.payloads import Sort
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+MOST_BLOCKS = 50_000
+"""Rows of the table of blocks, the largest first."""
+MOST_PINNING = 10_000
+KINDS = np.array(["small", "large", "small expandable", "large expandable"])
+
+
+def segments_frame(moment: Moment) -> Frame:
+    """Returns the segments and what is used of each."""
+    rows, gaps, pending = moment.rows, moment.gaps, moment.is_pending
+    snapshot = moment.held.snapshot
+    words = stack_words(snapshot)
+    largest = np.zeros(len(rows), np.int64)
+    np.maximum.at(largest, gaps.row, gaps.size)
+    table = pa.table(
+        {
+            "allocation_line": texts_of(words.line, rows.stack),
+            "address": address_texts(rows.address),
+            "segment_kind": _kinds(rows.is_large, rows.is_expandable),
+            "stream_name": stream_texts(snapshot, rows.stream),
+            "pool_name": pool_texts(snapshot, rows.pool),
+            "segment_bytes": pa.array(rows.size),
+            "allocated_now_bytes": pa.array(moment.by_row(moment.size[~pending], moment.row[~pending])),
+            "pending_now_bytes": pa.array(moment.by_row(moment.size[pending], moment.row[pending])),
+            "free_now_bytes": pa.array(moment.by_row(gaps.size, gaps.row)),
+            "widest_gap_bytes": pa.array(largest),
+            "stuck_bytes": pa.array(moment.by_row(stuck_of(moment), gaps.row)),
+            "blocks_now": pa.array(np.bincount(moment.row, minlength=len(rows))),
+            "gaps_now": pa.array(np.bincount(gaps.row, minlength=len(rows))),
+            "allocation_stack": texts_of(words.text, rows.stack),
+        }
+    )
+    return Frame(
+        name="segments_at",
+        title="Segments",
+        columns=METRICS.columns(
+            *table.column_names,
+            share=("segment_bytes", "free_now_bytes"),
+            hidden=("allocation_stack", "pending_now_bytes"),
+            titles={"allocation_line": "Taken by", "allocation_stack": "Stack"},
+        ),
+        data=table.sort_by([("segment_bytes", "descending"), ("address", "ascending")]),
+        row_key=("address",),
+        name_column="allocation_line",
+        sort=Sort("segment_bytes", True),
+    )
+
+
+def _kinds(is_large: Bool, is_expandable: Bool) -> pa.Array:
+    return pa.array(KINDS[is_large.astype(np.int64) + 2 * is_expandable], pa.large_string())
+
+
+def pools_frame(moment: Moment, request: int) -> Frame:
+    """Returns what each stream and pool holds, small and large segments apart, and what of it a request cannot use."""
+    rows, gaps, pending = moment.rows, moment.gaps, moment.is_pending
+    snapshot = moment.held.snapshot
+    keys = np.stack(
+        (rows.pool, rows.stream, rows.is_large.astype(np.int64), rows.is_expandable.astype(np.int64)), axis=1
+    )
+    found, of = np.unique(keys, axis=0, return_inverse=True)
+    of = of.reshape(-1)
+
+    def sums(values: Int64, row: Int64) -> pa.Array:
+        total = np.zeros(len(found), np.int64)
+        np.add.at(total, of[row], values)
+        return pa.array(total)
+
+    every = np.arange(len(rows))
+    largest = np.zeros(len(found), np.int64)
+    np.maximum.at(largest, of[gaps.row], gaps.size)
+    small = gaps.size < request
+    free, unusable = sums(gaps.size, gaps.row), sums(gaps.size[small], gaps.row[small])
+    share = np.divide(unusable.to_numpy(), free.to_numpy(), out=np.zeros(len(found)), where=free.to_numpy() > 0)
+    table = pa.table(
+        {
+            "pool_name": pool_texts(snapshot, found[:, 0]),
+            "stream_name": stream_texts(snapshot, found[:, 1]),
+            "segment_kind": _kinds(found[:, 2] == 1, found[:, 3] == 1),
+            "segments_now": sums(np.ones(len(rows), np.int64), every),
+            "segment_bytes": sums(rows.size, every),
+            "allocated_now_bytes": sums(moment.size[~pending], moment.row[~pending]),
+            "pending_now_bytes": sums(moment.size[pending], moment.row[pending]),
+            "free_now_bytes": free,
+            "widest_gap_bytes": pa.array(largest),
+            "gaps_now": sums(np.ones(len(gaps.row), np.int64), gaps.row),
+            "stuck_bytes": sums(stuck_of(moment), gaps.row),
+            "unusable_ratio": pa.array(share, mask=free.to_numpy() == 0),
+        }
+    )
+    return Frame(
+        name="pools_at",
+        title="Streams and pools",
+        columns=METRICS.columns(*table.column_names, share=("segment_bytes",), hidden=("gaps_now",)),
+        data=table.sort_by([("segment_bytes", "descending")]),
+        row_key=("pool_name", "stream_name", "segment_kind"),
+        name_column="pool_name",
+        sort=Sort("segment_bytes", True),
+    )
+
+
+def blocks_frame(moment: Moment) -> Frame:
+    """Returns the largest blocks that are there, those outside of known segments too."""
+    held = moment.held
+    rows = np.concatenate((moment.block, moment.outside))
+    size = held.block("size")[rows]
+    rows = rows[np.argsort(-size, kind="stable")[:MOST_BLOCKS]]
+    return Frame(
+        name="blocks_at",
+        title="Blocks",
+        columns=METRICS.columns(
+            *("allocation_line", "block_size_bytes", "requested_bytes", "is_pending", "address", "stream_name"),
+            *("pool_name", "age_events", "begin_event", "allocation_stack", "block_row"),
+            share=("block_size_bytes",),
+            hidden=("begin_event", "allocation_stack", "block_row"),
+        ),
+        data=_blocks(moment, rows),
+        row_key=("block_row",),
+        name_column="allocation_line",
+        sort=Sort("block_size_bytes", True),
+    )
+
+
+def pinning_frame(moment: Moment) -> Frame:
+    """Returns the blocks without which most could be given back to the driver."""
+    freed = pinned_by(moment)
+    at = np.flatnonzero(freed > 0)
+    at = at[np.lexsort((moment.size[at], -freed[at]))][:MOST_PINNING]
+    table = _blocks(moment, moment.block[at]).append_column("returnable_bytes", pa.array(freed[at]))
+    table = table.append_column("segment_bytes", pa.array(moment.rows.size[moment.row[at]]))
+    return Frame(
+        name="blocks_in_way",
+        title="Blocks that alone keep memory",
+        columns=METRICS.columns(
+            *("allocation_line", "block_size_bytes", "returnable_bytes", "segment_bytes", "address", "stream_name"),
+            *("pool_name", "age_events", "allocation_stack", "block_row"),
+            hidden=("allocation_stack", "block_row"),
+        ),
+        data=table,
+        row_key=("block_row",),
+        name_column="allocation_line",
+        sort=Sort("returnable_bytes", True),
+    )
+
+
+def _blocks(moment: Moment, rows: Int64) -> pa.Table:
+    """Some blocks, in this order."""
+    held = moment.held
+    snapshot, words = held.snapshot, stack_words(held.snapshot)
+    stack, begin = held.block("stack")[rows], held.block("begin")[rows]
+    requested = held.block("requested")[rows]
+    return pa.table(
+        {
+            "allocation_line": texts_of(words.line, stack),
+            "block_size_bytes": pa.array(held.block("size")[rows]),
+            "requested_bytes": pa.array(requested, mask=requested == MISSING),
+            "is_pending": pa.array(held.block("freed")[rows] <= moment.event),
+            "address": address_texts(held.block("address")[rows]),
+            "stream_name": stream_texts(snapshot, held.block("stream")[rows]),
+            "pool_name": pool_texts(snapshot, held.block("pool")[rows]),
+            "age_events": pa.array((moment.event - begin).astype(np.int64), mask=begin == MISSING),
+            "begin_event": pa.array(begin.astype(np.int64), mask=begin == MISSING),
+            "allocation_stack": texts_of(words.text, stack),
+            "block_row": pa.array(rows.astype(np.int64)),
+        }
+    )

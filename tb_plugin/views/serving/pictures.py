@@ -1,0 +1,88 @@
+"""The pictures of a server's steps: their times by mode, what kernels take, and time over batch and tokens."""
+
+from __future__ import annotations
+
+from tb_plugin.analysis.kernel_classes import TITLES, word_of
+from tb_plugin.analysis.metrics import CHOSEN_STEPS
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.served_work import Mode
+from tb_plugin.payloads import Breakdown, Dots, Line, Metric, Payload, Scatter, Series, Slice
+from tb_plugin.views.serving.metrics import METRICS
+from tb_plugin.views.serving.served_selection import Taken
+from tb_plugin.views.serving.tables import word
+
+HOW = {
+    "profiler": "steps of the profiler",
+    "annotation": "steps by annotations of {}",
+    "inferred": "steps inferred from launches that repeat",
+}
+"""Where steps come from, in words."""
+DOTS = 3_000
+"""So many dots at most: of more steps every second, third, ... is drawn."""
+
+
+def times(found: Taken) -> Breakdown:
+    """Returns the time of the chosen steps by mode."""
+    total = METRICS["mode_total_ns"]
+    parts = [
+        Slice(
+            Metric(word(mode), word(mode).capitalize(), "ns", total.definition, CHOSEN_STEPS),
+            category_of(mode),
+            int(found.time_ns[found.of(mode)].sum()),
+        )
+        for mode in found.modes
+    ]
+    how = found.trace.steps.found
+    what = HOW.get(how, f"steps as {how}").format(found.trace.steps.framework or "a server")
+    return Breakdown("times", "Time by mode", what, "ns", sum(part.value for part in parts), parts)
+
+
+def category_of(mode: Mode) -> str:
+    """Returns the name of the colour of a mode."""
+    return f"mode_{word(mode)}"
+
+
+def classes(found: Taken) -> Series:
+    """Returns what the kernels of each mode do: a bar a mode, in it the classes."""
+    times = found.class_time
+    metric = METRICS["mode_class_ratio"]
+    lines = [
+        Line(
+            Metric(word_of(each), TITLES[each], metric.unit, metric.definition, metric.window),
+            word_of(each),
+            [of[each] / sum(of.values()) for of in times.values()],
+        )
+        for each in TITLES
+        if any(of[each] for of in times.values())
+    ]
+    labels: list[int | float | str] = [word(each) for each in times]
+    what = "share of the summed durations"
+    return Series("classes", "Kernels by mode", what, METRICS.metric("mode"), labels, lines, "stacked_bars")
+
+
+def scatters(found: Taken) -> dict[str, Payload]:
+    """Returns step time over batch, and over tokens, where steps state them and there are several."""
+    served, found_scatters = found.trace.steps.served, dict[str, Payload]()
+    for name, key, values in (("by_batch", "batch", served.batch), ("by_tokens", "step_tokens", served.tokens)):
+        known = found.steps[values[found.steps] != MISSING]
+        if len(known) < 2:
+            continue
+        every = -(-len(known) // DOTS)
+        drawn = known[::every]
+        groups = [
+            Dots(
+                word(mode).capitalize(),
+                category_of(mode),
+                [found.trace.steps.label[i] for i in some.tolist()],
+                values[some].tolist(),
+                found.time_ns[some].tolist(),
+            )
+            for mode in found.modes
+            if len(some := drawn[served.mode[drawn] == mode])
+        ]
+        title = f"Step time over {METRICS[key].title.lower()}"
+        what = "" if every == 1 else f"one step of {every}"
+        found_scatters[name] = Scatter(
+            name, title, what, METRICS.metric(key), METRICS.metric("served_step_ns"), groups, "serving_steps"
+        )
+    return found_scatters

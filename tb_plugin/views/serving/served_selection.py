@@ -1,0 +1,92 @@
+"""What a question is about: the chosen steps, and of them those that the figures of decoding are about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.busy_intervals import device_busy
+from tb_plugin.analysis.idle.account import idle_account
+from tb_plugin.analysis.idle.causes import Cause
+from tb_plugin.analysis.idle.metrics import TITLES
+from tb_plugin.analysis.kernel_classes import class_time
+from tb_plugin.analysis.served_steps import ServedSteps, in_mode, served_steps
+from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass
+from tb_plugin.model.trace.served_work import Mode
+from tb_plugin.model.trace.table import TraceTable
+
+Int64 = npt.NDArray[np.int64]
+
+WORK = "Its own work"
+"""Why a step takes longer whose device does not idle more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """The chosen steps of a trace and their numbers. All arrays of positions count into the steps of the trace."""
+
+    trace: TraceTable
+    numbers: ServedSteps
+    steps: Int64
+    told: Int64
+    """Those that the figures of decoding are about: the steady state, else all that are chosen."""
+    is_steady: bool
+
+    def of(self, mode: Mode, *, told: bool = False) -> Int64:
+        """Returns the chosen steps of a mode, or those of them that the figures are about."""
+        steps = self.told if told else self.steps
+        return steps[in_mode(self.trace, mode)[steps]]
+
+    @cached_property
+    def modes(self) -> list[Mode]:
+        """Returns the modes that the chosen steps have, most time first."""
+        time = {mode: int(self.time_ns[self.of(mode)].sum()) for mode in Mode if len(self.of(mode))}
+        return sorted(time, key=lambda mode: (-time[mode], mode))
+
+    @cached_property
+    def time_ns(self) -> Int64:
+        """Returns the time of every step of the trace."""
+        return self.trace.steps.end_ns - self.trace.steps.start_ns
+
+    @cached_property
+    def class_time(self) -> dict[Mode, dict[KernelClass, int]]:
+        """Returns the summed durations of the kernels that the steps of each mode launch, by class; of modes with kernels."""
+        numbers, trace = self.numbers, self.trace
+        kernels = trace.kind[numbers.row] == EventKind.KERNEL
+        mode = trace.steps.served.mode[numbers.step]
+        chosen = kernels & np.isin(numbers.step, self.steps)
+        times = {each: class_time(trace, numbers.row[chosen & (mode == each)]) for each in self.modes}
+        return {each: of for each, of in times.items() if sum(of.values())}
+
+    @cached_property
+    def why(self) -> dict[int, str]:
+        """Returns of each outlier what it spends more on than the median decode step: a cause of idle time, or its work."""
+        unusual = self.steps[self.numbers.is_unusual[self.steps]]
+        usual = np.flatnonzero(
+            in_mode(self.trace, Mode.DECODE) & ~self.numbers.is_unusual & (self.numbers.period_ns != MISSING)
+        )
+        if not len(unusual) or not len(usual):
+            return {}
+        begin = self.trace.steps.start_ns
+        end = begin + self.numbers.period_ns
+        more = {WORK: self.numbers.busy_ns[unusual] - np.median(self.numbers.busy_ns[usual])}
+        for device in device_busy(self.trace):
+            account = idle_account(self.trace, device)
+            of_unusual, of_usual = (account.by_cause(begin[some], end[some]) for some in (unusual, usual))
+            for cause in Cause:
+                title = TITLES[cause][0]
+                more[title] = more.get(title, 0) + of_unusual[cause] - np.median(of_usual[cause])
+        titles = list(more)
+        most = np.argmax(np.array([more[title] for title in titles]), axis=0)
+        return {int(step): titles[place] for step, place in zip(unusual, most.tolist(), strict=True)}
+
+
+def taken(trace: TraceTable, steps: Int64, *, everything: bool) -> Taken:
+    """Returns the chosen steps; figures are about the steady state unless they are to be about everything."""
+    numbers = served_steps(trace)
+    begin, end = numbers.steady
+    steady = not everything and end > begin
+    return Taken(trace, numbers, steps, np.arange(begin, end) if steady else steps, steady)

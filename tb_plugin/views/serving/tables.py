@@ -1,0 +1,135 @@
+"""The tables of a server's steps: one row a step, and one a mode."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.kernel_classes import TITLES
+from tb_plugin.analysis.served_steps import tokens_per_second
+from tb_plugin.analysis.unrecorded_work import any_unrecorded
+from tb_plugin.lib.intervals import measure_within
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.served_work import Mode
+from tb_plugin.payloads import Sort
+from tb_plugin.views.serving.metrics import METRICS
+from tb_plugin.views.serving.served_selection import Taken
+
+Int64 = npt.NDArray[np.int64]
+
+_STATED = {
+    "batch": "batch",
+    "batch_decoding": "decoding",
+    "step_tokens": "tokens",
+    "step_context": "context",
+    "step_generated": "generated",
+}
+
+
+def word(mode: int) -> str:
+    """Returns the word for a mode on a page, "unknown" where nobody knows it."""
+    return Mode(mode).word or "unknown"
+
+
+def by_step(found: Taken) -> Frame:
+    """Returns one row for each chosen step, in order of time."""
+    steps, trace, numbers = found.steps, found.trace, found.numbers
+    served = trace.steps.served
+    period, generated = numbers.period_ns[steps], served.generated[steps]
+    begin, end = numbers.steady
+    data = {
+        "step": pa.array([trace.steps.label[i] for i in steps.tolist()], pa.string()),
+        "mode": pa.array([word(mode) for mode in served.mode[steps].tolist()], pa.string()),
+        **{key: _known(getattr(served, name)[steps]) for key, name in _STATED.items()},
+        "served_step_ns": pa.array(found.time_ns[steps]),
+        "served_period_ns": _known(period),
+        "served_busy_ns": pa.array(numbers.busy_ns[steps]),
+        **({"unrecorded_ns": pa.array(numbers.unrecorded_ns[steps])} if numbers.unrecorded_ns.any() else {}),
+        "served_gap_ns": _known(numbers.gap_ns[steps]),
+        "step_tokens_per_second": pa.array(
+            generated * 1e9 / np.maximum(period, 1), mask=(generated == MISSING) | (period <= 0)
+        ),
+        "is_steady": pa.array((steps >= begin) & (steps < end)),
+        "is_outlier": pa.array(numbers.is_unusual[steps]),
+        "outlier_cause": pa.array([found.why.get(i) for i in steps.tolist()], pa.string()),
+        "start_ns": pa.array(trace.steps.start_ns[steps]),
+    }
+    said = {key for key in _STATED if data[key].null_count < len(steps)}
+    hidden = {"start_ns", "batch_decoding", *(_STATED.keys() - said)}
+    if not numbers.is_unusual[steps].any():
+        hidden |= {"is_outlier", "outlier_cause"}
+    return Frame(
+        name="serving_steps",
+        title="Steps",
+        columns=METRICS.columns(*data, hidden=tuple(hidden)),
+        data=pa.table(data),
+        row_key=("step",),
+        name_column="step",
+    )
+
+
+def _known(values: Int64) -> pa.Array:
+    """Values, null where the trace does not say."""
+    return pa.array(values, mask=values == MISSING)
+
+
+def by_mode(found: Taken) -> Frame:
+    """Returns one row for each mode, most time first."""
+    rows = [_of_mode(found, mode) for mode in found.modes]
+    keys = list(rows[0]) if rows else ["mode"]
+    types = {"mode": pa.string(), "mode_steps": pa.int64(), "mode_generated": pa.int64()}
+    data = {key: pa.array([row[key] for row in rows], types.get(key, pa.float64())) for key in keys}
+    return Frame(
+        name="serving_modes",
+        title="Modes",
+        columns=METRICS.columns(*keys, share=("mode_total_ns",) if rows else ()),
+        data=pa.table(data),
+        row_key=("mode",),
+        name_column="mode",
+        sort=Sort("mode_total_ns", True) if rows else None,
+    )
+
+
+def _of_mode(found: Taken, mode: Mode) -> dict[str, str | int | float | None]:
+    steps = found.of(mode)
+    time, busy = found.time_ns[steps], int(found.numbers.busy_ns[steps].sum())
+    trace, generated = found.trace, found.trace.steps.served.generated[steps]
+    total = int(time.sum())
+    known = total - int(
+        measure_within(any_unrecorded(trace), trace.steps.start_ns[steps], trace.steps.end_ns[steps]).sum()
+    )
+    return {
+        "mode": word(mode),
+        "mode_steps": len(steps),
+        "mode_total_ns": float(total),
+        "mode_mean_ns": float(time.mean()),
+        "mode_p50_ns": float(np.median(time)),
+        "mode_p95_ns": float(np.percentile(time, 95)),
+        "mode_busy_ns": float(busy),
+        "mode_busy_ratio": busy / known if known else None,
+        "mode_tokens_per_second": tokens_per_second(trace, steps),
+        "mode_generated": None if (generated == MISSING).any() else int(generated.sum()),
+    }
+
+
+def by_class(found: Taken) -> Frame:
+    """Returns one row for each mode and class of kernels in its steps: modes with most time first, in them classes so."""
+    rows = [
+        (word(mode), TITLES[each], time, time / sum(of.values()))
+        for mode, of in found.class_time.items()
+        for each, time in sorted(of.items(), key=lambda item: (-item[1], item[0]))
+        if time
+    ]
+    keys = ("mode", "mode_class", "mode_class_ns", "mode_class_ratio")
+    types = (pa.string(), pa.string(), pa.int64(), pa.float64())
+    columns = zip(*rows, strict=True) if rows else ((),) * len(keys)
+    return Frame(
+        name="serving_classes",
+        title="Kernels by mode",
+        columns=METRICS.columns(*keys),
+        data=pa.table({key: pa.array(of, kind) for key, of, kind in zip(keys, columns, types, strict=True)}),
+        row_key=("mode", "mode_class"),
+        name_column="mode_class",
+    )

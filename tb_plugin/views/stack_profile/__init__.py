@@ -1,0 +1,1 @@
+"""The view ``stack_profile``."""

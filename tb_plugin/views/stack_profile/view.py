@@ -1,0 +1,187 @@
+"""Stacks of a file of stacks: the same flame graph, functions, callers and callees as those of a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.groupby import Forest, group
+from tb_plugin.analysis.merged_stacks.functions import functions_of, sandwich, tree_of_places
+from tb_plugin.analysis.merged_stacks.places import Laid, above, ordered
+from tb_plugin.analysis.merged_stacks.terms import Terms
+from tb_plugin.analysis.metrics import SHARED, define
+from tb_plugin.errors import BadRequest
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.stack_profile.table import StackProfile
+from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Sort, Table, Unit, View
+
+NODES_SENT = 10_000
+"""A page gets the places with most; ``Tree.total_nodes`` counts all."""
+FILE = "the file"
+_UNITS: dict[str, Unit] = {"ns": "ns", "bytes": "bytes", "samples": "count", "nodes": "count", "value": "count"}
+_TITLES = {"ns": "time", "bytes": "bytes", "samples": "samples", "nodes": "nodes of graphs", "value": "value"}
+
+
+def _definitions(kind: str) -> dict[str, tuple[str, str]]:
+    what = _TITLES[kind]
+    return {
+        f"stack_{kind}": (
+            f"Total {what}",
+            f"The {what} of it and of what it called; of calls inside itself the outer one.",
+        ),
+        f"stack_self_{kind}": (f"Self {what}", f"The {what} of itself: of nothing that it called."),
+    }
+
+
+METRICS = SHARED.adding(
+    *(define(FILE, unit, _definitions(kind)) for kind, unit in _UNITS.items()),
+    define(
+        FILE,
+        "count",
+        {
+            "stack_lines": ("Stacks", "Stacks that the file lists and that could be used."),
+            "stack_functions": ("Functions", "Names that frames have."),
+            "stack_threads": ("Profiles", "Profiles that the file holds: threads, or what its writer put apart."),
+        },
+    ),
+    define(
+        FILE,
+        "text",
+        {
+            "stack_thread": ("Profile", "Name of the profile, as the file states it."),
+            "stack_thread_key": ("Profile number", "Number of the profile in the file, from 0 on."),
+        },
+    ),
+)
+
+
+class StackProfileAnalysis:
+    """The view of a file of stacks."""
+
+    id = "stack_profile"
+    title = "Stacks"
+    model = StackProfile
+    traits = Traits("Time", whole="A file of stacks has no phases.")
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, profile: StackProfile) -> Missing | None:
+        """Returns None: stacks are all there is."""
+        return None
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the profiles of the file and the function that are asked for."""
+        return (params.get("function"), params.values("thread"))
+
+    def part(self, profile: StackProfile, params: Params) -> Part:
+        """Returns the places and functions; of a ``function`` its callers and callees. Raises BadRequest, NotFound."""
+        coverage = CoverageInfo(complete=profile.report.complete)
+        terms, chosen = _terms(profile), _chosen(profile, params)
+        places = laid(profile, chosen)
+        if function := params.get("function"):
+            callers, callees = sandwich(places, function, terms)
+            payloads: dict[str, Payload] = {"callers": callers, "callees": callees}
+            return Part(coverage, payloads=payloads, layout=tuple(payloads))
+        functions = functions_of(places, terms)
+        total = int(places.host_ns.sum())
+        payloads = {
+            "answer": Notices("answer", "Answer", "answer", _answer(profile, functions, total)),
+            "summary": Figures("summary", "Stacks", "", [
+                METRICS.figure(f"stack_{profile.counted}", total, profile.what),
+                METRICS.figure("stack_lines", profile.stacks),
+                METRICS.figure("stack_functions", functions.data.num_rows),
+            ], "headline"),
+            "stacks": tree_of_places(ordered(places, "host", NODES_SENT), terms),
+        }  # fmt: skip
+        frames = {each.name: each for each in (functions, _threads(profile))}
+        facts = {
+            f"stacks.total_{profile.counted}": total,  # the unit is the file's
+            "stacks.functions": functions.data.num_rows,
+            "stacks.listed": profile.stacks,
+        }
+        return Part(coverage, facts, frames, payloads, (*payloads, *frames))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+def _terms(profile: StackProfile) -> Terms:
+    total, own = f"stack_{profile.counted}", f"stack_self_{profile.counted}"
+    keys = {"host_ns": total, "function_host_ns": total, "caller_host_ns": total, "calls": "", "caller_calls": ""}
+    return Terms(METRICS, has_kinds=False, keys={**keys, "host_own_ns": own, "function_host_self_ns": own})
+
+
+def _chosen(profile: StackProfile, params: Params) -> tuple[int, ...]:
+    """Numbers of the profiles that are asked for; none: all. Raises BadRequest for one that there is not."""
+    known = {str(number): number for number in range(len(profile.threads))}
+    asked = sorted(set(params.values("thread")) - {""})
+    for each in asked:
+        if each not in known:
+            raise BadRequest(f"There is no profile {each[:40]}.", "thread", f"Choose one of 0 to {len(known) - 1}.")
+    return tuple(known[each] for each in asked)
+
+
+@remembered
+def laid(profile: StackProfile, threads: tuple[int, ...]) -> Laid:
+    """Returns the places of some profiles of the file, or of all, laid over each other."""
+    found = profile.places
+    some = np.flatnonzero(np.isin(found.thread, threads)) if threads else np.arange(len(found.label))
+    parent = places_of(some, len(found.label))[found.parent[some]]
+    label = found.label[some].astype(np.int64)
+    nodes = group(Forest(parent).paths(label)) if len(some) else group(label)
+    none = np.zeros(len(nodes), np.int64)
+    # Nobody says what frames are: they are coloured by the package that their names speak of.
+    is_module = pc.starts_with(profile.names, "nn.Module: ").to_numpy(zero_copy_only=False)
+    kinds = np.where(is_module, int(EventKind.MODULE), int(EventKind.PYTHON))
+    return Laid(
+        label=label[nodes.first],
+        texts=profile.names,
+        kind=kinds[label[nodes.first]],
+        parent=above(nodes, parent),
+        thread=np.full(len(nodes), MISSING),
+        calls=none,
+        host_ns=nodes.sum(found.own[some]),
+        device_ns=none,
+        backward_host_ns=none,
+        backward_device_ns=none,
+    )
+
+
+def _threads(profile: StackProfile) -> Frame:
+    """The profiles of the file, that with most first; none where it tells none apart."""
+    sums = np.zeros(len(profile.threads), np.int64)
+    np.add.at(sums, profile.places.thread, profile.places.own)
+    order = np.argsort(-sums, kind="stable") if profile.threads != ("",) else np.zeros(0, np.int64)
+    key = f"stack_{profile.counted}"
+    data = {
+        "stack_thread": pa.array([profile.threads[number] for number in order.tolist()], pa.large_string()),
+        "stack_thread_key": pa.array([str(number) for number in order.tolist()], pa.string()),
+        key: pa.array(sums[order]),
+    }
+    columns = METRICS.columns(*data)
+    return Frame(
+        "stack_threads", "Profiles", columns, pa.table(data), ("stack_thread_key",), "stack_thread", Sort(key, True)
+    )
+
+
+def _answer(profile: StackProfile, functions: Frame, total: int) -> list[Notice]:
+    """What most was counted in, and what the numbers are where nobody tells."""
+    notices = []
+    top = functions.data.slice(0, 1).to_pylist()
+    if top and total:
+        own = f"stack_self_{profile.counted}"
+        figures = [METRICS.figure("name", top[0]["name"]), METRICS.figure(own, top[0][own])]
+        figures.append(METRICS.figure(f"stack_{profile.counted}", total))
+        text = f"Most of it is in {{name}} itself: {{{own}}} of {{stack_{profile.counted}}}."
+        notices.append(Notice("stacks_most", "info", text, "", figures))
+    if profile.counted == "value":
+        text = "The file does not say what its numbers count."
+        notices.append(Notice("stacks_unit", "info", text, ""))
+    return notices

@@ -1,0 +1,119 @@
+"""Call stacks that operators state, as frames: where no Python calls are recorded, the operators tell who called them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.code_owner import package_of
+from tb_plugin.analysis.stack_frames import labels_of, rows_with_stacks
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import inherit
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Backtraces:
+    """The distinct stacks of a trace: the labels of their frames one after the other, each stack's outermost first."""
+
+    of: Int32
+    """Which stack each row states, -1 = none."""
+    first: Int64
+    """Where each stack begins in ``label``, and where the last one ends."""
+    label: Int64
+    """Position in ``texts``."""
+    texts: pa.Array
+    """Those of ``labels_of``, and behind them frames that are the name of no event."""
+
+
+@remembered
+def backtraces(trace: TraceTable, fold: str) -> Backtraces:
+    """Returns the stacks that rows state; folded, calls that a framework makes to itself are left out of them."""
+    known = labels_of(trace).texts
+    numbers = {text: number for number, text in enumerate(known.to_pylist())}
+    stack = np.full(len(trace), MISSING, np.int32)
+    rows = rows_with_stacks(trace)
+    stated = np.full(len(trace), MISSING, np.int32)
+    stated[trace.operators.row] = trace.operators.stack
+    distinct, of = np.unique(stated[rows], return_inverse=True)
+    stack[rows] = of
+    first, label = [0], []
+    for text in trace.strings.take(distinct).to_pylist():
+        frames = [frame for frame in reversed(text.split(";")) if frame]
+        if fold == "framework":
+            own = [package_of(frame)[1] for frame in frames]
+            frames = [frame for at, frame in enumerate(frames) if not (at and own[at] and own[at - 1])]
+        label += [numbers.setdefault(frame, len(numbers)) for frame in frames]
+        first.append(len(label))
+    texts = pa.array(list(numbers), known.type)
+    return Backtraces(stack, np.array(first, np.int64), np.array(label, np.int64), texts)
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """Calls, and frames of backtraces around them, by time: parents before children."""
+
+    place: Int64
+    """Position of the call that each frame is, -1 for frames of backtraces."""
+    parent: Int32
+    thread: Int32
+    kind: Int64
+    label: Int64
+
+
+def around(
+    trace: TraceTable, row: Int64, parent: Int32, thread: Int32, kind: Int64, label: Int64, *, python: bool, fold: str,
+    single: bool,
+) -> Frames:  # fmt: skip
+    """Returns the calls with the frames of their backtraces around them: calls that state one are called from there alone.
+
+    Of calls inside each other the outermost one's counts. Where frames are Python's alone (``python``), an operator stands
+    for the frame that called it; a named range is a frame of its own also there. ``single``: each call has frames of its
+    own, else calls of one thread and stack share them.
+    """
+    told = backtraces(trace, fold)
+    stack = told.of[row]
+    stack[row == MISSING] = MISSING
+    if not python:
+        outer = np.append(inherit(stack, parent), np.int32(MISSING))[parent]
+        stack = np.where(outer == MISSING, stack, MISSING)
+    length = np.diff(told.first)
+    calls = np.flatnonzero((stack != MISSING) & (np.append(length, 0)[stack] > 0))
+    of = stack[calls].astype(np.int64)
+    # In Python's frames an operator itself is the innermost one.
+    stands = python & ~np.isin(kind[calls], (EventKind.ANNOTATION, EventKind.MODULE))
+    if single:
+        unit, shared = np.arange(len(calls)), np.arange(len(calls))
+    else:
+        key = (of * (int(thread.max(initial=0)) + 2) + thread[calls]) * 2 + stands
+        _, unit, shared = np.unique(key, return_index=True, return_inverse=True)
+    count = length[of[unit]] - stands[unit]
+    ends = np.cumsum(count)
+    total = int(count.sum())
+    inside = np.arange(total) - np.repeat(ends - count, count)
+    made = np.repeat(told.first[of[unit]], count) + inside
+    own_parent = np.where(inside > 0, np.arange(total) - 1, MISSING)
+    leaf = np.where(count > 0, ends - 1, MISSING)[shared.ravel()]
+    # Frames of backtraces stand before the call for which they are made.
+    order = np.argsort(np.concatenate((np.repeat(calls[unit], count), np.arange(len(row)))), kind="stable")
+    place = np.empty(len(order) + 1, np.int64)
+    place[order] = np.arange(len(order))
+    place[-1] = MISSING
+    mine = np.where(parent == MISSING, MISSING, parent + np.int64(total))
+    mine[calls] = leaf
+    kind, label = kind.copy(), label.copy()
+    kind[calls[stands]], label[calls[stands]] = EventKind.PYTHON, told.label[told.first[of[stands] + 1] - 1]
+    return Frames(
+        np.concatenate((np.full(total, MISSING), np.arange(len(row))))[order],
+        place[np.concatenate((own_parent, mine))[order]].astype(np.int32),
+        np.concatenate((np.repeat(thread[calls[unit]], count), thread))[order].astype(np.int32),
+        np.concatenate((np.full(total, int(EventKind.PYTHON)), kind))[order],
+        np.concatenate((told.label[made], label))[order],
+    )

@@ -1,0 +1,74 @@
+"""What a person may choose of the stacks: frames, time, thread, order, folding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.host_threads import Thread, threads_of
+from tb_plugin.analysis.selection import Chosen
+from tb_plugin.analysis.stack_frames import FRAMES
+from tb_plugin.errors import BadRequest
+from tb_plugin.model.trace.table import TraceTable
+
+Bool = npt.NDArray[np.bool_]
+
+WEIGHTS = ("host", "device")
+ORDERS = ("heavy", "time")
+"""Calls at the same place are one, the heaviest first; or only calls that follow each other, in the order of time."""
+FOLDS = ("none", "framework")
+"""Every frame; or calls that a framework makes to itself count as part of the call that entered it."""
+ALL_THREADS = "all"
+"""The choice of all threads, idle ones as well."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which frames, which time, of which threads, in which order, and whether frameworks are folded.
+
+    ``threads`` are keys, ids or names of threads; none = all that are not idle, ``ALL_THREADS`` among them = all.
+    """
+
+    of: str = "both"
+    weight: str = "host"
+    threads: tuple[str, ...] = ()
+    order: str = "heavy"
+    fold: str = "none"
+
+
+def choice_of(params: Params) -> Choice:
+    """Returns the choice of a request. Raises BadRequest."""
+    known = {"of": tuple(FRAMES), "weight": WEIGHTS, "order": ORDERS, "fold": FOLDS}
+    defaults = Choice()
+    chosen = {key: params.get(key) or getattr(defaults, key) for key in known}
+    for key, value in chosen.items():
+        if value not in known[key]:
+            raise BadRequest(f"{key} cannot be {value[:40]}.", key, f"Choose one of {', '.join(known[key])}.")
+    threads = tuple(sorted({thread for thread in params.values("thread") if thread}))
+    return Choice(threads=(ALL_THREADS,) if ALL_THREADS in threads else threads, **chosen)
+
+
+def chosen_threads(trace: TraceTable, rows: Chosen, texts: tuple[str, ...]) -> Bool | None:
+    """Returns by number which threads a choice means; None for all. Raises BadRequest for one that there is not."""
+    threads = threads_of(trace, rows)
+    if ALL_THREADS in texts or (not texts and not any(thread.idle for thread in threads)):
+        return None
+    found = [_meant(trace, threads, text) for text in texts] or [thread for thread in threads if not thread.idle]
+    flags = np.zeros(max(thread.number for thread in threads) + 1, np.bool_)
+    flags[[thread.number for thread in found]] = True
+    return flags
+
+
+def _meant(trace: TraceTable, threads: tuple[Thread, ...], text: str) -> Thread:
+    """The one thread of this key, name or id, where no other one has it."""
+    ids = {i: (track.tid, track.thread.strip()) for i, track in enumerate(trace.tracks)}
+    found = [thread for thread in threads if thread.key == text]
+    found = found or [thread for thread in threads if text in (thread.name, *ids.get(thread.number, ()))]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(thread.key for thread in (found or threads)[:20]) or "none"
+    what = "There are several threads" if found else "There is no thread"
+    raise BadRequest(f"{what} {text[:40]}.", "thread", f"Choose one of {known}, or {ALL_THREADS}.")

@@ -1,0 +1,194 @@
+"""Stacks laid over each other: calls at the same place, the path of names from the outermost frame, are one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.annotations import launched_by
+from tb_plugin.analysis.backward import backward_operators
+from tb_plugin.analysis.backward_times import backward_times
+from tb_plugin.analysis.groupby import Forest, group, sum_by
+from tb_plugin.analysis.merged_stacks.places import Laid, Places, above, ordered
+from tb_plugin.analysis.selection import Chosen, Selection, select_rows
+from tb_plugin.analysis.stack_frames import REST, labels_of, rows_with_stacks, stack_frames
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.model.trace.tree import inherit, roots_of
+from tb_plugin.views.stacks.backtraces import around, backtraces
+from tb_plugin.views.stacks.options import ALL_THREADS, Choice, chosen_threads
+from tb_plugin.views.stacks.replayed_frames import IS_REPLAY, REPLAY, replayed_frames
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class _Calls:
+    """The frames of the chosen threads, by time; a chosen one carries its time, one that is only around it none."""
+
+    row: Int64
+    """-1 of frames that a capture has."""
+    parent: Int32
+    thread: Int32
+    chosen: Bool
+    host_ns: Int64
+    device_ns: Int64
+    backward_host_ns: Int64
+    backward_device_ns: Int64
+    replayed_kind: Int64
+    """Of those that a capture has, which come last."""
+    replayed_label: Int64
+    rest_ns: int
+    """Chosen device time that no frame launched."""
+
+
+def merged(
+    trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool = False, most: int | None = None
+) -> Places:
+    """Returns the chosen stacks laid over each other, those of each thread on their own where ``by_thread`` or by time.
+
+    Frames around a chosen call belong to its stack also where they began before the chosen steps. ``most`` keeps the
+    places with most time. Raises BadRequest for a thread that there is not.
+    """
+    by_time = choice.order == "time"
+    found = (
+        lay(trace, selection, choice, by_thread)
+        if by_thread or by_time
+        else all_places(trace, selection.chosen, choice)
+    )
+    return ordered(found, choice.weight, most, by_time)
+
+
+@remembered
+def all_places(trace: TraceTable, chosen: Chosen, choice: Choice) -> Laid:
+    """Returns all places of a choice over all its threads: the table of functions and the parts of one ask for them again."""
+    return lay(trace, select_rows(trace, *chosen), choice, False)
+
+
+def lay(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool) -> Laid:
+    """Returns the chosen stacks laid over each other. Raises BadRequest for a thread that there is not."""
+    calls = _calls(trace, selection, choice)
+    labels = labels_of(trace)
+    by_time = choice.order == "time"
+    kind, label = trace.kind[calls.row].astype(np.int64), labels.of[trace.name[calls.row]].astype(np.int64)
+    if made := len(calls.replayed_kind):
+        kind[-made:], label[-made:] = calls.replayed_kind, calls.replayed_label
+    rest = len(labels.texts) - len(REST) + [*REST].index(choice.of)
+    parent, thread, texts = calls.parent, calls.thread, labels.texts
+    is_replay = label == IS_REPLAY
+    place: Int64 | None = None
+    _one_kind(kind, label, len(texts))
+    if choice.of != "operators" and len(rows_with_stacks(trace)):
+        python = choice.of == "python"
+        found = around(trace, calls.row, parent, thread, kind, label, python=python, fold=choice.fold, single=by_time)
+        parent, thread, kind, label, place = found.parent, found.thread, found.kind, found.label, found.place
+        texts = backtraces(trace, choice.fold).texts
+        is_replay = label == IS_REPLAY
+    if is_replay.any():
+        label[is_replay] = len(texts)
+        texts = pa.concat_arrays([texts, pa.array([REPLAY], texts.type)])
+    # The last row stands for device work without a frame.
+    parent, kind, label = (
+        np.append(parent, np.int32(MISSING)),
+        np.append(kind, EventKind.UNKNOWN),
+        np.append(label, rest),
+    )
+    owner = np.append(thread.astype(np.int64), MISSING)
+    if not by_time and not by_thread:
+        owner[:] = MISSING
+    forest = Forest(parent)
+    nodes = group(forest.runs(owner, kind, label) if by_time else forest.paths(owner, kind, label))
+    first = nodes.first
+
+    def sums(values: Int64 | Bool, last: int = 0) -> Int64:
+        """Of each place what its calls have; frames of backtraces have none."""
+        return nodes.sum(np.append(values if place is None else np.append(values, 0)[place], last))
+
+    return Laid(
+        label=label[first],
+        texts=texts,
+        kind=kind[first],
+        parent=above(nodes, parent),
+        thread=owner[first],
+        calls=sums(calls.chosen),
+        host_ns=sums(calls.host_ns),
+        device_ns=sums(calls.device_ns, calls.rest_ns),
+        backward_host_ns=sums(calls.backward_host_ns),
+        backward_device_ns=sums(calls.backward_device_ns),
+    )
+
+
+def _one_kind(kind: Int64, label: Int64, count: int) -> None:
+    """Makes a scope that one thread opens as a Python call, and another as a module or range, the same frame."""
+    of = np.full(count, EventKind.PYTHON, np.int64)
+    for known in (EventKind.ANNOTATION, EventKind.MODULE):
+        of[label[kind == known]] = known
+    python = kind == EventKind.PYTHON
+    kind[python] = of[label[python]]
+
+
+def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
+    frames = stack_frames(trace, choice.of, choice.fold)
+    threads = chosen_threads(trace, selection.chosen, choice.threads)
+    row, parent, thread, own = frames.row, frames.parent, frames.thread, frames.own_ns
+    work = selection.of(trace, *DEVICE_WORK)
+    replayed = replayed_frames(trace, work, _launcher(trace, work, choice), row, parent, choice)
+    launcher, made = replayed.owner, len(replayed.parent)
+    dur = trace.dur_ns[work]
+    device = sum_by(launcher, dur, len(row) + made)
+    times = backward_times(trace, selection)
+    caller = _frame_around(trace, backward_operators(trace).forward[times.at], choice)
+    behind = [sum_by(caller, ns, len(row)) for ns in (times.host_ns, times.device_ns + times.communication_ns)]
+    kind, label = replayed.kind, replayed.label
+    if made:
+        nothing, nowhere = np.zeros(made, np.int64), np.full(made, MISSING, np.int32)
+        above = roots_of(np.concatenate((np.full(len(row), MISSING, np.int32), replayed.parent)))[len(row) :]
+        bearer = np.where(above < len(row), above, MISSING)
+        row, own, thread = (
+            np.concatenate((row, nowhere)),
+            np.concatenate((own, nothing)),
+            np.concatenate((thread, np.append(thread, np.int32(MISSING))[bearer])),
+        )
+        parent = np.concatenate((parent, replayed.parent))
+        behind = [np.concatenate((each, nothing)) for each in behind]
+    if threads is not None:
+        # Frames of replays that nothing bears are of no thread.
+        some = np.flatnonzero(np.append(threads, choice.threads in ((), (ALL_THREADS,)))[thread])
+        # A parent is of the same thread: it stays.
+        parent = places_of(some, len(row))[parent[some]]
+        kept = some[some >= len(frames.row)] - len(frames.row)
+        kind, label = kind[kept], label[kept]
+        row, thread, own, device = row[some], thread[some], own[some], device[some]
+        behind = [each[some] for each in behind]
+    chosen = selection.rows[row]
+    chosen[len(row) - len(kind) :] = False
+    # What nobody launched belongs to no thread.
+    rest = int(dur[launcher == MISSING].sum()) if choice.threads in ((), (ALL_THREADS,)) else 0
+    return _Calls(
+        row, parent, thread, chosen, np.where(chosen, own, 0), device, behind[0], behind[1], kind, label, rest
+    )
+
+
+def _launcher(trace: TraceTable, work: Int64, choice: Choice) -> Int32:
+    """For device rows: the innermost frame around their launch, runtime calls left out; -1 = none."""
+    if choice.of == "operators":
+        return _frame_around(trace, trace.operator[work], choice)
+    return _frame_around(trace, launched_by(trace, work), choice)  # as for modules
+
+
+def _frame_around(trace: TraceTable, source: Int32, choice: Choice) -> Int32:
+    """The frame that each host row (-1: none) is, else the innermost one around it, runtime calls left out; -1 = none."""
+    place = places_of(stack_frames(trace, choice.of, choice.fold).row, len(trace))
+    if choice.of == "operators":
+        return place[source]
+    every = stack_frames(trace, "both", choice.fold)
+    bears = (place[every.row] != MISSING) & (trace.kind[every.row] != EventKind.RUNTIME)
+    bearer = inherit(np.where(bears, place[every.row], MISSING).astype(np.int32), every.parent)
+    return np.append(bearer, np.int32(MISSING))[places_of(every.row, len(trace))[source]]

@@ -1,0 +1,120 @@
+"""Stacks: who called whom, laid over each other, weighted by host or device time (an icicle, a flame graph).
+
+Calls at the same place, the path of names from the outermost frame, are one place. Every nanosecond stands at exactly
+one: host time at the innermost frame that was open, device time at the frame that launched the work. So the own times
+of all places sum to the time of the chosen rows, and so do those of all functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.host_threads import Thread, threads_of
+from tb_plugin.analysis.merged_stacks.functions import functions_of, sandwich, tree_of_places
+from tb_plugin.analysis.merged_stacks.places import Places
+from tb_plugin.analysis.merged_stacks.terms import Terms
+from tb_plugin.analysis.selection import Selection, select_rows
+from tb_plugin.analysis.stack_frames import FRAMES, stack_frames
+from tb_plugin.model.trace.schema import DEVICE_WORK, of_kind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Sort, Table, View
+from tb_plugin.views.stacks.metrics import METRICS
+from tb_plugin.views.stacks.notes import notes
+from tb_plugin.views.stacks.options import FOLDS, WEIGHTS, Choice, choice_of
+from tb_plugin.views.stacks.places import all_places, merged
+
+__all__ = ["FOLDS", "FRAMES", "WEIGHTS", "Choice", "Places", "Stacks", "Thread", "choice_of", "merged", "threads_of"]
+
+Int64 = npt.NDArray[np.int64]
+
+NODES_SENT = 10_000
+"""A page gets the places with most time; ``Tree.total_nodes`` counts all. Exports hold every one."""
+
+
+class Stacks:
+    """Merged stacks of Python calls and operators."""
+
+    id = "stacks"
+    title = "Stacks"
+    model = TraceTable
+    traits = Traits("Time", "picture", whole="")
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Needs calls on the host, or those of a capture."""
+        if of_kind(trace.kind, *FRAMES["both"]).any() or len(origins_of(trace).scopes):
+            return None
+        return Missing("The trace holds no calls on the host.", trace.recorder.todo("view.stacks"))
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on the chosen steps, frames, time, threads and function."""
+        keys = ("of", "weight", "order", "fold", "function")
+        return (*params.chosen, *(params.get(key) for key in keys), params.values("thread"))
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns the places, the functions and the threads; of a ``function`` who called it and whom it called.
+
+        Raises BadRequest for an unknown choice, thread or step, NotFound for an unknown function.
+        """
+        choice = choice_of(params)
+        selection = select_rows(trace, *params.chosen)
+        has_device = choice.weight == "device" or bool(selection.of(trace, *DEVICE_WORK).size)
+        terms = Terms(METRICS, choice.weight, has_device)
+        places = all_places(trace, selection.chosen, choice)
+        function = params.get("function")
+        if function:
+            callers, callees = sandwich(places, function, terms)
+            payloads = {"callers": callers, "callees": callees}
+            return Part(coverage=selection.coverage, payloads=payloads, layout=("callers", "callees"))
+        found = merged(trace, selection, choice, most=NODES_SENT)
+        frames = {"functions": functions_of(places, terms), "threads": _threads(trace, selection, choice)}
+        told = notes(trace, selection, choice)
+        return Part(
+            coverage=selection.coverage,
+            frames=frames,
+            payloads={"stacks": tree_of_places(found, terms), **({"data_quality": told} if told else {})},
+            layout=("stacks", "functions", "threads", *(("data_quality",) if told else ())),
+        )
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+def _threads(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:
+    """The threads with calls in the chosen steps, whichever was chosen: those with most time first, idle ones last."""
+    threads = threads_of(trace, selection.chosen)
+    count = 1 + max((thread.number for thread in threads), default=0)
+    any_calls, events = (_events(trace, selection, of, choice.fold, count) for of in ("both", choice.of))
+    threads = tuple(thread for thread in threads if any_calls[thread.number])
+    threads = tuple(sorted(threads, key=lambda thread: (thread.idle, -thread.host_ns)))
+    data = {
+        "thread": pa.array([thread.name for thread in threads], pa.string()),
+        "thread_key": pa.array([thread.key for thread in threads], pa.string()),
+        "events": pa.array([int(events[thread.number]) for thread in threads], pa.int64()),
+        "thread_host_ns": pa.array([thread.host_ns for thread in threads], pa.int64()),
+        "thread_wait_ns": pa.array([thread.wait_ns for thread in threads], pa.int64()),
+        "thread_idle": pa.array([thread.idle for thread in threads], pa.bool_()),
+    }
+    return Frame(
+        "threads",
+        "Threads",
+        METRICS.columns(*data),
+        pa.table(data),
+        ("thread_key",),
+        "thread",
+        Sort("thread_host_ns", True),
+    )
+
+
+def _events(trace: TraceTable, selection: Selection, of: str, fold: str, count: int) -> Int64:
+    """How many chosen frames each thread has."""
+    frames = stack_frames(trace, of, fold)
+    return np.bincount(frames.thread[selection.rows[frames.row]], minlength=count)

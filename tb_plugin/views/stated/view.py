@@ -1,0 +1,121 @@
+"""Stated: tables and allocator records that a profile brings ready-made, as it has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.selection import select_rows
+from tb_plugin.model.trace.extra_columns import SINCE_1970, StatedColumn
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Column, Metric, Table, Unit, View
+
+_UNITS: Mapping[str, Unit] = {"ns": "ns", "bytes": "bytes", "B/s": "bytes_per_second"}
+"""Units as profiles write them -> those of pages, of the same size."""
+ROW = Metric("stated_row", "Row", "count", "Place of the row in the table that the profile states.")
+
+
+class Stated:
+    """What the profile states and nobody computed."""
+
+    id = "stated"
+    title = "Stated"
+    model = TraceTable
+    traits = Traits("Work", hidden=True, whole="The profile states its tables as a whole.")
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Returns None when the profile states a table, a block or a total."""
+        if trace.stated or len(trace.blocks.start_ns) or len(trace.totals.time_ns):
+            return None
+        return Missing("The profile states no tables.", "")
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Depends on nothing: what is stated is stated about everything."""
+        return (params.steps,)
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Returns the tables as they are. Raises BadRequest for unknown steps."""
+        frames = {frame.name: frame for frame in _frames(trace)}
+        return Part(select_rows(trace, params.steps).coverage, {}, frames, {}, tuple(frames))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the page or one of its tables."""
+        return answer_view(self, parts[0], params)
+
+
+def _frames(trace: TraceTable) -> Iterator[Frame]:
+    for table in trace.stated:
+        yield _frame(table.name, table.title, [_shown(trace, c) for c in table.columns])
+    blocks, totals = trace.blocks, trace.totals
+    if len(blocks.start_ns):
+        yield _frame(
+            "allocator_blocks",
+            "Allocator blocks",
+            [
+                ("stated_block_name", "Name", "text", trace.strings.take(blocks.name)),
+                ("stated_allocator", "Allocator", "text", trace.strings.take(blocks.allocator)),
+                ("stated_bytes", "Size", "bytes", _known(blocks.bytes)),
+                ("stated_start_ns", "Allocated", "ns", _known(blocks.start_ns)),
+                ("stated_end_ns", "Released", "ns", _known(blocks.end_ns)),
+                ("stated_device_type", "Device type", "number", _known(blocks.device_type)),
+                ("stated_device_id", "Device", "number", _known(blocks.device_id)),
+            ],
+        )
+    if len(totals.time_ns):
+        yield _frame(
+            "allocator_totals",
+            "Totals of allocators",
+            [
+                ("stated_allocator", "Allocator", "text", trace.strings.take(totals.allocator)),
+                ("stated_time_ns", "Time", "ns", pa.array(totals.time_ns)),
+                ("stated_allocated", "Allocated", "bytes", _known(totals.allocated)),
+                ("stated_reserved", "Reserved", "bytes", _known(totals.reserved)),
+                ("stated_active", "Active", "bytes", _known(totals.active)),
+                ("stated_device_type", "Device type", "number", _known(totals.device_type)),
+                ("stated_device_id", "Device", "number", _known(totals.device_id)),
+            ],
+        )
+
+
+def _known(values: npt.NDArray[np.signedinteger]) -> pa.Array:
+    return pa.array(values, mask=values == MISSING)
+
+
+def _shown(trace: TraceTable, column: StatedColumn) -> tuple[str, str, Unit, pa.Array]:
+    """Key, title, unit and values of a column: a unit that pages know is shown as theirs, another one stands in the title.
+
+    Times of a clock count from the first event of the timeline, as all times on pages do: numbers of browsers lose digits
+    of those since 1970.
+    """
+    unit = _unit(column.values)
+    if column.unit == SINCE_1970 and pa.types.is_integer(column.values.type):
+        first = (trace.base_time_ns or 0) + trace.origin_ns
+        return column.key, column.title, "ns", pc.subtract(column.values, pa.scalar(first))
+    own = _UNITS.get(column.unit) if unit == "number" else None
+    if own is not None:
+        return column.key, column.title, own, column.values
+    return column.key, f"{column.title} ({column.unit})" if column.unit else column.title, unit, column.values
+
+
+def _unit(values: pa.Array) -> Unit:
+    if pa.types.is_boolean(values.type):
+        return "bool"
+    return "number" if pa.types.is_integer(values.type) or pa.types.is_floating(values.type) else "text"
+
+
+def _frame(name: str, title: str, columns: Sequence[tuple[str, str, Unit, pa.Array]]) -> Frame:
+    """A table whose rows are told apart by their place."""
+    metrics = [Metric(key, head, unit, "As the profile states it.") for key, head, unit, _ in columns]
+    data = {key: values for key, _, _, values in columns}
+    data[ROW.key] = pa.array(np.arange(len(columns[0][3]) if columns else 0))
+    shown = [*map(Column, metrics), Column(ROW, hidden=True)]
+    named = next((key for key, _, unit, _ in columns if unit == "text"), ROW.key)
+    return Frame(name, title, shown, pa.table(data), (ROW.key,), named)

@@ -1,0 +1,84 @@
+"""Timeline: every event of a trace in lanes. What is drawn comes in tiles, as fine as the screen resolves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tb_plugin.analysis.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.out_of_memory import failures_of, marks_of
+from tb_plugin.analysis.range_traces import has_only_ranges
+from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.timeline.pyramid import MOST_NS, Pyramid, pyramid_of, tile_ns
+from tb_plugin.analysis.timeline.tiles import CATEGORIES
+from tb_plugin.lib.intervals import measure_within, union
+from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
+from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.payloads import Payload, Table, Timeline, TimelineLevel, View
+
+SLICES = 1200
+"""Slices of the strip above the timeline: about as many as it is pixels wide."""
+
+
+class TimelineAnalysis:
+    """What the timeline of a trace consists of, whatever steps are chosen."""
+
+    id = "timeline"
+    title = "Timeline"
+    model = TraceTable
+    traits = Traits(
+        "Time", "picture", kept=True, whole="It draws everything; what it finds and highlights lies in the phase."
+    )
+    scope: Scope = "profile"
+    borrows = OWN_ONLY
+
+    def missing(self, trace: TraceTable) -> Missing | None:
+        """Needs any event."""
+        return None if len(trace) else Missing("The trace holds no events.", trace.recorder.todo("view.timeline"))
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Always about all of the trace; the steps are said, not applied."""
+        return (params.steps,)
+
+    def part(self, trace: TraceTable, params: Params) -> Part:
+        """Lanes and levels."""
+        head = head_of(pyramid_of(trace))
+        payloads: dict[str, Payload] = {"timeline": head}
+        if len((failures := failures_of(trace)).row):
+            payloads["out_of_memory"] = marks_of(trace, failures)
+        return Part(select_rows(trace, params.steps).coverage, payloads=payloads, layout=tuple(payloads))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the timeline's head."""
+        return answer_view(self, parts[0], params)
+
+
+def head_of(pyramid: Pyramid) -> Timeline:
+    """Lanes, levels and how busy the whole trace is."""
+    trace = pyramid.trace
+    groups = np.append(pyramid.lane[pyramid.groups[:-1]], len(pyramid.lanes))
+    work = of_kind(trace.kind, *DEVICE_WORK)
+    is_device = bool(work.any())
+    if not is_device:
+        work = of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME)
+    if not work.any():
+        work = of_kind(trace.kind, EventKind.ANNOTATION, EventKind.PYTHON, EventKind.MODULE)
+    edges = np.linspace(trace.coverage.start_ns, trace.coverage.end_ns, SLICES + 1).astype(np.int64)
+    busy = measure_within(union(trace.start_ns[work], trace.ends(work)), edges[:-1], edges[1:])
+    share = np.round(busy / np.maximum(np.diff(edges), 1), 3)
+    return Timeline(
+        start_ns=trace.coverage.start_ns,
+        end_ns=trace.coverage.end_ns,
+        tracks=pyramid.lanes,
+        groups=groups.tolist(),
+        levels=[
+            TimelineLevel(level.cell_ns, min(tile_ns(number), MOST_NS)) for number, level in enumerate(pyramid.levels)
+        ],
+        categories=CATEGORIES,
+        has_modules=pyramid.module is not None,
+        busy=share.tolist(),
+        busy_is_device=is_device,
+        only_ranges=has_only_ranges(trace),
+        total_events=len(trace),
+    )

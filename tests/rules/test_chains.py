@@ -1,0 +1,247 @@
+"""Kernels that a fused one would replace: attention, updates of parameters, elementwise chains; casts and copies."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import TraceBuilder, kernel, trace
+from tests.rules.computing import ADD, FLOAT, HALF, Op, Program, said
+
+GEMM = "ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_nn"
+COPY = "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda>"
+QUERIES, KEYS, SCORES = [[8, 64, 32]], [[8, 32, 64]], [[8, 64, 64]]
+BEFORE, AFTER = Op("aten::bmm", 40, GEMM, QUERIES + KEYS, HALF), Op("aten::bmm", 50, GEMM, SCORES + QUERIES, HALF)
+SOFTMAX = Op("aten::softmax > aten::_softmax", 30, "cunn_SoftMaxForward<8>", SCORES, HALF)
+SCALE = Op("aten::div", 20, ADD, SCORES, HALF)
+LINEAR = Op("aten::linear > aten::addmm", 100, GEMM)
+
+
+def step(*ops: Op, builder: TraceBuilder | None = None) -> TraceBuilder:
+    return Program(builder or trace()).run(*ops).done()
+
+
+def test_attention_in_pieces() -> None:
+    seen = said("unfused_attention", step(LINEAR, BEFORE, SCALE, SOFTMAX, AFTER, LINEAR))
+    assert seen is not None and (seen.least, seen.most) == (50, 50), "what products need is not known of this device"
+    assert seen.text == (
+        "Attention is computed in steps of its own: between its two products 50.0 µs of each step, 14.7 % of the kernel "
+        "time, go over the matrix of scores."
+    )
+
+
+def test_products_around_a_softmax_need_at_least_their_operations() -> None:
+    """Each 2 x 8 x 64 x 64 x 32 operations: 6.72 ns of an A100; four times that stays for a fused kernel."""
+    builder = trace().device(0, name="NVIDIA A100", computeMajor=8, computeMinor=0)
+    seen = said("unfused_attention", step(BEFORE, SCALE, SOFTMAX, AFTER, builder=builder))
+    assert seen is not None and (seen.least, seen.most) == pytest.approx(
+        (140 - 8 * 0.00672, 140 - 2 * 0.00672), abs=2e-3
+    )
+
+
+@pytest.mark.parametrize(
+    "ops",
+    [
+        [BEFORE, SCALE, SOFTMAX, LINEAR, AFTER],
+        [LINEAR, SOFTMAX, LINEAR],
+        [BEFORE, SCALE, Op("aten::_log_softmax", 30, "cunn_SoftMaxForward<8>", SCORES), AFTER],
+        [BEFORE, Op("aten::_softmax", 30, "cunn_SoftMaxForward<8>", [[8, 9, 9]]), AFTER],
+        [BEFORE, *[SCALE] * 8, SOFTMAX, AFTER],
+        [SOFTMAX, AFTER],
+        [BEFORE, SOFTMAX],
+        [BEFORE, Op("aten::_softmax", 1, "cunn_SoftMaxForward<8>", SCORES), AFTER, LINEAR],
+    ],
+    ids=[
+        "product between",
+        "no batched product",
+        "logarithm",
+        "other shape",
+        "too much between",
+        "first",
+        "last",
+        "too little",
+    ],
+)
+def test_softmax_that_is_no_attention(ops: list[Op]) -> None:
+    assert said("unfused_attention", step(*ops)) is None
+
+
+def updating(
+    parameters: int, *durations: float, name: str = ADD, range_name: str = "Optimizer.step#SGD.step"
+) -> TraceBuilder:
+    program = Program().run(LINEAR)
+    begin = program.now
+    names = ["aten::mul_", "aten::add_", "aten::add_"]
+    for _ in range(parameters):
+        program.run(*(Op(each, dur, name) for each, dur in zip(names, durations, strict=False)))
+    program.builder.annotation(range_name, begin - 0.5, program.now - begin)
+    return program.done()
+
+
+def test_parameters_that_are_updated_one_by_one() -> None:
+    """Kernels of 4, 6 and 10: of each series at best 4 + 6 and the least of all, 4, go; at least 20 - 2 x (10 - 4)."""
+    seen = said("unfused_optimizer", updating(50, 4, 6, 10))
+    assert seen is not None and (seen.least, seen.most) == (50 * 8, 50 * 14)
+    assert seen.text == (
+        "The optimizer updates parameters one by one: 150 kernels in each step take 1.00 ms, "
+        "and the host is in its step for 300 µs."
+    )
+
+
+@pytest.mark.parametrize(
+    ("builder", "fires"),
+    [
+        (updating(34, 4, 6, 10), True),
+        (updating(33, 4, 6, 10), False),
+        (updating(80, 4, 6), False),
+        (updating(50, 4, 6, 10, name="multi_tensor_apply_kernel<Adam>"), False),
+        (updating(50, 4, 6, 10, range_name="Optimizer.zero_grad#SGD.zero_grad"), False),
+    ],
+    ids=["102 kernels", "99 kernels", "two for each", "many tensors at once", "gradients are cleared"],
+)
+def test_updates_from_a_hundred_kernels_on(builder: TraceBuilder, fires: bool) -> None:
+    assert (said("unfused_optimizer", builder) is not None) is fires
+
+
+def point(dur: float, numbers: int = 64, name: str = "aten::mul", made: str = ADD) -> Op:
+    return Op(name, dur, made, [[numbers, numbers], []])
+
+
+def test_a_chain_of_elementwise_kernels() -> None:
+    """One input and one result each: the longest stays, and half of the others, which write or read for a neighbour."""
+    seen = said("unfused_kernels", step(LINEAR, point(10), point(14), point(12), LINEAR))
+    assert seen is not None and (seen.least, seen.most) == (5 + 6, 10 + 12)
+    assert seen.text == (
+        "3 small kernels (elementwise) follow each other between products and attention: 36.0 µs per step, 15.3 % of the "
+        "kernel time, in 1 run. If each run took as long as its longest kernel, they would take 14.0 µs."
+    )
+
+
+@pytest.mark.parametrize(
+    "ops",
+    [
+        [point(10), point(10), LINEAR, point(10)],
+        [point(10, name="triton_poi_fused_0", made="triton_poi_fused_0")] * 3,
+        [point(1), point(1), point(1), LINEAR, LINEAR, LINEAR, LINEAR],
+    ],
+    ids=["two", "generated", "too little"],
+)
+def test_elementwise_kernels_that_are_no_chain(ops: list[Op]) -> None:
+    assert said("unfused_kernels", step(LINEAR, *ops)) is None
+
+
+@pytest.mark.parametrize(
+    "ops",
+    [[point(10), point(10), point(10, 32)], [Op("aten::mul", 10)] * 3],
+    ids=["other numbers", "no shapes"],
+)
+def test_kernels_of_which_only_launches_surely_go(ops: list[Op]) -> None:
+    """What one kernel writes for the next is known where shapes are recorded and equal."""
+    seen = said("unfused_kernels", step(LINEAR, *ops))
+    assert seen is not None and (seen.least, seen.most) == (0, 20)
+
+
+def test_updates_of_parameters_are_another_rule_s_chains() -> None:
+    program = Program().run(LINEAR)
+    begin = program.now
+    program.run(*[point(10)] * 4).builder.annotation("Optimizer.step#SGD.step", begin - 0.5, program.now - begin)
+    assert said("unfused_kernels", program.done()) is None
+
+
+def cast(dur: float = 10, numbers: int = 64, kind: str = FLOAT) -> Op:
+    return Op("aten::to > aten::_to_copy > aten::copy_", dur, COPY, [[numbers]], kind)
+
+
+def calls(*each: list[Op]) -> TraceBuilder:
+    """Each list of operators is a call of a module."""
+    program = Program().run(LINEAR)
+    for number, ops in enumerate(each):
+        begin = program.now - 0.4
+        program.run(*ops).builder.module("Block", begin, program.now - begin, number, id=2 * number + 1)
+        program.builder.python(
+            "model.py(5): forward", begin + 0.1, program.now - begin - 0.2, 2 * number + 2, 2 * number + 1
+        )
+        program.run(LINEAR)
+    return program.done()
+
+
+def test_a_line_that_casts_again_and_again() -> None:
+    """Four casts of 10 in each of two calls: all but the first of a call surely go, all but the first of the step at best."""
+    seen = said("redundant_casts", calls([cast()] * 4, [cast()] * 4))
+    assert seen is not None and (seen.least, seen.most) == (60, 70)
+    assert seen.text == (
+        "7 kernels of each step cast to another type what was cast before, 70.0 µs, most of it from model.py(5): forward."
+    )
+
+
+@pytest.mark.parametrize(
+    "builder",
+    [
+        calls([cast()] * 3, [cast()] * 3),
+        calls([cast(), cast(), cast(numbers=32), cast(numbers=32)]),
+        calls([cast(0.5)] * 4),
+        step(LINEAR, *[cast()] * 8),
+        calls([Op("aten::contiguous > aten::copy_", 10, COPY, [[64]], FLOAT)] * 4),
+    ],
+    ids=["three are queries, keys, values", "two shapes", "too little", "no module", "no cast"],
+)
+def test_casts_that_may_be_of_other_tensors(builder: TraceBuilder) -> None:
+    assert said("redundant_casts", builder) is None
+
+
+def test_a_cast_there_and_back() -> None:
+    seen = said("redundant_casts", step(LINEAR, cast(), cast(12, kind=HALF), LINEAR, cast(14)))
+    assert seen is not None and (seen.least, seen.most) == (22, 22)
+    assert said("redundant_casts", step(LINEAR, cast(), LINEAR, cast(12, kind=HALF))) is None
+
+
+def autocast(batch: int) -> list[Op]:
+    """A linear layer: its input and its weight are cast."""
+    of_input, of_weight = (
+        Op("aten::linear > aten::to > aten::_to_copy > aten::copy_", dur, COPY, [size], FLOAT)
+        for dur, size in ((4, [batch, 64]), (10, [32, 64]))
+    )
+    return [of_input, of_weight]
+
+
+@pytest.mark.parametrize(("batch", "same", "saved"), [(8, True, 10), (8, False, None), (32, True, None)])
+def test_a_module_s_weight_is_cast_in_each_pass(batch: int, same: bool, saved: float | None) -> None:
+    """Two passes through one layer, through two, and with inputs that look like the weight."""
+    builder = calls(autocast(batch), autocast(batch))
+    for event in builder.events:
+        if event["name"] == "aten::linear" and "Input Dims" in event["args"]:
+            event["args"]["Input Dims"] = [[batch, 64], [32, 64], [32]]
+        if same and event["name"] == "nn.Module: Block_1":
+            event["name"], event["args"]["Python module id"] = "nn.Module: Block_0", 0
+    seen = said("redundant_casts", builder)
+    assert (seen and seen.least, seen and seen.most) == (saved, saved)
+
+
+def laid(dur: float, names: str = "aten::contiguous > aten::clone > aten::copy_") -> Op:
+    return Op(names, dur, COPY, [[64]])
+
+
+@pytest.mark.parametrize(
+    ("ops", "saved"),
+    [
+        ([laid(20), Op("aten::mm", 980, GEMM)], 20),
+        ([laid(19.9), Op("aten::mm", 980.1, GEMM)], None),
+        ([laid(30, "aten::reshape > aten::clone > aten::copy_"), Op("aten::mm", 970, GEMM)], 30),
+        ([laid(30, "aten::clone > aten::copy_"), Op("aten::mm", 970, GEMM)], None),
+        ([Op("aten::contiguous > aten::mul", 30), Op("aten::mm", 970, GEMM)], None),
+    ],
+    ids=["at the threshold", "below it", "reshape", "a copy that was asked for", "computes"],
+)
+def test_copies_into_another_layout(ops: list[Op], saved: float | None) -> None:
+    seen = said("redundant_copies", step(*ops))
+    assert (seen and seen.least, seen and seen.most) == (saved, saved)
+
+
+def test_convolutions_that_turn_their_inputs() -> None:
+    turning = Op("aten::cudnn_convolution", 30, "nchwToNhwcKernel<float>")
+    assert said("redundant_copies", step(turning)) is None, "no convolution is seen"
+    program = Program().run(
+        Op("aten::cudnn_convolution", 70, "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc")
+    )
+    program.builder.launches(kernel("nchwToNhwcKernel<float>", 30, program.free), dur=0.5)
+    seen = said("redundant_copies", program.done())
+    assert seen is not None and (seen.least, seen.most) == (30, 30)

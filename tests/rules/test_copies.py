@@ -1,0 +1,127 @@
+"""Copies to a device: which rule each belongs to, and what mending it saves."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from tests.builders import TraceBuilder, kernel, memcpy, trace
+from tests.rules.test_host_waits import found, saving, text, whole
+
+MIB = 1 << 20
+PAGEABLE = "Memcpy HtoD (Pageable -> Device)"
+PINNED = "Memcpy HtoD (Pinned -> Device)"
+
+
+def copied(
+    builder: TraceBuilder, at: int, dur: int, name: str = PAGEABLE, begin: int | None = None, blocks: bool = True,
+    shapes: object = None, size: int = MIB, stream: int = 7,
+) -> TraceBuilder:  # fmt: skip
+    """``.to(device)``: a copy that begins 10 us after its call, or then; the host waits for it in two calls."""
+    begin = at + 10 if begin is None else begin
+    end = begin + dur if blocks else at + 10
+    builder.op("aten::to", at - 2, end + 14 - at).op("aten::copy_", at - 1, end + 12 - at, shapes=shapes)
+    work = memcpy(dur, begin, name, bytes=size, stream=stream)
+    builder.launches(work, at=at, dur=end - 5 - at, name="cudaMemcpyAsync")
+    return builder.call(end - 5, 10, name="cudaStreamSynchronize") if blocks else builder
+
+
+def pageable(dur: int = 200) -> TraceBuilder:
+    """A step of 1 ms: a copy [20, 220), a kernel that is launched 90 us later and runs for 600 us."""
+    builder = trace().step(1, 0, 1000).python("train.py(9): load", 1, 400)
+    copied(builder, 10, dur)
+    return builder.op("aten::mm", 300, 15).launches(kernel("mm", 600), at=300, dur=10)
+
+
+def test_a_copy_from_pageable_memory_holds_the_host_up() -> None:
+    """The host waits in [10, 225) and is in ``aten::to`` until 232 while the device idles: the step ends as much earlier."""
+    each = found(pageable())
+    assert each.keys() == {"pageable_copies"}
+    assert saving(each["pageable_copies"]) == (215, 222)
+    assert text(each["pageable_copies"]) == (
+        "In each step the host waits 215 µs in copies to the device from pageable memory, 1.00 MiB at 5.24 GB/s, most of it "
+        "at train.py(9): load."
+    )
+
+
+def test_a_copy_that_nothing_waits_for_is_overlapped_in_part_at_least() -> None:
+    """The host is far ahead: the stream runs without a gap, and is shorter by the copy's 200 us, or by 150."""
+    builder = trace().step(1, 0, 500).op("aten::mm", 0, 5).launches(kernel("a", 390), at=0, dur=5)
+    copied(builder, 10, 200, PINNED, begin=395, blocks=False)
+    builder.op("aten::mm", 100, 15).launches(kernel("b", 400, 595), at=100, dur=10)
+    each = found(builder)
+    assert each.keys() == {"exposed_copies"}
+    assert saving(each["exposed_copies"]) == (150, whole(200))
+    assert "run for 200 µs on the stream that computes while nothing else does" in text(each["exposed_copies"])
+
+
+def test_no_more_of_a_copy_is_hidden_than_there_is_other_work() -> None:
+    """700 us of copy, 100 us of kernel: 100 us are hidden at best, three quarters of them at least."""
+    builder = trace().step(1, 0, 200).op("aten::mm", 0, 5).launches(kernel("a", 50), at=0, dur=5)
+    copied(builder, 10, 700, PINNED, begin=55, blocks=False)
+    builder.op("aten::mm", 40, 15).launches(kernel("b", 50, 755), at=40, dur=10)
+    assert saving(found(builder)["exposed_copies"]) == (75, whole(100))
+
+
+def test_a_copy_on_a_stream_of_its_own_is_fine() -> None:
+    builder = trace().step(1, 0, 500).op("aten::mm", 0, 5).launches(kernel("a", 390), at=0, dur=5)
+    copied(builder, 10, 200, PINNED, begin=395, blocks=False, stream=20)
+    builder.op("aten::mm", 100, 15).launches(kernel("b", 400, 595), at=100, dur=10)
+    assert not found(builder)
+
+
+def repeating(shapes: tuple[object, ...] = ([[8]], [[8]], [[8]]), between: str = "", line: bool = True) -> TraceBuilder:
+    """A step of 1 ms in which one line copies three times, 124 us each, a kernel after each; then the backward pass."""
+    builder = trace().step(1, 0, 1000)
+    if line:
+        builder.python("model.py(5): bias", 1, 800)
+    for i, shape in enumerate(shapes):
+        at = 10 + 250 * i
+        copied(builder, at, 100, shapes=shape)
+        builder.op("aten::mm", at + 130, 15).launches(kernel("mm", 90), at=at + 130, dur=10)
+        if between:
+            builder.annotation(between, at + 150, 5)
+    return builder.op("autograd::engine::evaluate_function: MmBackward0", 900, 50)
+
+
+@pytest.mark.parametrize("make", [pageable, lambda: repeating()])
+def test_the_order_of_the_file_says_nothing(make: Callable[[], TraceBuilder]) -> None:
+    builder = make()
+    (first,) = found(builder).values()
+    random.Random(1).shuffle(builder.events)
+    (again,) = found(builder).values()
+    assert (saving(first), text(first), first.events.tolist()) == (saving(again), text(again), again.events.tolist())
+
+
+def test_a_line_that_copies_once_in_some_step_copies_something_new() -> None:
+    builder = repeating().step(2, 1000, 1000).python("model.py(5): bias", 1001, 800)
+    copied(builder, 1010, 100, shapes=[[8]]).op("aten::mm", 1300, 600)
+    for i in range(5):  # a last step with fewer would count as cut off
+        builder.launches(kernel("mm", 90), at=1300 + 100 * i, dur=10)
+    assert found(builder).keys() == {"pageable_copies"}
+
+
+def test_one_line_that_copies_again_and_again() -> None:
+    each = found(repeating())
+    assert each.keys() == {"repeated_copies"}
+    assert saving(each["repeated_copies"]) == (2 * 124 + 115, 3 * 124), "of the first its two calls go"
+    assert text(each["repeated_copies"]) == (
+        "In each step model.py(5): bias copies what seems to be the same to the device 3 times, 3.00 MiB in all; that takes "
+        "372 µs on the host."
+    )
+
+
+@pytest.mark.parametrize(
+    "builder",
+    [
+        repeating(shapes=([[8]], [[9]], [[8]])),
+        repeating(between="enumerate(DataLoader)#_X.__next__"),
+        repeating(between="MulBackward0"),
+        repeating(line=False),
+    ],
+    ids=["several shapes", "a batch between", "a backward pass between", "no line is known"],
+)
+def test_copies_that_may_be_of_other_tensors_are_not_repeated(builder: TraceBuilder) -> None:
+    assert found(builder).keys() == {"pageable_copies"}

@@ -1,0 +1,311 @@
+"""What is slow in a job, which ranks are a stage, what went over links: by hand, and against the formulas of textbooks."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import statistics
+import time
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tb_plugin.analysis.job_tables.outliers import CRITICAL_Q, MANY, outlying
+from tb_plugin.analysis.job_tables.slow_ranks import findings, slow_links, slow_ranks
+from tb_plugin.analysis.job_tables.stages import connected_stages, stage_rows, stages_of
+from tb_plugin.analysis.job_tables.steps import RankTimes, label, rank_means, stage_means, step_bars, step_frame
+from tb_plugin.analysis.job_tables.traffic import MOST_DRAWN, LinkTotal, link_maps, link_totals
+from tb_plugin.model.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_TIMES
+from tb_plugin.views.cluster.payloads import job_shown
+from tb_plugin.views.cluster.shares import exposed_findings, step_figures
+
+VALUES = st.lists(st.integers(0, 10**12), max_size=30)
+
+
+def table(name: str, *rows: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), pa.schema(SCHEMAS[name]))
+
+
+def times(*rows: tuple[int, str, int]) -> pa.Table:
+    """Rank, step and computing time."""
+    return table(STEP_TIMES, *({"rank": rank, "step": step, "computing_ns": time} for rank, step, time in rows))
+
+
+def means(*values: int, key: str = "computing_ns") -> list[RankTimes]:
+    return [RankTimes((rank,), {key: value}) for rank, value in enumerate(values)]
+
+
+def link(source: int, destination: int, moved: int, took: int, **more: Any) -> dict[str, Any]:
+    return {"step": "1", "group": "g", "source": source, "destination": destination, "in_group": False,
+            "transport": "fast", "bytes": moved, "transit_ns": took, **more}  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [4, 16, 64])
+def test_one_planted_value_is_found_among_any_number(count: int) -> None:
+    chance = random.Random(count)
+    values = [1_000_000 + chance.randrange(10_000) for _ in range(count)]
+    assert outlying(values) == []
+    values[count // 3] = 1_400_000
+    assert outlying(values) == [count // 3]
+    assert outlying([-value for value in values]) == []
+
+
+@pytest.mark.parametrize("count", [*range(30), 1000])
+def test_equal_values_are_silent(count: int) -> None:
+    assert outlying([7] * count) == outlying([0] * count) == outlying([-3] * count) == []
+
+
+def test_limits_are_met_exactly() -> None:
+    """Dixon's Q of 4 values: a gap of 926 of 1000 is not enough, 927 is. 5 % above the median: not enough, more is."""
+    assert outlying([1000, 1000 + 74, 1000 + 74, 2000]) == []
+    assert outlying([1000, 1000 + 73, 1000 + 73, 2000]) == [3]
+    assert outlying([100, 100, 100, 105]) == [] and outlying([1000, 1000, 1000, 1051]) == [3]
+    assert outlying([1, 100]) == [] and outlying([5]) == outlying([]) == []
+    # Of 11 values one away: n - 1 over the root of n standard deviations, 3.015; of 10 it would be 2.846.
+    assert outlying([100] * (MANY - 1) + [200]) == [MANY - 1]
+    assert (MANY - 1) / MANY**0.5 > 3 > (MANY - 2) / (MANY - 1) ** 0.5
+
+
+@given(VALUES)
+def test_it_is_what_textbooks_say(values: list[int]) -> None:
+    found = outlying(values)
+    assert found == sorted(found, key=lambda place: (-values[place], place))
+    if len(values) < 3:
+        assert found == []
+        return
+    median, ordered = statistics.median(values), sorted(values)
+    for place in range(len(values)):
+        value = values[place]
+        if len(values) >= MANY:
+            sigma = statistics.stdev(values)
+            away = value - statistics.mean(values) - 3 * sigma
+            if abs(away) > 1e-6 * max(values):
+                assert (place in found) == (away > 0 and value > 1.05 * median)
+        elif place in found:
+            q = (ordered[-1] - ordered[-2]) / (ordered[-1] - ordered[0])
+            assert value == ordered[-1] and q >= CRITICAL_Q[len(values)] / 1000 - 1e-9 and value > 1.05 * median
+
+
+@given(st.lists(st.integers(1, 10**9), min_size=3, max_size=30), st.integers(1, 1000), st.randoms())
+def test_order_and_unit_do_not_matter(values: list[int], factor: int, chance: random.Random) -> None:
+    place = list(range(len(values)))
+    chance.shuffle(place)
+    found = {values[at] for at in outlying(values)}
+    assert {values[place[at]] for at in outlying([values[at] for at in place])} == found
+    assert {value * factor for value in found} == {values[at] * factor for at in outlying([v * factor for v in values])}
+
+
+def test_ranks_are_compared_with_those_of_their_stage() -> None:
+    ranks = means(100, 101, 100, 150, 300, 301, 300, 302)
+    (slow,) = slow_ranks(ranks, [(0, 1, 2, 3), (4, 5, 6, 7)], "computing_ns")
+    assert (slow.rank, slow.stage, slow.time_ns, slow.twice_median_ns) == (3, (0, 1, 2, 3), 150, 201)
+    assert slow_ranks(ranks, [], "computing_ns") == [], "without stages eight ranks of two kinds are no outliers"
+    assert slow_ranks(ranks, [], "free_ns") == []
+
+
+def test_what_is_said_of_ranks() -> None:
+    told = findings(means(100, 101, 100, 150), [], [], [])
+    assert [(notice.rule, notice.severity) for notice in told] == [("slow_rank", "high")]
+    figures = {figure.metric.key: figure.value for figure in told[0].figures}
+    assert figures["job_rank"] == 3 and figures["above_median"] == 2 * 150 / 201 - 1 and figures["compared_count"] == 4
+    assert [notice.rule for notice in findings(means(100, 110), [], [], [])] == ["uneven_ranks"]
+    assert findings(means(100, 105), [], [], []) == findings([], [], [], []) == []
+    free = findings(means(50, 50, 51, 90, key="free_ns"), [], [], [])
+    assert [notice.rule for notice in free] == ["free_rank"]
+    stages = [RankTimes((0, 1), {"computing_ns": 100}), RankTimes((2, 3), {"computing_ns": 130})]
+    (uneven,) = findings([], [], stages, [])
+    assert uneven.rule == "uneven_stages" and uneven.severity == "medium"
+    assert {figure.metric.key: figure.value for figure in uneven.figures}["spread_ratio"] == 0.3
+
+
+def test_slow_links_are_those_of_their_kind() -> None:
+    """Bandwidth, not time: a link that moves twice as much in twice the time is none. Tiny ones are not compared."""
+    totals = [LinkTotal(0, to, "fast", 1000 * to, 10 * to) for to in range(1, 6)]
+    assert slow_links(totals) == []
+    slow = LinkTotal(1, 2, "fast", 4000, 100)
+    tiny = LinkTotal(2, 1, "fast", 40, 100)
+    copy, other = LinkTotal(0, 0, "fast", 4000, 4000), LinkTotal(3, 4, "slower", 4000, 400)
+    (found,) = slow_links([*totals, slow, tiny, copy, other])
+    assert found.link == slow and found.bandwidth == 40 * 10**9 and found.count == 6
+    (notice,) = findings([], [], [], [*totals, slow])
+    assert notice.rule == "slow_link"
+    assert {figure.metric.key: figure.value for figure in notice.figures}["below_median"] == pytest.approx(0.6)
+
+
+def test_stages_follow_from_messages() -> None:
+    pairs = [(rank, rank + 4) for rank in range(4)]
+    halves = [(0, 1), (2, 3), (4, 5), (6, 7)]
+    across = [(0, 2), (1, 3), (4, 6), (5, 7)]
+    everybody = [tuple(range(8)), *pairs]
+    assert connected_stages(pairs, [*halves, *across, *everybody]) == ((0, 1, 2, 3), (4, 5, 6, 7))
+    assert connected_stages(pairs, halves) == tuple(halves), "nothing joins them"
+    assert connected_stages([], halves) == ()
+    assert connected_stages([(0, 1), (1, 2)], [(0, 2)], [0, 1, 2, 3]) == ((0,), (1,), (2,), (3,)), "a chain of three"
+    assert connected_stages([(0, 1)], [(0, 2), (2, 1)]) == (), "groups join ranks that send to each other"
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(2, 4), st.randoms())
+def test_any_grid_of_ranks_is_cut_into_its_stages(tensor: int, data: int, pipeline: int, chance: random.Random) -> None:
+    size = tensor * data
+    ranks = list(range(size * pipeline))
+    chains = [[at * size + place for at in range(pipeline)] for place in range(size)]
+    messages = [pair for chain in chains for pair in itertools.pairwise(chain)]
+    groups: list[list[int]] = [ranks, *chains, *([chain[0], chain[-1]] for chain in chains)]
+    for at in range(pipeline):
+        grid = [[at * size + d * tensor + t for t in range(tensor)] for d in range(data)]
+        groups += [*grid, *map(list, zip(*grid, strict=True))]
+    chance.shuffle(groups)
+    chance.shuffle(messages)
+    wanted = tuple(tuple(ranks[at * size : (at + 1) * size]) for at in range(pipeline))
+    assert connected_stages(messages, groups, ranks) == wanted
+
+
+def test_who_says_which_ranks_are_a_stage() -> None:
+    """Stated rows first, then places in the pipeline, then messages over links, then groups of messages."""
+    rows = [{"rank": rank, "step": "1", "computing_ns": 10 + rank} for rank in range(4)]
+    bare = table(STEP_TIMES, *rows)
+    stated = table(STEP_TIMES, *rows, {"stage_ranks": "0, 2", "step": "1"}, {"stage_ranks": "1, 3", "step": "1"})
+    placed = table(STEP_TIMES, *({**row, "pp_index": row["rank"] // 3} for row in rows))
+    listed = table(GROUPS, {"kind": "stage", "ranks": "0"}, {"kind": "stage", "ranks": "1, 2, 3"})
+    of_links = table(LINKS, link(0, 1, 1, 1, kind="p2p"), link(2, 3, 1, 1, kind="p2p"), link(0, 0, 1, 1, kind="p2p"))
+    inside = table(LINKS, link(0, 1, 1, 1, kind="p2p", in_group=True))
+    groups = table(
+        GROUPS, {"group": "a", "ranks": "0, 2"}, {"group": "b", "ranks": "1, 3"}, {"kind": "p2p", "ranks": "0, 1"}
+    )
+    calls = table(OPERATIONS, {"kind": "p2p", "group": "a"})
+    assert stages_of({STEP_TIMES: stated, GROUPS: listed, LINKS: of_links}) == ((0,), (0, 2), (1, 2, 3), (1, 3))
+    assert stages_of({STEP_TIMES: stated}) == ((0, 2), (1, 3))
+    assert stages_of({STEP_TIMES: placed, LINKS: of_links}) == ((0, 1, 2), (3,))
+    assert stages_of({STEP_TIMES: bare, LINKS: of_links, GROUPS: groups.slice(0, 2)}) == ((0, 2), (1, 3))
+    assert stages_of({STEP_TIMES: bare, LINKS: inside, GROUPS: groups, OPERATIONS: calls}) == ((0,), (1, 3), (2,))
+    assert stages_of({STEP_TIMES: bare}) == stages_of({}) == ()
+
+
+def test_of_a_stage_each_time_is_the_largest() -> None:
+    made = stage_rows(times((0, "1", 5), (1, "1", 7), (0, "2", 9), (1, "2", 1), (2, "1", 100)), [(0, 1)])
+    rows = {row["step"]: row for row in made.to_pylist()}
+    assert {step: row["computing_ns"] for step, row in rows.items()} == {"1": 7, "2": 9}
+    assert rows["1"]["stage_ranks"] == "0, 1" and rows["1"]["free_ns"] is None
+    assert [(each.ranks, each.times) for each in stage_means(times((0, "1", 5), (1, "1", 8)), [(0, 1)])] == [
+        ((0, 1), {"computing_ns": 8})
+    ]
+
+
+def test_means_are_those_of_the_steps_that_state_a_time() -> None:
+    rows = times((1, "1", 10), (1, "2", 20), (0, "1", 5))
+    assert [(each.ranks, each.times) for each in rank_means(rows)] == [
+        ((0,), {"computing_ns": 5}),
+        ((1,), {"computing_ns": 15}),
+    ]
+    frame = step_frame(rows, [])
+    assert [row["job_row"] for row in frame.data.to_pylist()] == ["rank 0", "rank 1", "rank 1"]
+    assert "computing_ns" in {column.metric.key for column in frame.columns if not column.hidden}
+    assert "tp_index" in {column.metric.key for column in frame.columns if column.hidden}
+
+
+def test_parts_of_a_step_add_up() -> None:
+    stated = {
+        "computing_ns": 100,
+        "overlapped_ns": 30,
+        "exposed_ns": 50,
+        "exposed_without_receive_ns": 10,
+        "free_ns": 7,
+    }
+    series = step_bars("x", "X", "", "job_rank", [RankTimes((0,), stated), RankTimes((1,), {"computing_ns": 5})])
+    parts = {line.metric.key: line.values for line in series.lines}
+    assert parts["computing_alone_ns"] == [70, 5] and parts["exposed_receive_ns"] == [40, None]
+    assert sum(values[0] or 0 for values in parts.values()) == 100 + 50 + 7
+    assert [line.metric.title for line in step_bars("x", "", "", "job_rank", means(1, key="exposed_ns")).lines] == [
+        "Exposed communication"
+    ]
+
+
+@pytest.mark.parametrize(("ranks", "text"), [((3,), "3"), ((0, 1), "0, 1"), ((0, 1, 2), "0-2"), ((0, 2, 4, 6), "0, 2, 4, 6"),
+                                            ((0, 2, 4, 6, 8), "0, 2, 4, ... 8")])  # fmt: skip
+def test_names_of_stages(ranks: tuple[int, ...], text: str) -> None:
+    assert label(ranks) == text
+
+
+def test_what_went_over_a_link_counts_once() -> None:
+    """A sum over all calls counts, else those of each kind of call, else single calls; never the best and the worst."""
+    single = [link(0, 1, 10, 1, operation="a"), link(0, 1, 20, 2, operation="b")]
+    kinds = [link(0, 1, 7, 1, operation="x", place="total"), link(0, 1, 9, 1, operation="x", place="top1")]
+    whole = [link(0, 1, 100, 10, place="total")]
+    assert [each.moved_bytes for each in link_totals(table(LINKS, *single))] == [30]
+    assert [each.moved_bytes for each in link_totals(table(LINKS, *single, *kinds))] == [7]
+    assert [each.moved_bytes for each in link_totals(table(LINKS, *single, *kinds, *whole))] == [100]
+    other = [link(0, 1, 5, 1, group="h", operation="a"), link(0, 1, 1, 1, step="2", operation="a")]
+    assert [each.moved_bytes for each in link_totals(table(LINKS, *whole, *other))] == [106]
+    of_all = link(0, 1, 50, 5, group=None, place="total", kind="p2p")
+    sent = [
+        link(0, 1, 50, 5, kind="p2p", operation="send"),
+        link(0, 1, 4, 5, kind="collective", operation="c", group="h"),
+    ]
+    assert [each.moved_bytes for each in link_totals(table(LINKS, of_all, *sent))] == [54]
+    assert link_totals(table(LINKS, link(0, 1, 1, 1, in_group=True), link(None, 1, 1, 1))) == []  # type: ignore[arg-type]
+
+
+def test_maps_of_links() -> None:
+    totals = [
+        LinkTotal(0, 1, "a", 100, 10),
+        LinkTotal(0, 1, "b", 100, 10),
+        LinkTotal(1, 5, "a", 3, 0),
+        LinkTotal(0, 0, "c", 9, 1),
+    ]
+    speed, moved = link_maps(totals)
+    assert speed.x == ["0", "1", "5"] and next(line.values for line in speed.lines) == [None, 10 * 10**9, None]
+    assert [line.values for line in moved.lines] == [[None, 200, None], [None, None, 3], [None, None, None]]
+    assert speed.lines[1].values == [None, None, None], "no time, no bandwidth"
+    many, _ = link_maps([LinkTotal(rank, rank + 1, "a", 1, 1) for rank in range(100)])
+    assert len(many.lines) == MOST_DRAWN and "of 101 ranks" in many.subtitle
+    assert link_maps([]) == []
+
+
+def test_thousands_of_ranks_take_no_time() -> None:
+    """Nothing is compared with everything: 8192 ranks in 64 stages, and as many links of as many kinds."""
+    count = 8192
+    stages = [tuple(range(first, first + 128)) for first in range(0, count, 128)]
+    ranks = means(*(1_000_000 + rank % 7 + 900_000 * (rank == 77) for rank in range(count)))
+    totals = [LinkTotal(rank, rank + 1, f"kind {rank}", 1000, 10) for rank in range(count)]
+    begin = time.monotonic()
+    found = findings(ranks, stages, [], totals)
+    assert time.monotonic() - begin < 5
+    assert [figure.value for figure in found[0].figures if figure.metric.key == "job_rank"] == [77] and len(found) == 1
+    assert slow_ranks(ranks, [], "computing_ns")[0].rank == 77
+
+
+def test_what_calls_spend_their_time_with() -> None:
+    """Sums over calls of a rank, over the steps in which it has any; idle time below 0 is none."""
+    call = {"rank": 1, "step": "1", "transit_ns": 10, "wait_ns": 30, "idle_ns": 5}
+    rows = [call, {**call, "step": "2"}, {**call, "idle_ns": -20}, {"rank": 0, "transit_ns": 7}, {"transit_ns": 9}]
+    (series,) = (each for each in job_shown({OPERATIONS: table(OPERATIONS, *rows)}).pictures)
+    assert series.name == "rank_calls" and series.x == ["0", "1"]
+    values = {line.metric.key: line.values for line in series.lines}
+    assert values == {"transit_ns": [7, 15], "call_wait_ns": [None, 45], "call_idle_ns": [None, 0]}
+    assert job_shown({}).pictures == []
+
+
+def test_exposed_communication_is_told_from_a_third_of_the_step_on() -> None:
+    def rank(number: int, exposed: int, bubble: int) -> RankTimes:
+        parts = {"computing_ns": 100, "exposed_ns": exposed, "free_ns": 90, "preparing_ns": 10, "bubble_ns": bubble}
+        return RankTimes((number,), parts)
+
+    at_most = [rank(0, 100, 0), rank(1, 100, 0)]
+    assert [figure.value for figure in step_figures(at_most)] == [300, 1 / 3]
+    assert [*exposed_findings(at_most, [])] == [] and step_figures(means(5)) == [] == [*exposed_findings(means(5), [])]
+    ranks = [*at_most, rank(2, 200, 150), rank(3, 200, 170)]
+    (notice,) = exposed_findings(ranks, [(0, 1), (2, 3)])
+    figures = {figure.metric.key: figure.value for figure in notice.figures}
+    assert figures == {"exposed_share": 0.5, "exposed_ns": 200, "job_step_ns": 400, "bubble_ns": 160}
+    assert "ranks 2, 3" in notice.text and "micro-batches" in notice.todo
+    assert [figure.value for figure in step_figures(ranks)] == [350, 600 / 1400, 320 / 1400]
+
+
+def test_communication_by_rank_says_how_many_ranks_state_calls() -> None:
+    call = {"step": "1", "group": "g", "kind": "collective", "elapse_ns": 9, "transit_ns": 4, "wait_ns": 5, "rank": 0}
+    found = job_shown({STEP_TIMES: times((0, "1", 5), (1, "1", 5)), OPERATIONS: table(OPERATIONS, call)})
+    (calls,) = (series for series in found.pictures if series.name == "rank_calls")
+    assert calls.subtitle.endswith("; 1 of 2 ranks state calls")
