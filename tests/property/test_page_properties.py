@@ -183,7 +183,21 @@ def test_any_column_orders_the_rows(grid: Grid) -> None:
             assert alike(found, [grid.sent(row) for row in order]), (key, descending)
 
 
-@examples(300, 20_000)
+@examples(30, 2_000)
+@given(grids().filter(lambda grid: set(grid.units.values()) & set(TEXT)))
+def test_any_search_and_any_filter_finds_rows(grid: Grid) -> None:
+    for search in (*SEARCHES, *(f"/{regex}/" for regex in REGEXES)):
+        found = page(grid.frame, Params(search=search, limit=None)).rows
+        expected = [grid.sent(row) for row in range(grid.length) if holds(grid, row, search)]
+        assert alike(found, expected), search
+    for key, kind in grid.kinds.items():
+        texts = readings(grid, key)
+        for text in {""} if pa.types.is_floating(kind) else {"", "no such value", *texts}:
+            found = page(grid.frame, Params(where=((key, text),), limit=None)).rows
+            assert alike(found, [grid.sent(row) for row in range(grid.length) if texts[row] == text]), (key, text)
+
+
+@examples(200, 20_000)
 @given(st.data())
 def test_pages_of_any_table(data: st.DataObject) -> None:
     grid = data.draw(grids())
