@@ -2,9 +2,9 @@
 
 The sites are all comparisons, operators, numbers, boolean words, ``not`` and conditions in functions and constants of
 model/, formats/, analysis/, rules/ and views/; a seed draws from them. Each runs the tests of its package in a copy of
-the tree: worker processes import the mutated copy too. Results are
-appended to ``mutants.jsonl`` at once, so an interrupted run goes on where it stopped; at the end (or with ``--report``) they become a section of docs/testing.md. Decision 14 says why this is
-no tool from elsewhere.
+the tree: worker processes import the mutated copy too. Results are appended to ``mutants.jsonl`` at once, so an
+interrupted run goes on where it stopped; at the end (or with ``--report``) they become a section of docs/testing.md.
+Decision 14 says why this is no tool from elsewhere.
 """
 
 from __future__ import annotations
