@@ -281,7 +281,7 @@ drawn_work = st.lists(
 
 
 @given(drawn_host, drawn_work)
-@examples(suite=40, deep=500)
+@examples(suite=25, deep=500)
 def test_any_calls_recounted(host: list[tuple[str, int, int, int]], work: list[tuple[int, int, int, int]]) -> None:
     builder = trace()
     for i, (what, at, dur, tid) in enumerate(host):

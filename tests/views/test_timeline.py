@@ -119,7 +119,7 @@ def test_wide_events_are_never_merged() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**20), st.integers(0, 2**16), st.integers(0, 2)), min_size=1, max_size=20))
-@examples(suite=30, deep=300)
+@examples(suite=25, deep=300)
 def test_every_level_holds_every_event(drawn: list[tuple[int, int, int]]) -> None:
     builder = trace()
     for at, dur, tid in drawn:
